@@ -23,6 +23,7 @@ from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.steps import StepList
 from cdd_agent.wiring import Wiring
 from tests.support.projects import Sandbox
+from tests.support.time_of_loops import leap
 
 PATIENCE = 180.0
 """Seconds that something may take; a test that waits longer fails."""
@@ -80,8 +81,15 @@ def shell(
     )
 
 
+async def open_at_once(pilot: Pilot[Any]) -> None:
+    """Skip the quiet moment after which the shell opens its session."""
+    await pilot.pause()
+    leap(1)
+
+
 async def opened(app: Shell, pilot: Pilot[Any]) -> None:
     """Wait until the session is there, and the first line, if any, is carried out."""
+    await open_at_once(pilot)
     end = monotonic() + PATIENCE
     while app.session is None or list(app.workers):
         assert monotonic() < end, "the session is not opened"
@@ -232,6 +240,7 @@ async def person_at(
 
     app.show = show  # type: ignore[method-assign]
     async with app.run_test(size=size) as pilot:
+        await open_at_once(pilot)
         person = Person(app, pilot, time, shown)
         await person.until(lambda: not person.is_waiting)
         yield person

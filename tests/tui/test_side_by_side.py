@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from cdd_agent.events import StepFinished
 from tests.engine.together import Together, project_in
 from tests.support.projects import SLUG, Step, says
 from tests.tui.person import person_at
+
+pytestmark = pytest.mark.story
 
 
 async def test_the_panel_shows_all_that_run_and_the_transcript_tells_one_by_one(
@@ -44,7 +48,7 @@ async def test_the_panel_shows_all_that_run_and_the_transcript_tells_one_by_one(
         assert f"Step {second}: Make" not in own
 
 
-async def test_escape_stops_all_of_them(tmp_path: Path) -> None:
+async def test_escape_stops_all_steps_that_run_side_by_side(tmp_path: Path) -> None:
     sandbox = project_in(tmp_path).write(Step("a.txt", "none"), Step("b.txt", "none"))
     sandbox.real_model = model = Together(
         {1: says("a.txt", "good"), 2: says("b.txt", "good")}, at_once=3

@@ -1,6 +1,7 @@
-"""A person says things, and looks at things, while something runs."""
+"""The user sends lines while a step runs."""
 
 import gc
+import re
 import threading
 import weakref
 
@@ -21,24 +22,29 @@ from cdd_agent.events import (
     TicketsListed,
 )
 from cdd_agent.frontend import Frontend
-from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.session import Session
-from cdd_agent.tui.criteria_screen import CriteriaScreen
+from cdd_agent.tui.app import Shell
 from tests.engine.tool_steps import calls, create
-from tests.support.projects import SLUG, Sandbox, Step, check, says
-from tests.tui.person import PATIENCE, Person, opened, person_at, shell
-from tests.tui.test_stopping import streaming
+from tests.support.projects import SLUG, Sandbox, Step, says
+from tests.tui.held_model import HeldModel
+from tests.tui.person import PATIENCE, FingerTime, Person, opened, person_at
 
-LOOKS: dict[str, type[Event]] = {
+READ_ONLY: dict[str, type[Event]] = {
     "/status": PlanOpened,
+    f"/status {SLUG}": PlanOpened,
+    "/status nonsense": Notice,
     "/list": TicketsListed,
     "/cost": Notice,
     "/context a.txt": Answer,
     "/model": Notice,
     "/help": ScreenAsked,
     "/help executor": ScreenAsked,
-    "/help keys": ScreenAsked,
+    "/criteria": CriteriaShown,
 }
+"""Commands that run next to a step, and the event that answers each."""
+GUIDANCE = "please keep it short and simple"
+TWO_STEPS = (Step("a.txt", "none"), Step("b.txt", "none"))
+SECRET = "horse " + "battery " * 20 + "staple"
 
 
 async def running(person: Person) -> None:
@@ -47,231 +53,176 @@ async def running(person: Person) -> None:
     person.shown.clear()
 
 
-@pytest.mark.parametrize("line", LOOKS)
-async def test_looking_needs_no_waiting(sandbox: Sandbox, line: str) -> None:
-    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
-        await running(person)
-        await person.begin(line)
-        await person.until(
-            lambda: any(isinstance(event, LOOKS[line]) for event in person.shown)
-        )
-        assert f"❯ {line}" in person.told or line in person.told
-        assert sandbox.statuses()[0] == "in_progress"
-        assert person.prompt.text == ""
-        assert not person.prompt.has_class("-waiting")
-
-        if person.app.screen is not person.app.home:  # closed first
-            await person.press("escape")
-        await person.press("escape")
-        await person.until(lambda: not person.is_waiting)
-        assert sandbox.statuses() == ["pending", "pending"]
+def with_tools(sandbox: Sandbox) -> HeldModel:
+    """Use a model that writes some words before its first tool call."""
+    sandbox.write(*TWO_STEPS)
+    talk = calls(create("a.txt", "good"), text="One two three.")
+    sandbox.model = model = HeldModel(talk, "Done.")
+    return model
 
 
-SECRET = "horse " + "battery " * 400 + "staple"
-"""Its pieces take more than a minute, unless they are made to come faster."""
-REPLY = f"The key is {SECRET} and so on, and so on."
+def guidance(person: Person) -> list[str]:
+    return [event.text for event in person.shown if isinstance(event, GuidanceTaken)]
 
 
-@pytest.mark.parametrize(
-    "line", [*LOOKS, f"/diff {SLUG}", "/criteria", "/nonsense", f"/status {SLUG}"]
-)
-async def test_looking_cuts_neither_the_reply_nor_its_redaction(
-    sandbox: Sandbox, line: str, monkeypatch: pytest.MonkeyPatch
+async def test_read_only_commands_run_next_to_a_step_and_leave_its_reply_whole(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The commands come while the model is in the middle of a secret."""
     monkeypatch.setenv("ANY_TOKEN", SECRET)
-    streaming(sandbox).model = ScriptedModel(
-        [says("a.txt", "good", words=REPLY)], pace=40
+    sandbox.write(*TWO_STEPS)
+    (sandbox.root / "a.txt").write_text("before\n")
+    words = f"One key is {SECRET} and so on."
+    sandbox.model = model = HeldModel(
+        says("a.txt", "good", words), beginning=f"One key is {SECRET[:80]}"
     )
     async with person_at(sandbox, f"/exec {SLUG}") as person:
-        await person.begin("")
-        await person.until_told("The key is")
-        await person.pilot.pause(0.3)  # the first part of the secret has come
-        person.shown.clear()
-        if line == "/nonsense":
-            person.app.look(line)
-        else:
-            await person.begin(line)
-        await person.until(lambda: "❯ " + line in person.told or line in person.told)
-        sandbox.model.pace = 0
-        await person.until(lambda: not person.is_waiting)
-        replies = "".join(
-            event.text for event in person.shown if isinstance(event, ReplyDelta)
-        )
-        assert "battery" not in person.told + replies
-        reply = REPLY.replace(SECRET, "[redacted: ANY_TOKEN]").strip()
-        assert reply in person.told
-        assert person.told.index(reply) < person.told.index(line)
-
-
-async def test_the_cost_says_that_a_call_runs_that_is_not_counted_yet(
-    sandbox: Sandbox,
-) -> None:
-    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
         await running(person)
-        await person.begin("/cost")
-        await person.until_told("This session: ")
-        told = person.told.partition("This session: ")[2].splitlines()[0]
-        assert "1 model call is under way" in told
-        assert "tokens" not in told
-        await person.press("escape")
+        replies = list[Event]()
+        for line, answer in READ_ONLY.items():
+            await person.begin(line)
+            await person.until(
+                lambda answer=answer: any(isinstance(e, answer) for e in person.shown)
+            )
+            assert line in person.told
+            assert person.prompt.text == ""
+            assert not person.prompt.has_class("-waiting")
+            if person.app.screen is not person.app.home:
+                await person.press("escape")
+            assert sandbox.statuses()[0] == "in_progress"
+            replies += person.shown
+            person.shown.clear()
+        # the call that runs is counted
+        assert re.search(r"\b1 model call\b", person.told)
+        model.release()
         await person.until(lambda: not person.is_waiting)
-        await person.say("/cost")
-        last = person.told.rpartition("This session: ")[2]
-        assert "under way" not in last
-        assert "tokens" in last
+
+        texts = [e.text for e in (*replies, *person.shown) if isinstance(e, ReplyDelta)]
+        assert "battery" not in person.told + "".join(texts)
+        reply = words.replace(SECRET, "[redacted: ANY_TOKEN]")
+        assert person.told.index(reply) < person.told.index("/status")
+        assert sandbox.statuses() == ["completed", "pending"]
 
 
-async def test_what_a_completed_step_changed_is_seen_while_the_next_one_runs(
+async def test_the_diff_of_a_completed_step_is_shown_while_the_next_one_runs(
     sandbox: Sandbox,
 ) -> None:
-    streaming(sandbox).replies(
-        says("a.txt", "good"), says("b.txt", "good", words="One " + "long" * 1000)
+    sandbox.write(*TWO_STEPS)
+    sandbox.model = model = HeldModel(
+        says("a.txt", "good"), says("b.txt", "good", "One word.")
     )
+    model.release()
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.say("continue")
-        assert sandbox.statuses()[0] == "completed"
-        sandbox.model.pace = 40
+        model.hold()
         await running(person)
         await person.begin("/diff 1")
-        await person.until(
-            lambda: any(isinstance(event, StepDiff) for event in person.shown)
-        )
-        await person.begin("/criteria")
-        await person.until(
-            lambda: any(isinstance(event, CriteriaShown) for event in person.shown)
-        )
-        assert isinstance(person.app.screen, CriteriaScreen)
+        await person.until(lambda: any(isinstance(e, StepDiff) for e in person.shown))
         assert sandbox.statuses() == ["completed", "in_progress"]
-        await person.press("escape", "escape")
+        await person.press("escape")
         await person.until(lambda: not person.is_waiting)
         assert sandbox.statuses() == ["completed", "pending"]
 
 
-async def test_a_look_that_fails_is_told_and_the_turn_goes_on(sandbox: Sandbox) -> None:
-    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
-        await running(person)
-        await person.begin("/status nonsense")
-        await person.until(
-            lambda: "nonsense" in person.told.split("/status nonsense")[-1]
-        )
-        assert sandbox.statuses()[0] == "in_progress"
-        await person.press("escape")
-        await person.until(lambda: not person.is_waiting)
-
-
-def test_only_what_changes_nothing_runs_beside_something_else() -> None:
-    now = {name for name in commands() if can_run_now(f"/{name}")}
-    assert now == {
-        "status",
-        "list",
-        "diff",
-        "criteria",
+def test_only_commands_that_change_nothing_run_next_to_a_step() -> None:
+    assert {name for name in commands() if can_run_now(f"/{name}")} == {
+        "board",
         "context",
         "cost",
-        "model",
+        "criteria",
+        "diff",
         "help",
-        "board",
-    } | {
+        "list",
+        "model",
         "settings",
+        "status",
         "theme",
         "tickets",
     }
     assert can_run_now("  /STATUS x")
-    assert not any(
-        map(can_run_now, ("", "/", "status", "//status", "/nonsense", "!ls", "hello"))
-    )
+    others = ("", "/", "status", "//status", "/nonsense", "!ls", "hello")
+    assert not any(map(can_run_now, others))
 
 
-TALK = "One " + "two " * 1000
-"""More than a minute of it, unless it is made to go faster."""
-
-
-def with_tools(sandbox: Sandbox) -> Sandbox:
-    """A model that talks for a while before it makes its first call."""
-    talk = calls(create("a.txt", "good"), text=TALK)
-    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")))
-    sandbox.model = ScriptedModel([talk, "Done."], pace=40)
-    return sandbox
-
-
-WORDS = "please keep it short and simple"
-
-
-async def test_words_for_the_step_that_runs_reach_its_model(sandbox: Sandbox) -> None:
-    async with person_at(with_tools(sandbox), f"/exec {SLUG}") as person:
+async def test_guidance_for_the_running_step_reaches_its_model(
+    sandbox: Sandbox,
+) -> None:
+    model = with_tools(sandbox)
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
         await running(person)
-        await person.begin(WORDS)
-        assert WORDS in person.screen
-        sandbox.model.pace = 0
+        await person.begin(GUIDANCE)
+        assert GUIDANCE in person.screen
+        model.release()
         await person.until(lambda: not person.is_waiting)
-        assert [
-            event.text for event in person.shown if isinstance(event, GuidanceTaken)
-        ] == [WORDS]
-        assert sandbox.model.requests[-1].messages[-1].content == WORDS
-        # it has started no other step
+        assert guidance(person) == [GUIDANCE]
+        assert model.requests[-1].messages[-1].content == GUIDANCE
+        # the line starts no other step
         assert sandbox.statuses() == ["completed", "pending"]
         assert person.prompt.text == ""
 
 
-async def test_words_that_are_taken_back_are_not_heard(sandbox: Sandbox) -> None:
-    async with person_at(with_tools(sandbox), f"/exec {SLUG}") as person:
-        await running(person)
-        await person.begin(WORDS)
-        await person.press("escape")
-        assert person.prompt.text == WORDS
-        sandbox.model.pace = 0
-        await person.until(lambda: not person.is_waiting)
-        assert not any(isinstance(event, GuidanceTaken) for event in person.shown)
-        assert person.prompt.text == WORDS
-        assert sandbox.statuses() == ["completed", "pending"]
-
-
-async def test_words_that_no_round_follows_come_back(sandbox: Sandbox) -> None:
-    streaming(sandbox).model = ScriptedModel(
-        [says("a.txt", "good", words=TALK)], pace=40
-    )
+async def test_guidance_that_the_user_takes_back_does_not_reach_the_model(
+    sandbox: Sandbox,
+) -> None:
+    model = with_tools(sandbox)
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await running(person)
-        await person.begin(WORDS)
-        sandbox.model.pace = 0
+        await person.begin(GUIDANCE)
+        await person.press("escape")
+        assert person.prompt.text == GUIDANCE
+        model.release()
         await person.until(lambda: not person.is_waiting)
-        assert person.prompt.text == WORDS
+        assert guidance(person) == []
+        assert person.prompt.text == GUIDANCE
         assert sandbox.statuses() == ["completed", "pending"]
 
 
-@pytest.mark.parametrize(
-    "command", ["!echo keep it short and simple", f"/undo {SLUG} 2"]
-)
-async def test_a_command_that_waits_is_not_for_the_model(
-    sandbox: Sandbox, command: str
+async def test_guidance_that_comes_after_the_last_request_returns_to_the_prompt(
+    sandbox: Sandbox,
 ) -> None:
-    async with person_at(with_tools(sandbox), f"/exec {SLUG}") as person:
+    sandbox.write(*TWO_STEPS)
+    sandbox.model = model = HeldModel(says("a.txt", "good", "One two three."))
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
         await running(person)
-        await person.begin(command)
-        sandbox.model.pace = 0
+        await person.begin(GUIDANCE)
+        model.release()
         await person.until(lambda: not person.is_waiting)
-        assert not any(isinstance(event, GuidanceTaken) for event in person.shown)
-        assert all(
-            command not in message.content
-            for message in sandbox.model.requests[-1].messages
-        )
-        assert f"❯ {command}" in person.told or command in person.told
+        assert person.prompt.text == GUIDANCE
+        assert sandbox.statuses() == ["completed", "pending"]
 
 
-async def test_looking_before_the_session_is_open_waits_for_it(
+async def test_a_command_that_waits_for_the_step_does_not_reach_the_model(
+    sandbox: Sandbox,
+) -> None:
+    model = with_tools(sandbox)
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        await running(person)
+        lines = ["!echo keep it short and simple", f"/undo {SLUG} 2"]
+        for line in lines:
+            await person.begin(line)
+        model.release()
+        await person.until(lambda: not person.is_waiting)
+        assert guidance(person) == []
+        for line in lines:
+            assert f"❯ {line}" in person.told or line in person.told
+            assert all(
+                line not in message.content for message in model.requests[-1].messages
+            )
+
+
+async def test_a_read_only_command_waits_until_the_session_is_open(
     sandbox: Sandbox,
 ) -> None:
     is_shown = threading.Event()
-    app = shell(sandbox)
-    open_at_once = app._open_session
 
     def open_session(
         frontend: Frontend, emit: Emit
     ) -> tuple[Session, tuple[Notice, ...]]:
         assert is_shown.wait(PATIENCE)
-        return open_at_once(frontend, emit)
+        sandbox.frontend = frontend
+        return sandbox.session(emit), ()
 
-    app._open_session = open_session
+    app = Shell(sandbox.root, open_session, clock=FingerTime().clock)
     async with app.run_test() as pilot:
         for line in ("/list", "/cost"):
             app.home.prompt.area.insert(line)
@@ -282,25 +233,31 @@ async def test_looking_before_the_session_is_open_waits_for_it(
         assert app.is_running
 
 
-async def test_each_line_that_waits_keeps_its_meaning_and_nothing_is_kept_of_others(
+async def test_the_shell_keeps_no_agent_after_its_run_is_closed(
     sandbox: Sandbox,
 ) -> None:
-    async with person_at(with_tools(sandbox), f"/exec {SLUG}") as person:
+    """Lines that waited refer to the agent that was active when they were typed."""
+    model = with_tools(sandbox)
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
         assert person.app.session is not None
-        left = weakref.ref(person.app.session.agent)
+        agent = weakref.ref(person.app.session.agent)
         await running(person)
-        for number in range(3):
-            await person.begin(f"{WORDS} {number}")
-            await person.press("escape")
-            person.prompt.replace("")
+        await person.begin(GUIDANCE)
         await person.press("escape")
+        person.prompt.replace("")
+        model.release()
         await person.until(lambda: not person.is_waiting)
         await person.say("/exit")
         person.prompt.area.insert("hello")
         await person.pilot.pause()
         gc.collect()
-        assert left() is None
+        assert agent() is None
 
+
+async def test_each_waiting_line_keeps_the_meaning_that_it_had_when_typed(
+    sandbox: Sandbox,
+) -> None:
+    async with person_at(sandbox) as person:
         person.prompt.hold("the same", 1)
         person.prompt.hold("the same", 2)
         assert person.prompt.take_waiting() == ("the same", 1)

@@ -1,32 +1,36 @@
-"""A step is opened from the plan: what is known of it, part by part, and the way back
-to the prompt.
-"""
+"""A step is opened from the plan: its parts, and the way back to the prompt."""
 
 import asyncio
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from textual.drivers.headless_driver import HeadlessDriver
 
-from cdd_agent.events import CommandProposed
+from cdd_agent.engine.step_details import AttemptDetails, SeenTest, StepDetails
+from cdd_agent.events import CommandProposed, StepView
 from cdd_agent.llm.local_servers import LocalServer
+from cdd_agent.tickets.plan import PlanStep
+from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.tui.criteria_screen import CriteriaScreen
 from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.find_bar import FindBar
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.steps import StepList
-from tests.support.projects import SLUG, Sandbox, Step, check, says
+from cdd_agent.verification.outcomes import Result
+from tests.support.projects import SLUG, Sandbox, Step, says
+from tests.tui.held_model import HeldModel
 from tests.tui.person import Person, person_at
 
+DIFF = "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n"
 GUIDANCE = "Write it in lower case, please."
 STEPS = (
-    Step("a.txt", check("a.txt")),
-    Step("b.txt", check("b.txt"), "Step 1", "Say it of b."),
+    Step("a.txt", "none"),
+    Step("b.txt", "none", "Step 1", "Say it of b."),
     Step("c.txt", None, "Step 2"),
 )
+BAD = "No file comes with this."
 
 
 def screen(person: Person) -> StepScreen:
@@ -46,37 +50,39 @@ async def opened(person: Person, *keys: str) -> None:
 
 @pytest.fixture
 def one_done(sandbox: Sandbox) -> Sandbox:
-    """The first step is done at its second attempt."""
-    return sandbox.write(*STEPS).replies(
-        says("a.txt", "bad"), says("a.txt", "good", "Better now."), says("b.txt", "bad")
+    """A project whose first step is done at its second attempt."""
+    return sandbox.write(*STEPS).replies(BAD, says("a.txt", "good", "Better now."), BAD)
+
+
+async def test_each_part_of_a_step_shows_each_attempt(sandbox: Sandbox) -> None:
+    seen = SeenTest("test_a.py::test_new", Result.FAILED, Result.PASSED)
+    attempts = (
+        AttemptDetails(1, "", "# First", "Hm.", "`make` failed", "", "it says bad", ()),
+        AttemptDetails(2, "", "# Second", "Better.", "", DIFF, "it says good", (seen,)),
     )
-
-
-async def test_a_completed_step_says_why_it_is_done_and_shows_each_attempt(
-    one_done: Sandbox,
-) -> None:
-    async with person_at(one_done, f"/exec {SLUG}") as person:
-        await person.say("continue")
-        await person.say("retry")
-        await opened(person, "home")
+    plan_step = PlanStep(1, "Make a.txt", "Make it.")
+    view = StepView(1, "Make a.txt", StepStatus.COMPLETED, Verification.PASSED)
+    details = StepDetails(SLUG, plan_step, view, attempts)
+    async with person_at(sandbox) as person:
+        person.app.push_screen(StepScreen(details, lambda by: None))
+        await person.until(lambda: isinstance(person.app.screen, StepScreen))
         assert "1. Make a.txt" in person.screen
         assert "2 of 2" in person.screen
-        assert "Seen: " in shown(person)
-        assert "Make it." in shown(person)
         parts = dict[str, str]()
         for part in StepScreen.PARTS:
             parts[part] = shown(person)
             await person.press("right")
-        assert "a.txt" in parts["Prompt"]
-        assert "Better now." in parts["Reply"]
-        assert "+good" in parts["Changes"]
+        assert "Make it." in parts["Step"]
+        assert "Second" in parts["Prompt"]
+        assert "Better." in parts["Reply"]
+        assert "+new" in parts["Changes"]
         assert "it says good" in parts["Checks"]
         await person.press("left", "left_square_bracket")
         assert "it says bad" in shown(person)
         assert "1 of 2" in person.screen
 
 
-async def test_one_goes_from_step_to_step_and_back_to_the_prompt(
+async def test_n_and_p_show_the_next_and_the_previous_step(
     one_done: Sandbox,
 ) -> None:
     async with person_at(one_done, f"/exec {SLUG}") as person:
@@ -93,96 +99,97 @@ async def test_one_goes_from_step_to_step_and_back_to_the_prompt(
         assert person.prompt.text == ""
 
 
-@pytest.mark.parametrize(
-    ("key", "line"), [("r", "retry 1"), ("s", "skip 1 because "), ("u", "undo 1")]
-)
-async def test_what_is_chosen_stands_in_the_prompt_and_is_not_done(
-    one_done: Sandbox, key: str, line: str
+async def test_a_chosen_action_is_put_into_the_prompt_and_not_done(
+    one_done: Sandbox,
 ) -> None:
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await person.say("continue")
         before = one_done.statuses()
-        person.prompt.replace("a draft")
-        await opened(person, "home")
-        await person.press(key)
-        await person.until(lambda: person.app.focused is person.prompt.area)
-        assert person.prompt.text == line
-        assert one_done.statuses() == before
-        assert not person.is_waiting
-        await person.press("up")
-        assert person.prompt.text == "a draft"
+        for key, line in (
+            ("r", "retry 1"),
+            ("s", "skip 1 because "),
+            ("u", "undo 1"),
+        ):
+            person.prompt.replace("a draft")
+            await opened(person, "home")
+            await person.press(key)
+            await person.until(lambda: person.app.focused is person.prompt.area)
+            assert person.prompt.text == line
+            assert one_done.statuses() == before
+            assert not person.is_waiting
+            await person.press("up")
+            assert person.prompt.text == "a draft"
 
 
-async def test_a_reason_typed_after_it_skips_the_step(one_done: Sandbox) -> None:
-    async with person_at(one_done, f"/exec {SLUG}") as person:
-        await opened(person)
-        await person.press("s")
-        await person.until(lambda: person.app.focused is person.prompt.area)
-        reason = "it can wait"
-        await person.say(reason)
-        assert one_done.statuses() == ["skipped", "pending", "pending"]
-        await opened(person, "home")
-        assert reason in shown(person)
-
-
-async def test_a_failed_step_is_tried_again_with_guidance(one_done: Sandbox) -> None:
+async def test_a_failed_step_is_retried_with_guidance_or_skipped_with_a_reason(
+    one_done: Sandbox,
+) -> None:
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await person.say("continue")
         await opened(person)
         await person.press("r")
         await person.until(lambda: person.prompt.text == "retry 1")
         person.prompt.area.insert(f" because {GUIDANCE}")
-        await person.until(lambda: "with this guidance" in person.screen)
         await person.say("")
         assert one_done.statuses()[0] == "completed"
         assert GUIDANCE in one_done.prompt()
         await opened(person, "home")
-        assert f"Guidance: {GUIDANCE}" in shown(person)
+        assert GUIDANCE in shown(person)
+        await person.press("escape")
+
+        await opened(person)
+        await person.press("s")
+        await person.until(lambda: person.app.focused is person.prompt.area)
+        reason = "it can wait"
+        await person.say(reason)
+        assert one_done.statuses() == ["completed", "skipped", "pending"]
+        await opened(person, "home", "down")
+        assert reason in shown(person)
 
 
-@pytest.mark.parametrize(
-    ("key", "line"),
-    [("u", f"/undo {SLUG} 2"), ("r", f"/exec {SLUG}"), ("s", f"/exec {SLUG}")],
-)
-async def test_where_the_run_is_closed_the_command_that_does_it_is_offered(
-    sandbox: Sandbox, key: str, line: str
+async def test_after_the_run_the_command_for_the_chosen_action_is_offered(
+    sandbox: Sandbox,
 ) -> None:
     sandbox.write(*STEPS[:2]).replies(says("a.txt", "good"), says("b.txt", "good"))
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.say("all")
         assert person.app.home.agent is None
-        await opened(person, "end")
-        await person.press(key)
-        await person.until(lambda: person.prompt.text == line)
-        if key == "u":
-            await person.say("")
-            assert sandbox.statuses() == ["completed", "pending"]
+        for key, line in (
+            ("r", f"/exec {SLUG}"),
+            ("s", f"/exec {SLUG}"),
+            ("u", f"/undo {SLUG} 2"),
+        ):
+            await opened(person, "end")
+            await person.press(key)
+            await person.until(lambda line=line: person.prompt.text == line)
+            if key != "u":
+                person.prompt.replace("")
+        await person.say("")
+        assert sandbox.statuses() == ["completed", "pending"]
 
 
-async def test_a_step_can_be_looked_at_while_another_one_runs(
+async def test_escape_before_a_step_is_open_keeps_it_closed_and_stops_nothing(
     one_done: Sandbox,
 ) -> None:
+    one_done.model = model = HeldModel(BAD)
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await person.begin("all")
         await opened(person, "end")
         assert "3. Make c.txt" in person.screen
         await person.press("escape")
-        await person.until(lambda: not person.is_waiting)
+        await person.until(lambda: person.app.screen is person.app.home)
 
-
-async def test_escape_before_a_step_has_opened_keeps_it_closed_and_stops_nothing(
-    one_done: Sandbox,
-) -> None:
-    async with person_at(one_done, f"/exec {SLUG}") as person:
-        await person.begin("all")
         person.app.open_step(3)
         person.app.on_prompt_stopped()
+        await person.pilot.pause()
+        model.release()
         await person.until(lambda: not person.is_waiting)
-        assert one_done.statuses()[0] == "failed"  # by its check: it ran to its end
+        # the reply failed, and was not stopped
+        assert one_done.statuses()[0] == "failed"
         assert person.app.screen is person.app.home
 
 
-async def test_a_plan_that_is_broken_meanwhile_is_a_word_and_no_end(
+async def test_a_plan_that_cannot_be_read_any_more_is_reported(
     one_done: Sandbox,
 ) -> None:
     async with person_at(one_done, f"/exec {SLUG}") as person:
@@ -192,23 +199,15 @@ async def test_a_plan_that_is_broken_meanwhile_is_a_word_and_no_end(
         assert person.app.screen is person.app.home
 
 
-async def test_the_line_below_the_prompt_says_what_enter_does_in_the_plan(
-    one_done: Sandbox,
-) -> None:
-    async with person_at(one_done, f"/exec {SLUG}") as person:
-        await person.press("f2")
-        await person.until(lambda: "Enter opens the step" in person.screen)
-        await person.press("x")
-        await person.until(lambda: "Enter opens the step" not in person.screen)
-
-
 async def test_the_plan_folds_by_its_key_and_typing_goes_to_the_prompt_from_it(
     one_done: Sandbox,
 ) -> None:
     async with person_at(one_done, f"/exec {SLUG}", size=(120, 30)) as person:
         await person.press("f2")
         assert person.app.focused is person.step_list
+        assert "Enter opens the step" in person.screen
         await person.press("x")
+        assert "Enter opens the step" not in person.screen
         assert person.app.focused is person.prompt.area
         assert person.prompt.text == "x"
         await person.press("f2", "f2")
@@ -219,7 +218,7 @@ async def test_the_plan_folds_by_its_key_and_typing_goes_to_the_prompt_from_it(
         assert person.app.focused is person.step_list
 
 
-async def test_the_keys_of_the_screen_that_lies_on_top_are_its_own(
+async def test_keys_act_on_the_screen_on_top(
     one_done: Sandbox,
 ) -> None:
     async with person_at(one_done, f"/exec {SLUG}") as person:
@@ -242,7 +241,9 @@ async def test_the_keys_of_the_screen_that_lies_on_top_are_its_own(
         await person.until(lambda: person.app.screen is person.app.home)
 
 
-async def test_a_step_whose_list_has_gone_leads_to_no_other(one_done: Sandbox) -> None:
+async def test_n_does_nothing_once_the_list_of_steps_is_empty(
+    one_done: Sandbox,
+) -> None:
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await opened(person)
         person.step_list.show(())
@@ -251,7 +252,7 @@ async def test_a_step_whose_list_has_gone_leads_to_no_other(one_done: Sandbox) -
         assert "1. Make a.txt" in person.screen
 
 
-async def test_after_a_look_at_a_step_by_a_click_the_list_follows_the_run_again(
+async def test_the_list_follows_the_run_again_after_a_step_was_opened_by_a_click(
     one_done: Sandbox,
 ) -> None:
     async with person_at(one_done, f"/exec {SLUG}", size=(120, 30)) as person:
@@ -263,7 +264,7 @@ async def test_after_a_look_at_a_step_by_a_click_the_list_follows_the_run_again(
         assert person.step_list.walk(0) == 1
 
 
-async def test_opening_a_step_breaks_off_nothing_that_is_looked_at(
+async def test_opening_a_step_does_not_cancel_the_search_for_models(
     one_done: Sandbox,
 ) -> None:
     looks = asyncio.Event()
@@ -286,7 +287,7 @@ async def test_opening_a_step_breaks_off_nothing_that_is_looked_at(
         ] == [False]
 
 
-async def test_who_comes_back_from_a_step_to_a_question_has_not_seen_it_before(
+async def test_a_question_that_came_behind_a_step_is_unseen_until_the_step_closes(
     one_done: Sandbox,
 ) -> None:
     async with person_at(one_done, f"/exec {SLUG}") as person:
@@ -306,31 +307,27 @@ async def test_who_comes_back_from_a_step_to_a_question_has_not_seen_it_before(
 
 @pytest.fixture
 def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Makes a program the person's editor: it writes what an expression over the `text`
-    gives.
-    """
+    """Return a function that makes a shell command over the file `$1` the editor."""
     monkeypatch.setattr(HeadlessDriver, "can_suspend", True)
 
-    def use(expression: str) -> None:
-        script = tmp_path / "editor.py"
-        script.write_text(
-            "import pathlib, sys\n"
-            "file = pathlib.Path(sys.argv[-1])\n"
-            "text = file.read_text()\n"
-            f"file.write_text({expression})\n"
-        )
-        monkeypatch.setenv("VISUAL", f"{sys.executable} {script}")
+    def use(command: str) -> None:
+        script = tmp_path / "editor.sh"
+        script.write_text(f"#!/bin/sh\n{command}\n")
+        monkeypatch.setenv("VISUAL", f"/bin/sh {script}")
 
     return use
 
 
-async def test_a_steps_text_is_edited_and_the_plan_beside_it_says_so(
+def replacing(*replacements: str) -> str:
+    """Return a shell command that replaces text by the rules of `sed`."""
+    rules = " ".join(f"-e '{rule}'" for rule in replacements)
+    return f'sed {rules} "$1" > "$1.new" && cat "$1.new" > "$1" && rm "$1.new"'
+
+
+async def test_an_edited_step_is_written_to_the_plan_and_shown(
     one_done: Sandbox, editor: Callable[[str], None]
 ) -> None:
-    editor(
-        "text.replace('Make b.txt', 'Write b.txt').replace('Say it of b.', 'Say it"
-        " twice.')"
-    )
+    editor(replacing("s/Make b.txt/Write b.txt/", "s/Say it of b[.]/Say it twice./"))
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await opened(person, "down")
         await person.press("e")
@@ -344,10 +341,10 @@ async def test_a_steps_text_is_edited_and_the_plan_beside_it_says_so(
         assert "The plan was edited" not in person.told
 
 
-async def test_what_was_edited_wrong_is_told_and_opened_again(
+async def test_a_wrong_edit_is_reported_and_opened_again(
     one_done: Sandbox, editor: Callable[[str], None]
 ) -> None:
-    editor("text + 'by me\\n\\n### Step 9: More\\n'")
+    editor("printf 'by me\\n\\n### Step 9: More\\n' >> \"$1\"")
     before = (one_done.ticket / "plan.md").read_text()
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await opened(person, "down")
@@ -355,53 +352,48 @@ async def test_what_was_edited_wrong_is_told_and_opened_again(
         await person.until(lambda: "has to be step 2" in shown(person))
         assert "Your text is kept" in shown(person)
         assert (one_done.ticket / "plan.md").read_text() == before
-        editor("text.partition('### Step 9')[0] if 'by me' in text else 'lost'")
+        editor(replacing("/### Step 9/,$d"))
         await person.press("e")
         await person.until(lambda: "Written to" in shown(person))
         assert "by me" in (one_done.ticket / "plan.md").read_text()
 
 
-async def test_a_step_that_is_done_says_why_it_is_not_edited(
+async def test_a_step_that_is_done_or_runs_is_not_edited_and_others_are(
     one_done: Sandbox, editor: Callable[[str], None]
 ) -> None:
-    editor("'never'")
+    editor(replacing("s/Make it[.]/Make it well./"))
+    one_done.model = model = HeldModel(
+        *(says(f"{name}.txt", "good", "One word.") for name in "abc")
+    )
+    model.release()
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await person.say("continue")
-        await person.say("retry")
         await opened(person, "home")
         await person.press("e")
         await person.until(lambda: "undo 1" in shown(person))
         assert "kept" not in shown(person)
+        await person.press("escape")
 
-
-async def test_a_step_is_edited_while_another_one_runs_which_it_does_not_disturb(
-    one_done: Sandbox, editor: Callable[[str], None]
-) -> None:
-    editor("text.replace('Make it.', 'Make it well.')")
-    one_done.replies(
-        says("a.txt", "good", "long " * 5000),
-        says("b.txt", "good"),
-        says("c.txt", "good"),
-    )
-    one_done.model.pace = 400
-    async with person_at(one_done, f"/exec {SLUG}") as person:
+        model.hold()
         await person.begin("all")
-        await person.until_told("long")
-        await opened(person, "home")
+        await person.until(lambda: len(model.requests) == 2)
+        await opened(person, "home", "down")
+        before = (one_done.ticket / "plan.md").read_text()
         await person.press("e")
         await person.until(lambda: "under way" in shown(person))
+        assert (one_done.ticket / "plan.md").read_text() == before
         await person.press("escape")
         await opened(person, "end")
         await person.press("e")
         await person.until(lambda: "Written to" in shown(person))
         await person.press("escape")
-        one_done.model.pace = 0
+        model.release()
         await person.until(lambda: not person.is_waiting)
         assert one_done.statuses() == ["completed"] * 3
         assert "Make it well." in one_done.prompt()
 
 
-async def test_keys_from_before_the_step_was_seen_are_the_prompts(
+async def test_keys_from_before_the_step_was_seen_go_to_the_prompt(
     one_done: Sandbox,
 ) -> None:
     async with person_at(one_done, f"/exec {SLUG}") as person:

@@ -2,7 +2,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import pytest
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
@@ -87,7 +86,7 @@ async def test_marking_a_step_changes_its_row_and_the_progress() -> None:
         ]
 
 
-async def test_what_has_to_be_said_of_a_completed_step_is_said() -> None:
+async def test_a_completed_step_shows_why_it_is_not_fully_verified() -> None:
     async with list_of(*many(2)) as (step_list, _):
         step_list.finish(over(1, Verification.BASELINE))
         step_list.finish(over(2))
@@ -104,14 +103,14 @@ async def test_without_steps_it_is_hidden() -> None:
         assert not step_list.display
 
 
-@pytest.mark.parametrize("current", [1, 2, 500, 998, 1000])
-@pytest.mark.parametrize("height", [2, 5, 40])
-async def test_the_current_step_is_in_view_and_the_progress_stays(
-    current: int, height: int
-) -> None:
-    async with list_of(*many(1000, current - 1), size=(40, height)) as (step_list, _):
-        assert rows(step_list)[0].startswith(f"Plan {current - 1}/1000")
-        assert f"○ {current}. Step of 1000" in rows(step_list)
+async def test_the_current_step_is_in_view_and_the_progress_stays() -> None:
+    for height in (2, 5, 40):
+        async with list_of(size=(40, height)) as (step_list, pilot):
+            for current in (1, 2, 500, 998, 1000):
+                step_list.show(many(1000, current - 1))
+                await pilot.pause()
+                assert rows(step_list)[0].startswith(f"Plan {current - 1}/1000")
+                assert f"○ {current}. Step of 1000" in rows(step_list)
 
 
 async def test_the_current_step_stays_in_view_when_the_window_gets_smaller() -> None:
@@ -130,14 +129,14 @@ async def test_the_list_follows_the_run() -> None:
         assert "◐ 61. Step of 100" in rows(step_list)
 
 
-@pytest.mark.parametrize("title", ["x" * 100, "日" * 50, "e\u0301" * 60, "👩‍🚀" * 30])
-async def test_a_long_title_is_cut_at_the_edge_where_there_is_no_room(
-    title: str,
-) -> None:
-    async with list_of(StepView(1, title), size=(24, 3)) as (step_list, _):
-        strip = step_list.render_line(1)
-        assert strip.cell_length == step_list.scrollable_content_region.width
-        assert strip.text.rstrip().endswith("…")
+async def test_a_long_title_is_cut_at_the_edge_where_there_is_no_room() -> None:
+    async with list_of(size=(24, 3)) as (step_list, pilot):
+        for title in ("x" * 100, "日" * 50, "e\u0301" * 60, "👩‍🚀" * 30):
+            step_list.show((StepView(1, title),))
+            await pilot.pause()
+            strip = step_list.render_line(1)
+            assert strip.cell_length == step_list.scrollable_content_region.width
+            assert strip.text.rstrip().endswith("…")
 
 
 async def test_long_titles_are_shown_in_full_where_all_have_room() -> None:
@@ -177,48 +176,47 @@ DONE, FAILED = StepStatus.COMPLETED, StepStatus.FAILED
 GREEN = Evidence("", passed=44, fixed=3, new=1)
 
 
-@pytest.mark.parametrize(
-    ("step", "facts"),
-    [
-        (StepView(2, "Do it", DONE, seconds=12.3, evidence=GREEN), "12s 44✓ +4"),
-        (
-            StepView(2, "Do it", DONE, seconds=700, evidence=Evidence("", passed=41)),
-            "12m 41✓",
+FACTS = (
+    (StepView(2, "Do it", DONE, seconds=12.3, evidence=GREEN), "12s 44✓ +4"),
+    (
+        StepView(2, "Do it", DONE, seconds=700, evidence=Evidence("", passed=41)),
+        "12m 41✓",
+    ),
+    (
+        StepView(2, "Do it", DONE, seconds=7200, evidence=Evidence("`make` passed")),
+        "2h",
+    ),
+    (
+        StepView(
+            2,
+            "Do it",
+            FAILED,
+            seconds=3,
+            attempts=3,
+            evidence=Evidence("", 40, failed=3, old_failures=1),
         ),
-        (
-            StepView(
-                2, "Do it", DONE, seconds=7200, evidence=Evidence("`make` passed")
-            ),
-            "2h",
-        ),
-        (
-            StepView(
-                2,
-                "Do it",
-                FAILED,
-                seconds=3,
-                attempts=3,
-                evidence=Evidence("", 40, failed=3, old_failures=1),
-            ),
-            "3s 40✓ 2✗ ↻3",
-        ),
-        (StepView(2, "Do it", StepStatus.IN_PROGRESS, attempts=2), "↻2"),
-        (StepView(2, "Do it", StepStatus.SKIPPED, seconds=0.1), ""),
-        (StepView(2, "Do it", depends_on=(1,)), ""),
-        (StepView(2, "Do it", depends_on=(3,)), "← 3"),
-        (StepView(2, "Do it", depends_on=(3, 4)), "← 3,4"),
-        (StepView(2, "Do it", depends_on=(3, 4, 5)), "← 3,4,…"),
-        (StepView(2, "Do it", depends_on=(3, 99)), "← 3"),
-    ],
+        "3s 40✓ 2✗ ↻3",
+    ),
+    (StepView(2, "Do it", StepStatus.IN_PROGRESS, attempts=2), "↻2"),
+    (StepView(2, "Do it", StepStatus.SKIPPED, seconds=0.1), ""),
+    (StepView(2, "Do it", depends_on=(1,)), ""),
+    (StepView(2, "Do it", depends_on=(3,)), "← 3"),
+    (StepView(2, "Do it", depends_on=(3, 4)), "← 3,4"),
+    (StepView(2, "Do it", depends_on=(3, 4, 5)), "← 3,4,…"),
+    (StepView(2, "Do it", depends_on=(3, 99)), "← 3"),
 )
-async def test_what_a_step_took_and_what_was_seen_of_it_is_beside_its_title(
-    step: StepView, facts: str
-) -> None:
-    others = (StepView(number, "Other") for number in (3, 4, 5))
-    async with list_of(StepView(1, "First", DONE), step, *others) as (step_list, _):
-        row = rows(step_list)[2]
-        assert row.split("Do it")[1].strip() == facts
-        assert len(row) == step_list.scrollable_content_region.width or not facts
+"""Steps, and the facts that are shown next to their titles."""
+
+
+async def test_the_facts_about_a_step_are_shown_next_to_its_title() -> None:
+    others = tuple(StepView(number, "Other") for number in (3, 4, 5))
+    async with list_of() as (step_list, pilot):
+        for step, facts in FACTS:
+            step_list.show((StepView(1, "First", DONE), step, *others))
+            await pilot.pause()
+            row = rows(step_list)[2]
+            assert row.split("Do it")[1].strip() == facts
+            assert len(row) == step_list.scrollable_content_region.width or not facts
 
 
 async def test_a_step_that_waits_for_all_others_says_so() -> None:
@@ -230,7 +228,7 @@ async def test_a_step_that_waits_for_all_others_says_so() -> None:
         assert rows(step_list)[4].endswith("← all")
 
 
-async def test_what_a_step_waits_for_is_gone_when_that_is_over() -> None:
+async def test_a_dependency_is_shown_until_it_is_completed() -> None:
     async with list_of(StepView(1, "Make"), StepView(2, "Use", depends_on=(1,))) as (
         step_list,
         _,
@@ -248,27 +246,26 @@ async def test_facts_make_room_for_a_title_in_a_narrow_list() -> None:
         assert rows(step_list)[1] == f"✓ 1. {TITLE[:10]}…"
 
 
-@pytest.mark.parametrize(
-    ("cost", "shown"),
-    [
-        (Cost(), ""),
-        (Cost(41_230, 0.0812), "$0.08"),
-        (Cost(41_230, 12.345, estimated=True), "~$12.35"),
-        (Cost(900, 0.0004), "$0.0004"),
-        (Cost(41_230, 0.0), "41k tok"),
-        (Cost(1_234, estimated=True), "~1.2k tok"),
-        (Cost(999), "999 tok"),
-        (Cost(1_234_567), "1.2M tok"),
-    ],
+COSTS = (
+    (Cost(), ""),
+    (Cost(41_230, 0.0812), "$0.08"),
+    (Cost(41_230, 12.345, estimated=True), "~$12.35"),
+    (Cost(900, 0.0004), "$0.0004"),
+    (Cost(41_230, 0.0), "41k tok"),
+    (Cost(1_234, estimated=True), "~1.2k tok"),
+    (Cost(999), "999 tok"),
+    (Cost(1_234_567), "1.2M tok"),
 )
-async def test_the_cost_of_step_and_run_is_in_tokens_where_no_price_is_known(
-    cost: Cost, shown: str
-) -> None:
-    async with list_of(
-        StepView(1, "Do it", DONE, seconds=12, cost=cost), size=(60, 3)
-    ) as (step_list, _):
-        assert rows(step_list)[1].split("Do it")[1].strip() == f"12s {shown}".strip()
-        assert rows(step_list)[0].endswith(shown or "━")
+
+
+async def test_costs_are_shown_in_tokens_where_the_price_is_unknown() -> None:
+    async with list_of(size=(60, 3)) as (step_list, pilot):
+        for cost, shown in COSTS:
+            step_list.show((StepView(1, "Do it", DONE, seconds=12, cost=cost),))
+            await pilot.pause()
+            facts = rows(step_list)[1].split("Do it")[1].strip()
+            assert facts == f"12s {shown}".strip()
+            assert rows(step_list)[0].endswith(shown or "━")
 
 
 async def test_the_cost_grows_with_each_call_and_ends_as_the_state_says() -> None:
@@ -282,11 +279,13 @@ async def test_the_cost_grows_with_each_call_and_ends_as_the_state_says() -> Non
         assert [row.split()[-1] for row in rows(step_list)[:2]] == ["$1.75", "$0.75"]
 
 
-async def test_in_little_room_the_money_goes_first_and_the_title_last() -> None:
+async def test_in_a_narrow_list_the_cost_is_dropped_first_and_the_title_last() -> None:
     step = StepView(1, TITLE, DONE, seconds=12, evidence=GREEN, cost=Cost(9, 0.5))
     shown = dict[int, str]()
-    for width in (60, 36, 28, 18):
-        async with list_of(step, size=(width, 2)) as (step_list, _):
+    async with list_of(step, size=(60, 2)) as (step_list, pilot):
+        for width in (60, 36, 28, 18):
+            await pilot.resize_terminal(width, 2)
+            await pilot.pause()
             shown[width] = rows(step_list)[1]
     assert shown[60].endswith(" 12s 44✓ +4 $0.50")
     assert shown[36].endswith(" 12s 44✓ +4")

@@ -1,6 +1,4 @@
-"""Whatever is stopped, and however, leaves no trace, and goes on when the person wants
-it to.
-"""
+"""A turn that the user stops leaves no trace, and resumes when the user wants it to."""
 
 import os
 import signal
@@ -8,10 +6,10 @@ import signal
 import pytest
 from textual import events
 
-from cdd_agent.events import About
+from cdd_agent.events import About, Notice, Tone
 from cdd_agent.llm.scripted import ScriptedModel
-from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, says
+from tests.tui.held_model import HeldModel
 from tests.tui.person import Person, person_at
 
 LINES = "use a table\nand a chart"
@@ -20,12 +18,12 @@ SLOW_CHECK = (
     "python -c \"import pathlib, time; print('begun', flush=True); time.sleep(60 *"
     " pathlib.Path('slow').exists())\""
 )
-STOPPED = "Stopped; `continue` goes on"
+TWO_STEPS = (Step("a.txt", "none"), Step("b.txt", "none"))
 
 
 def streaming(sandbox: Sandbox) -> Sandbox:
-    """A project whose model says one word and takes a minute for the next, and a file
-    that the step would change.
+    """Make a project with a file that step 1 changes, and a model that sends one word
+    and takes a minute for the next.
     """
     sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")))
     (sandbox.root / "a.txt").write_text("before\n")
@@ -36,11 +34,17 @@ def streaming(sandbox: Sandbox) -> Sandbox:
 
 
 def checking(sandbox: Sandbox) -> Sandbox:
-    """A project whose check takes a minute while there is a file `slow`."""
+    """Make a project whose check takes a minute while there is a file `slow`."""
     sandbox.write(Step("a.txt", SLOW_CHECK), Step("b.txt", check("b.txt")))
     (sandbox.root / "a.txt").write_text("before\n")
     (sandbox.root / "slow").touch()
     return sandbox.replies(says("a.txt", "good"))
+
+
+async def running(person: Person) -> None:
+    """Start the next step, and wait for the first word of its reply."""
+    await person.begin("")
+    await person.until_told("One ")
 
 
 async def stop(person: Person, key: str) -> None:
@@ -55,55 +59,53 @@ def is_as_before(sandbox: Sandbox) -> bool:
     ]
 
 
-@pytest.mark.parametrize("key", ["escape", "ctrl+c"])
-async def test_a_reply_is_stopped_while_it_streams(sandbox: Sandbox, key: str) -> None:
+async def test_escape_and_ctrl_c_stop_a_reply_and_continue_asks_for_it_again(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
-        await person.begin("")
-        await person.until_told("One ")
-        assert sandbox.statuses()[0] == "in_progress"
-        assert person.steps[1] == "◐ 1. Make a.txt"
-        assert "Esc stops" in person.activity
+        for key in ("escape", "ctrl+c"):
+            await person.say("/clear")
+            await running(person)
+            assert sandbox.statuses()[0] == "in_progress"
+            assert person.steps[1] == "◐ 1. Make a.txt"
 
-        await stop(person, key)
+            await stop(person, key)
 
-        assert is_as_before(sandbox)
-        assert person.steps[1] == "○ 1. Make a.txt"
-        assert STOPPED in person.told
-        assert person.activity.startswith("Enter runs step 1: Make a.txt")
+            assert is_as_before(sandbox)
+            assert person.steps[1] == "○ 1. Make a.txt"
+            assert "`continue`" in person.told
+            assert person.activity.startswith("Enter runs step 1: Make a.txt")
 
         sandbox.model.pace = 0
+        sandbox.replies(says("a.txt", "good"))
         await person.say("continue")
-        assert sandbox.text("a.txt") == "good\n"
         assert person.steps[1] == "✓ 1. Make a.txt"
 
 
-@pytest.mark.parametrize("key", ["escape", "ctrl+c"])
-async def test_a_check_is_stopped_while_it_runs(sandbox: Sandbox, key: str) -> None:
+@pytest.mark.story
+async def test_a_check_that_runs_is_stopped_once_and_the_saved_reply_is_used_again(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(checking(sandbox), f"/exec {SLUG}") as person:
         await person.begin("")
         await person.until_told("begun")
         assert sandbox.text("a.txt") == "good\n"
-        assert "Running " in person.activity
 
-        await stop(person, key)
+        await person.press("escape", "escape", "ctrl+c")
+        await person.until(lambda: not person.is_waiting)
 
         assert is_as_before(sandbox)
-        assert STOPPED in person.told
+        warnings = [
+            event
+            for event in person.shown
+            if isinstance(event, Notice) and event.tone is Tone.WARNING
+        ]
+        assert len(warnings) == 1
 
         (sandbox.root / "slow").unlink()
         await person.say("continue")
         assert sandbox.statuses() == ["completed", "pending"]
-        assert len(sandbox.model.requests) == 1  # the saved reply was used
-
-
-async def test_stopping_twice_does_not_disturb_the_clean_up(sandbox: Sandbox) -> None:
-    async with person_at(checking(sandbox), f"/exec {SLUG}") as person:
-        await person.begin("")
-        await person.until_told("begun")
-        await person.press("escape", "escape", "ctrl+c")
-        await person.until(lambda: not person.is_waiting)
-        assert is_as_before(sandbox)
-        assert person.told.count(STOPPED) == 1
+        assert len(sandbox.model.requests) == 1
 
 
 async def test_a_turn_that_is_stopped_before_it_begins_does_nothing(
@@ -119,12 +121,11 @@ async def test_a_turn_that_is_stopped_before_it_begins_does_nothing(
         assert "step 1" in notice(person.shown[-1:], About.NEXT_STEP)
 
 
-async def test_a_line_sent_while_a_step_runs_comes_back_when_the_step_is_stopped(
+async def test_a_line_sent_during_a_step_returns_when_the_step_is_stopped(
     sandbox: Sandbox,
 ) -> None:
     async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
-        await person.begin("")
-        await person.until_told("One ")
+        await running(person)
         await person.begin("use a table")
         await person.until(lambda: "⋯ use a table" in person.screen)
         assert person.prompt.text == ""
@@ -144,12 +145,10 @@ async def test_a_line_sent_while_a_step_runs_comes_back_when_the_step_is_stopped
         assert "use a table" in sandbox.prompt()
 
 
-async def test_lines_typed_faster_than_they_are_read_stay_lines(
+async def test_lines_typed_faster_than_they_are_handled_stay_lines(
     sandbox: Sandbox,
 ) -> None:
-    """All keys are waiting before the first line is handled: the second waits, and is
-    not run into the first.
-    """
+    """All keys are there before the first line is handled."""
     async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
         for key in ("c", "enter", *"abc", "enter", *"xyz"):
             person.app.post_message(events.Key(key, key if len(key) == 1 else None))
@@ -160,40 +159,49 @@ async def test_lines_typed_faster_than_they_are_read_stay_lines(
         assert "abc" not in person.told
 
 
-@pytest.mark.parametrize(
-    ("during", "keys"),
-    [
-        ("reply", ["ctrl+d"]),
-        ("check", ["ctrl+d"]),
-        ("check", ["escape", "ctrl+d", "ctrl+d"]),
-        ("check", ["ctrl+q"]),
-    ],
-)
-async def test_leaving_while_a_step_runs_puts_it_back_and_frees_the_lock(
-    sandbox: Sandbox, during: str, keys: list[str]
+WAYS_TO_LEAVE: list[list[str]] = [["ctrl+d"], ["ctrl+q"], ["ctrl+c", "ctrl+c"]]
+if os.name == "posix":
+    WAYS_TO_LEAVE.append(["SIGTERM"])
+
+
+async def test_leaving_restores_the_step_frees_the_ticket_and_keeps_what_was_typed(
+    sandbox: Sandbox,
 ) -> None:
-    (streaming if during == "reply" else checking)(sandbox)
-    async with person_at(sandbox, f"/exec {SLUG}") as person:
-        await person.begin("")
-        await person.until_told("One " if during == "reply" else "begun")
-        for key in keys:
-            person.app.post_message(events.Key(key, None))
-        await person.until(lambda: not person.app.is_running)
+    """The user typed a draft, and sent lines that wait for the end of the step."""
+    for way in WAYS_TO_LEAVE:
+        async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
+            await running(person)
+            for line in ("first", "second"):
+                await person.begin(line)
+            await person.until(lambda person=person: "⋯ second" in person.screen)
+            await person.press(*"draft")
+            if way == ["SIGTERM"]:
+                # the default would end the tests
+                assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+                os.kill(os.getpid(), signal.SIGTERM)
+            else:
+                if way[0] == "ctrl+c":
+                    await stop(person, "ctrl+c")
+                await person.press(*way)
+            await person.until(lambda person=person: not person.app.is_running)
+        assert is_as_before(sandbox), way
+        sandbox.engine().close()
 
-    assert is_as_before(sandbox)
-    engine = sandbox.engine()
-    assert await collect(engine.recover()) == []
-    engine.close()
+        async with person_at(sandbox) as person:
+            seen = []
+            for _ in range(3):
+                await person.press("up")
+                seen.append(person.prompt.text)
+            assert seen[0] == "draft", way
+            assert sorted(seen[1:]) == ["first", "second"], way
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signal")
-async def test_a_signal_to_end_is_as_good_as_leaving(sandbox: Sandbox) -> None:
-    async with person_at(checking(sandbox), f"/exec {SLUG}") as person:
-        await person.begin("")
-        await person.until_told("begun")
-        # which would end the tests
-        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
-        os.kill(os.getpid(), signal.SIGTERM)
+async def test_keys_to_leave_that_come_at_once_stop_the_step_only_once(
+    sandbox: Sandbox,
+) -> None:
+    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
+        await running(person)
+        person.at_once("escape", "ctrl+d", "ctrl+d")
         await person.until(lambda: not person.app.is_running)
     assert is_as_before(sandbox)
 
@@ -202,95 +210,42 @@ def notified(person: Person) -> str:
     return "\n".join(note.message for note in person.app._notifications)
 
 
-async def test_ctrl_c_empties_the_prompt_and_up_brings_back_what_was_there(
+async def test_ctrl_c_empties_the_prompt_and_up_restores_its_text(
     sandbox: Sandbox,
 ) -> None:
     async with person_at(sandbox) as person:
         await person.press(*"half", "ctrl+c")
         assert person.prompt.text == ""
-        assert "Ctrl+C again" in notified(person)
+        assert "Ctrl+C" in notified(person)
         await person.press("up")
         assert person.prompt.text == "half"
-        # another key came in between: this is the first one again
+        # another key came in between, so this is a first Ctrl+C again
         await person.press("ctrl+c")
         assert person.prompt.text == ""
+        # and so is one after a long time
+        for _ in range(2):
+            await person.rest(60)
+            await person.press("ctrl+c")
         assert person.app.is_running
 
 
-@pytest.mark.parametrize("typed", ["", "half a line"])
-async def test_ctrl_c_twice_leaves(sandbox: Sandbox, typed: str) -> None:
+async def test_ctrl_c_twice_leaves_and_keeps_the_draft(sandbox: Sandbox) -> None:
     (sandbox.root / ".cdd").mkdir()
     async with person_at(sandbox) as person:
-        await person.press(*typed, "ctrl+c", "ctrl+c")
+        await person.press(*"half a line", "ctrl+c", "ctrl+c")
         await person.until(lambda: not person.app.is_running)
     assert person.app.return_code == 0
     async with person_at(sandbox) as person:
         await person.press("up")
-        assert person.prompt.text == typed
+        assert person.prompt.text == "half a line"
 
 
-async def test_two_ctrl_c_with_a_long_time_between_do_not_leave(
-    sandbox: Sandbox,
-) -> None:
-    async with person_at(sandbox) as person:
-        for _ in range(3):
-            await person.press("ctrl+c")
-            await person.rest(60)
-        assert person.app.is_running
-
-
-async def test_ctrl_c_while_a_step_runs_stops_it_and_two_more_leave(
-    sandbox: Sandbox,
-) -> None:
-    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
-        await person.begin("")
-        await person.until_told("One ")
-        await stop(person, "ctrl+c")
-        assert person.app.is_running
-        await person.press("ctrl+c", "ctrl+c")
-        await person.until(lambda: not person.app.is_running)
-    assert is_as_before(sandbox)
-
-
-@pytest.mark.parametrize(
-    "how", [["ctrl+d"], ["ctrl+q"], ["ctrl+c", "ctrl+c"], ["SIGTERM"]], ids=" ".join
-)
-async def test_whatever_was_typed_outlives_leaving(
-    sandbox: Sandbox, how: list[str]
-) -> None:
-    """The draft in the prompt, and the lines that wait for the end of a step: each by
-    itself, the draft first.
-    """
-    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
-        await person.begin("")
-        await person.until_told("One ")
-        for line in ("first", "second"):
-            await person.begin(line)
-        await person.until(lambda: "⋯ second" in person.screen)
-        await person.press(*"draft")
-        if how == ["SIGTERM"]:
-            os.kill(os.getpid(), signal.SIGTERM)
-        else:
-            if how[0] == "ctrl+c":
-                await stop(person, "ctrl+c")
-            await person.press(*how)
-        await person.until(lambda: not person.app.is_running)
-
-    async with person_at(sandbox) as person:
-        seen = []
-        for _ in range(3):
-            await person.press("up")
-            seen.append(person.prompt.text)
-        assert seen[0] == "draft"
-        assert sorted(seen[1:]) == ["first", "second"]
-
-
-async def test_where_a_draft_cannot_be_kept_leaving_takes_a_second_ctrl_d(
+async def test_leaving_takes_a_second_ctrl_d_where_the_draft_would_be_lost(
     sandbox: Sandbox,
 ) -> None:
     async with person_at(sandbox) as person:  # no project
         await person.press(*"draft", "ctrl+d")
-        assert "project" in notified(person)
+        assert notified(person)
         assert person.prompt.text == "draft"
         await person.press("ctrl+d")
         await person.until(lambda: not person.app.is_running)
@@ -303,28 +258,20 @@ async def test_ctrl_c_copies_what_is_selected_in_the_prompt(sandbox: Sandbox) ->
         assert person.prompt.text == "copy me"
 
 
-async def test_queued_line_is_sent_after_success_and_returns_after_failure(
+async def test_a_waiting_line_is_sent_after_a_success_and_returns_after_a_failure(
     sandbox: Sandbox,
 ) -> None:
-    until_gone = (
-        "import pathlib, time; [time.sleep(0.05) for _ in"
-        " iter(pathlib.Path('slow').exists, False)]"
-    )
-    sandbox.write(
-        Step("a.txt", f'python -c "{until_gone}"'), Step("b.txt", check("b.txt"))
-    )
-    (sandbox.root / "slow").touch()
-    sandbox.replies(says("a.txt", "good"), *[says("b.txt", "bad")] * 3)
+    sandbox.write(*TWO_STEPS)
+    sandbox.model = model = HeldModel(says("a.txt", "good", "One word"), "No file.")
     async with person_at(sandbox, f"/exec {SLUG}") as person:
-        await person.begin("")
-        await person.until_told("Here it is.")
-        # Enter alone is no wish for a step that is not seen yet
+        await running(person)
+        # Enter alone does not start a step that the user has not seen yet
         for line in ("", "continue", "all"):
             await person.begin(line)
         await person.until(
             lambda: "⋯ continue" in person.screen and "⋯ all" in person.screen
         )
-        (sandbox.root / "slow").unlink()
+        model.release()
         await person.until(lambda: person.prompt.text == "all")
 
         assert sandbox.statuses() == ["completed", "failed"]
@@ -332,40 +279,36 @@ async def test_queued_line_is_sent_after_success_and_returns_after_failure(
         assert not person.is_waiting
 
 
-@pytest.mark.parametrize("draft", ["", "draft"])
-async def test_lines_that_come_back_stay_lines_and_none_is_sent_by_itself(
-    sandbox: Sandbox, draft: str
+async def test_lines_that_return_after_a_stop_stay_lines_and_are_not_sent(
+    sandbox: Sandbox,
 ) -> None:
     async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
-        await person.begin("")
-        await person.until_told("One ")
+        await running(person)
         lines = ["status", "skip because it can wait", LINES]
         for line in lines:
             await person.begin(line)
         await person.until(lambda: f"⋯ {' '.join(LINES.split())}" in person.screen)
-        person.prompt.area.insert(draft)
+        person.prompt.area.insert("draft")
         await stop(person, "ctrl+c")
 
-        first, *others = [*filter(None, [draft]), *lines]
-        assert person.prompt.text == first
+        assert person.prompt.text == "draft"
         assert f"↩ {' '.join(LINES.split())}" in person.screen
-        seen = [first]
-        for _ in others:
+        seen = []
+        for _ in lines:
             await person.press("up")
             while person.prompt.area.cursor_location[0]:
                 await person.press("up")
             seen.append(person.prompt.text)
-        assert seen == [first, *others]
+        assert seen == lines
         assert sandbox.statuses() == ["pending", "pending"]
         assert len(sandbox.model.requests) == 1
 
 
-async def test_a_line_that_is_taken_back_leaves_the_draft_alone(
+async def test_taking_back_a_line_leaves_the_draft_unchanged(
     sandbox: Sandbox,
 ) -> None:
     async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
-        await person.begin("")
-        await person.until_told("One ")
+        await running(person)
         await person.begin("use a table")
         await person.until(lambda: "⋯ use a table" in person.screen)
         await person.press(*"dra", "escape")
@@ -378,12 +321,11 @@ async def test_a_line_that_is_taken_back_leaves_the_draft_alone(
         await stop(person, "ctrl+c")
 
 
-async def test_a_line_does_not_come_back_under_the_fingers_of_somebody_who_types(
+async def test_a_line_does_not_return_to_the_prompt_while_the_user_types(
     sandbox: Sandbox,
 ) -> None:
     async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
-        await person.begin("")
-        await person.until_told("One ")
+        await running(person)
         await person.type("status\n")
         await person.until(lambda: "⋯ status" in person.screen)
         await stop(person, "ctrl+c")
@@ -392,19 +334,16 @@ async def test_a_line_does_not_come_back_under_the_fingers_of_somebody_who_types
         assert "↩ status" in person.screen
 
 
-async def test_who_sends_exit_meanwhile_leaves_when_the_step_is_done(
+async def test_exit_sent_during_a_step_leaves_once_the_step_is_done(
     sandbox: Sandbox,
 ) -> None:
-    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")))
-    sandbox.model = ScriptedModel(
-        [says("a.txt", "good", words="One " + "long " * 1000)], pace=40
-    )
+    sandbox.write(*TWO_STEPS)
+    sandbox.model = model = HeldModel(says("a.txt", "good", "One word."))
     async with person_at(sandbox, f"/exec {SLUG}") as person:
-        await person.begin("")
-        await person.until_told("One ")
+        await running(person)
         for line in ("exit", "/exit", "never sent"):
             await person.begin(line)
-        sandbox.model.pace = 0
+        model.release()
         await person.until(lambda: not person.app.is_running)
     assert sandbox.statuses() == ["completed", "pending"]
     assert person.app.return_code == 0

@@ -14,7 +14,7 @@ from tests.support.screens import Screen
 from tests.support.terminals import Terminal
 from tests.tui.person import Person, person_at
 
-pytestmark = pytest.mark.filterwarnings(
+multi_threaded = pytest.mark.filterwarnings(
     "ignore:This process .* is multi-threaded:DeprecationWarning"
 )
 CTRL_Z, CTRL_G = b"\x1a", b"\x07"
@@ -56,6 +56,8 @@ def started() -> Iterator[list[AtWork]]:
         person.terminal.end()
 
 
+@pytest.mark.pty
+@multi_threaded
 def test_ctrl_z_goes_to_the_shell_and_fg_comes_back_to_the_draft(
     sandbox: Sandbox, started: list[AtWork]
 ) -> None:
@@ -93,7 +95,9 @@ def editor(root: Path, *lines: str) -> str:
     return str(script)
 
 
-def test_the_editor_has_the_terminal_and_what_it_saves_is_in_the_prompt(
+@pytest.mark.pty
+@multi_threaded
+def test_the_editor_gets_the_terminal_and_its_text_goes_to_the_prompt(
     sandbox: Sandbox, started: list[AtWork]
 ) -> None:
     program = editor(
@@ -116,6 +120,8 @@ def test_the_editor_has_the_terminal_and_what_it_saves_is_in_the_prompt(
     person.sees("Enter sends")
 
 
+@pytest.mark.pty
+@multi_threaded
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
@@ -124,7 +130,7 @@ def test_the_editor_has_the_terminal_and_what_it_saves_is_in_the_prompt(
         (["kill -9 $$"], "exit code -9"),
     ],
 )
-def test_an_editor_that_fails_is_told_and_the_draft_stays(
+def test_a_failing_editor_is_reported_and_the_draft_stays(
     sandbox: Sandbox, started: list[AtWork], lines: list[str], told: str
 ) -> None:
     person = AtWork(sandbox.root, EDITOR=editor(sandbox.root, *lines), VISUAL="")
@@ -142,6 +148,8 @@ def test_an_editor_that_fails_is_told_and_the_draft_stays(
     person.sees("❯ half a thought")
 
 
+@pytest.mark.pty
+@multi_threaded
 def test_ctrl_c_in_the_editor_is_the_editors(
     sandbox: Sandbox, started: list[AtWork]
 ) -> None:
@@ -163,7 +171,7 @@ def told(person: Person) -> str:
     return "\n".join(note.message for note in person.app._notifications)
 
 
-async def test_an_editor_that_is_missing_is_told(
+async def test_a_missing_editor_is_reported(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VISUAL", "no-such-editor --wait")
@@ -173,13 +181,15 @@ async def test_an_editor_that_is_missing_is_told(
         assert person.prompt.text == "half"
 
 
-async def test_where_nothing_can_be_suspended_that_is_told(sandbox: Sandbox) -> None:
+async def test_ctrl_z_reports_that_the_shell_cannot_be_suspended(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         await person.press("ctrl+z")
         await person.until(lambda: "cannot be suspended" in told(person))
 
 
-async def test_without_a_terminal_to_lend_that_is_told(
+async def test_ctrl_g_reports_that_there_is_no_terminal_for_the_editor(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VISUAL", "true")

@@ -18,9 +18,12 @@ if os.name == "posix":
     import pty
     import termios
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:This process .* is multi-threaded:DeprecationWarning"
-)
+pytestmark = [
+    pytest.mark.pty,
+    pytest.mark.filterwarnings(
+        "ignore:This process .* is multi-threaded:DeprecationWarning"
+    ),
+]
 
 
 @pytest.fixture
@@ -40,7 +43,7 @@ def terminal(sandbox: Sandbox) -> Iterator[Terminal]:
     terminal.end()
 
 
-def test_a_closed_terminal_ends_the_shell_and_puts_the_step_back(
+def test_a_closed_terminal_ends_the_shell_and_restores_the_step(
     terminal: Terminal, sandbox: Sandbox
 ) -> None:
     terminal.type(f"/exec {SLUG}")
@@ -57,7 +60,7 @@ def test_a_closed_terminal_ends_the_shell_and_puts_the_step_back(
 
 
 @pytest.mark.parametrize("stops", [0, 3])
-def test_it_ends_also_while_it_draws_and_after_it_was_stopped(
+def test_a_closed_terminal_ends_a_shell_that_draws_or_was_stopped(
     terminal: Terminal, sandbox: Sandbox, stops: int
 ) -> None:
     terminal.type(f"/exec {SLUG}")
@@ -73,7 +76,7 @@ def test_it_ends_also_while_it_draws_and_after_it_was_stopped(
     assert sandbox.statuses() == ["pending"]
 
 
-def test_leaving_waits_for_no_terminal_that_goes_with_the_last_words() -> None:
+def test_leaving_does_not_wait_for_a_closed_terminal() -> None:
     from cdd_agent.tui.asking_driver import _Writer
 
     master, slave = pty.openpty()
@@ -102,7 +105,7 @@ def stop_and_continue(terminal: Terminal, times: int) -> None:
         terminal.until(lambda: terminal.seen.count(b"\x1b[?1049h") == number + 2)  # noqa: B023
 
 
-def test_after_a_stop_that_nobody_hears_all_is_as_before(terminal: Terminal) -> None:
+def test_the_terminal_is_restored_after_sigstop_and_sigcont(terminal: Terminal) -> None:
     stop_and_continue(terminal, 3)
     screen = Screen(terminal)
     terminal.press(b"abcdefghijklmnopqrstuvwxyz")
@@ -120,7 +123,7 @@ def is_cooked(terminal: Terminal) -> bool:
     return bool(local & termios.ICANON and local & termios.ECHO)
 
 
-def test_leaving_puts_the_terminal_back(terminal: Terminal) -> None:
+def test_leaving_restores_the_terminal(terminal: Terminal) -> None:
     terminal.type("/exit")
     terminal.until_ended()
     assert terminal.code == 0
@@ -128,7 +131,7 @@ def test_leaving_puts_the_terminal_back(terminal: Terminal) -> None:
     assert is_cooked(terminal)
 
 
-def test_a_terminal_that_can_draw_no_screen_has_the_shell_a_line_at_a_time(
+def test_a_dumb_terminal_gets_the_plain_shell(
     sandbox: Sandbox,
 ) -> None:
     terminal = Terminal(

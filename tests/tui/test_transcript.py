@@ -242,43 +242,40 @@ def test_a_long_line_of_code_goes_on_with_a_mark_and_is_no_line_of_its_own() -> 
     ]
 
 
-@pytest.mark.parametrize(
-    "kind", [kind for kind in KINDS if kind is not BlockKind.THOUGHTS]
-)
-async def test_empty_text_shows_nothing(kind: BlockKind) -> None:
+async def test_empty_text_shows_nothing() -> None:
     async with shown() as (transcript, _):
-        transcript.add(kind, "")
-        transcript.add(kind, "\n\n")
-        assert text(transcript) in ("", "│\n│")
+        for kind in KINDS:
+            if kind is not BlockKind.THOUGHTS:
+                transcript.clear()
+                transcript.add(kind, "")
+                transcript.add(kind, "\n\n")
+                assert text(transcript) in ("", "│\n│"), kind
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_text_is_never_markup(kind: BlockKind) -> None:
+async def test_text_is_never_markup() -> None:
+    for kind in KINDS:
+        assert MARKUP in await text_of(kind, MARKUP), kind
+
+
+async def test_control_characters_are_shown_as_symbols() -> None:
+    for kind in KINDS:
+        shown_text = await text_of(kind, "a\x07b\x7f\u202e\u2028\ud800c\td")
+        assert re.search("a␇b␡\ufffd\ufffd\ufffdc +d", shown_text), kind
+
+
+async def test_escape_sequences_are_removed_except_in_markdown() -> None:
+    source = "\x1b[1;31mred\x1b[0m \x1b]8;;http://x\x1b\\link\x1b]8;;\x07\x1b(B\x1b[2K"
+    for kind in KINDS:
+        if kind is not BlockKind.MARKDOWN:
+            assert "red link" in await text_of(kind, source), kind
+
+
+async def text_of(kind: BlockKind, source: str) -> str:
+    """Return what is shown of one block."""
     async with shown() as (transcript, _):
-        transcript.add(kind, MARKUP)
+        transcript.add(kind, source)
         transcript.toggle_thoughts()
-        assert MARKUP in text(transcript)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-async def test_control_characters_are_shown_as_symbols(kind: BlockKind) -> None:
-    async with shown() as (transcript, _):
-        transcript.add(kind, "a\x07b\x7f\u202e\u2028\ud800c\td")
-        transcript.toggle_thoughts()
-        assert re.search("a␇b␡\ufffd\ufffd\ufffdc +d", text(transcript))
-
-
-@pytest.mark.parametrize(
-    "kind", [kind for kind in KINDS if kind is not BlockKind.MARKDOWN]
-)
-async def test_escape_sequences_are_taken_out(kind: BlockKind) -> None:
-    async with shown() as (transcript, _):
-        transcript.add(
-            kind,
-            "\x1b[1;31mred\x1b[0m \x1b]8;;http://x\x1b\\link\x1b]8;;\x07\x1b(B\x1b[2K",
-        )
-        transcript.toggle_thoughts()
-        assert "red link" in text(transcript)
+        return text(transcript)
 
 
 async def test_a_line_that_begins_with_a_bold_label_is_a_line_of_its_own() -> None:
@@ -302,41 +299,30 @@ async def test_markdown_shows_escapes_harmlessly() -> None:
         assert screen(transcript)[0].startswith("␛[31mred")
 
 
-@pytest.mark.parametrize(
-    "kind", [BlockKind.NOTE, BlockKind.GOOD, BlockKind.WARNING, BlockKind.ERROR]
-)
-async def test_status_lines_show_code_between_backticks(kind: BlockKind) -> None:
-    async with shown() as (transcript, pilot):
-        transcript.add(kind, "`/retry [b]1` or *stop*")
-        transcript.add(BlockKind.MARKDOWN, "`code`")
-        await pilot.pause()
-        assert screen(transcript)[0].endswith(CODE)
-        assert (
-            colours(transcript, "/retry [b]1")
-            == colours(transcript, "code")
-            != colours(transcript, "or")
-        )
-        assert transcript.plain_text().startswith(
-            CODE.replace("/retry [b]1", "`/retry [b]1`")
-        )
+async def test_status_lines_show_code_between_backticks() -> None:
+    for kind in (BlockKind.NOTE, BlockKind.GOOD, BlockKind.WARNING, BlockKind.ERROR):
+        async with shown() as (transcript, pilot):
+            transcript.add(kind, "`/retry [b]1` or *stop*")
+            transcript.add(BlockKind.MARKDOWN, "`code`")
+            await pilot.pause()
+            assert screen(transcript)[0].endswith(CODE), kind
+            code = colours(transcript, "code")
+            assert colours(transcript, "/retry [b]1") == code, kind
+            assert code != colours(transcript, "or"), kind
+            assert transcript.plain_text().startswith(
+                CODE.replace("/retry [b]1", "`/retry [b]1`")
+            ), kind
 
 
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("`a` and `b`", "a and b"),
-        ("`a` and `b", "a and `b"),
-        ("`a\nb`", "`a\nb`"),
-        ("``a`` ``` ``", "``a`` ``` ``"),
-        ("\x1b[1m`a\tb`", "a  b"),
-    ],
-)
-async def test_only_pairs_of_single_backticks_are_code(
-    source: str, expected: str
-) -> None:
-    async with shown() as (transcript, _):
-        transcript.add(BlockKind.NOTE, source)
-        assert text(transcript) == expected
+async def test_only_pairs_of_single_backticks_are_code() -> None:
+    expected = {
+        "`a` and `b`": "a and b",
+        "`a` and `b": "a and `b",
+        "`a\nb`": "`a\nb`",
+        "``a`` ``` ``": "``a`` ``` ``",
+        "\x1b[1m`a\tb`": "a  b",
+    }
+    assert {s: await text_of(BlockKind.NOTE, s) for s in expected} == expected
 
 
 # --- thoughts
@@ -400,7 +386,7 @@ async def test_where_nothing_was_thought_there_is_nothing_to_open() -> None:
         assert (text(transcript), transcript.end_thoughts("1 s")) == ("a note", False)
 
 
-async def test_what_a_person_types_keeps_its_backticks() -> None:
+async def test_a_line_of_the_user_keeps_its_backticks() -> None:
     async with shown() as (transcript, _):
         transcript.add(BlockKind.USER, "use `a`")
         assert text(transcript) == "❯ use `a`"
@@ -416,33 +402,32 @@ async def test_output_keeps_the_last_state_of_a_progress_line() -> None:
         assert screen(transcript)[:2] == ["│ 100 %", "│ done"]
 
 
-@pytest.mark.parametrize(
-    ("source", "rows"),
-    [
-        ("=" * 31 + " 5 passed in 0.2s " + "=" * 31, ["===== 5 passed in 0.2s ====="]),
-        ("-" * 80, ["-" * 28]),
-        ("─" * 30 + " 日本 " + "─" * 30, ["───────────" + " 日本 " + "───────────"]),
-        (
-            "=" * 20 + " words that do not fit in one row " + "=" * 20,
-            ["= words that do not fit in", "one row ="],
-        ),
-        ("____ test_a ____", ["____ test_a ____"]),
-        ("=" * 20 + " short tail =", ["=" * 20 + " short", "tail ="]),
-        ("-----+-----" * 3, ["-----+----------+----------+", "-----"]),
-        ("=====  =====  " * 2 + "=====", ["=====  =====  =====  =====", "====="]),
-        ("." * 30, ["." * 28, ".."]),
+RULES: dict[str, list[str]] = {
+    "=" * 31 + " 5 passed in 0.2s " + "=" * 31: ["===== 5 passed in 0.2s ====="],
+    "-" * 80: ["-" * 28],
+    "─" * 30 + " 日本 " + "─" * 30: ["───────────" + " 日本 " + "───────────"],
+    "=" * 20 + " words that do not fit in one row " + "=" * 20: [
+        "= words that do not fit in",
+        "one row =",
     ],
-)
-async def test_rules_in_output_are_shortened_to_one_row(
-    source: str, rows: list[str]
-) -> None:
-    async with shown(width=33) as (transcript, pilot):
-        transcript.add(BlockKind.OUTPUT, source)
-        assert text(transcript) == "\n".join(f"│ {row}" for row in rows)
-        await pilot.resize_terminal(100, 24)
+    "____ test_a ____": ["____ test_a ____"],
+    "=" * 20 + " short tail =": ["=" * 20 + " short", "tail ="],
+    "-----+-----" * 3: ["-----+----------+----------+", "-----"],
+    "=====  =====  " * 2 + "=====": ["=====  =====  =====  =====", "====="],
+    "." * 30: ["." * 28, ".."],
+}
+"""Lines of output, and their rows in 28 columns."""
+
+
+async def test_rules_in_output_are_shortened_to_one_row() -> None:
+    async with shown(33, 40) as (transcript, pilot):
+        transcript.add(BlockKind.OUTPUT, "\n".join(RULES))
+        rows = [f"│ {row}" for rows in RULES.values() for row in rows]
+        assert text(transcript).split("\n") == rows
+        await pilot.resize_terminal(100, 40)
         await pilot.pause()
-        assert text(transcript) == f"│ {source}"
-        assert transcript.plain_text() == source
+        assert text(transcript).split("\n") == [f"│ {line}" for line in RULES]
+        assert transcript.plain_text() == "\n".join(RULES)
 
 
 async def test_output_is_settled_alike_whatever_its_chunks() -> None:
@@ -473,32 +458,23 @@ def test_chunks_do_not_change_the_lines(cuts: list[int]) -> None:
     assert markdown(*chunks) == markdown(NASTY)
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize(
-    "source",
-    [
-        "word " * 9_000,
-        "x" * 30_000,
-        "```\n" + "x" * 30_000 + "\n```\n\nafter",
-        "- item\n  more\n\n" * 1_500,
-        "| a | b |\n|---|---|\n" + "| some | cells |\n" * 1_500,
-        "> quoted\n" * 2_500,
-        "`" * 20_000 + "\n" + "#" * 3_000,
-        NASTY * 8,
-    ],
-    ids=[
-        "words",
-        "one word",
-        "code line",
-        "list",
-        "table",
-        "quote",
-        "backticks",
-        "nasty",
-    ],
-)
-def test_chunks_do_not_change_long_texts(source: str, seed: int) -> None:
-    assert markdown(*pieces(source, Random(seed), 2_500)) == markdown(source)
+LONG_TEXTS = {
+    "words": "word " * 2_000,
+    "one word": "x" * 10_000,
+    "code line": "```\n" + "x" * 10_000 + "\n```\n\nafter",
+    "list": "- item\n  more\n\n" * 300,
+    "table": "| a | b |\n|---|---|\n" + "| some | cells |\n" * 300,
+    "quote": "> quoted\n" * 500,
+    "backticks": "`" * 5_000 + "\n" + "#" * 3_000,
+    "nasty": NASTY * 3,
+}
+
+
+def test_chunks_do_not_change_long_texts() -> None:
+    for name, source in LONG_TEXTS.items():
+        longest = len(source) // 8
+        chunks = pieces(source, Random(0), longest)
+        assert markdown(*chunks) == markdown(source), name
 
 
 def test_character_by_character_is_the_same_too() -> None:
@@ -549,15 +525,14 @@ def test_a_long_table_repeats_its_head() -> None:
     assert all("|" not in row for row in rows)
 
 
-@pytest.mark.parametrize("width", [1, 2, 5, 12, 30])
-async def test_narrow_widths_do_no_harm(width: int) -> None:
-    async with shown(width=width) as (transcript, pilot):
-        transcript.add(BlockKind.MARKDOWN, NASTY)
-        transcript.add(BlockKind.HEADING, "A heading that is too long")
-        await pilot.pause()
-        assert all(
-            transcript.render_line(y).cell_length <= max(width, 1) for y in range(24)
-        )
+async def test_narrow_widths_do_no_harm() -> None:
+    for width in (1, 2, 5, 12, 30):
+        async with shown(width=width) as (transcript, pilot):
+            transcript.add(BlockKind.MARKDOWN, NASTY)
+            transcript.add(BlockKind.HEADING, "A heading that is too long")
+            await pilot.pause()
+            widths = [transcript.render_line(y).cell_length for y in range(24)]
+            assert max(widths) <= width
 
 
 async def test_code_is_coloured_and_follows_the_theme() -> None:
@@ -585,32 +560,34 @@ def test_strings_over_several_lines_are_coloured_when_the_fence_is_closed() -> N
 # --- wrapping
 
 
-@pytest.mark.parametrize(
-    ("source", "room", "rows"),
-    [
-        ("", 5, [""]),
-        ("one two three", 7, ["one two", "three"]),
-        ("one   two", 4, ["one", "two"]),
-        ("abcdefghij", 4, ["abcd", "efgh", "ij"]),
-        ("日本語テキスト", 6, ["日本語", "テキス", "ト"]),
-        ("ab 日本 cd", 5, ["ab 日", "本 cd"]),
-        ("wörter brechen um", 8, ["wörter", "brechen", "um"]),
-        ("👨‍👩‍👧👨‍👩‍👧👨‍👩‍👧", 4, ["👨‍👩‍👧👨‍👩‍👧", "👨‍👩‍👧"]),
-        ("x" + " " * 20, 4, ["x"]),
-        ("ö" + " " * 20, 4, ["ö"]),
-        ("日", 1, ["日"]),
-    ],
-)
-def test_words_are_wrapped(source: str, room: int, rows: list[str]) -> None:
-    assert [
-        source[start:end] for start, end in wrap(source, room, by_words=True)
-    ] == rows
+WRAPPED: dict[tuple[str, int], list[str]] = {
+    ("", 5): [""],
+    ("one two three", 7): ["one two", "three"],
+    ("one   two", 4): ["one", "two"],
+    ("abcdefghij", 4): ["abcd", "efgh", "ij"],
+    ("日本語テキスト", 6): ["日本語", "テキス", "ト"],
+    ("ab 日本 cd", 5): ["ab 日", "本 cd"],
+    ("wörter brechen um", 8): ["wörter", "brechen", "um"],
+    ("👨‍👩‍👧👨‍👩‍👧👨‍👩‍👧", 4): ["👨‍👩‍👧👨‍👩‍👧", "👨‍👩‍👧"],
+    ("x" + " " * 20, 4): ["x"],
+    ("ö" + " " * 20, 4): ["ö"],
+    ("日", 1): ["日"],
+}
+"""Texts and the columns that they have, and their rows."""
+
+
+def test_words_are_wrapped() -> None:
+    wrapped = {
+        (text, room): [text[a:b] for a, b in wrap(text, room, by_words=True)]
+        for text, room in WRAPPED
+    }
+    assert wrapped == WRAPPED
 
 
 @given(
     st.text(alphabet="ab ö日👍\u0301", max_size=60), st.integers(2, 12), st.booleans()
 )
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
 def test_wrapping_loses_only_spaces(source: str, room: int, by_words: bool) -> None:
     rows = [source[start:end] for start, end in wrap(source, room, by_words=by_words)]
     joined, expected = "".join(rows), source
@@ -634,7 +611,7 @@ async def test_a_live_block_shows_its_tail() -> None:
         assert text(transcript) == "First bold\n\n x ="
 
 
-async def test_adding_settles_what_is_live() -> None:
+async def test_adding_a_block_settles_the_live_one() -> None:
     async with shown() as (transcript, pilot):
         transcript.write("reply")
         transcript.add(BlockKind.GOOD, "done")
@@ -647,50 +624,44 @@ async def test_adding_settles_what_is_live() -> None:
 @pytest.mark.parametrize(
     "live", [BlockKind.MARKDOWN, BlockKind.OUTPUT, BlockKind.THOUGHTS]
 )
-@pytest.mark.parametrize(
-    "kind",
-    [kind for kind in BlockKind if kind not in (BlockKind.THOUGHTS, BlockKind.ACTION)],
-)
-async def test_what_is_added_beside_does_not_cut_what_is_live(
-    live: BlockKind, kind: BlockKind
+async def test_a_block_that_is_added_next_to_a_live_one_does_not_cut_it(
+    live: BlockKind,
 ) -> None:
-    async with shown() as (transcript, pilot):
-        transcript.add(BlockKind.NOTE, "above")
-        transcript.begin(live)
-        (
-            transcript.write("one\n\ntwo ")
-            if live is not BlockKind.THOUGHTS
-            else transcript.think("one\n\ntwo ", "1 s")
-        )
-        await pilot.pause()
-        with beside_the_turn():
-            transcript.add(kind, "looked at")
+    for kind in BlockKind:
+        if kind in (BlockKind.THOUGHTS, BlockKind.ACTION):
+            continue
+        async with shown() as (transcript, pilot):
+            transcript.add(BlockKind.NOTE, "above")
+            transcript.begin(live)
+
+            def grow(text: str, transcript: Transcript = transcript) -> None:
+                if live is BlockKind.THOUGHTS:
+                    transcript.think(text, "1 s")
+                else:
+                    transcript.write(text)
+
+            grow("one\n\ntwo ")
+            with beside_the_turn():
+                transcript.add(kind, "looked at")
+                transcript.settle()
+                transcript.add(kind, "and at this")
+            assert "looked at" in text(transcript), kind
+            grow("three")
+            whole = "above\none\n\ntwo three\nlooked at\nand at this"
+            assert transcript.plain_text() == whole, kind
+
+            await pilot.pause()
+            before = text(transcript)
             transcript.settle()
-            transcript.add(kind, "and at this")
-        assert "looked at" in text(transcript)
-        (
-            transcript.write("three")
-            if live is not BlockKind.THOUGHTS
-            else transcript.think("three", "2 s")
-        )
-        await pilot.pause()
-        before = text(transcript)
-        assert (
-            transcript.plain_text() == "above\none\n\ntwo three\nlooked at\nand at this"
-        )
-
-        transcript.settle()
-        await pilot.pause()
-        assert (
-            transcript.plain_text() == "above\none\n\ntwo three\nlooked at\nand at this"
-        )
-        if live is BlockKind.OUTPUT:
-            assert text(transcript) == before
-        transcript.add(BlockKind.NOTE, "below")
-        assert transcript.plain_text().endswith("and at this\nbelow")
+            await pilot.pause()
+            assert transcript.plain_text() == whole, kind
+            if live is BlockKind.OUTPUT:
+                assert text(transcript) == before, kind
+            transcript.add(BlockKind.NOTE, "below")
+            assert transcript.plain_text() == f"{whole}\nbelow", kind
 
 
-async def test_blocks_beside_a_live_one_fold_can_be_found_chosen_and_resized() -> None:
+async def test_blocks_next_to_a_live_one_fold_and_can_be_found_and_resized() -> None:
     async with shown(height=30) as (transcript, pilot):
         transcript.write("the reply\n\n")
         with beside_the_turn():
@@ -729,10 +700,10 @@ async def test_blocks_beside_a_live_one_fold_can_be_found_chosen_and_resized() -
         assert transcript.plain_text() == "anew"
 
 
-async def test_looks_beside_an_endless_stream_are_kept_within_the_limit() -> None:
-    async with shown(max_lines=50) as (transcript, pilot):
+async def test_blocks_next_to_an_endless_stream_stay_within_the_limit() -> None:
+    async with shown(max_lines=20) as (transcript, pilot):
         transcript.begin(BlockKind.OUTPUT)
-        for number in range(40):
+        for number in range(16):
             transcript.write(f"line {number}\n")
             with beside_the_turn():
                 transcript.add(BlockKind.NOTE, f"look {number}")
@@ -740,11 +711,11 @@ async def test_looks_beside_an_endless_stream_are_kept_within_the_limit() -> Non
         transcript.settle()
         transcript.add(BlockKind.NOTE, "end")
         await pilot.pause()
-        assert "look 39" in text(transcript)
+        assert "look 15" in text(transcript)
         assert "… earlier output is left out" in "\n".join(
             row.line.text for row in transcript._scrollback.rows
         )
-        assert len(transcript._scrollback.rows) <= 52
+        assert len(transcript._scrollback.rows) <= 22
 
 
 async def test_only_some_kinds_grow() -> None:
@@ -819,7 +790,7 @@ async def test_the_bar_is_at_the_end_when_the_text_is() -> None:
         assert transcript.vertical_scrollbar.position == transcript.scroll_y
 
 
-async def test_it_does_not_move_when_the_person_has_scrolled_up() -> None:
+async def test_new_text_does_not_move_a_transcript_that_is_scrolled_up() -> None:
     async with shown() as (transcript, pilot):
         transcript.add(BlockKind.OUTPUT, numbered(100))
         transcript.focus()
@@ -852,14 +823,14 @@ async def test_scrolling_up_works_while_text_arrives() -> None:
         assert not transcript.is_vertical_scroll_end
 
 
-@pytest.mark.parametrize("height", [10, 24, 40])
-async def test_another_size_keeps_the_end_in_sight(height: int) -> None:
+async def test_another_size_keeps_the_end_in_sight() -> None:
     async with shown() as (transcript, pilot):
         transcript.add(BlockKind.MARKDOWN, "many words " * 300 + "\n\nthe end")
-        await pilot.resize_terminal(40, height)
-        await pilot.pause()
-        assert screen(transcript)[-1] == "the end"
-        assert all(len(line) <= 38 for line in screen(transcript))
+        for height in (10, 24, 40):
+            await pilot.resize_terminal(40, height)
+            await pilot.pause()
+            assert screen(transcript)[-1] == "the end"
+            assert all(len(line) <= 38 for line in screen(transcript))
 
 
 async def test_another_width_keeps_the_line_at_the_top() -> None:
@@ -876,7 +847,7 @@ async def test_another_width_keeps_the_line_at_the_top() -> None:
         assert screen(transcript)[0][:10] == top[:10]
 
 
-async def test_beyond_the_limit_the_oldest_text_is_left_out() -> None:
+async def test_the_oldest_text_is_dropped_beyond_the_limit() -> None:
     async with shown(max_lines=500) as (transcript, pilot):
         for number in range(100):
             transcript.add(BlockKind.OUTPUT, numbered(10) + f"\nblock {number}")
@@ -894,7 +865,7 @@ async def test_beyond_the_limit_the_oldest_text_is_left_out() -> None:
 async def test_a_single_endless_block_is_limited_too() -> None:
     async with shown(max_lines=500) as (transcript, pilot):
         transcript.begin(BlockKind.OUTPUT)
-        for number in range(5_000):
+        for number in range(2_000):
             transcript.write(f"line {number}\n")
         await pilot.pause()
         transcript.settle()
@@ -902,7 +873,7 @@ async def test_a_single_endless_block_is_limited_too() -> None:
         assert len(transcript.plain_text()) < 20_000
 
 
-async def test_leaving_out_does_not_move_what_is_read() -> None:
+async def test_dropping_old_lines_does_not_move_the_view() -> None:
     async with shown(max_lines=500) as (transcript, pilot):
         for block in range(10):
             transcript.add(
@@ -930,11 +901,11 @@ async def test_nothing_is_drawn_when_nothing_changes(
         assert drawn == []
 
 
-async def test_a_megabyte_without_line_ends_is_fine() -> None:
+async def test_a_very_long_line_is_shown() -> None:
     async with shown() as (transcript, pilot):
-        transcript.add(BlockKind.OUTPUT, "x" * 1_000_000)
-        transcript.add(BlockKind.NOTE, "y" * 1_000_000)
-        transcript.add(BlockKind.MARKDOWN, "z" * 1_000_000)
+        transcript.add(BlockKind.OUTPUT, "x" * 200_000)
+        transcript.add(BlockKind.NOTE, "y" * 200_000)
+        transcript.add(BlockKind.MARKDOWN, "z" * 200_000)
         await pilot.pause()
         assert screen(transcript)[-1].startswith("z")
 
@@ -967,7 +938,7 @@ async def test_the_mouse_selects_text() -> None:
         assert len(plain | colours(transcript, "second")) == 2
 
 
-async def test_a_selection_stays_on_its_text_when_old_lines_are_left_out() -> None:
+async def test_a_selection_stays_on_its_text_when_old_lines_are_dropped() -> None:
     async with shown(max_lines=100) as (transcript, pilot):
         for block in range(20):
             transcript.add(BlockKind.OUTPUT, f"block {block}\n" + numbered(10))

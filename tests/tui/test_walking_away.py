@@ -14,9 +14,12 @@ from tests.support.projects import SLUG, Sandbox, Step, check, says
 from tests.support.screens import Screen
 from tests.support.terminals import CDD, Terminal
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:This process .* is multi-threaded:DeprecationWarning"
-)
+pytestmark = [
+    pytest.mark.pty,
+    pytest.mark.filterwarnings(
+        "ignore:This process .* is multi-threaded:DeprecationWarning"
+    ),
+]
 AWAY, BACK = b"\x1b[O", b"\x1b[I"
 Open = Callable[..., Terminal]
 
@@ -58,7 +61,7 @@ def left_in(terminal: Terminal) -> str:
     return re.sub(rb"\x1b\[[?0-9;]*[a-z]", b"", after).decode()
 
 
-def test_a_run_of_somebody_who_leaves(open_: Open) -> None:
+def test_a_run_reports_its_progress_to_a_user_who_is_away(open_: Open) -> None:
     terminal = open_(TERM_PROGRAM="ghostty")
     terminal.type(f"/exec {SLUG}")
     terminal.until(lambda: b"\x1b]2;0/2" in terminal.seen)
@@ -83,7 +86,7 @@ def test_a_run_of_somebody_who_leaves(open_: Open) -> None:
     assert terminal.seen.index(b"\x1b]9;4;0\x07") < terminal.seen.index(b"\x1b[23;0t")
 
 
-def test_ctrl_z_gives_the_title_back_and_fg_takes_it(open_: Open) -> None:
+def test_ctrl_z_restores_the_title_and_fg_sets_it_again(open_: Open) -> None:
     terminal = open_()
     terminal.press(b"\x1a")
     terminal.until(lambda: b"\x1b[?1049l" in terminal.seen)
@@ -113,7 +116,7 @@ def test_a_terminal_that_is_not_known_is_sent_a_title_and_a_bell_alone(
     assert b"\x1b]777;" not in terminal.seen
 
 
-def test_what_is_turned_off_is_not_written(open_: Open, sandbox: Sandbox) -> None:
+def test_a_disabled_notification_is_not_sent(open_: Open, sandbox: Sandbox) -> None:
     off = "notifications: {bell: false, desktop: off, title: false, progress: off}\n"
     (sandbox.root / ".cdd/config.yaml").write_text(
         f"model: script:.cdd/script.yaml\n{off}"
@@ -129,7 +132,7 @@ def test_what_is_turned_off_is_not_written(open_: Open, sandbox: Sandbox) -> Non
     assert b"\x1b[22;0t" not in terminal.seen
 
 
-def test_leaving_leaves_a_summary_in_the_terminal(open_: Open) -> None:
+def test_leaving_prints_a_summary(open_: Open) -> None:
     terminal = open_()
     terminal.type(f"/exec {SLUG}")
     sees(terminal, "Next is step 1")
@@ -143,7 +146,7 @@ def test_leaving_leaves_a_summary_in_the_terminal(open_: Open) -> None:
     assert third == "Go on with: cdd, and in it /resume"
 
 
-def test_where_all_is_done_there_is_nothing_to_go_on_with(
+def test_the_summary_of_a_completed_run_offers_no_resume(
     open_: Open, sandbox: Sandbox
 ) -> None:
     replies = json.dumps([{"reply": says(path, "good")} for path in ("a.txt", "b.txt")])
@@ -161,7 +164,7 @@ def test_where_all_is_done_there_is_nothing_to_go_on_with(
     assert rest == ""
 
 
-def test_where_nothing_was_done_nothing_is_left(open_: Open) -> None:
+def test_no_summary_is_printed_when_nothing_was_done(open_: Open) -> None:
     terminal = open_()
     terminal.type("/status")
     sees(terminal, SLUG)

@@ -10,9 +10,12 @@ from cdd_agent.tui.themes import ThemeChoice, remembered
 from tests.support.projects import Sandbox
 from tests.support.terminals import Terminal
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:This process .* is multi-threaded:DeprecationWarning"
-)
+pytestmark = [
+    pytest.mark.pty,
+    pytest.mark.filterwarnings(
+        "ignore:This process .* is multi-threaded:DeprecationWarning"
+    ),
+]
 
 
 def test_the_terminals_answer_chooses_the_theme_and_is_not_typed(

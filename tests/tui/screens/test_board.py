@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import pytest
 from msgspec.structs import replace
 from textual.pilot import Pilot
 from textual.widgets import Static
@@ -87,12 +86,7 @@ ROWS = (
 )
 
 
-@pytest.mark.parametrize(
-    "size", [(40, 20), (80, 24), (120, 40)], ids=lambda size: f"{size[0]}x{size[1]}"
-)
-def test_the_board(
-    shop: Sandbox, snap_compare: Callable[..., bool], size: tuple[int, int]
-) -> None:
+def test_the_board(shop: Sandbox, snap_compare: Callable[..., bool]) -> None:
     folder = folder_of(shop.root)
     folder.mkdir(parents=True)
     save_board(folder, Board({row.job.name: row for row in ROWS}))
@@ -106,7 +100,5 @@ def test_the_board(
             await pilot.pause(0.01)
         await pilot.pause()
 
-    assert snap_compare(
-        shell(shop, opening=OPENING), run_before=look, terminal_size=size
-    )
+    assert snap_compare(shell(shop, opening=OPENING), run_before=look)
     lock.release()

@@ -4,8 +4,6 @@ key that they mean.
 
 from collections.abc import Sequence
 
-import pytest
-
 from cdd_agent.config import load_config
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.local_servers import LocalServer
@@ -15,8 +13,10 @@ from cdd_agent.tui.guide import Guide
 from cdd_agent.tui.screens.board import BoardScreen
 from cdd_agent.tui.screens.first_run import DEMO, SUGGESTED, FirstRun, Wish, choices
 from cdd_agent.tui.screens.help import HelpScreen
+from cdd_agent.tui.screens.opening import offer_first_steps
 from tests.agents.asking import asks
 from tests.support.projects import Sandbox, no_servers
+from tests.support.time_of_loops import leap
 from tests.tui.person import Person, person_at
 
 SERVER = LocalServer(
@@ -42,7 +42,7 @@ async def home(person: Person) -> None:
     )
 
 
-def test_what_is_found_is_offered_and_of_a_key_only_its_name() -> None:
+def test_models_and_keys_are_offered_and_no_key_is_shown() -> None:
     offers = [OfferedModel("my model", "LM Studio", "http://127.0.0.1:1234/v1")]
     found = list(
         choices(
@@ -64,10 +64,10 @@ def test_what_is_found_is_offered_and_of_a_key_only_its_name() -> None:
     assert "secret" not in str(found)
 
 
-@pytest.mark.parametrize("provider", SUGGESTED)
-def test_what_is_suggested_is_known(provider: str) -> None:
-    assert known_model(f"{provider}/{SUGGESTED[provider]}") is not None
-    assert PROVIDERS[provider].needs_key
+def test_each_suggested_model_is_known_and_its_provider_needs_a_key() -> None:
+    for provider, model in SUGGESTED.items():
+        assert known_model(f"{provider}/{model}") is not None, provider
+        assert PROVIDERS[provider].needs_key, provider
 
 
 async def test_arrows_and_enter_choose_a_model_for_the_project(
@@ -90,7 +90,9 @@ async def test_arrows_and_enter_choose_a_model_for_the_project(
         assert person.app.screen is person.app.home
 
 
-async def test_an_enter_that_was_on_its_way_chooses_nothing(sandbox: Sandbox) -> None:
+async def test_an_enter_that_was_pressed_before_the_screen_chooses_nothing(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox, find_servers=servers, helps_to_begin=True) as person:
         await first_run(person)
         await person.press("enter")
@@ -101,16 +103,12 @@ async def test_an_enter_that_was_on_its_way_chooses_nothing(sandbox: Sandbox) ->
         assert load_config(sandbox.root, {}).model == "openai/qwen3-coder:30b"
 
 
-@pytest.mark.parametrize("key", ["escape", "w"])
-async def test_escape_and_typing_leave_it_and_it_does_not_come_back(
-    sandbox: Sandbox, key: str
-) -> None:
+async def test_escape_closes_it_and_it_does_not_come_back(sandbox: Sandbox) -> None:
     async with person_at(sandbox, find_servers=servers, helps_to_begin=True) as person:
         await first_run(person)
-        await person.press(key)
+        await person.press("escape")
         await home(person)
-        assert person.prompt.text == ("" if key == "escape" else "w")
-        person.prompt.replace("")
+        assert person.prompt.text == ""
         await person.say("/list")
         await person.say("/model")
         assert person.app.screen is person.app.home
@@ -145,12 +143,10 @@ async def test_a_key_that_comes_twice_at_once_closes_only_one_screen(
         assert "fault in cdd" not in person.told
 
 
-async def test_nobody_who_types_already_is_interrupted(sandbox: Sandbox) -> None:
+async def test_the_first_run_screen_does_not_interrupt_typing(sandbox: Sandbox) -> None:
     async with person_at(
         sandbox, find_servers=no_servers, helps_to_begin=False
     ) as person:
-        from cdd_agent.tui.screens.opening import offer_first_steps
-
         await person.type("wh")
         offer_first_steps(person.app)
         await person.pilot.pause()
@@ -158,7 +154,7 @@ async def test_nobody_who_types_already_is_interrupted(sandbox: Sandbox) -> None
         assert person.prompt.text == "wh"
 
 
-async def test_the_demo_is_what_the_shell_is_left_for(sandbox: Sandbox) -> None:
+async def test_choosing_the_demo_leaves_the_shell(sandbox: Sandbox) -> None:
     async with person_at(
         sandbox, find_servers=no_servers, helps_to_begin=True
     ) as person:
@@ -169,64 +165,62 @@ async def test_the_demo_is_what_the_shell_is_left_for(sandbox: Sandbox) -> None:
     assert person.app.wants_demo
 
 
-async def test_what_is_wanted_becomes_a_ticket_and_each_step_is_an_enter(
+async def wished(person: Person) -> Wish:
+    """Choose the first model that is offered, and wait for the next screen."""
+    await first_run(person)
+    await person.rest()
+    await person.press("enter")
+    await person.until(lambda: isinstance(person.app.screen, Wish))
+    assert isinstance(person.app.screen, Wish)
+    return person.app.screen
+
+
+async def test_a_wish_becomes_a_ticket_and_enter_confirms_each_further_step(
     sandbox: Sandbox,
 ) -> None:
     (sandbox.root / ".cdd").mkdir()
-    sandbox.flags = {}
+    sandbox.find_servers = servers
     sandbox.replies(asks("Which months?"))
-    async with person_at(sandbox, helps_to_begin=False) as person:
-        from cdd_agent.tui.screens.opening import _ask_for_a_wish
-
-        assert person.app.session is not None
-        sandbox.flags = {"model": "openai/llama3.2"}
-        person.app.session.project = sandbox.project
-        _ask_for_a_wish(person.app)
-        await person.until(lambda: isinstance(person.app.screen, Wish))
+    async with person_at(sandbox, helps_to_begin=True) as person:
+        screen = await wished(person)
         await person.press("enter")
-        assert "Enter does nothing here" in person.screen
-        await person.press(
-            *("space" if letter == " " else letter for letter in f"{WORDS}x"),
-            "backspace",
-            "enter",
-        )
+        assert person.app.screen is screen
+        screen.type(f"{WORDS}x")
+        await person.press("backspace", "enter")
         await home(person)
         assert (sandbox.root / "tickets" / SLUG / "spec.yaml").exists()
         await person.until(lambda: person.prompt.text == f"/socrates {SLUG}")
-        assert person.activity == "Enter: Socrates asks until the ticket is clear"
         assert sandbox.model.requests == []
         await person.press("enter")
         await person.until(lambda: person.prompt.text == WORDS)
-        assert person.activity == "Enter: says it to Socrates"
         await person.press("enter")
         await person.until(lambda: sandbox.model.requests)
         await home(person)
         assert person.prompt.text == ""
 
 
-async def test_somebody_at_something_else_is_let_be(sandbox: Sandbox) -> None:
-    async with person_at(sandbox) as person:
-        from cdd_agent.tui.screens.opening import _done_with_wish
-
-        _done_with_wish(person.app, WORDS)
-        person.prompt.replace("a draft")
-        await home(person)
-        await person.pilot.pause(1.0)
-        assert person.prompt.text == "a draft"
-
-
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (WORDS, "/new feature export-monthly-report-as-csv"),
-        ("fix the login", "/new bug fix-login"),
-        ("Größe ändern", "/new feature grosse-andern"),
-        ("数を数える", "/new feature first-ticket"),
-        ("the", "/new feature first-ticket"),
-        ("x" * 300, f"/new feature {'x' * 48}"),
-    ],
-)
-def test_a_ticket_is_named_by_the_words_that_say_something(
-    words: str, line: str
+async def test_the_guide_does_not_replace_what_the_user_types(
+    sandbox: Sandbox,
 ) -> None:
-    assert Guide(words).first_line == line
+    (sandbox.root / ".cdd").mkdir()
+    sandbox.find_servers = servers
+    async with person_at(sandbox, helps_to_begin=True) as person:
+        (await wished(person)).type(WORDS)
+        person.at_once("enter", *"draft")
+        await person.until(lambda: person.prompt.text == "draft")
+        await home(person)
+        leap(10)
+        await person.pilot.pause()
+        assert person.prompt.text == "draft"
+
+
+def test_a_ticket_is_named_by_the_words_that_carry_meaning() -> None:
+    names = {
+        WORDS: "/new feature export-monthly-report-as-csv",
+        "fix the login": "/new bug fix-login",
+        "Größe ändern": "/new feature grosse-andern",
+        "数を数える": "/new feature first-ticket",
+        "the": "/new feature first-ticket",
+        "x" * 300: f"/new feature {'x' * 48}",
+    }
+    assert {words: Guide(words).first_line for words in names} == names

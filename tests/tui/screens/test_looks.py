@@ -1,141 +1,81 @@
-"""How the screens around the work look, in each theme and in sixteen colours."""
+"""How the screens look, in several sizes and themes. One shell shows many of them."""
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
+from pytest_textual_snapshot import SVGImageExtension
+from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 
+from cdd_agent.engine.step_details import StepDetails
+from cdd_agent.engine.timeline import Timeline
+from cdd_agent.events import (
+    CommandProposed,
+    CriteriaShown,
+    CriterionProof,
+    StepView,
+    UndoPreview,
+)
 from cdd_agent.llm.offered_model import OfferedModel
+from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.tui.app import Shell
+from cdd_agent.tui.criteria_screen import CriteriaScreen
 from cdd_agent.tui.screens.first_run import FirstRun, Wish
-from cdd_agent.tui.screens.palette import Palette
-from cdd_agent.tui.screens.settings import SettingsScreen
-from cdd_agent.tui.screens.tickets import TicketsScreen
+from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.themes import use_theme
+from cdd_agent.tui.timeline_screen import TimelineScreen
+from cdd_agent.tui.transcript.find_bar import FindInput
 from tests.support.projects import Sandbox
 from tests.tui.person import shell
-from tests.tui.test_snapshots import OPENING, SLUG, shop, showing
+from tests.tui.test_snapshots import (
+    ATTEMPT,
+    FAILED_RUN,
+    OPENING,
+    PLAN_STEP,
+    SEEN,
+    SLUG,
+    TITLES,
+    shop,
+    showing,
+)
 
 __all__ = ["shop"]
-Compare = Callable[..., bool]
-LOOKS = [
-    ((80, 24), "dark", "truecolor"),
-    ((120, 40), "dark", "truecolor"),
-    ((120, 40), "light", "truecolor"),
-    ((120, 40), "contrast", "truecolor"),
-    ((80, 24), "light", ""),
+Show = Callable[[Shell, Pilot[None]], Awaitable[None]]
+VIEWS = [
+    StepView(
+        number,
+        TITLES[number - 1],
+        StepStatus.COMPLETED,
+        Verification.PASSED,
+        evidence=SEEN[number],
+        seconds=12.0 * number,
+    )
+    for number in (1, 2)
 ]
-everywhere = pytest.mark.parametrize(
-    ("size", "theme", "colours"),
-    LOOKS,
-    ids=[f"{w}x{h}-{theme}{'' if c else '-16'}" for (w, h), theme, c in LOOKS],
+FAILED = StepView(
+    3,
+    TITLES[2],
+    StepStatus.FAILED,
+    error="`pytest` failed",
+    attempts=2,
+    seconds=36.0,
+    evidence=SEEN[3],
 )
-Look = tuple[tuple[int, int], str]
-
-
-@pytest.fixture
-def look(
-    size: tuple[int, int],
-    theme: str,
-    colours: str,
-    shop: Sandbox,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Look:
-    monkeypatch.setenv("COLORTERM", colours)
-    monkeypatch.setenv("TERM", "xterm-256color" if colours else "xterm")
-    for number, name in enumerate((SLUG, "feature-login", "bug-rounding")):
-        for file in (shop.root / "tickets" / name).iterdir():
-            os.utime(file, (1_700_000_000 - number * 90_000,) * 2)
-    monkeypatch.setattr("cdd_agent.tui.screens.tickets.datetime", Noon)
-    return size, theme
-
-
-class Noon(datetime):
-    """An hour and a half after the first ticket was touched."""
-
-    @classmethod
-    def now(cls, tz: object = None) -> "Noon":
-        return cls.fromtimestamp(1_700_005_400, UTC)
-
-
-def doing(
-    theme: str, do: Callable[[Shell, Pilot[None]], Awaitable[None]]
-) -> Callable[[Pilot[None]], Awaitable[None]]:
-    async def run(pilot: Pilot[None]) -> None:
-        await showing()(pilot)
-        app = pilot.app
-        assert isinstance(app, Shell)
-        use_theme(app, theme)
-        await do(app, pilot)
-        await at_rest(app, pilot)
-
-    return run
-
-
-async def at_rest(app: Shell, pilot: Pilot[None]) -> None:
-    """Wait until what a screen shows has come."""
-    while [worker for worker in app.workers if worker.group != "turn"]:
-        await pilot.pause(0.01)
-    await pilot.pause()
-
-
-def pressing(*keys: str) -> Callable[[Shell, Pilot[None]], Awaitable[None]]:
-    async def press(app: Shell, pilot: Pilot[None]) -> None:
-        await pilot.press(*keys[:1])
-        while (
-            not isinstance(app.screen, Palette | TicketsScreen | SettingsScreen)
-            and keys[0] != "f1"
-        ):
-            await pilot.pause(0.01)
-        await at_rest(app, pilot)
-        await pilot.press(*keys[1:])
-
-    return press
-
-
-def snap(
-    compare: Compare,
-    shop: Sandbox,
-    look: Look,
-    do: Callable[[Shell, Pilot[None]], Awaitable[None]],
-) -> bool:
-    size, theme = look
-    return compare(
-        shell(shop, opening=OPENING), run_before=doing(theme, do), terminal_size=size
-    )
-
-
-@everywhere
-def test_the_palette(shop: Sandbox, look: Look, snap_compare: Compare) -> None:
-    assert snap(snap_compare, shop, look, pressing("ctrl+p", "down", "down"))
-
-
-@everywhere
-def test_the_palette_filtered(shop: Sandbox, look: Look, snap_compare: Compare) -> None:
-    assert snap(snap_compare, shop, look, pressing("ctrl+p", *"plan", "down"))
-
-
-@everywhere
-def test_help(shop: Sandbox, look: Look, snap_compare: Compare) -> None:
-    assert snap(snap_compare, shop, look, pressing("f1"))
-
-
-@everywhere
-def test_tickets(shop: Sandbox, look: Look, snap_compare: Compare) -> None:
-    assert snap(snap_compare, shop, look, pressing("f4", "down"))
-
-
-@everywhere
-def test_settings(shop: Sandbox, look: Look, snap_compare: Compare) -> None:
-    shop.flags = {"max_attempts": 5}
-    (shop.root / ".cdd" / "config.yaml").write_text(
-        "approval: ask\nbudget:\n  usd: 2\n"
-    )
-    assert snap(snap_compare, shop, look, pressing("f5", "down"))
-
-
+DETAILS = StepDetails(SLUG, PLAN_STEP, FAILED, (ATTEMPT, ATTEMPT))
+CRITERIA = (
+    CriterionProof(
+        1,
+        "Months are added up",
+        (VIEWS[0],),
+        ("tests/test_report.py::test_order",),
+        ("tally/totals.py",),
+    ),
+    CriterionProof(2, "An empty list is no error"),
+)
 OFFERS = (
     OfferedModel("qwen3-coder:30b", "Ollama", "http://127.0.0.1:11434"),
     OfferedModel(
@@ -144,28 +84,198 @@ OFFERS = (
 )
 
 
-@everywhere
-def test_the_first_run(
-    shop: Sandbox, look: Look, snap_compare: Compare, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class Noon(datetime):
+    """An hour and a half after the first ticket was changed."""
+
+    @classmethod
+    def now(cls, tz: object = None) -> "Noon":
+        return cls.fromtimestamp(1_700_005_400, UTC)
+
+
+async def preview(number: int) -> UndoPreview:
+    return UndoPreview((number,), ("tally/report.py",), ("README.md",), ())
+
+
+async def at_rest(app: Shell, pilot: Pilot[None]) -> None:
+    """Wait until the screen has read what it shows."""
+    await pilot.pause()
+    while [w for w in app.workers if w.group not in ("turn", "asking")]:
+        await pilot.pause(0.01)
+    await pilot.pause()
+
+
+def pressing(opening: str, *keys: str) -> Show:
+    """Press a key that opens something, and others once it is there."""
+
+    async def press(app: Shell, pilot: Pilot[None]) -> None:
+        await pilot.press(opening)
+        await at_rest(app, pilot)
+        await pilot.press(*keys)
+
+    return press
+
+
+def over(make: Callable[[], object], *keys: str) -> Show:
+    """Show a screen over the shell, and press keys."""
+
+    async def push(app: Shell, pilot: Pilot[None]) -> None:
+        app.push_screen(make())  # type: ignore[call-overload]
+        await pilot.pause()
+        await pilot.press(*keys)
+
+    return push
+
+
+async def nothing(app: Shell, pilot: Pilot[None]) -> None:
+    del app, pilot
+
+
+async def ask(app: Shell, pilot: Pilot[None]) -> None:
+    del pilot
+    app.run_worker(
+        app.asking.approve(CommandProposed("rm -r build", "`rm` is not on the list")),
+        group="asking",
+    )
+
+
+async def find(app: Shell, pilot: Pilot[None]) -> None:
+    await pilot.press("ctrl+f")
+    await pilot.pause()
+    app.query_one(FindInput).cursor_blink = False
+    await pilot.press(*"report")
+
+
+STATES: dict[str, Show] = {
+    "home": nothing,
+    "typing": pressing("/", *"he"),
+    "plan": pressing("f2", "up"),
+    "find": find,
+    "question": ask,
+    "palette": pressing("ctrl+p", "down", "down"),
+    "palette filtered": pressing("ctrl+p", *"plan", "down"),
+    "help": pressing("f1"),
+    "tickets": pressing("f4", "down"),
+    "settings": pressing("f5", "down"),
+    "step": over(lambda: StepScreen(DETAILS, lambda by: None)),
+    "criteria": over(
+        lambda: CriteriaScreen(
+            CriteriaShown(SLUG, "Expenses", CRITERIA), lambda _: replace(DETAILS)
+        )
+    ),
+    "timeline": over(
+        lambda: TimelineScreen(
+            Timeline(SLUG, tuple(VIEWS), (FAILED,)), lambda _: DETAILS, preview
+        )
+    ),
+    "first run": over(lambda: FirstRun(OFFERS, lambda: 0.0), "down"),
+    "wish": over(Wish, *"CSV"),
+}
+LOOKS: dict[str, tuple[tuple[int, int], str, str, list[str]]] = {
+    "dark": (
+        (80, 24),
+        "dark",
+        "truecolor",
+        [
+            "palette",
+            "palette filtered",
+            "help",
+            "tickets",
+            "settings",
+            "first run",
+            "wish",
+        ],
+    ),
+    "narrow": ((20, 24), "dark", "truecolor", ["home", "palette", "step"]),
+    "light": ((120, 40), "light", "truecolor", ["criteria"]),
+    "contrast": ((80, 24), "contrast", "truecolor", ["typing", "question"]),
+    "16 colours": ((80, 24), "dark", "", ["plan"]),
+    "no colour": ((80, 24), "dark", "none", ["find", "question"]),
+}
+"""Size, theme and colours of a terminal, and the screens to show on it."""
+
+
+@asynccontextmanager
+async def showing_screens(
+    shop: Sandbox, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> AsyncIterator[tuple[Shell, Pilot[None]]]:
+    """Open a shell after a run, in which everything has the same time on each day."""
+    monkeypatch.setattr("cdd_agent.tui.screens.tickets.datetime", Noon)
     monkeypatch.setattr(
         "cdd_agent.tui.screens.first_run.choices.__defaults__",
         ({"ANTHROPIC_API_KEY": "a"},),
     )
+    for number, name in enumerate((SLUG, "feature-login", "bug-rounding")):
+        for file in (shop.root / "tickets" / name).iterdir():
+            os.utime(file, (1_700_000_000 - number * 90_000,) * 2)
+    shop.flags = {"max_attempts": 5}
+    config = shop.root / ".cdd" / "config.yaml"
+    config.write_text("approval: ask\nbudget:\n  usd: 2\n")
+    app = shell(shop, f"/exec {SLUG}", opening=OPENING)
+    async with app.run_test(size=size) as pilot:
+        await showing(*FAILED_RUN)(pilot)
+        yield app, pilot
 
-    async def offer(app: Shell, pilot: Pilot[None]) -> None:
-        app.push_screen(FirstRun(OFFERS, lambda: 0.0))
+
+async def back(app: Shell, pilot: Pilot[None]) -> None:
+    """Close what is open, so that only the shell is there."""
+    while app.screen is not app.home:
+        app.pop_screen()
         await pilot.pause()
-        await pilot.press("down")
+    app.workers.cancel_group(app, "asking")
+    await pilot.press("escape")
+    app.home.prompt.replace("")
+    app.home.set_focus(app.home.prompt.area)
+    app.home.transcript.follow()
+    await pilot.pause()
 
-    assert snap(snap_compare, shop, look, offer)
+
+@pytest.mark.parametrize("look", LOOKS)
+async def test_the_screens_look_as_before(
+    shop: Sandbox,
+    snapshot: SnapshotAssertion,
+    monkeypatch: pytest.MonkeyPatch,
+    look: str,
+) -> None:
+    size, theme, colours, states = LOOKS[look]
+    monkeypatch.setenv("COLORTERM", colours)
+    monkeypatch.setenv("TERM", "xterm-256color" if colours == "truecolor" else "xterm")
+    if colours == "none":
+        monkeypatch.setenv("NO_COLOR", "1")
+    pictures = snapshot.use_extension(SVGImageExtension)
+    different = []
+    async with showing_screens(shop, monkeypatch, size) as (app, pilot):
+        use_theme(app, theme)
+        for state in states:
+            await STATES[state](app, pilot)
+            await at_rest(app, pilot)
+            if app.export_screenshot(title="cdd") != pictures(name=state):
+                different.append(state)
+            await back(app, pilot)
+    assert different == []
 
 
-@everywhere
-def test_the_wish(shop: Sandbox, look: Look, snap_compare: Compare) -> None:
-    async def wish(app: Shell, pilot: Pilot[None]) -> None:
-        app.push_screen(Wish())
-        await pilot.pause()
-        await pilot.press(*"CSV")
+IN_LARGE_WINDOWS = ("home", "step")
 
-    assert snap(snap_compare, shop, look, wish)
+
+async def test_each_screen_fits_into_small_and_large_windows(
+    shop: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No row is longer than the window, and each screen shows some text of its own."""
+    wrong = []
+    async with showing_screens(shop, monkeypatch, (80, 24)) as (app, pilot):
+        for size, states in (((20, 12), STATES), ((200, 50), IN_LARGE_WINDOWS)):
+            await pilot.resize_terminal(*size)
+            home = set[str]()
+            for state in states:
+                await STATES[state](app, pilot)
+                await at_rest(app, pilot)
+                strips = app.screen._compositor.render_strips()
+                if {strip.cell_length for strip in strips} != {size[0]}:
+                    wrong.append((size, state, "too long"))
+                texts = {strip.text.strip() for strip in strips}
+                if len(strips) != size[1] or not texts - home:
+                    wrong.append((size, state, "shows nothing"))
+                if state == "home":
+                    home = texts
+                await back(app, pilot)
+    assert wrong == []

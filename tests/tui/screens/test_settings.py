@@ -40,10 +40,13 @@ async def settings(person: Person) -> SettingsScreen:
 
 async def put(person: Person, name: str, value: str) -> None:
     """Go to a setting, and type another value for it."""
-    await person.press("ctrl+u", *name, "enter", "ctrl+u")
-    await person.press(
-        *("space" if letter == " " else letter for letter in value), "enter"
-    )
+    screen = person.app.screen
+    assert isinstance(screen, SettingsScreen)
+    await person.press("ctrl+u")
+    screen.type(name)
+    await person.press("enter", "ctrl+u")
+    screen.type(value)
+    await person.press("enter")
     await person.until(lambda: has_read(person))
 
 
@@ -58,11 +61,11 @@ def leaves(settings: Struct, prefix: str = "") -> set[str]:
     return found
 
 
-def test_every_setting_is_there() -> None:
+def test_every_setting_is_shown() -> None:
     assert set(words_of_settings()) == leaves(Config())
 
 
-def test_where_each_comes_from(
+def test_each_setting_shows_where_its_value_comes_from(
     sandbox: Sandbox, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     user_file().parent.mkdir(parents=True, exist_ok=True)
@@ -81,45 +84,46 @@ def test_where_each_comes_from(
     assert found["max_attempts"] == ("7", "session")
 
 
-async def test_what_may_hold_a_secret_is_neither_shown_nor_changed_here(
+async def test_a_secret_is_neither_shown_nor_changed_here(
     sandbox: Sandbox, config: Path
 ) -> None:
-    config.write_text("request:\n  headers:\n    X-Key: sk-very-secret\n")
+    text = "request:\n  headers:\n    X-Key: sk-very-secret\n"
+    config.write_text(text)
     async with person_at(sandbox, size=(120, 40)) as person:
-        await settings(person)
-        assert "set, not shown" in person.screen
+        screen = await settings(person)
         assert "sk-very" not in person.screen
-        await person.press(*"headers", "enter")
-        assert "is changed in .cdd/config.yaml" in person.screen
+        screen.type("headers")
+        await person.press("enter", "x", "enter")
+        assert "sk-very" not in person.screen
+    assert config.read_text() == text
 
 
-async def test_a_change_is_written_and_holds_and_the_comments_stay(
+async def test_a_change_is_written_and_used_and_the_comments_remain(
     sandbox: Sandbox, config: Path
 ) -> None:
     async with person_at(sandbox) as person:
         await settings(person)
         await put(person, "approval", "auto")
-        await put(person, "budget.usd", "3.5")
         await put(person, "max_attempts", "9")
         assert person.app.session is not None
         now = person.app.session.project.config
-        assert (now.approval, now.budget.usd, now.max_attempts) == ("auto", 3.5, 9)
-    assert (
-        config.read_text()
-        == FILE.replace("ask ", '"auto" ').replace("usd: 2", "usd: 3.5")
-        + "max_attempts: 9\n"
-    )
-    assert load_config(sandbox.root, {}) == now
+        assert (now.approval, now.max_attempts) == ("auto", 9)
+        text = FILE.replace("ask ", '"auto" ') + "max_attempts: 9\n"
+        assert config.read_text() == text
+        assert load_config(sandbox.root, {}) == now
+
+        # no value means the default
+        await put(person, "approval", "")
+        assert load_config(sandbox.root, {}).approval == "edits"
 
 
-async def test_a_wrong_value_is_told_and_changes_nothing(
+async def test_a_wrong_value_is_refused_and_changes_nothing(
     sandbox: Sandbox, config: Path
 ) -> None:
     async with person_at(sandbox, size=(160, 30)) as person:
         await settings(person)
         for name, value, allowed in (
             ("approval", "sometimes", "'ask', 'edits' or 'auto'"),
-            ("max_attempts", "0", "a whole number from 1 to 100"),
             ("budget.usd", "[", "budget.usd"),
             ("tickets_dir", "../elsewhere", ".."),
         ):
@@ -127,30 +131,24 @@ async def test_a_wrong_value_is_told_and_changes_nothing(
             await person.until(lambda allowed=allowed: allowed in person.screen)
             await person.press("escape")
         assert config.read_text() == FILE
-        await person.press("escape")
-        await person.until(lambda: person.app.screen is person.app.home)
 
 
-async def test_nothing_means_the_default(sandbox: Sandbox, config: Path) -> None:
-    async with person_at(sandbox) as person:
-        await settings(person)
-        await put(person, "approval", "")
-    assert load_config(sandbox.root, {}).approval == "edits"
-
-
-async def test_escape_leaves_the_value_first_then_the_screen(
+async def test_escape_leaves_the_value_first_and_then_the_screen(
     sandbox: Sandbox, config: Path
 ) -> None:
     async with person_at(sandbox) as person:
         screen = await settings(person)
-        await person.press(*"approval", "enter", *"x", "escape")
+        screen.type("approval")
+        await person.press("enter", "x", "escape")
         assert person.app.screen is screen
         assert config.read_text() == FILE
         await person.press("escape")
         await person.until(lambda: person.app.screen is person.app.home)
 
 
-async def test_a_folder_that_is_no_project_becomes_one(sandbox: Sandbox) -> None:
+async def test_a_changed_setting_makes_a_project_of_a_plain_folder(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         await person.say("/settings")
         await person.until(

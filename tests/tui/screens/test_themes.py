@@ -1,6 +1,4 @@
-"""Themes: chosen by the person or by the terminal's background, remembered, readable in
-each.
-"""
+"""The user or the terminal's background chooses a theme, and all text can be read."""
 
 import json
 import os
@@ -10,11 +8,13 @@ from time import sleep
 
 import pytest
 from rich.color import Color, ColorSystem
+from rich.style import Style
 from textual import events
 from textual.constants import ESCAPE_DELAY
 from textual.message import Message
 
 from cdd_agent.tui.background_message import BackgroundTold
+from cdd_agent.tui.screens.palette import Palette
 from cdd_agent.tui.themes import (
     THEMES,
     ThemeChoice,
@@ -44,12 +44,15 @@ async def drawn_in(person: Person, name: str) -> None:
     await person.until(lambda: person.app.theme == name)
 
 
-async def test_what_is_chosen_is_used_at_once_and_at_the_next_start(
+async def test_the_chosen_theme_is_used_at_once_and_at_the_next_start(
     sandbox: Sandbox,
 ) -> None:
     async with person_at(sandbox) as person:
         assert person.app.theme == "textual-dark"
-        await person.say("/theme light")
+        await person.press("ctrl+p")
+        await person.until(lambda: isinstance(person.app.screen, Palette))
+        person.app.screen.type("theme: light")
+        await person.press("enter")
         await drawn_in(person, "textual-light")
         await person.say("/theme contr")
         await drawn_in(person, "cdd-contrast")
@@ -59,15 +62,6 @@ async def test_what_is_chosen_is_used_at_once_and_at_the_next_start(
         await person.pilot.pause()
         assert person.app.theme == "cdd-contrast"
     assert not (sandbox.root / ".cdd").exists()
-
-
-async def test_the_palette_changes_it_too(sandbox: Sandbox) -> None:
-    async with person_at(sandbox) as person:
-        await person.press("ctrl+p")
-        await person.until(lambda: person.app.screen is not person.app.home)
-        await person.press(*"theme:", "space", *"light", "enter")
-        await drawn_in(person, "textual-light")
-        assert remembered() == ThemeChoice("light", is_chosen=True)
 
 
 async def test_the_theme_follows_the_background_until_one_is_chosen_and_after_auto(
@@ -85,7 +79,7 @@ async def test_the_theme_follows_the_background_until_one_is_chosen_and_after_au
         assert remembered() == ThemeChoice("dark")
 
 
-async def test_a_name_that_there_is_not_and_none_at_all_are_answered(
+async def test_an_unknown_theme_is_refused_with_the_names_of_the_themes(
     sandbox: Sandbox,
 ) -> None:
     async with person_at(sandbox) as person:
@@ -93,63 +87,55 @@ async def test_a_name_that_there_is_not_and_none_at_all_are_answered(
             person.app.clear_notifications()
             await person.say(line)
             await person.until(lambda: person.app._notifications)
-            (told,) = person.app._notifications
-            assert "contrast" in told.message
+            (note,) = person.app._notifications
+            assert "contrast" in note.message
         assert not file().exists()
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", '{"theme": "neon"}', "\xff"])
-def test_a_file_that_says_nothing_is_passed_over(text: str) -> None:
+def test_an_unreadable_theme_file_means_the_default() -> None:
     file().parent.mkdir(parents=True)
-    file().write_text(text, encoding="latin-1")
-    assert remembered({}) == ThemeChoice("dark")
+    for text in ("", "{", "[1]", '{"theme": "neon"}', "\xff"):
+        file().write_text(text, encoding="latin-1")
+        assert remembered({}) == ThemeChoice("dark"), text
 
 
-@pytest.mark.parametrize(
-    ("value", "name"),
-    [
-        ("15;0", "dark"),
-        ("0;15", "light"),
-        ("0;default;7", "light"),
-        ("", "dark"),
-        ("x;y", "dark"),
-    ],
-)
-def test_the_environment_may_say_what_the_background_is(value: str, name: str) -> None:
-    assert remembered({"COLORFGBG": value}) == ThemeChoice(name)
+def test_colorfgbg_chooses_the_theme() -> None:
+    themes = {
+        "15;0": "dark",
+        "0;15": "light",
+        "0;default;7": "light",
+        "": "dark",
+        "x;y": "dark",
+    }
+    assert {v: remembered({"COLORFGBG": v}).name for v in themes} == themes
 
 
 @pytest.mark.skipif(
     os.name == "nt" or os.geteuid() == 0, reason="root writes everywhere"
 )
-def test_where_the_disk_refuses_nothing_fails() -> None:
+def test_a_theme_that_cannot_be_saved_is_no_error() -> None:
     state_folder().parent.mkdir(parents=True, exist_ok=True)
     state_folder().parent.chmod(0o500)
     remember(ThemeChoice("light"))
     assert remembered({}) == ThemeChoice("dark")
 
 
-def test_it_is_kept_as_json() -> None:
+def test_the_choice_is_saved_as_json() -> None:
     remember(ThemeChoice("light", is_chosen=True))
     assert json.loads(file().read_text()) == {"theme": "light", "chosen": True}
 
 
-@pytest.mark.parametrize(
-    ("colour", "name"),
-    [
-        ("rgb:1e1e/1e1e/1e1e", "dark"),
-        ("rgb:ffff/ffff/ffff", "light"),
-        ("rgb:fd/f6/e3", "light"),
-        ("rgba:0000/0000/0000/ffff", "dark"),
-        ("#FDF6E3", "light"),
-        ("?", None),
-        ("rgb:zz/00/00", None),
-    ],
-)
-def test_a_background_is_read_as_terminals_write_it(
-    colour: str, name: str | None
-) -> None:
-    assert by_background(colour) == name
+def test_the_background_is_read_in_each_format_that_terminals_write() -> None:
+    themes = {
+        "rgb:1e1e/1e1e/1e1e": "dark",
+        "rgb:ffff/ffff/ffff": "light",
+        "rgb:fd/f6/e3": "light",
+        "rgba:0000/0000/0000/ffff": "dark",
+        "#FDF6E3": "light",
+        "?": None,
+        "rgb:zz/00/00": None,
+    }
+    assert {colour: by_background(colour) for colour in themes} == themes
 
 
 ANSWER = "\x1b]11;rgb:fafa/fafa/fafa\x1b\\"
@@ -163,17 +149,14 @@ def read(pieces: Iterable[str]) -> list[Message]:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a terminal of another kind")
-@pytest.mark.parametrize("end", ["\x1b\\", "\x07"])
-@pytest.mark.parametrize("at", range(2, 25))
-def test_an_answer_between_keys_is_taken_out_wherever_it_is_cut(
-    at: int, end: str
-) -> None:
-    answer = ANSWER.removesuffix("\x1b\\") + end
-    messages = read(["a", answer[:at], answer[at:], "b"])
-    keys = [message.key for message in messages if isinstance(message, events.Key)]
-    (told,) = [message for message in messages if isinstance(message, BackgroundTold)]
-    assert keys == ["a", "b"]
-    assert told.colour == "rgb:fafa/fafa/fafa"
+def test_an_answer_between_keys_is_taken_out_wherever_it_is_cut() -> None:
+    for end in ("\x1b\\", "\x07"):
+        answer = ANSWER.removesuffix("\x1b\\") + end
+        for at in range(2, 25):
+            messages = read(["a", answer[:at], answer[at:], "b"])
+            keys = [m.key for m in messages if isinstance(m, events.Key)]
+            colours = [m.colour for m in messages if isinstance(m, BackgroundTold)]
+            assert (keys, colours) == (["a", "b"], ["rgb:fafa/fafa/fafa"]), at
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a terminal of another kind")
@@ -212,46 +195,43 @@ def contrast(front: Color, back: Color) -> float:
 SCREENS = ("", "f1", "f4", "ctrl+p")
 
 
-@pytest.mark.parametrize("colours", ["truecolor", "standard", "none"])
-@pytest.mark.parametrize("name", THEMES)
-async def test_all_that_is_drawn_can_be_read(
-    sandbox: Sandbox, name: str, colours: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("colours", ["truecolor", "standard"])
+async def test_all_text_can_be_read_in_each_theme(
+    sandbox: Sandbox, colours: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The text of each screen stands out from what is behind it; in sixteen colours
-    they are not the same one.
-    """
-    if colours == "none":
-        monkeypatch.setenv("NO_COLOR", "1")
-    elif colours == "standard":
+    """Text contrasts with its background; in 16 colours the two are not the same."""
+    if colours == "standard":
         monkeypatch.setenv("COLORTERM", "")
         monkeypatch.setenv("TERM", "xterm")
     sandbox.write(Step("a.txt"))
     async with person_at(sandbox, f"/exec {SLUG}") as person:
-        use_theme(person.app, name)
-        for key in SCREENS:
-            await person.press(*filter(None, [key]))
-            await person.pilot.pause()
-            for strip in person.app.screen._compositor.render_strips():
-                for text, style, _ in strip:
-                    if (
-                        not text.strip(" │─┼╭╮╰╯━╌▏▁▂▃▄▅▆▇█")
-                        or style is None
-                        or style.color is None
-                    ):
-                        continue
-                    front, back = style.color, style.bgcolor
-                    if colours == "standard":
-                        front = front.downgrade(ColorSystem.STANDARD)
-                        back = back.downgrade(ColorSystem.STANDARD) if back else back
-                        assert front != back or front.is_default, (key, text)
-                    elif back is not None and front.triplet and back.triplet:
-                        assert contrast(front, back) >= (
-                            4.5 if name == "contrast" else 2.5
-                        ), (key, text, style)
-            await person.press("escape")
+        for name in THEMES:
+            use_theme(person.app, name)
+            for key in SCREENS:
+                await person.press(*filter(None, [key]))
+                await person.pilot.pause()
+                for strip in person.app.screen._compositor.render_strips():
+                    for text, style, _ in strip:
+                        if style is not None and text.strip(" │─┼╭╮╰╯━╌▏▁▂▃▄▅▆▇█"):
+                            assert can_be_read(style, name, colours), (name, key, text)
+                if key:
+                    await person.press("escape")
+                    await person.until(lambda: person.app.screen is person.app.home)
 
 
-async def test_without_colours_there_are_none_and_what_is_chosen_or_found_is_seen(
+def can_be_read(style: Style, theme: str, colours: str) -> bool:
+    front, back = style.color, style.bgcolor
+    if front is None or back is None:
+        return True
+    if colours == "standard":
+        front, back = (c.downgrade(ColorSystem.STANDARD) for c in (front, back))
+        return front != back or front.is_default
+    if not front.triplet or not back.triplet:
+        return True
+    return contrast(front, back) >= (4.5 if theme == "contrast" else 2.5)
+
+
+async def test_without_colours_the_chosen_and_the_found_stand_out(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")

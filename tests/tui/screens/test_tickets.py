@@ -3,10 +3,8 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from cdd_agent.tui.screens.tickets import TicketsScreen, ago
-from tests.support.projects import SLUG, SPEC, Sandbox, Step, check, says
+from tests.support.projects import SLUG, SPEC, Sandbox, Step, says
 from tests.tui.person import Person, person_at
 from tests.tui.screens.reading import has_read
 
@@ -34,30 +32,38 @@ def more(sandbox: Sandbox) -> Sandbox:
     return sandbox
 
 
-@pytest.mark.parametrize(
-    ("typed", "line"),
-    [
-        ("words", f"/exec {SLUG}"),
-        ("rounding", "/plan bug-rounding"),
-        ("empty", "/socrates spike-search"),
-        ("unreadable", "/status feature-broken"),
-    ],
-)
-async def test_enter_puts_what_is_next_for_a_ticket_into_the_prompt(
-    sandbox: Sandbox, typed: str, line: str
+NEXT = {
+    "words": f"/exec {SLUG}",
+    "rounding": "/plan bug-rounding",
+    "empty": "/socrates spike-search",
+    "unreadable": "/status feature-broken",
+    "new": "/new ",
+}
+
+
+async def test_enter_puts_the_next_command_for_a_ticket_into_the_prompt(
+    sandbox: Sandbox,
 ) -> None:
     more(sandbox).write(Step("a.txt"))
     async with person_at(sandbox) as person:
-        await tickets(person)
-        assert "Tickets: 4 · 1 planned" in person.screen
-        await person.press(*typed, "enter")
-        await person.until(lambda: person.app.screen is person.app.home)
-        assert person.prompt.text == line
-        assert not person.is_waiting
+        for typed, line in NEXT.items():
+            screen = await tickets(person)
+            screen.type(typed)
+            await person.press("enter")
+            await person.until(lambda: person.app.screen is person.app.home)
+            assert person.prompt.text == line
+            assert not person.is_waiting
+        for key in ("ctrl+n", "end"):
+            await tickets(person)
+            await person.press(key)
+            if key == "end":
+                await person.press("enter")
+            await person.until(lambda: person.app.screen is person.app.home)
+            assert person.prompt.text == "/new "
 
 
-async def test_it_shows_how_far_a_run_is_and_what_it_cost(sandbox: Sandbox) -> None:
-    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"))).replies(
+async def test_a_row_shows_the_progress_and_the_cost_of_a_run(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", "none"), Step("b.txt", "none")).replies(
         says("a.txt", "good")
     )
     async with person_at(sandbox, f"/exec {SLUG}") as person:
@@ -80,21 +86,7 @@ async def test_it_shows_how_far_a_run_is_and_what_it_cost(sandbox: Sandbox) -> N
         ]
 
 
-async def test_a_new_ticket_is_begun_by_its_key_and_by_its_row(
-    sandbox: Sandbox,
-) -> None:
-    sandbox.write(Step("a.txt"))
-    for keys in (("ctrl+n",), (*"new", "enter"), ("end", "enter")):
-        async with person_at(sandbox) as person:
-            await tickets(person)
-            await person.press(*keys)
-            await person.until(
-                lambda person=person: person.app.screen is person.app.home
-            )
-            assert person.prompt.text == "/new "
-
-
-async def test_where_there_is_no_ticket_enter_begins_one(sandbox: Sandbox) -> None:
+async def test_enter_begins_a_ticket_where_there_is_none(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
         screen = await tickets(person)
         assert "Tickets: 0" in person.screen
@@ -104,40 +96,29 @@ async def test_where_there_is_no_ticket_enter_begins_one(sandbox: Sandbox) -> No
         assert person.prompt.text == "/new "
 
 
-async def test_three_hundred_tickets_are_read_and_found_by_typing(
-    sandbox: Sandbox,
-) -> None:
+async def test_three_hundred_tickets_are_read_and_filtered(sandbox: Sandbox) -> None:
     for number in range(300):
         folder = sandbox.root / "tickets" / f"feature-number-{number:03}"
         folder.mkdir(parents=True)
         (folder / "spec.yaml").write_text(SPEC)
     async with person_at(sandbox) as person:
-        await person.press("f4")
+        await person.say("/tickets")
         await person.until(lambda: isinstance(person.app.screen, TicketsScreen))
         await person.until(lambda: "Tickets: 300" in person.screen)
-        await person.press(*"number-217")
         screen = person.app.screen
         assert isinstance(screen, TicketsScreen)
+        screen.type("number-217")
         assert screen.highlighted is not None
         assert screen.highlighted.key == "/plan feature-number-217"
 
 
-async def test_the_command_opens_it_too(sandbox: Sandbox) -> None:
-    async with person_at(sandbox) as person:
-        await person.say("/tickets")
-        await person.until(lambda: isinstance(person.app.screen, TicketsScreen))
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (-5, "just now"),
-        (59, "just now"),
-        (60, "1 min ago"),
-        (7200, "2 h ago"),
-        (90_000, "1 d ago"),
-    ],
-)
-def test_when_is_told_in_one_unit(seconds: int, words: str) -> None:
+def test_the_age_of_a_ticket_is_shown_in_one_unit() -> None:
     now = datetime(2026, 11, 21, tzinfo=UTC)
-    assert ago(now - timedelta(seconds=seconds), now) == words
+    ages = {
+        -5: "just now",
+        59: "just now",
+        60: "1 min ago",
+        7200: "2 h ago",
+        90_000: "1 d ago",
+    }
+    assert {s: ago(now - timedelta(seconds=s), now) for s in ages} == ages
