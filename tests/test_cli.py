@@ -343,7 +343,7 @@ def test_version_and_start_up_import_nothing_heavy(sandbox: Sandbox) -> None:
         text=True,
         cwd=Path(__file__).parents[1],
     )
-    assert result.stdout == f"cdd-agent {VERSION}\n[]\n"
+    assert result.stdout == f"cdd-shell {VERSION}\n[]\n"
 
 
 @pytest.mark.fork

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -231,3 +232,23 @@ def test_doctor_looks_at_the_model_of_the_flags(
     out = capsys.readouterr().out
     assert "other.yaml is not there" in out
     assert "none.yaml" not in out
+
+
+def test_doctor_reports_the_other_program_that_installs_the_same_files(
+    sandbox: Sandbox,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    sandbox.write(STEPS[0])
+    monkeypatch.setenv("CDD_MODEL", script(sandbox))
+    metadata = tmp_path / "packages" / "cdd_agent-7.8.9.dist-info" / "METADATA"
+    metadata.parent.mkdir(parents=True)
+    metadata.write_text("Metadata-Version: 2.1\nName: cdd-agent\nVersion: 7.8.9\n")
+    monkeypatch.syspath_prepend(tmp_path / "packages")
+
+    assert cdd(sandbox, "doctor") == 0
+
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "7.8.9" in line]
+    assert line.startswith("! package")
+    assert "pip uninstall cdd-agent" in line

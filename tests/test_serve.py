@@ -290,7 +290,7 @@ def test_without_its_library_it_says_how_to_get_it(
     monkeypatch.delitem(sys.modules, "cdd_agent.cli.serving", raising=False)
     monkeypatch.delitem(sys.modules, "textual_serve.app_service", raising=False)
     assert main(["-C", str(tmp_path), "serve"]) == ExitCode.BAD_INPUT
-    assert 'pip install "cdd-agent[serve]"' in capsys.readouterr().err
+    assert 'pip install "cdd-shell[serve]"' in capsys.readouterr().err
 
 
 def test_a_port_that_is_taken_is_said(

@@ -1,6 +1,7 @@
 """`cdd doctor`: what is set up and what is missing, each with what to do about it."""
 
 import asyncio
+import importlib.metadata
 import platform
 import shutil
 from collections.abc import Callable, Mapping
@@ -67,6 +68,17 @@ def examine(
         "cdd",
         f"{VERSION}, Python {platform.python_version()}, {platform.system()}",
     )
+    if other := _version_of_other_program():
+        say(
+            None,
+            "package",
+            (
+                f"cdd-agent {other} is installed here, too, and overwrites files of"
+                " cdd-shell. Remove it, then install cdd-shell again, as the same files"
+                " are removed: pip uninstall cdd-agent && pip install"
+                " --force-reinstall --no-deps cdd-shell"
+            ),
+        )
     root = find_root(folder)
     is_project = (root / PROJECT_FILE).is_file()
     say(
@@ -142,6 +154,18 @@ def examine(
         console.print(f"\n{NO_MODEL_HINT}")
     can_be_asked = all(good is not False for good, _ in findings.values())
     return ExitCode.DONE if fit and can_be_asked else ExitCode.BAD_INPUT
+
+
+def _version_of_other_program() -> str | None:
+    """Return the version of the installed `cdd-agent`, or None.
+
+    It is another program, or cdd itself from before it was renamed. Both have the same
+    import package as `cdd-shell`.
+    """
+    try:
+        return importlib.metadata.version("cdd-agent")
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def _tests(project: Project, say: Callable[[bool | None, str, str], None]) -> bool:

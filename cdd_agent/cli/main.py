@@ -26,7 +26,7 @@ def main(argv: list[str] | None = None) -> int:
     gc.set_threshold(200_000)
     arguments = sys.argv[1:] if argv is None else argv
     if arguments in (["--version"], ["-V"]):
-        sys.stdout.write(f"cdd-agent {VERSION}\n")
+        sys.stdout.write(f"cdd-shell {VERSION}\n")
         return 0
     try:
         _open_streams()

@@ -209,8 +209,8 @@ async def cluster(
         raise BadInput(
             "`--on` needs a library that is not installed",
             hint=(
-                'Where cdd is installed: pip install "cdd-agent[cluster]", or pipx'
-                " inject cdd-agent distributed."
+                'Where cdd is installed: pip install "cdd-shell[cluster]", or pipx'
+                " inject cdd-shell distributed."
             ),
         ) from error
     async with ClusterPlace.open(

@@ -99,7 +99,7 @@ def parsed(arguments: Sequence[str]) -> Namespace:
     )
     _add(parser, _COMMON_FLAGS)
     parser.add_argument(
-        "-V", "--version", action="version", version=f"cdd-agent {VERSION}"
+        "-V", "--version", action="version", version=f"cdd-shell {VERSION}"
     )
     parser.add_argument(
         "--plain",

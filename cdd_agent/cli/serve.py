@@ -44,8 +44,8 @@ def serve(options: Namespace) -> int:
         raise BadInput(
             "`cdd serve` needs a library that is not installed",
             hint=(
-                'Where cdd is installed: pip install "cdd-agent[serve]", or pipx inject'
-                " cdd-agent textual-serve."
+                'Where cdd is installed: pip install "cdd-shell[serve]", or pipx inject'
+                " cdd-shell textual-serve."
             ),
         ) from error
     root = open_project_of(options, "model", "api_base", "record").root

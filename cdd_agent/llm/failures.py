@@ -267,7 +267,7 @@ _RULES = (
     _Rule(
         ModelNotFound,
         "{model} needs a Python package that is not installed",
-        "Install it into the environment of cdd-agent.",
+        "Install it into the environment of cdd-shell.",
         kinds=frozenset({"ImportError"}),
     ),
     _Rule(

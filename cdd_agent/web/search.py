@@ -125,7 +125,7 @@ def ddgs_client() -> DdgsClient:
             "Searching the web needs a library that is not installed.",
             hint=(
                 "Install `ddgs` where cdd is installed: pip install ddgs, or pipx"
-                " inject cdd-agent ddgs."
+                " inject cdd-shell ddgs."
             ),
         ) from error
     return DDGS()

@@ -397,7 +397,7 @@ def test_without_the_extra_the_command_that_installs_it_is_named(
     for name in ("place", "task"):
         monkeypatch.delitem(sys.modules, f"cdd_agent.cluster.{name}", raising=False)
     assert cdd(client, "exec", SLUG, "--on", "local") == ExitCode.BAD_INPUT
-    assert 'pip install "cdd-agent[cluster]"' in capsys.readouterr().err
+    assert 'pip install "cdd-shell[cluster]"' in capsys.readouterr().err
 
 
 @pytest.mark.cluster

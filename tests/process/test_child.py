@@ -44,7 +44,7 @@ async def test_a_child_is_heard_and_killed_and_stops_when_it_is_told_to(
     children, heard = Watched(), list[bytes]()
     try:
         assert await children.run(["--version"], tmp_path, heard.append) == (0, "")
-        assert heard[0].startswith(b"cdd-agent ")
+        assert heard[0].startswith(b"cdd-shell ")
         code, words = await children.run(["list", "--nonsense"], tmp_path, heard.append)
         assert code == 2
         assert "--nonsense" in words
