@@ -2,20 +2,16 @@
 
 from argparse import Namespace
 
-from cdd_agent.commands.terminal import JSON, terminal_command
+from cdd_agent.cli.boards import board_as_json
+from cdd_agent.cli.without_screen import open_project_of, print_json, print_text
+from cdd_agent.fleet.known import board_here
+from cdd_agent.fleet.table import in_lines
 
 
-@terminal_command("board", "cdd board\ncdd board --json", JSON)
 def show(options: Namespace) -> int:
-    from cdd_agent.cli.without_screen import open_project_of, print_json, print_text
-    from cdd_agent.fleet.known import board_here
-    from cdd_agent.fleet.table import in_lines
-
     project = open_project_of(options)
     board = board_here(project.root, project.tickets.list())
     if options.json:
-        from cdd_agent.cli.boards import board_as_json
-
         print_json({"event": "board_shown", **board_as_json(board)})
     else:
         print_text(f"{in_lines(board)}\n")

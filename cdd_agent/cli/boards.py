@@ -8,7 +8,11 @@ import json
 import sys
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.text import Text
 
 from cdd_agent.events import Event, StepFinished, Tone, event_name
 from cdd_agent.fleet.board import Board, Row, RunState
@@ -16,9 +20,6 @@ from cdd_agent.fleet.table import Line, doing, money, spent, summary, table
 from cdd_agent.llm.budget import Limit
 from cdd_agent.printer import TONES, JsonPrinter, TextPrinter
 from cdd_agent.tickets.status import StepStatus
-
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
 
 _EACH_SECOND = 2
 """How often the table is written anew."""
@@ -105,8 +106,6 @@ class LiveBoard(BoardLines):
     """The table in place, with times that go on."""
 
     def __init__(self, limit: Limit) -> None:
-        from rich.live import Live
-
         super().__init__(limit)
         self._board: Board | None = None
         self._table = Live(
@@ -134,8 +133,6 @@ class LiveBoard(BoardLines):
         super().close()
 
     def _drawn(self) -> RenderableType:
-        from rich.text import Text
-
         width, height = self._console.size
         lines = (
             table(self._board, time.time(), width - 1, height - 1, self.limit)
@@ -215,6 +212,4 @@ def _cost(of: Row | Board) -> dict[str, Any]:
 
 
 def _styled(line: Line) -> Any:
-    from rich.text import Text
-
     return Text(line[0], TONES[line[1]][1])

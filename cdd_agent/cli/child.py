@@ -18,6 +18,8 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 
+from cdd_agent.cli.main import main as cdd
+
 _NEEDED = (
     *(
         "cdd_agent.cli.runs",
@@ -96,8 +98,6 @@ def _be_child(request: dict[str, str | list[str]], files: list[int]) -> None:
             for number, mode in enumerate(("r", "w", "w"))
         )
         os.write(files[3], f"{os.getpid()}\n".encode())
-        from cdd_agent.cli.main import main as cdd
-
         try:
             code = int(cdd([*request["arguments"]]))
         except SystemExit as ending:

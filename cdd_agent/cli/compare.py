@@ -9,72 +9,30 @@ import json
 import re
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from cdd_agent.commands.terminal import (
-    SLUG_HELP,
-    Argument,
-    at_least_one,
-    flag,
-    terminal_command,
-)
+from rich.console import Console
+from rich.text import Text
+
+from cdd_agent.cli.boards import as_json as row_as_json
+from cdd_agent.cli.many import carry_out, one_at_a_time, own_tree
+from cdd_agent.cli.without_screen import reference
+from cdd_agent.engine.lock import locked
+from cdd_agent.engine.whereabouts import load_own_tree
 from cdd_agent.errors import BadInput, ExitCode
+from cdd_agent.files.atomic import remove_folder, write_atomic
+from cdd_agent.fleet.board import Board
+from cdd_agent.fleet.known import COMPARING, folder_of
+from cdd_agent.fleet.place import TicketJob
+from cdd_agent.fleet.table import comparison
+from cdd_agent.open_project import Project, open_project
+from cdd_agent.threads import waited_for
+from cdd_agent.tickets.store import Ticket
+from cdd_agent.travel.own_tree import OwnTree
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
-    from cdd_agent.fleet.board import Board
-    from cdd_agent.fleet.place import TicketJob
-    from cdd_agent.open_project import Project
-    from cdd_agent.tickets.store import Ticket
-    from cdd_agent.travel.own_tree import OwnTree
-
-
-@terminal_command(
-    "compare",
-    """
-    cdd compare feature-user-auth --models openai/gpt-5,anthropic/claude-sonnet-4-5
-    cdd compare feature-user-auth bug-login --jobs 4 \\
-        --models openai/gpt-5,ollama/qwen3-coder
-    git diff cdd/feature-user-auth--compare-openai-gpt-5 \\
-        cdd/feature-user-auth--compare-ollama-qwen3-coder
-    cdd compare --clear         # remove the trees and branches of all comparisons
-
-    Each run has a tree of its own; a run of the ticket itself is left alone. A run that
-    is done or has failed is not made again. Exit code 0: every run came to its end. See
-    docs/many-tickets.md.
-    """,
-    Argument("slugs", SLUG_HELP, metavar="SLUG", nargs="*"),
-    Argument("--models", "model strings, with commas between them", metavar="A,B,C"),
-    Argument(
-        "--jobs", "how many runs at once (default: 3)", type=at_least_one, metavar="N"
-    ),
-    Argument(
-        "--max-attempts",
-        "model attempts a step, the first included",
-        type=int,
-        metavar="N",
-    ),
-    Argument(
-        "--api-base",
-        "the endpoint, for a server of your own that has all the models",
-        metavar="URL",
-    ),
-    flag("--yes", "approve everything (`approval: auto`)"),
-    flag(
-        "--clear",
-        "remove the runs, trees and branches of comparisons, of these tickets or"
-        " of all",
-    ),
-    flag("--json", "one event a line, the comparison in the last"),
-)
 def compare(options: Namespace) -> int:
-    from cdd_agent.cli.many import carry_out, one_at_a_time, own_tree
-    from cdd_agent.cli.without_screen import reference
-    from cdd_agent.fleet.known import COMPARING, folder_of
-    from cdd_agent.open_project import open_project
-
     flags = {
         "max_attempts": options.max_attempts,
         "approval": "auto" if options.yes else None,
@@ -120,12 +78,6 @@ def _jobs(project: Project, ticket: Ticket, models: Sequence[str]) -> list[Ticke
     """A run for each model, all from the same commit: that of runs of this comparison
     that were begun before.
     """
-    from cdd_agent.cli.many import own_tree
-    from cdd_agent.engine.whereabouts import load_own_tree
-    from cdd_agent.fleet.known import folder_of
-    from cdd_agent.fleet.place import TicketJob
-    from cdd_agent.threads import waited_for
-
     jobs = [
         TicketJob(ticket.slug, f"compare-{name_of(model)}", model)
         for model in dict.fromkeys(models)
@@ -151,10 +103,6 @@ def name_of(model: str) -> str:
 
 def _diffs(project: Project, folder: Path, board: Board) -> dict[str, Path]:
     """What each run has committed, as a file."""
-    from cdd_agent.cli.many import own_tree
-    from cdd_agent.files.atomic import write_atomic
-    from cdd_agent.threads import waited_for
-
     trees, files = own_tree(project).trees, dict[str, Path]()
 
     async def write(name: str, job: TicketJob) -> None:
@@ -170,12 +118,6 @@ def _diffs(project: Project, folder: Path, board: Board) -> dict[str, Path]:
 
 
 def _tell(board: Board, diffs: dict[str, Path], *, as_json: bool) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    from cdd_agent.cli.boards import as_json as row_as_json
-    from cdd_agent.fleet.table import comparison
-
     if as_json:
         runs = [
             {**row_as_json(row), "diff": str(diffs.get(name, "")) or None}
@@ -200,12 +142,6 @@ def _tell(board: Board, diffs: dict[str, Path], *, as_json: bool) -> None:
 
 
 def _clear(project: Project, slugs: Sequence[str]) -> ExitCode:
-    from cdd_agent.cli.many import own_tree
-    from cdd_agent.engine.lock import locked
-    from cdd_agent.files.atomic import remove_folder
-    from cdd_agent.fleet.known import COMPARING, folder_of
-    from cdd_agent.threads import waited_for
-
     runs = sorted((project.root / ".cdd" / "runs").glob("*--compare-*/tree.json"))
     chosen = [
         path.parent

@@ -27,6 +27,7 @@ from cdd_agent.config import (
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.files.paths import find_root
 from cdd_agent.git.branch import current_branch
+from cdd_agent.llm.litellm_adapter import expect_provider, missing_keys
 from cdd_agent.llm.local_servers import USUAL_PORTS, find_local_servers, models_at
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.llm.port import ModelError
@@ -210,8 +211,6 @@ def _others(config: Config) -> dict[str, Config]:
 
 def _asking(config: Config, root: Path) -> Finding:
     """How the model is asked, or why it cannot be, or may not be."""
-    from cdd_agent.llm.litellm_adapter import expect_provider, missing_keys
-
     model, api_base = config.model, config.api_base
     if model is None:
         return False, "none is configured"

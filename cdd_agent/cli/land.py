@@ -4,42 +4,25 @@ over.
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cdd_agent.commands.terminal import JSON, SLUG, flag, terminal_command
+from cdd_agent.cli.without_screen import printer_for, reference
+from cdd_agent.cli.working import Output, whoever_is_there
+from cdd_agent.engine.whereabouts import load_own_tree
 from cdd_agent.errors import ExitCode
+from cdd_agent.fleet.known import folder_of
+from cdd_agent.fleet.place import TicketJob
+from cdd_agent.frontend import Nobody
+from cdd_agent.open_project import Project, open_project
+from cdd_agent.printer import JsonPrinter
+from cdd_agent.travel.own_tree import OwnTree
+from cdd_agent.wiring import open_landing, open_own_tree
 
-if TYPE_CHECKING:
-    from cdd_agent.open_project import Project
-    from cdd_agent.travel.own_tree import OwnTree
 
-
-@terminal_command(
-    "land",
-    """
-    cdd exec feature-user-auth --worktree && cdd land feature-user-auth
-    # the run's commits on top of yours, no merge commit
-    cdd land feature-user-auth --rebase
-
-    The result is made and checked in a tree beside yours. A conflict, or a check that
-    fails, changes nothing: exit code 1. See docs/worktrees.md.
-    """,
-    SLUG,
-    flag("--rebase", "put the run's commits on top of your branch, instead of merging"),
-    flag("--yes", "approve everything (`approval: auto`)"),
-    JSON,
-    interrupted="Nothing is lost; the same command goes on from here.",
-)
 def land(options: Namespace) -> int:
-    from cdd_agent.cli.without_screen import printer_for, reference
-    from cdd_agent.cli.working import Output, whoever_is_there
-    from cdd_agent.frontend import Nobody
-    from cdd_agent.open_project import open_project
-    from cdd_agent.printer import JsonPrinter
-    from cdd_agent.wiring import open_landing, open_own_tree
-
     project = open_project(options.project, {"approval": "auto"} if options.yes else {})
     ticket = project.tickets.find(reference(options.slug))
     output = Output(printer_for(options.json))
@@ -71,16 +54,6 @@ def in_own_tree(
     """The project in the tree that is the run's own, which is made where it is not
     there, and the ticket's slug. Raises `CddError`.
     """
-    import os
-
-    from cdd_agent.cli.without_screen import printer_for
-    from cdd_agent.cli.working import Output
-    from cdd_agent.engine.whereabouts import load_own_tree
-    from cdd_agent.fleet.known import folder_of
-    from cdd_agent.fleet.place import TicketJob
-    from cdd_agent.open_project import open_project
-    from cdd_agent.wiring import open_own_tree
-
     ticket, output = project.tickets.find(slug), Output(printer_for(as_json))
     name = TicketJob(ticket.slug, variant).name
     if load_own_tree(folder_of(project.root, name)) is None:

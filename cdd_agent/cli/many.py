@@ -4,24 +4,47 @@ one budget for all.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from argparse import Namespace
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
+from cdd_agent.cli.boards import board_face
+from cdd_agent.cli.without_screen import reference
+from cdd_agent.cli.working import Output
+from cdd_agent.engine.lock import TicketLock, TicketTaken
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.whereabouts import load_own_tree
 from cdd_agent.errors import BadInput, ExitCode
+from cdd_agent.events import About, Notice, Tone
 from cdd_agent.fleet.board import Board, Row, RunState
-
-if TYPE_CHECKING:
-    from cdd_agent.fleet.place import Place, TicketJob
-    from cdd_agent.open_project import Project
-    from cdd_agent.tickets.store import Ticket
-    from cdd_agent.travel.own_tree import OwnTree
+from cdd_agent.fleet.coordinator import Coordinator
+from cdd_agent.fleet.known import (
+    folder_of,
+    known,
+    planned,
+    remember_planned,
+    save_board,
+    spent_before,
+)
+from cdd_agent.fleet.place import Place, TicketJob
+from cdd_agent.fleet.this_machine import ThisMachine
+from cdd_agent.llm.budget import Limit
+from cdd_agent.llm.shared import Shared
+from cdd_agent.open_project import Project, open_project
+from cdd_agent.process.child import Children
+from cdd_agent.redaction import Redactor
+from cdd_agent.threads import waited_for
+from cdd_agent.tickets.store import Ticket
+from cdd_agent.travel.own_tree import OwnTree
+from cdd_agent.travel.travelling import utc_now
+from cdd_agent.wiring import open_own_tree
 
 AT_ONCE = 3
 """Runs, where nobody says how many: they wait for a model most of the time, but tests
@@ -33,11 +56,6 @@ _SAVED_EVERY = 0.5
 
 def execute_many(options: Namespace, flags: Mapping[str, Any]) -> int:
     """Carry out the tickets that are named, or with `--all` those that are planned."""
-    from cdd_agent.cli.without_screen import reference
-    from cdd_agent.fleet.known import folder_of, planned, remember_planned
-    from cdd_agent.fleet.place import TicketJob
-    from cdd_agent.open_project import open_project
-
     project = open_project(options.project, flags)
     if options.all and options.slugs:
         raise BadInput("Name tickets, or `--all planned`, not both")
@@ -95,17 +113,6 @@ def carry_out(
     trees have in common. Raises `KeyboardInterrupt` when interrupted; the board is
     shown then, too.
     """
-    from cdd_agent.cli.boards import board_face
-    from cdd_agent.cli.working import Output
-    from cdd_agent.engine.whereabouts import load_own_tree
-    from cdd_agent.events import About, Notice, Tone
-    from cdd_agent.fleet.coordinator import Coordinator
-    from cdd_agent.fleet.known import folder_of, known, save_board, spent_before
-    from cdd_agent.fleet.this_machine import ThisMachine
-    from cdd_agent.llm.budget import Limit
-    from cdd_agent.llm.shared import Shared
-    from cdd_agent.process.child import Children
-
     config = project.config
     require: Literal["verified"] | None = (
         "verified" if config.require == "verified" else None
@@ -196,13 +203,12 @@ async def cluster(
     project: Project, folder: Path, options: Namespace, count: int
 ) -> AsyncIterator[Place | None]:
     """The cluster that `--on` names; None where it names none. Raises `BadInput`."""
-    import os
-
     if not (on := getattr(options, "on", None)):
         yield None
         return
     try:
-        from cdd_agent.cluster.place import ClusterPlace
+        # late: Dask is optional
+        from cdd_agent.cluster.place import ClusterPlace  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("distributed", "dask"):
             raise
@@ -224,10 +230,6 @@ def own_tree(project: Project, name: str = "") -> OwnTree:
     them have in common: the folder of the project in its repository, and git. Raises
     `BadInput` where there is no repository, or none with a commit.
     """
-    from cdd_agent.threads import waited_for
-    from cdd_agent.tickets.store import Ticket
-    from cdd_agent.wiring import open_own_tree
-
     return waited_for(
         open_own_tree(project, Ticket("", project.root, project.root), name)
     )
@@ -236,11 +238,6 @@ def own_tree(project: Project, name: str = "") -> OwnTree:
 @contextmanager
 def one_at_a_time(folder: Path) -> Iterator[None]:
     """Hold the folder that runs share. Raises `BadInput` where somebody else does."""
-    from cdd_agent.engine.lock import TicketLock, TicketTaken
-    from cdd_agent.engine.record import RunRecord
-    from cdd_agent.redaction import Redactor
-    from cdd_agent.travel.travelling import utc_now
-
     RunRecord.of(folder.parents[2], folder.name, Redactor()).prepare()
     try:
         lock = TicketLock.take(
@@ -266,9 +263,6 @@ def _flag(options: Namespace, name: str) -> list[str]:
 
 
 def _tell_what_next(root: Path, board: Board) -> None:
-    from cdd_agent.engine.whereabouts import load_own_tree
-    from cdd_agent.fleet.known import folder_of
-
     done = [row.job.slug for row in board.rows.values() if row.state is RunState.DONE]
     # others have landed
     done = [slug for slug in done if load_own_tree(folder_of(root, slug)) is not None]

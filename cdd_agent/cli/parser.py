@@ -1,35 +1,24 @@
-"""All commands of `cdd`, and the parser of what is typed after it."""
+"""The parser of what is typed after `cdd`."""
 
-import os
-import sys
-from argparse import (
-    SUPPRESS,
-    ArgumentParser,
-    Namespace,
-    RawDescriptionHelpFormatter,
-    _ActionsContainer,
-)
+import difflib
+import re
+from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from textwrap import dedent
 from typing import Any, NoReturn
 
-from cdd_agent.commands.registry import commands
 from cdd_agent.commands.terminal import (
+    INTERRUPTED,
     MODEL_FLAGS,
-    OF_CDD,
     Argument,
-    Run,
-    TerminalForm,
-    declared,
+    TerminalCommand,
 )
+from cdd_agent.commands.terminal_commands import TERMINAL_COMMANDS
 from cdd_agent.version import VERSION
 
-_FIRST = ("demo", "init", "new", "list", "status", "plan", "exec", "criteria", "board")
-"""In the help, which is in the order in which one gets to know them."""
 _COMMON_FLAGS = (
     Argument(
         "-C --project",
@@ -60,28 +49,10 @@ exit codes:
 """  # noqa: E501
 
 
-class _Formatter(RawDescriptionHelpFormatter):
-    """As wide as the terminal. `argparse` makes one for each argument, and asks
-    `shutil` for the width, whose import, with three compressors, takes longer than all
-    of the parsing.
-    """
-
-    def __init__(self, prog: str) -> None:
-        told = os.environ.get("COLUMNS", "")
-        columns = int(told) if told.isdecimal() else 0
-        # there is no output, or it is no terminal
-        with suppress(AttributeError, OSError, ValueError):
-            columns = columns or os.get_terminal_size(sys.__stdout__.fileno()).columns  # type: ignore[union-attr]
-        super().__init__(prog, width=(columns or 80) - 2)
-
-
 class _Parser(ArgumentParser):
-    """Its words for a mistyped command name the one that was probably meant."""
+    """A parser whose error for a mistyped command names the probable one."""
 
     def error(self, message: str) -> NoReturn:
-        import difflib
-        import re
-
         if wrong := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message):
             near = difflib.get_close_matches(
                 wrong[1], re.findall(r"'(.*?)'", wrong[2]), n=1
@@ -90,14 +61,31 @@ class _Parser(ArgumentParser):
         super().error(message)
 
 
-def parsed(arguments: Sequence[str]) -> Namespace:
-    """The arguments by name; `carry_out` does what they ask for. Exits where they are
-    wrong, or ask for help.
+class _CommandParser(_Parser):
+    """The parser of one command, which refuses unknown arguments with its own usage."""
+
+    def parse_known_args(  # type: ignore[override]
+        self,
+        args: Sequence[str] | None = None,
+        namespace: Namespace | None = None,
+    ) -> tuple[Namespace, list[str]]:
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+
+def parse_arguments(arguments: Sequence[str]) -> Namespace:
+    """Return the arguments by name, with `carry_out`, the function that does what they
+    ask for. Exits if they are wrong or ask for help.
     """
     parser = _Parser(
-        "cdd", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=_Formatter
+        "cdd",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=RawDescriptionHelpFormatter,
     )
-    _add(parser, _COMMON_FLAGS)
+    _add(parser.add_argument, _COMMON_FLAGS)
     parser.add_argument(
         "-V", "--version", action="version", version=f"cdd-shell {VERSION}"
     )
@@ -111,84 +99,56 @@ def parsed(arguments: Sequence[str]) -> Namespace:
         " which there are"
     )
     parser.add_argument("--resume", metavar="SESSION", nargs="?", const="", help=text)
-    _add(parser, MODEL_FLAGS)
+    _add(parser.add_argument, MODEL_FLAGS)
     parser.set_defaults(
         project=Path(), debug=False, model=None, api_base=None, record=None
     )
-    parser.set_defaults(carry_out=_open_shell, interrupted=TerminalForm("").interrupted)
-    later: Any = _ParserMadeLater
-    added = parser.add_subparsers(
-        title="commands", metavar="COMMAND", parser_class=later
+    parser.set_defaults(carry_out=_open_shell, interrupted=INTERRUPTED)
+    subparsers = parser.add_subparsers(
+        title="commands", metavar="COMMAND", parser_class=_CommandParser
     )
-    shared = {
-        name: known for name, known in commands().items() if known.terminal is not None
-    }
-    for name in dict.fromkeys((*_FIRST, *OF_CDD, *shared)):
-        text = OF_CDD[name][1] if name in OF_CDD else shared[name].terminal_help
-        added.add_parser(
+    for name, command in TERMINAL_COMMANDS.items():
+        examples = dedent(command.examples).strip().split("\n")
+        subparser = subparsers.add_parser(
             name,
-            help=text,
-            description=f"{text[:1].upper()}{text[1:]}.",
-            find=partial(_find, name),
+            help=command.help,
+            description=f"{command.help[:1].upper()}{command.help[1:]}.",
+            usage=command.usage,
+            epilog="\n  ".join(["examples:", *examples]),
+            formatter_class=RawDescriptionHelpFormatter,
+        )
+        _add(subparser.add_argument, (*_COMMON_FLAGS, *command.arguments))
+        if command.one_of:
+            group = subparser.add_mutually_exclusive_group()
+            _add(group.add_argument, command.one_of)
+        subparser.set_defaults(
+            carry_out=partial(_carry_out, command), interrupted=command.interrupted
         )
     return parser.parse_args(arguments)
 
 
-def _open_shell(options: Namespace) -> int:
-    from cdd_agent.cli.shell import open_shell
-
-    return open_shell(options)
-
-
-def _find(name: str) -> tuple[TerminalForm, Run]:
-    """A command's form and its code. What that needs is imported when it runs."""
-    if name in OF_CDD:
-        import_module(f"cdd_agent.cli.{OF_CDD[name][0]}")
-        return declared[name]
-    known = commands()[name]
-    assert known.terminal is not None
-
-    def run(options: Namespace) -> int:
-        from cdd_agent.cli.slash import run_slash_command
-
-        return run_slash_command(known, options)
-
-    return known.terminal, run
-
-
-class _ParserMadeLater:
-    """A command's parser for `argparse`, which uses no more of it than this: made only
-    when it is the one to parse.
-    """
-
-    def __init__(
-        self, find: Callable[[], tuple[TerminalForm, Run]], **options: Any
-    ) -> None:
-        self._find, self._options = find, options
-
-    def parse_known_args(
-        self, arguments: Sequence[str], namespace: Namespace | None
-    ) -> tuple[Namespace, list[str]]:
-        form, run = self._find()
-        parser = _Parser(
-            usage=form.usage,
-            epilog="\n  ".join(
-                ["examples:", *dedent(form.examples).strip().split("\n")]
-            ),
-            formatter_class=_Formatter,
-            **self._options,
-        )
-        _add(parser, (*_COMMON_FLAGS, *form.arguments))
-        if form.one_of:
-            _add(parser.add_mutually_exclusive_group(), form.one_of)
-        parser.set_defaults(carry_out=run, interrupted=form.interrupted)
-        # refuses what it does not know with its own usage
-        return (
-            parser.parse_args(arguments, namespace),
-            [],
-        )
-
-
-def _add(parser: _ActionsContainer, arguments: Iterable[Argument]) -> None:
+def _add(add_argument: Callable[..., object], arguments: Iterable[Argument]) -> None:
     for argument in arguments:
-        parser.add_argument(*argument.names, **argument.options)
+        add_argument(*argument.names, **argument.options)
+
+
+def _open_shell(options: Namespace) -> int:
+    code: int = _imported("cdd_agent.cli.shell:open_shell")(options)
+    return code
+
+
+def _carry_out(command: TerminalCommand, options: Namespace) -> int:
+    if command.run:
+        code: int = _imported(command.run)(options)
+    else:
+        run_project_command = _imported("cdd_agent.cli.slash:run_project_command")
+        code = run_project_command(command, _imported(command.of_project), options)
+    return code
+
+
+def _imported(address: str) -> Callable[..., Any]:
+    """Import and return the function at an address, as `package.module:name`."""
+    module, _, name = address.partition(":")
+    # late: each command imports only what it needs itself
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function

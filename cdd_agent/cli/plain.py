@@ -16,10 +16,12 @@ from functools import partial
 from math import inf
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cdd_agent.agents.base import Agent, Meaning
 from cdd_agent.cli.working import Output
 from cdd_agent.commands.registry import can_run_now, handle
+from cdd_agent.edits.review import Review
 from cdd_agent.errors import CddError, ExitCode, NotApproved
 from cdd_agent.events import (
     Choice,
@@ -35,15 +37,12 @@ from cdd_agent.faults import FaultLog
 from cdd_agent.frontend import REST, Reviewed
 from cdd_agent.printer import PlainPrinter
 from cdd_agent.reviewing import review_in_words
+from cdd_agent.session import Session
 from cdd_agent.terminal import forget_what_was_typed
+from cdd_agent.threads import in_thread
 from cdd_agent.wording import answers, question
 
-if TYPE_CHECKING:
-    from cdd_agent.agents.base import Agent, Meaning
-    from cdd_agent.edits.review import Review
-    from cdd_agent.session import Session
-
-    Meant = tuple[Agent | None, Meaning | None]
+Meant = tuple[Agent | None, Meaning | None]
 
 _TWICE = 3.0
 """Seconds in which a second Ctrl+C leaves."""
@@ -305,8 +304,6 @@ class PlainShell:
 
     async def _read(self) -> str | None:
         """The next line of a pipe; what comes after it stays there."""
-        from cdd_agent.threads import in_thread
-
         while b"\n" not in self._rest and not self._is_over:
             piece = await in_thread(
                 lambda: os.read(self._keyboard, 65536), name="lines"

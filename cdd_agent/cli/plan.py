@@ -6,49 +6,27 @@ from __future__ import annotations
 
 from argparse import Namespace
 from contextlib import closing
-from typing import TYPE_CHECKING
 
-from cdd_agent.commands.terminal import (
-    MODEL_FLAGS,
-    SLUG_HELP,
-    Argument,
-    flag,
-    terminal_command,
+from cdd_agent.agents.planning import Planning
+from cdd_agent.cli.without_screen import (
+    open_project_of,
+    print_json,
+    print_text,
+    printer_for,
+    reference,
 )
+from cdd_agent.cli.working import Output, preparing_model
 from cdd_agent.errors import BadInput, ExitCode
+from cdd_agent.events import About, Notice, PlanChecked, Tone
+from cdd_agent.frontend import Nobody
+from cdd_agent.open_project import Project
+from cdd_agent.printer import TextPrinter
+from cdd_agent.tickets.plan_check import only_errors
+from cdd_agent.tickets.plan_writer import write_plan
+from cdd_agent.tickets.store import Ticket
+from cdd_agent.wiring import Wiring, open_commands, open_desk
 
-if TYPE_CHECKING:
-    from cdd_agent.agents.planning import Planning
-    from cdd_agent.open_project import Project
-    from cdd_agent.tickets.store import Ticket
 
-
-@terminal_command(
-    "plan",
-    """
-    cdd plan feature-user-auth
-    # without a model: a step for each acceptance criterion
-    cdd plan feature-user-auth --basic
-    # the plan as it was read
-    cdd plan show feature-user-auth
-    # compile it: exit code 1 where it has to be changed
-    cdd plan check feature-user-auth
-
-    Nobody is asked: what the model assumes is written into the plan's risks. In the
-    shell, `/plan SLUG` is a dialogue.
-    """,
-    Argument("words", SLUG_HELP, metavar="SLUG", nargs="+"),
-    flag("--json", "one event a line; of show and check, one JSON object"),
-    flag("--yes", "write the plan also where compiling it finds errors"),
-    flag("--regenerate", "in the place of a plan that is there; done steps stay"),
-    flag("--basic", "without a model"),
-    *MODEL_FLAGS,
-    usage=(
-        "cdd plan [show | check] SLUG [--json] [--yes] [--regenerate] [--basic]"
-        " [--model M] [-C DIR]"
-    ),
-    interrupted="What was learnt is kept; the same command goes on from here.",
-)
 def plan(options: Namespace) -> int:
     *what, slug = options.words
     if what not in ([], ["show"], ["check"]):
@@ -61,8 +39,6 @@ def plan(options: Namespace) -> int:
             "--yes, --regenerate and --basic are for making a plan, not for"
             f" `cdd plan {what[0]}`"
         )
-    from cdd_agent.cli.without_screen import open_project_of, reference
-
     project = open_project_of(
         options, *(() if what else ("model", "api_base", "record"))
     )
@@ -75,9 +51,6 @@ def plan(options: Namespace) -> int:
 
 
 def _show(ticket: Ticket, *, as_json: bool) -> ExitCode:
-    from cdd_agent.cli.without_screen import print_json, print_text
-    from cdd_agent.tickets.plan_writer import write_plan
-
     plan = ticket.read_plan()
     plan.check(ticket.shown(ticket.plan_path))
     if as_json:
@@ -89,13 +62,6 @@ def _show(ticket: Ticket, *, as_json: bool) -> ExitCode:
 
 def _check(project: Project, ticket: Ticket, *, as_json: bool) -> ExitCode:
     """Compile the plan and print its problems; FAILED where one is an error."""
-    from cdd_agent.cli.without_screen import print_json
-    from cdd_agent.events import PlanChecked
-    from cdd_agent.frontend import Nobody
-    from cdd_agent.printer import TextPrinter
-    from cdd_agent.tickets.plan_check import only_errors
-    from cdd_agent.wiring import open_commands, open_desk
-
     desk = open_desk(project, ticket, open_commands(project, Nobody()))
     present = desk.present()
     problems = desk.problems(
@@ -117,13 +83,6 @@ def _make(project: Project, ticket: Ticket, options: Namespace) -> ExitCode:
     FAILED where compiling the plan finds errors and they are not approved: it is kept,
     and not written. What was learnt until an error or an interrupt is kept, too.
     """
-    from cdd_agent.cli.without_screen import printer_for
-    from cdd_agent.cli.working import Output
-    from cdd_agent.events import About, Notice, Tone
-    from cdd_agent.frontend import Nobody
-    from cdd_agent.tickets.plan_check import only_errors
-    from cdd_agent.wiring import Wiring, open_desk
-
     output = Output(printer := printer_for(options.json))
     wiring = Wiring(project, Nobody(), output.emit, watched=False)
     desk = open_desk(project, ticket, wiring.commands)
@@ -158,9 +117,6 @@ async def _propose(planning: Planning, *, basic: bool, anew: bool) -> None:
     """Have a plan proposed: the one that an earlier planning left, or from where it was
     interrupted, or a new one.
     """
-    from cdd_agent.cli.working import preparing_model
-    from cdd_agent.events import About, Notice
-
     notes, emit = planning.notes, planning.recorder.emit
     with planning.recorder.recording():
         for notice in planning.kept.news:

@@ -6,65 +6,35 @@ import sys
 from argparse import Namespace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from cdd_agent.commands.terminal import Argument, flag, terminal_command
-from cdd_agent.errors import BadInput, ExitCode
+import yaml
 
-if TYPE_CHECKING:
-    from cdd_agent.actions.plan import ActionPlan
-
-
-@terminal_command(
-    "run",
-    """
-    cdd run plan.yaml
-    cdd run plan.yaml --yes --json > report.json
-    cat plan.yaml | cdd run - --root ~/src/shop
-
-    The format is in docs/action-plan.md. In short:
-    - execute: "pytest -q"
-    - action: create_file
-      file_path: hello.txt
-      content: "hi"
-    """,
-    Argument("plan", "the plan; - reads it from standard input", metavar="PLAN.yaml"),
-    Argument(
-        "--root",
-        "the folder that no action leaves; its own settings hold (default: the"
-        " project)",
-        type=Path,
-        metavar="DIR",
-    ),
-    flag("--yes", "do not ask before each action"),
-    one_of=(
-        flag("--json", "the report as one JSON object, nothing else on stdout"),
-        flag("--yaml", "the report as YAML"),
-    ),
-    interrupted="What was done is done; the rest was not begun.",
+from cdd_agent.actions.model import (
+    ActionResult,
+    ActionStatus,
+    ExecutionReport,
+    ParsePlanAction,
 )
+from cdd_agent.actions.plan import ActionPlan
+from cdd_agent.cli.without_screen import print_json
+from cdd_agent.cli.working import Output, whoever_is_there
+from cdd_agent.dialogue.redacted_events import RedactedEvents
+from cdd_agent.engine.action_plan import ActionPlanRun
+from cdd_agent.errors import BadInput, ExitCode
+from cdd_agent.events import ActionFinished
+from cdd_agent.guarded_yaml import LARGEST, decoded, read_file
+from cdd_agent.open_project import open_project
+from cdd_agent.printer import TextPrinter
+from cdd_agent.redaction import Redactor
+from cdd_agent.terminal import AnswersFromPipe, find_pipe
+from cdd_agent.wiring import open_runner
+
+
 def run(options: Namespace) -> ExitCode:
     """Questions of the plan are answered from standard input, where that is a pipe or a
     file and not the plan itself; `NotApproved` where there is nobody to ask. A plan
     that cannot be read gives a report, too.
     """
-    from cdd_agent.actions.model import (
-        ActionResult,
-        ActionStatus,
-        ExecutionReport,
-        ParsePlanAction,
-    )
-    from cdd_agent.cli.without_screen import print_json
-    from cdd_agent.cli.working import Output, whoever_is_there
-    from cdd_agent.dialogue.redacted_events import RedactedEvents
-    from cdd_agent.engine.action_plan import ActionPlanRun
-    from cdd_agent.events import ActionFinished
-    from cdd_agent.open_project import open_project
-    from cdd_agent.printer import TextPrinter
-    from cdd_agent.redaction import Redactor
-    from cdd_agent.terminal import AnswersFromPipe, find_pipe
-    from cdd_agent.wiring import open_runner
-
     project = open_project(
         options.root or options.project, {}, exactly=options.root is not None
     )
@@ -77,8 +47,6 @@ def run(options: Namespace) -> ExitCode:
         if options.json:
             print_json(told)
         elif options.yaml:
-            import yaml
-
             yaml.safe_dump(told, sys.stdout, sort_keys=False, allow_unicode=True)
 
     try:
@@ -109,9 +77,6 @@ def run(options: Namespace) -> ExitCode:
 
 
 def _read_plan(source: str) -> ActionPlan:
-    from cdd_agent.actions.plan import ActionPlan
-    from cdd_agent.guarded_yaml import LARGEST, decoded, read_file
-
     if source == "-":
         data = sys.stdin.buffer.read(LARGEST + 1)
         return ActionPlan.from_yaml(decoded(data, "standard input"), "standard input")

@@ -6,33 +6,14 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from cdd_agent.commands.terminal import Argument, flag, terminal_command
+from cdd_agent.cli.without_screen import open_project_of
 from cdd_agent.errors import BadInput, ExitCode
 
 
-@terminal_command(
-    "serve",
-    """
-    cdd serve
-    cdd serve --open
-    cdd serve --host 0.0.0.0 --port 8000
-    cdd -C project --model ollama/qwen3 serve
-    """,
-    Argument(
-        "--host",
-        "the address to listen on; without it only this computer can connect",
-        default="127.0.0.1",
-    ),
-    Argument(
-        "--port", "0 chooses one that is free", metavar="N", type=int, default=8000
-    ),
-    flag("--open", "open the browser, too"),
-)
 def serve(options: Namespace) -> int:
-    from cdd_agent.cli.without_screen import open_project_of
-
     try:
-        from cdd_agent.cli.serving import ShellServer
+        # late: textual-serve is optional
+        from cdd_agent.cli.serving import ShellServer  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in (
             "textual_serve",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import shlex
 import sys
@@ -11,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cdd_agent.demo.sample import SLUG, copy_sample, own_environment
 from cdd_agent.errors import CddError
 from cdd_agent.events import Emit, Notice, Tone
 from cdd_agent.files.paths import find_root
@@ -25,6 +25,11 @@ _OPENING = (
     "Ask anything. `/new` makes a ticket, `/socrates` asks until it is clear, `/plan`"
     " plans it, `/exec` carries it out; `/help` says more."
 )
+DEMO_NOTE = """\
+This is a demo: the replies come from a script, everything else is real (files, git, \
+pytest). None of your settings and keys are used.
+The project is a copy in {folder}. For your own: `cdd init`, and `cdd doctor` says how \
+to set up a model."""
 
 
 def open_shell(options: Namespace) -> int:
@@ -35,7 +40,8 @@ def open_shell(options: Namespace) -> int:
     )
     is_in_browser = "TEXTUAL_DRIVER" in os.environ
     if options.plain or not (can_draw or is_in_browser):
-        from cdd_agent.cli.plain import run_plain
+        # late: the screen does without it
+        from cdd_agent.cli.plain import run_plain  # noqa: PLC0415
 
         return run_plain(
             lambda frontend, emit: _opened(options, frontend, emit, _OPENING), first
@@ -47,11 +53,9 @@ def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
     """Run the shell to its end, from the words that it says first and a line that is
     typed for the person.
     """
-    gc.disable()
-    from cdd_agent.tui.app import Shell
+    # late: Textual; other commands do without it
+    from cdd_agent.tui.app import Shell  # noqa: PLC0415
 
-    gc.freeze()  # what was imported stays: no collection need look through it
-    gc.enable()
     # Textual has read it; a `cdd` that is started in here is in no browser
     os.environ.pop("TEXTUAL_DRIVER", None)
 
@@ -65,10 +69,19 @@ def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
         raise error
     sys.stdout.write("".join(f"{line}\n" for line in _farewell(shell, options)))
     if shell.wants_demo:
-        from cdd_agent.cli.demo import open_demo
-
-        return open_demo(options)
+        with own_environment():
+            return run_demo_in_shell(options, copy_sample())
     return shell.return_code or 0
+
+
+def run_demo_in_shell(options: Namespace, folder: Path) -> int:
+    """Run the shell on a copy of the sample project."""
+    options.project = folder
+    code = run_shell(options, DEMO_NOTE.format(folder=folder), f"/exec {SLUG}")
+    sys.stderr.write(
+        f"The demo's project stays in {folder}; `cdd -C {folder}` opens it again.\n"
+    )
+    return code
 
 
 def _farewell(shell: Shell, options: Namespace) -> Iterator[str]:
@@ -99,8 +112,9 @@ def _farewell(shell: Shell, options: Namespace) -> Iterator[str]:
 
 def _is_something_left(session: Session, slug: str) -> bool:
     """Whether the ticket that was worked on, or a run, can be gone on with."""
-    from cdd_agent.commands.listing import view
-    from cdd_agent.commands.sessions import left_last
+    # late: the first screen shows sooner
+    from cdd_agent.commands.listing import view  # noqa: PLC0415
+    from cdd_agent.commands.sessions import left_last  # noqa: PLC0415
 
     try:
         is_done = view(session.project.tickets.find(slug)).state == "done"
@@ -113,8 +127,9 @@ def _opened(
     options: Namespace, frontend: Frontend, emit: Emit, note: str
 ) -> tuple[Session, tuple[Notice, ...]]:
     """The session, and what a person is to know at first."""
-    from cdd_agent.cli.without_screen import open_project_of
-    from cdd_agent.wiring import NO_MODEL_HINT, Wiring
+    # late: the first screen shows sooner
+    from cdd_agent.cli.without_screen import open_project_of  # noqa: PLC0415
+    from cdd_agent.wiring import NO_MODEL_HINT, Wiring  # noqa: PLC0415
 
     project = open_project_of(options, "model", "api_base", "record")
     notices = [Notice(note)]

@@ -5,19 +5,19 @@ session or an event loop.
 from argparse import Namespace
 
 from cdd_agent.cli.without_screen import open_project_of, printer_for, reference
-from cdd_agent.commands.registry import SlashCommand, WrongUsage
-from cdd_agent.commands.terminal import OPTIONAL_SLUG, SLUG
+from cdd_agent.commands.registry import OfProject, WrongUsage
+from cdd_agent.commands.terminal import OPTIONAL_SLUG, SLUG, TerminalCommand
 from cdd_agent.errors import BadInput, ExitCode
 
 
-def run_slash_command(command: SlashCommand, options: Namespace) -> ExitCode:
-    """The command gets what was typed in the order in which its form has it, and flags
-    by their names.
+def run_project_command(
+    command: TerminalCommand, events_of: OfProject, options: Namespace
+) -> ExitCode:
+    """Print the events of a command. It gets what was typed in the order of its
+    arguments, and flags by their names.
     """
-    assert command.terminal is not None
-    assert command.of_project is not None
     typed, words, flags = vars(options), list[str](), dict[str, bool]()
-    for argument in command.terminal.arguments:
+    for argument in command.arguments:
         name = argument.names[-1].removeprefix("--").replace("-", "_")
         match typed[name]:
             case "" if argument.options.get("nargs") == "?":
@@ -32,7 +32,7 @@ def run_slash_command(command: SlashCommand, options: Namespace) -> ExitCode:
                 words += several
     printer = printer_for(typed.get("json", False))
     try:
-        for event in command.of_project(open_project_of(options), *words, **flags):
+        for event in events_of(open_project_of(options), *words, **flags):
             printer.show(event)
     except WrongUsage as error:
         raise BadInput(f"Usage: cdd {error.usage}", hint=error.hint) from error

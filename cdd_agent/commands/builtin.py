@@ -1,39 +1,57 @@
-"""The built-in slash commands, and how those that are commands of `cdd`, too, are typed
-there.
-
-`cdd --help` reads these declarations: what a command needs is imported inside its
-function.
-"""
+"""The built-in slash commands."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
 
+from cdd_agent.commands import sessions
+from cdd_agent.commands.code_context import (
+    find_code,
+    is_words,
+    last_prompt,
+    record_choices,
+)
+from cdd_agent.commands.criteria import criteria_events
+from cdd_agent.commands.help import KEYS_WITHOUT_SCREEN, agents_help, commands_help
+from cdd_agent.commands.initialise import initialise
+from cdd_agent.commands.listing import STATES, TYPES
+from cdd_agent.commands.model_choice import choose
 from cdd_agent.commands.registry import (
-    WrongUsage,
     command,
     commands,
     project_command,
     tell_as_found,
 )
-from cdd_agent.commands.terminal import (
-    JSON,
-    OPTIONAL_SLUG,
-    SLUG,
-    Argument,
-    TerminalForm,
-    flag,
+from cdd_agent.commands.ticket_commands import (
+    DOCUMENTATION,
+    list_tickets,
+    new,
+    status_events,
 )
+from cdd_agent.config import PROJECT_FILE
+from cdd_agent.dialogue.looking import told_if_slow
+from cdd_agent.engine.effort import effort_of
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.related_code import MOST
+from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.errors import BadInput
-
-if TYPE_CHECKING:
-    from cdd_agent.events import Event
-    from cdd_agent.open_project import Project
-    from cdd_agent.session import Session
-
-_DOCUMENTATION = "documentation"
-_QUOTE = "Put words that belong together in quotation marks."
+from cdd_agent.events import (
+    About,
+    Answer,
+    Cleared,
+    Event,
+    ExitRequested,
+    Notice,
+    ScreenAsked,
+)
+from cdd_agent.fleet.known import board_here
+from cdd_agent.fleet.table import in_lines
+from cdd_agent.open_project import Project
+from cdd_agent.project.context import project_context
+from cdd_agent.redaction import Redactor
+from cdd_agent.session import Session
 
 
 @command("exec", "SLUG [--start-over] [--worktree]")
@@ -70,8 +88,6 @@ async def resume(session: Session, which: str = "") -> None:
     """Go on where you were last, with what was on the screen; `list` shows the earlier
     sessions, its name takes one.
     """
-    from cdd_agent.commands import sessions
-
     await sessions.resume(session, which)
 
 
@@ -95,59 +111,17 @@ async def diff(session: Session, *which: str) -> None:
     await _tell(session, "diff", which)
 
 
-def _status(project: Project, slug: str | None = None) -> Iterator[Event]:
-    from cdd_agent.commands.listing import listed, opened, whereabouts
-
-    if slug is None:
-        yield listed(project.tickets, ())
-        return
-    ticket = project.tickets.find(slug)
-    yield opened(ticket)
-    yield from whereabouts(ticket)
-
-
-@command(
-    "status",
-    "[SLUG]",
-    terminal_help="show how far a ticket is",
-    terminal=TerminalForm(
-        "cdd status\ncdd status feature-user-auth", OPTIONAL_SLUG, JSON
-    ),
-    any_time=True,
-    of_project=_status,
-)
+@command("status", "[SLUG]", any_time=True)
 async def status(session: Session, slug: str | None = None) -> None:
     """Show how far a ticket is: the active one, the one named, or all of them."""
     if session.agent is not None and slug in (None, session.agent.ticket_slug):
         for event in session.agent.view():
             session.emit(event)
     else:
-        await tell_as_found(session, _status(session.project, slug))
+        await tell_as_found(session, status_events(session.project, slug))
 
 
-def _criteria(project: Project, slug: str) -> Iterator[Event]:
-    from cdd_agent.engine.criteria import criteria_of
-    from cdd_agent.engine.whereabouts import in_its_tree
-    from cdd_agent.redaction import Redactor
-
-    ticket = in_its_tree(project.tickets.find(slug))
-    yield criteria_of(
-        ticket.root, ticket, Redactor.of_environment(project.config.commands.hide_env)
-    )
-
-
-@command(
-    "criteria",
-    "[SLUG]",
-    terminal_help="show which steps, tests and files serve each acceptance criterion",
-    terminal=TerminalForm(
-        "cdd criteria feature-user-auth\ncdd criteria feature-user-auth --json",
-        SLUG,
-        JSON,
-    ),
-    any_time=True,
-    of_project=_criteria,
-)
+@command("criteria", "[SLUG]", any_time=True)
 async def criteria(session: Session, slug: str | None = None) -> None:
     """Show which steps, tests and files serve each acceptance criterion of a ticket,
     and which are seen to be met.
@@ -155,39 +129,16 @@ async def criteria(session: Session, slug: str | None = None) -> None:
     known = slug or session.last_ticket
     if known is None:
         raise BadInput(f"Which ticket? Usage: {commands()['criteria'].synopsis}")
-    await tell_as_found(session, _criteria(session.project, known))
+    await tell_as_found(session, criteria_events(session.project, known))
 
 
 def _types_and_states() -> tuple[tuple[str, ...], ...]:
-    from cdd_agent.commands.listing import STATES, TYPES
-
     return TYPES, STATES
 
 
-@project_command(
-    "list",
-    "[TYPE] [STATE]",
-    _types_and_states,
-    terminal_help="list the tickets and how far each is",
-    terminal=TerminalForm(
-        "cdd list bug failed\ncdd list --json",
-        Argument(
-            "words",
-            "only those of a type (bug), in a state (failed, in-progress), or both",
-            metavar="FILTER",
-            nargs="*",
-        ),
-        JSON,
-    ),
-    any_time=True,
+project_command("list", "[TYPE] [STATE]", _types_and_states, any_time=True)(
+    list_tickets
 )
-def list_tickets(project: Project, *words: str) -> Iterator[Event]:
-    """List the project's tickets and how far each is; with a type, a state or both,
-    those alone.
-    """
-    from cdd_agent.commands.listing import listed
-
-    yield listed(project.tickets, words)
 
 
 @command("plan", "SLUG")
@@ -198,78 +149,18 @@ async def plan(session: Session, slug: str) -> None:
     await session.engage("planner", session.project.tickets.find(slug))
 
 
-@project_command(
+project_command(
     "new",
     "TYPE [KIND] NAME",
-    lambda: ((*_types_and_states()[0], _DOCUMENTATION),),
-    terminal_help="make a ticket, or a page of documentation",
-    terminal=TerminalForm(
-        """
-        cdd new feature user-auth
-        cdd new bug "Login fails"
-        cdd new documentation guide "How to deploy"
-        """,
-        Argument(
-            "type",
-            "feature, bug, enhancement, spike, refactor; or documentation",
-            metavar="TYPE",
-        ),
-        Argument(
-            "kind", "of documentation: guide or feature", metavar="KIND", nargs="?"
-        ),
-        Argument(
-            "name",
-            "in a few words; it becomes the name of a folder or file",
-            metavar="NAME",
-        ),
-    ),
-)
-def new(project: Project, kind: str, *words: str) -> Iterator[Event]:
-    """Make a ticket: feature, bug, enhancement, spike or refactor; or a page:
-    `/new documentation guide NAME`.
-    """
-    from cdd_agent.events import About, Notice, Tone
-
-    if kind.lower() == _DOCUMENTATION:
-        from cdd_agent.tickets.templates import create_page
-
-        if len(words) != 2:
-            raise WrongUsage(f"new {_DOCUMENTATION} guide|feature NAME", hint=_QUOTE)
-        page = create_page(project.root, *words)
-        yield Notice(
-            f"Made {page.relative_to(project.root).as_posix()}: fill it in.",
-            Tone.GOOD,
-            about=About.MADE,
-        )
-        return
-    if len(words) != 1:
-        raise WrongUsage("new TYPE NAME", hint=_QUOTE)
-    ticket = project.tickets.create(kind, words[0])
-    text = (
-        f"Made {ticket.shown(ticket.spec_path)}. `/socrates {ticket.slug}` fills it in"
-        f" with you, or you do by hand; then `/plan {ticket.slug}` makes the plan."
-    )
-    yield Notice(text, Tone.GOOD, about=About.MADE)
+    lambda: ((*_types_and_states()[0], DOCUMENTATION),),
+)(new)
 
 
-@project_command(
-    "init",
-    "[--templates]",
-    terminal_help="make this project a cdd project",
-    terminal=TerminalForm(
-        "cdd init\ncdd init --templates -C ~/src/shop",
-        flag(
-            "--templates",
-            "copy the templates for tickets to .cdd/templates, to be changed",
-        ),
-    ),
-)
+@project_command("init", "[--templates]")
 def init(project: Project, *, templates: bool = False) -> Iterator[Event]:
     """Make this a cdd project: settings, a folder for tickets, AGENTS.md; with
     `--templates`, yours to change.
     """
-    from cdd_agent.commands.initialise import initialise
-
     return initialise(project, templates=templates)
 
 
@@ -278,20 +169,6 @@ async def context(session: Session, *typed: str) -> None:
     """Show the last prompt's parts; files named; the code that words are about; `+FILE`
     pins, `-FILE` leaves out.
     """
-    import asyncio
-    from functools import partial
-
-    from cdd_agent.commands.code_context import (
-        find_code,
-        is_words,
-        last_prompt,
-        record_choices,
-    )
-    from cdd_agent.dialogue.looking import told_if_slow
-    from cdd_agent.engine.related_code import MOST
-    from cdd_agent.events import About, Answer, Notice
-    from cdd_agent.project.context import project_context
-
     root, signed = (
         session.project.root,
         [word for word in typed if word[:1] in ("+", "-") and len(word) > 1],
@@ -332,12 +209,6 @@ async def cost(session: Session, slug: str | None = None) -> None:
     """Show the tokens and the money that a ticket's run has taken, the last one or the
     one named, and this session.
     """
-    from cdd_agent.engine.effort import effort_of
-    from cdd_agent.engine.record import RunRecord
-    from cdd_agent.engine.whereabouts import in_its_tree
-    from cdd_agent.events import About, Notice
-    from cdd_agent.redaction import Redactor
-
     if known := slug or session.last_ticket:
         ticket = session.project.tickets.find(known)
         record = RunRecord.of(in_its_tree(ticket).root, ticket.slug, Redactor())
@@ -372,8 +243,6 @@ async def choose_model(session: Session, *words: str, save: bool = False) -> Non
     """Show the model and those on this computer, or ask another from now on; `--save`
     sets it for the project.
     """
-    from cdd_agent.commands.model_choice import choose
-
     await choose(session, words, save=save)
 
 
@@ -387,9 +256,6 @@ async def show_help(session: Session, topic: str = "") -> None:
     """Show the commands; of an agent (chat, socrates, planner, executor) what it
     understands; or the keys.
     """
-    from cdd_agent.commands.help import KEYS_WITHOUT_SCREEN, agents_help, commands_help
-    from cdd_agent.events import ScreenAsked
-
     words = agents_help()
     if not topic:
         which = ", ".join(f"`/help {name}`" for name in words)
@@ -414,8 +280,6 @@ async def show_tickets(session: Session) -> None:
     """Show all tickets on a screen of their own: their states, money, what is next for
     each.
     """
-    from cdd_agent.events import ScreenAsked
-
     session.emit(
         ScreenAsked(
             "tickets",
@@ -429,12 +293,6 @@ async def show_board(session: Session) -> None:
     """Show the runs of this project on this machine: how far each is, what it took, and
     what it waits for.
     """
-    import asyncio
-
-    from cdd_agent.events import ScreenAsked
-    from cdd_agent.fleet.known import board_here
-    from cdd_agent.fleet.table import in_lines
-
     project = session.project
     board = await asyncio.to_thread(
         lambda: board_here(project.root, project.tickets.list())
@@ -447,9 +305,6 @@ async def show_settings(session: Session) -> None:
     """Show all settings and where each comes from, on a screen where they can be
     changed.
     """
-    from cdd_agent.config import PROJECT_FILE
-    from cdd_agent.events import ScreenAsked
-
     where = (
         "Only the shell with a screen shows them; they are in"
         f" {PROJECT_FILE.as_posix()}."
@@ -464,8 +319,6 @@ async def choose_theme(session: Session, name: str = "") -> None:
     """Choose the shell's colours: dark, light, contrast; auto: as the terminal's
     background is.
     """
-    from cdd_agent.events import ScreenAsked
-
     session.emit(ScreenAsked("theme", "Only the shell with a screen has themes.", name))
 
 
@@ -474,8 +327,6 @@ async def clear(session: Session) -> None:
     """Empty the transcript, and begin a new conversation; `/resume` goes back to the
     old one.
     """
-    from cdd_agent.events import Cleared
-
     session.chat.begin_anew()
     session.emit(Cleared())
 
@@ -483,8 +334,6 @@ async def clear(session: Session) -> None:
 @command("exit")
 async def leave(session: Session) -> None:
     """Leave the active agent; where none is active, the shell."""
-    from cdd_agent.events import ExitRequested, Notice
-
     if session.agent is None:
         session.emit(ExitRequested())
         return

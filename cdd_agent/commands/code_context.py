@@ -6,22 +6,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
+from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.places import RankedFile
 from cdd_agent.context.query import Query
 from cdd_agent.dialogue.code_context import CodeContext, packed
+from cdd_agent.engine.choices import Choices
+from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
 from cdd_agent.events import PromptMade
 from cdd_agent.files.read import file_mode, holds_secrets, locate
+from cdd_agent.redaction import Redactor
 from cdd_agent.sanitize import sanitize_for_display
-
-if TYPE_CHECKING:
-    from cdd_agent.context.finder import CodeFinder
-    from cdd_agent.engine.choices import Choices
-    from cdd_agent.session import Session
+from cdd_agent.session import Session
 
 _NEXT = 10
 """Files that are named as those that rank next."""
@@ -169,9 +169,6 @@ def last_prompt(session: Session) -> str:
     """The parts of the prompt that was made last, here or for the ticket that is worked
     on, with the person's choice; in Markdown. Empty where there is neither.
     """
-    from cdd_agent.engine.record import RunRecord
-    from cdd_agent.redaction import Redactor
-
     made, parts = session.last_prompt, list[str]()
     slug, choices = session.last_ticket, None
     if slug is not None:
@@ -230,9 +227,6 @@ def record_choices(session: Session, typed: Sequence[str]) -> str:
     """Keep a person's choice with the run that is worked on; what it is now, in words.
     Raises `CddError`.
     """
-    from cdd_agent.engine.record import RunRecord
-    from cdd_agent.redaction import Redactor
-
     if session.last_ticket is None:
         raise BadInput(
             "No ticket is open: files are pinned for its run",

@@ -4,14 +4,17 @@ files, each with what it is.
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
+from cdd_agent.agents.mention_completion import complete_choice, complete_mention
 from cdd_agent.commands.registry import commands
 from cdd_agent.completion import Completion, fitting
-
-if TYPE_CHECKING:
-    from cdd_agent.session import Session
+from cdd_agent.config import ROLES, fallbacks_of
+from cdd_agent.llm.known_models import known_model, models_of
+from cdd_agent.llm.providers import PROVIDERS
+from cdd_agent.session import Session
 
 _MOST = 50
 
@@ -56,11 +59,6 @@ def complete(
 def _complete_mention(
     session: Session, line: str, ask_again: Callable[[], None]
 ) -> list[Completion]:
-    # not for the shell's first screen
-    from cdd_agent.agents.mention_completion import (
-        complete_mention,
-    )
-
     session.files.freshen(ask_again)
     return complete_mention(session.files, line)
 
@@ -68,8 +66,6 @@ def _complete_mention(
 def _complete_choice(
     session: Session, line: str, ask_again: Callable[[], None]
 ) -> list[Completion]:
-    from cdd_agent.agents.mention_completion import complete_choice
-
     session.files.freshen(ask_again)
     return complete_choice(session.files, line)
 
@@ -102,8 +98,6 @@ def _complete_second(
     session: Session, usage: str, name: str, rest: str
 ) -> list[Completion]:
     """After the first argument: a switch of the command's, or the model of a role."""
-    from cdd_agent.config import ROLES
-
     first, _, last = rest.partition(" ")
     if " " in last:
         return []
@@ -121,8 +115,6 @@ def _of_ticket(session: Session, before: str, typed: str) -> list[Completion]:
 
 
 def _of_model(session: Session, before: str, typed: str) -> list[Completion]:
-    import shlex
-
     models = {shlex.quote(name): help_ for name, help_ in _models(session).items()}
     offered = [*session.offers] if not typed else []
     names = [shlex.quote(offer.name) for offer in offered] or [
@@ -135,12 +127,6 @@ def _models(session: Session) -> Mapping[str, str]:
     """Those of this computer's servers; the one that is asked now; and those that are
     known of providers for which the environment has a key.
     """
-    import os
-
-    from cdd_agent.config import fallbacks_of
-    from cdd_agent.llm.known_models import known_model, models_of
-    from cdd_agent.llm.providers import PROVIDERS
-
     models = {
         offer.name: f"by {offer.server}, on this computer" for offer in session.offers
     }

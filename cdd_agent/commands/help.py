@@ -4,6 +4,9 @@ agents themselves.
 
 from collections.abc import Mapping
 
+from cdd_agent.agents.executor import ExecutorAgent
+from cdd_agent.agents.planner import PlannerAgent
+from cdd_agent.agents.socrates import SocratesAgent
 from cdd_agent.commands.registry import commands
 
 _IN_CHAT = """\
@@ -35,10 +38,6 @@ def commands_help() -> str:
 
 def agents_help() -> Mapping[str, str]:
     """By agent, what it does with what is typed."""
-    from cdd_agent.agents.executor import ExecutorAgent
-    from cdd_agent.agents.planner import PlannerAgent
-    from cdd_agent.agents.socrates import SocratesAgent
-
     return {"chat": _IN_CHAT} | {
         known.name: known.HELP for known in (SocratesAgent, PlannerAgent, ExecutorAgent)
     }

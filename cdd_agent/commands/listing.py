@@ -7,6 +7,12 @@ The modules that read plans and states are imported with the first ticket that h
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
+from cdd_agent.engine.whereabouts import (
+    RunElsewhere,
+    expect_here,
+    in_its_tree,
+    where_in_short,
+)
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import (
     TICKET_STATES,
@@ -19,6 +25,7 @@ from cdd_agent.events import (
     Tone,
 )
 from cdd_agent.tickets.spec import SpecEmpty, TicketSpec, TicketType
+from cdd_agent.tickets.state import load_state, new_state, read_state
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.tickets.store import Ticket, TicketStore
 
@@ -81,8 +88,6 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
     where = ""
     try:
         if ticket.record.exists():
-            from cdd_agent.engine.whereabouts import in_its_tree, where_in_short
-
             where, ticket = where_in_short(ticket), in_its_tree(ticket)
         if not ticket.plan_path.exists():
             is_blank = (
@@ -90,8 +95,6 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
                 and ticket.read_spec().is_blank
             )
             return TicketView(ticket.slug, "empty" if is_blank else "spec", type=kind)
-        from cdd_agent.tickets.state import load_state, read_state
-
         known = read_state(ticket.state_path, ticket.slug)
         done_plan = (
             known.done_plan if known and known.status is RunStatus.COMPLETED else None
@@ -152,11 +155,7 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
         return SpecOpened(
             ticket.slug, title, ticket.shown(ticket.spec_path), tuple(spec.missing())
         )
-    from cdd_agent.tickets.state import load_state, new_state
-
     if ticket.record.exists():
-        from cdd_agent.engine.whereabouts import in_its_tree
-
         ticket = in_its_tree(ticket)
     plan = ticket.read_plan()
     plan.check(ticket.shown(ticket.plan_path))
@@ -172,8 +171,6 @@ def whereabouts(ticket: Ticket) -> Iterator[Notice]:
     """
     if not ticket.record.exists():
         return
-    from cdd_agent.engine.whereabouts import RunElsewhere, expect_here
-
     try:
         expect_here(ticket.root, ticket.record, datetime.now(UTC))
     except RunElsewhere as elsewhere:

@@ -7,11 +7,14 @@ work without a screen.
 
 from __future__ import annotations
 
+import asyncio
+import difflib
+import shlex
 from collections.abc import Callable, Coroutine, Iterator
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from cdd_agent.commands.terminal import OF_CDD, TerminalForm
+from cdd_agent.commands.terminal_commands import TERMINAL_COMMANDS
 from cdd_agent.errors import BadInput
 
 if TYPE_CHECKING:
@@ -40,17 +43,8 @@ class SlashCommand(NamedTuple):
     run: Run
     words: Words = tuple
     """Groups of words: an argument can be one of each group. Completion offers them."""
-    terminal: TerminalForm | None = None
-    """How the same is typed after `cdd`, where it can be; `cdd --help` shows
-    `terminal_help`.
-    """
-    terminal_help: str = ""
     any_time: bool = False
     """It disturbs nothing that runs, so it need not wait for its end."""
-    of_project: OfProject | None = None
-    """Carries it out after `cdd`, with the arguments in the order in which `terminal`
-    has them.
-    """
 
     @property
     def help(self) -> str:
@@ -76,10 +70,9 @@ _registered: dict[str, SlashCommand] = {}
 
 
 def commands() -> dict[str, SlashCommand]:
-    """All commands by name. The built-in ones are imported when they are first asked
-    for: the shell shows sooner.
-    """
-    from cdd_agent.commands import builtin
+    """Return all commands by name."""
+    # late: the commands register here when they are imported
+    from cdd_agent.commands import builtin  # noqa: PLC0415
 
     assert builtin
     return _registered
@@ -89,39 +82,31 @@ def command(
     name: str,
     usage: str = "",
     words: Words = tuple,
-    terminal: TerminalForm | None = None,
-    terminal_help: str = "",
     *,
     any_time: bool = False,
-    of_project: OfProject | None = None,
 ) -> Callable[[Run], Run]:
-    """Register a function `(session, *arguments, **flags)` as `/name`; with a
-    `terminal` form also as `cdd name`, which `of_project` carries out. `any_time`: also
+    """Register a function `(session, *arguments, **flags)` as `/name`. `any_time`: also
     while something else runs.
     """
 
     def register(run: Run) -> Run:
-        _registered[name] = SlashCommand(
-            name, usage, run, words, terminal, terminal_help, any_time, of_project
-        )
+        _registered[name] = SlashCommand(name, usage, run, words, any_time)
         return run
 
     return register
 
 
 def project_command(
-    name: str, usage: str = "", words: Words = tuple, **others: Any
+    name: str, usage: str = "", words: Words = tuple, *, any_time: bool = False
 ) -> Callable[[OfProject], OfProject]:
-    """Register a generator that needs no more than the project as `/name` and
-    `cdd name`; `others` as for `command`.
-    """
+    """Register a generator that needs no more than the project as `/name`."""
 
     def register(function: OfProject) -> OfProject:
         @wraps(function)
         async def run(session: Session, *arguments: str, **flags: bool) -> None:
             await tell_as_found(session, function(session.project, *arguments, **flags))
 
-        command(name, usage, words, of_project=function, **others)(run)
+        command(name, usage, words, any_time=any_time)(run)
         return function
 
     return register
@@ -129,8 +114,6 @@ def project_command(
 
 async def tell_as_found(session: Session, events: Iterator[Event]) -> None:
     """Tell each event as it comes; finding it is the work of a thread."""
-    import asyncio
-
     while (event := await asyncio.to_thread(next, events, None)) is not None:
         session.emit(event)
 
@@ -154,10 +137,8 @@ async def handle(session: Session, line: str) -> None:
         case "/":
             await _called(line)(session)
         case "!":
-            # not for the shell's first screen
-            from cdd_agent.commands.own_command import (
-                run_own_command,
-            )
+            # late: the first screen shows sooner
+            from cdd_agent.commands.own_command import run_own_command  # noqa: PLC0415
 
             await run_own_command(session, line.lstrip()[1:])
         case _:
@@ -186,8 +167,6 @@ def _called(line: str) -> Run:
     """The command that a line calls, with its arguments. Raises `BadInput` for what is
     not written as it has to be.
     """
-    import shlex
-
     try:
         name, *typed = shlex.split(line.strip()[1:]) or [""]
     except ValueError as error:
@@ -196,8 +175,6 @@ def _called(line: str) -> Run:
         ) from error
     known = commands().get(name.lower())
     if known is None:
-        import difflib
-
         near = [
             f"/{other}"
             for other in commands()
@@ -207,7 +184,7 @@ def _called(line: str) -> Run:
             f"/{other}" for other in difflib.get_close_matches(name, commands(), n=2)
         ]
         hint = f"Did you mean {' or '.join(near)}?" if near else "/help lists them."
-        hint = f"In a terminal: `cdd {name}`." if name in OF_CDD else hint
+        hint = f"In a terminal: `cdd {name}`." if name in TERMINAL_COMMANDS else hint
         raise BadInput(f"There is no command /{name}", hint=hint)
     names = known.usage.split()
     flags = [name.strip("[]") for name in names if name.startswith("[--")]

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from cdd_agent.agents.notebook import NAME as NOTEBOOK
 from cdd_agent.agents.notebook import said_before
@@ -28,13 +27,11 @@ from cdd_agent.events import (
     SessionsListed,
     SessionView,
 )
+from cdd_agent.open_project import Project
 from cdd_agent.redaction import Redactor
+from cdd_agent.session import Session
 from cdd_agent.tickets.state import ExecutionState, read_state
-
-if TYPE_CHECKING:
-    from cdd_agent.open_project import Project
-    from cdd_agent.session import Session
-    from cdd_agent.tickets.store import Ticket
+from cdd_agent.tickets.store import Ticket
 
 LIST = "list"
 _KEPT = {"executor": "events.jsonl", "planner": "planning.jsonl", "socrates": NOTEBOOK}

@@ -2,11 +2,10 @@
 flags.
 """
 
-from argparse import SUPPRESS, ArgumentTypeError, Namespace
-from collections.abc import Callable
+from argparse import SUPPRESS, ArgumentTypeError
 from typing import Any
 
-Run = Callable[[Namespace], int]
+INTERRUPTED = "What was done is saved; the same command goes on from here."
 
 
 class Argument:
@@ -53,76 +52,28 @@ MODEL_FLAGS = (  # one that is not given leaves alone what was given before the 
 )
 
 
-class TerminalForm:
-    """A command as it is typed after `cdd`."""
+class TerminalCommand:
+    """A command as it is typed after `cdd`, and the function that carries it out."""
 
     def __init__(
         self,
+        help_: str,
         examples: str,
         *arguments: Argument,
+        run: str = "",
+        of_project: str = "",
         one_of: tuple[Argument, ...] = (),
         usage: str | None = None,
-        interrupted: str = (
-            "What was done is saved; the same command goes on from here."
-        ),
+        interrupted: str = INTERRUPTED,
     ) -> None:
-        """`examples` may be followed by notes, such as exit codes of its own; flags of
-        `one_of` exclude each other. `usage` is how it is written where `argparse`
-        cannot tell; `interrupted` is what whoever ends it is told.
+        """`examples` may be followed by notes, such as special exit codes.
+
+        `run` and `of_project` are addresses of functions, as `package.module:name`.
+        `run` gets the parsed arguments and returns the exit code, or raises `CddError`.
+        `of_project` is a generator of events: it gets the project and the arguments in
+        their order. Flags of `one_of` exclude each other. `usage` is for where
+        `argparse` cannot make it. `interrupted` is shown after Ctrl+C.
         """
-        self.examples, self.arguments, self.one_of = examples, arguments, one_of
+        self.help, self.examples, self.arguments = help_, examples, arguments
+        self.run, self.of_project, self.one_of = run, of_project, one_of
         self.usage, self.interrupted = usage, interrupted
-
-
-OF_CDD = {
-    "demo": ("demo", "see the main job on a sample project"),
-    "plan": ("plan", "make, show or check a ticket's plan"),
-    "exec": ("runs", "carry out a ticket's plan to its end"),
-    "undo": ("runs", "go back to before a ticket's last step, or the one named"),
-    "redo": ("runs", "undo the last undo of a ticket"),
-    "diff": ("runs", "show what a ticket's last step, or the one named, changed"),
-    "push": ("travel", "send a ticket's run to a git remote, to go on elsewhere"),
-    "pull": ("travel", "take a ticket's run from a git remote, to go on here"),
-    "land": (
-        "land",
-        (
-            "bring a run over from its own tree: merge, check, and only then count it"
-            " landed"
-        ),
-    ),
-    "board": (
-        "board",
-        (
-            "show the runs of this project: how far each is, what it took, what it"
-            " waits for"
-        ),
-    ),
-    "compare": (
-        "compare",
-        "carry tickets out by several models beside each other, and compare",
-    ),
-    "run": ("run", "carry out an action plan: a list of actions in YAML"),
-    "apply": ("apply", "apply one saved reply of a model, all of it or nothing"),
-    "context": ("context", "print the project context that a model would get"),
-    "serve": ("serve", "open the shell in a browser"),
-    "doctor": ("doctor", "show what is set up and what is missing"),
-}
-"""The commands of `cdd` that are no slash commands, or not the same: the module of
-`cli` that declares each, and its help.
-"""
-declared: dict[str, tuple[TerminalForm, Run]] = {}
-"""Those of them whose modules are imported."""
-
-
-def terminal_command(
-    name: str, examples: str, *arguments: Argument, **others: Any
-) -> Callable[[Run], Run]:
-    """Make a function the command `cdd NAME`, of this `TerminalForm`: it gets the
-    arguments by name and returns the exit code, or raises `CddError`.
-    """
-
-    def declare(run: Run) -> Run:
-        declared[name] = TerminalForm(examples, *arguments, **others), run
-        return run
-
-    return declare

@@ -1,0 +1,16 @@
+"""The command that shows what serves each acceptance criterion."""
+
+from collections.abc import Iterator
+
+from cdd_agent.engine.criteria import criteria_of
+from cdd_agent.engine.whereabouts import in_its_tree
+from cdd_agent.events import Event
+from cdd_agent.open_project import Project
+from cdd_agent.redaction import Redactor
+
+
+def criteria_events(project: Project, slug: str) -> Iterator[Event]:
+    ticket = in_its_tree(project.tickets.find(slug))
+    yield criteria_of(
+        ticket.root, ticket, Redactor.of_environment(project.config.commands.hide_env)
+    )

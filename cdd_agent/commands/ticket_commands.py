@@ -1,0 +1,56 @@
+"""Commands that list, show and make tickets, in the shell and after `cdd`: generators
+of events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdd_agent.commands.listing import listed, opened, whereabouts
+from cdd_agent.commands.registry import WrongUsage
+from cdd_agent.events import About, Event, Notice, Tone
+from cdd_agent.open_project import Project
+from cdd_agent.tickets.templates import create_page
+
+DOCUMENTATION = "documentation"
+_QUOTE = "Put words that belong together in quotation marks."
+
+
+def status_events(project: Project, slug: str | None = None) -> Iterator[Event]:
+    if slug is None:
+        yield listed(project.tickets, ())
+        return
+    ticket = project.tickets.find(slug)
+    yield opened(ticket)
+    yield from whereabouts(ticket)
+
+
+def list_tickets(project: Project, *words: str) -> Iterator[Event]:
+    """List the project's tickets and how far each is; with a type, a state or both,
+    those alone.
+    """
+    yield listed(project.tickets, words)
+
+
+def new(project: Project, kind: str, *words: str) -> Iterator[Event]:
+    """Make a ticket: feature, bug, enhancement, spike or refactor; or a page:
+    `/new documentation guide NAME`.
+    """
+    if kind.lower() == DOCUMENTATION:
+        if len(words) != 2:
+            raise WrongUsage(f"new {DOCUMENTATION} guide|feature NAME", hint=_QUOTE)
+        page = create_page(project.root, *words)
+        yield Notice(
+            f"Made {page.relative_to(project.root).as_posix()}: fill it in.",
+            Tone.GOOD,
+            about=About.MADE,
+        )
+        return
+    if len(words) != 1:
+        raise WrongUsage("new TYPE NAME", hint=_QUOTE)
+    ticket = project.tickets.create(kind, words[0])
+    text = (
+        f"Made {ticket.shown(ticket.spec_path)}. `/socrates {ticket.slug}` fills it in"
+        f" with you, or you do by hand; then `/plan {ticket.slug}` makes the plan."
+    )
+    yield Notice(text, Tone.GOOD, about=About.MADE)
