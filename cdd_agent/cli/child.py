@@ -39,15 +39,6 @@ _NEEDED = (
         "cdd_agent.llm.direct.model",
         "cdd_agent.process.child",
     ),
-    *("cdd_agent.llm.direct.chat_completions", "cdd_agent.engine.step_check"),
-    *("cdd_agent.edits.build", "cdd_agent.edits.review"),
-    *(
-        "cdd_agent.context.project_map",
-        "cdd_agent.engine.report_page",
-        "filelock",
-        "psutil",
-        "httpx",
-    ),
 )
 """Any other module is imported by whoever needs it."""
 _LONGEST = 256 * 1024
