@@ -121,7 +121,7 @@ async def test_the_next_line_answers_a_question(
     assert sandbox.text("a.txt") == "good\n"
 
 
-async def test_where_no_answer_comes_nothing_is_done(
+async def test_nothing_is_done_without_an_answer(
     sandbox: Sandbox, type_lines: TypeLines
 ) -> None:
     sandbox.write(*TWO).replies(says("a.txt", "good"))
@@ -170,12 +170,12 @@ async def test_a_reason_and_the_whole_run_from_a_pipe(
     assert "Changes are asked about again." in ended.printed
 
 
-async def test_nothing_at_all_is_an_end(type_lines: TypeLines) -> None:
+async def test_an_empty_pipe_ends_the_shell(type_lines: TypeLines) -> None:
     assert (await type_lines()).code == 0
 
 
 @pytest.mark.fork
-def test_a_line_without_an_end_and_odd_bytes_are_lines(sandbox: Sandbox) -> None:
+def test_unfinished_lines_and_invalid_bytes_are_lines(sandbox: Sandbox) -> None:
     scripted(sandbox)
     ended = subprocess.run(
         [sys.executable, "-m", "cdd_agent"],
@@ -206,7 +206,7 @@ if os.name != "nt":
             one.end()
 
     @pytest.mark.pty
-    def test_on_a_terminal_it_says_what_enter_does_and_runs_it(
+    def test_a_terminal_shows_what_enter_does_and_runs_it(
         sandbox: Sandbox, terminal: Callable[..., Terminal]
     ) -> None:
         scripted(sandbox, says("a.txt", "good"), says("b.txt", "good"))
@@ -240,7 +240,7 @@ if os.name != "nt":
         pytest.fail(f"{line} is no answer, however late it comes: {shell.text}")
 
     @pytest.mark.pty
-    def test_a_look_breaks_no_line_of_the_reply(
+    def test_a_read_only_command_breaks_no_line_of_the_reply(
         sandbox: Sandbox, terminal: Callable[..., Terminal]
     ) -> None:
         words = "beginning of " + "a long line " * 40
@@ -326,7 +326,7 @@ if os.name != "nt":
             (Session, "say", "hello"),
         ],
     )
-    async def test_a_fault_is_a_line_and_the_session_goes_on(
+    async def test_a_fault_prints_one_line_and_the_session_continues(
         sandbox: Sandbox,
         capsys: pytest.CaptureFixture[str],
         monkeypatch: pytest.MonkeyPatch,
@@ -350,7 +350,7 @@ if os.name != "nt":
             person.type("/cost")
             await person.until(lambda told: "This session" in told)
 
-    async def test_a_fault_in_a_look_stops_nothing(
+    async def test_a_fault_in_a_read_only_command_stops_nothing(
         sandbox: Sandbox,
         capsys: pytest.CaptureFixture[str],
         monkeypatch: pytest.MonkeyPatch,
@@ -394,7 +394,7 @@ if os.name != "nt":
         ids=lambda question: type(question).__name__,
     )
     @each_row("line", ["y", "yes", "Y", "n", "8080"])
-    async def test_only_who_has_seen_a_question_answers_it(
+    async def test_a_line_typed_before_the_question_was_readable_is_no_answer(
         sandbox: Sandbox,
         capsys: pytest.CaptureFixture[str],
         question: Proposal | Review | str,
@@ -414,7 +414,7 @@ if os.name != "nt":
             person.type("y")
             assert await answer in ("y", Choice.YES)
 
-    async def test_a_question_is_not_answered_by_what_was_typed_before_it(
+    async def test_a_question_is_not_answered_by_earlier_lines(
         sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
     ) -> None:
         sandbox.write(*TWO)
@@ -496,7 +496,7 @@ if os.name != "nt":
         assert shell.code == 0
 
     @pytest.mark.pty
-    def test_the_end_of_the_terminal_is_the_end(
+    def test_closing_the_terminal_ends_the_shell(
         sandbox: Sandbox, terminal: Callable[..., Terminal]
     ) -> None:
         scripted(sandbox, {"reply": says("a.txt", "good"), "slow": 60})
@@ -515,7 +515,7 @@ if os.name != "nt":
 
 
 @pytest.mark.fork
-def test_a_dumb_terminal_gets_lines_by_itself(
+def test_a_dumb_terminal_gets_the_plain_shell(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(sandbox)
@@ -525,7 +525,7 @@ def test_a_dumb_terminal_gets_lines_by_itself(
     assert SLUG in piped(sandbox, "/list").stdout
 
 
-async def test_earlier_sessions_are_listed_and_gone_on_with(
+async def test_earlier_sessions_are_listed_and_resumed(
     sandbox: Sandbox, type_lines: TypeLines
 ) -> None:
     sandbox.write(*TWO).replies(says("a.txt", "good", "Here is a."), "Hello.")
@@ -547,7 +547,7 @@ async def test_earlier_sessions_are_listed_and_gone_on_with(
 
 
 @pytest.mark.fork
-def test_the_flag_begins_where_one_was_last(sandbox: Sandbox) -> None:
+def test_the_flag_resumes_the_last_session(sandbox: Sandbox) -> None:
     scripted(sandbox, says("a.txt", "good"), says("b.txt", "good"))
     assert piped(sandbox, f"/exec {SLUG}", "continue").returncode == 0
 

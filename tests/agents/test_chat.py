@@ -133,20 +133,20 @@ async def test_plain_text_is_answered_and_remembered(project: Sandbox) -> None:
     assert session.tally.spent.tokens
 
 
-async def test_a_projects_own_prompt_takes_the_place_of_ours(project: Sandbox) -> None:
+async def test_the_project_s_prompt_replaces_the_default(project: Sandbox) -> None:
     (project.root / ".cdd" / "prompts").mkdir()
     (project.root / ".cdd" / "prompts" / "chat.md").write_text(f"{OWN_PROMPT}\n")
     await say(project.replies("Arr.").session(), "hi")
     assert asked_last(project)[0].content.startswith(OWN_PROMPT)
 
 
-async def test_it_is_told_the_projects_rules(project: Sandbox) -> None:
+async def test_the_prompt_contains_the_project_s_rules(project: Sandbox) -> None:
     (project.root / "AGENTS.md").write_text(f"{RULE}\n")
     await say(project.replies("Yes.").session(), "Do you know how we work?")
     assert f"## AGENTS.md\n\n{RULE}" in project.model.requests[0].messages[0].content
 
 
-async def test_it_looks_with_tools_before_it_answers(project: Sandbox) -> None:
+async def test_chat_may_use_tools_before_it_answers(project: Sandbox) -> None:
     session = project.replies(
         calls("read_file", path="greet.py"), "It says hi."
     ).session()
@@ -157,7 +157,7 @@ async def test_it_looks_with_tools_before_it_answers(project: Sandbox) -> None:
     assert "GREETING" in asked_last(project)[-1].content
 
 
-async def test_a_change_of_files_is_made_and_told(project: Sandbox) -> None:
+async def test_a_change_of_files_is_made_and_reported(project: Sandbox) -> None:
     script = (
         calls("edit_file", file_path="greet.py", find="hi", replace="hello"),
         calls("create_file", file_path="src/new.py", content="x = 1\n"),
@@ -191,7 +191,7 @@ async def test_a_change_of_files_is_made_and_told(project: Sandbox) -> None:
     assert project.frontend.asked == []  # type: ignore[attr-defined]
 
 
-async def test_with_approval_ask_the_person_sees_the_change_first(
+async def test_with_approval_ask_the_user_reviews_the_change_first(
     project: Sandbox,
 ) -> None:
     project.flags = {"approval": "ask"}
@@ -208,7 +208,7 @@ async def test_with_approval_ask_the_person_sees_the_change_first(
     assert "hello" in project.text("greet.py")
 
 
-async def test_a_change_that_is_not_approved_is_not_made_and_the_model_learns_it(
+async def test_a_refused_change_is_not_made_and_the_model_learns_it(
     project: Sandbox,
 ) -> None:
     project.flags, project.frontend = {"approval": "ask"}, Person(Choice.NO)
@@ -245,7 +245,7 @@ async def test_the_model_learns_why_a_change_was_refused(project: Sandbox) -> No
         "/etc/motd",
     ],
 )
-async def test_what_is_the_programs_or_outside_is_not_written(
+async def test_files_of_cdd_and_outside_the_project_are_not_written(
     project: Sandbox, path: str
 ) -> None:
     project.write(Step("a.txt"))
@@ -257,7 +257,7 @@ async def test_what_is_the_programs_or_outside_is_not_written(
     assert project.frontend.asked == []  # type: ignore[attr-defined]
 
 
-async def test_wrong_arguments_are_told_to_the_model_and_it_goes_on(
+async def test_the_model_learns_of_wrong_arguments_and_continues(
     project: Sandbox,
 ) -> None:
     events = await say(
@@ -279,7 +279,9 @@ async def test_a_command_off_the_list_is_refused(project: Sandbox) -> None:
     assert (project.root / "greet.py").exists()
 
 
-async def test_or_asked_about_where_the_settings_say_so(project: Sandbox) -> None:
+async def test_a_command_off_the_list_is_asked_about_in_mode_ask(
+    project: Sandbox,
+) -> None:
     project.flags = {"commands": {"mode": "ask"}}
     project.run_program = None
     events = await say(
@@ -293,7 +295,7 @@ async def test_or_asked_about_where_the_settings_say_so(project: Sandbox) -> Non
     assert not (project.root / "greet.py").exists()
 
 
-async def test_of_a_command_that_fails_the_exit_code_is_shown(project: Sandbox) -> None:
+async def test_the_exit_code_of_a_failed_command_is_shown(project: Sandbox) -> None:
     project.run_program = None
     events = await say(
         project.replies(
@@ -304,7 +306,7 @@ async def test_of_a_command_that_fails_the_exit_code_is_shown(project: Sandbox) 
     assert re.fullmatch(r"exit code \d", problems(events)[0])
 
 
-async def test_there_is_no_tool_to_ask_the_person_who_reads_along(
+async def test_chat_has_no_tool_for_questions_to_the_user(
     project: Sandbox,
 ) -> None:
     await say(
@@ -316,7 +318,7 @@ async def test_there_is_no_tool_to_ask_the_person_who_reads_along(
     assert "'chat_with_user'" in asked_last(project)[-1].content
 
 
-async def test_without_a_model_plain_text_says_what_to_do_and_the_rest_works(
+async def test_without_a_model_only_plain_text_fails_with_a_hint(
     project: Sandbox,
 ) -> None:
     session = Wiring(project.project, project.frontend, tell).session
@@ -342,14 +344,14 @@ def seen_output(events: list[Event]) -> str:
         ("clear", "`/clear` does that"),
     ],
 )
-async def test_words_of_any_shell_are_no_message_in_chat(
+async def test_words_of_shells_are_not_sent_to_the_model(
     project: Sandbox, line: str, answer: str
 ) -> None:
     assert answer in told(await say(project.session(), line))
     assert project.model.requests == []
 
 
-async def test_it_works_as_it_is_put_together_for_the_shell(project: Sandbox) -> None:
+async def test_chat_works_as_wired_for_the_shell(project: Sandbox) -> None:
     script = {
         "replies": [
             {
@@ -371,7 +373,7 @@ async def test_it_works_as_it_is_put_together_for_the_shell(project: Sandbox) ->
     assert len(project.frontend.asked) == 1  # type: ignore[attr-defined]
 
 
-async def test_where_something_is_handled_is_answered_with_places(
+async def test_a_question_about_code_is_sent_with_matching_places(
     project: Sandbox,
 ) -> None:
     (project.root / "limits.py").write_text(
@@ -387,7 +389,7 @@ async def test_where_something_is_handled_is_answered_with_places(
     assert "find_code" in {tool.name for tool in project.model.requests[0].tools}
 
 
-async def test_exit_comes_back_to_the_same_conversation(project: Sandbox) -> None:
+async def test_exit_from_an_agent_returns_to_the_conversation(project: Sandbox) -> None:
     session = (
         project.write(Step("a.txt", check("a.txt"))).replies("One.", "Two.").session()
     )
@@ -403,7 +405,7 @@ async def test_exit_comes_back_to_the_same_conversation(project: Sandbox) -> Non
     ]
 
 
-async def test_a_line_the_model_could_not_be_asked_about_is_not_said_twice(
+async def test_a_line_that_could_not_be_sent_is_not_sent_twice(
     project: Sandbox,
 ) -> None:
     session = project.replies(ContextTooLong("Too long."), "Now.").session()
@@ -413,7 +415,7 @@ async def test_a_line_the_model_could_not_be_asked_about_is_not_said_twice(
     assert [message.content for message in asked_last(project)[1:]] == ["hi"]
 
 
-async def test_an_interrupted_turn_keeps_what_was_said_before_it(
+async def test_an_interrupted_turn_keeps_the_earlier_conversation(
     project: Sandbox,
 ) -> None:
     slow = ScriptedReply("Never heard.", slow=60)
@@ -428,7 +430,7 @@ async def test_an_interrupted_turn_keeps_what_was_said_before_it(
     assert asked_last(project)[-1].content.endswith("\n\ngo on")
 
 
-async def test_what_a_stopped_round_had_written_is_known(project: Sandbox) -> None:
+async def test_files_that_a_stopped_round_wrote_stay_known(project: Sandbox) -> None:
     both = (
         *create("one.py").tool_calls,
         ToolCall("2", "grep_files", '{"pattern": "x"}'),
@@ -460,7 +462,7 @@ async def until_asked_again(
     )
 
 
-async def test_a_line_that_was_stopped_before_an_answer_is_remembered(
+async def test_a_line_stopped_before_its_answer_is_remembered(
     project: Sandbox,
 ) -> None:
     session = project.replies("A long answer.").session()
@@ -473,7 +475,7 @@ async def test_a_line_that_was_stopped_before_an_answer_is_remembered(
     ]
 
 
-async def test_a_reply_that_was_cut_is_said_to_be_cut(project: Sandbox) -> None:
+async def test_a_cut_reply_is_reported(project: Sandbox) -> None:
     events = await say(
         project.replies(ScriptedReply("Half", stop=StopReason.LENGTH)).session(), "hi"
     )
@@ -519,7 +521,7 @@ async def filled(
     return session
 
 
-async def test_room_is_made_by_the_window_that_the_settings_state(
+async def test_the_configured_window_decides_when_to_summarize(
     project: Sandbox,
 ) -> None:
     project.flags = {"context_window": 10_000}
@@ -527,7 +529,7 @@ async def test_room_is_made_by_the_window_that_the_settings_state(
     assert noticed(await say(session, "and now?")) == [About.SUMMED_UP]
 
 
-async def test_a_long_conversation_is_summed_up_before_it_does_not_fit(
+async def test_a_long_conversation_is_summarized_in_time(
     project: Sandbox,
 ) -> None:
     session = await filled(project, SUMMARY, "Four.", window=10_000)
@@ -543,7 +545,7 @@ async def test_a_long_conversation_is_summed_up_before_it_does_not_fit(
     assert "first" in asked_for_it[1].content
 
 
-async def test_the_summary_is_what_is_saved(project: Sandbox) -> None:
+async def test_the_summary_is_saved(project: Sandbox) -> None:
     session = await filled(project, SUMMARY, "Four.", window=10_000)
     await say(session, "and now?")
     (file,) = files(project)
@@ -564,7 +566,7 @@ async def test_a_summary_that_fails_loses_nothing(project: Sandbox) -> None:
     ]
 
 
-async def test_a_model_that_says_it_is_too_long_is_asked_again_after_a_summary(
+async def test_a_context_that_is_too_long_is_summarized_and_sent_again(
     project: Sandbox,
 ) -> None:
     too_long = ContextTooLong("The model takes 4,000 tokens.")
@@ -574,7 +576,9 @@ async def test_a_model_that_says_it_is_too_long_is_asked_again_after_a_summary(
     assert "We counted." in asked_last(project)[1].content
 
 
-async def test_it_is_asked_again_only_once(project: Sandbox) -> None:
+async def test_a_summarized_conversation_is_sent_again_only_once(
+    project: Sandbox,
+) -> None:
     too_long = ContextTooLong("The model takes 4,000 tokens.")
     session = await filled(
         project, too_long, "We counted.", too_long, "Never.", window=14_000
@@ -583,7 +587,7 @@ async def test_it_is_asked_again_only_once(project: Sandbox) -> None:
         await say(session, "and now?")
 
 
-async def test_room_is_made_in_the_middle_of_a_turn_too(project: Sandbox) -> None:
+async def test_a_conversation_is_summarized_within_a_turn_too(project: Sandbox) -> None:
     (project.root / "big.txt").write_text("word " * 3_000)
     reads = (
         calls("read_file", path="big.txt"),
@@ -597,7 +601,7 @@ async def test_room_is_made_in_the_middle_of_a_turn_too(project: Sandbox) -> Non
     assert SUMMARY in asked_last(project)[1].content
 
 
-async def test_the_same_words_said_long_ago_do_not_stay(project: Sandbox) -> None:
+async def test_an_old_line_with_the_same_words_is_summarized(project: Sandbox) -> None:
     session = await filled(project, "We counted.", "Four.", window=10_000)
     await say(session, "first")
     assert asked_last(project)[1].content.split("\n\n")[1:] == ["We counted.", "third"]
@@ -605,7 +609,7 @@ async def test_the_same_words_said_long_ago_do_not_stay(project: Sandbox) -> Non
 
 
 @each_row("tool_calls", ["on", "off"])
-async def test_what_the_person_has_just_said_stays_word_for_word(
+async def test_the_latest_line_of_the_user_stays_verbatim(
     project: Sandbox, tool_calls: str
 ) -> None:
     (project.root / "big.txt").write_text("word " * 3_000)
@@ -628,7 +632,7 @@ async def test_what_the_person_has_just_said_stays_word_for_word(
 # Kept for later
 
 
-async def test_a_conversation_is_saved_for_this_machine_and_this_user_alone(
+async def test_a_saved_conversation_is_private(
     project: Sandbox,
 ) -> None:
     await say(project.replies("Hello.").session(), "hi")
@@ -643,12 +647,12 @@ async def test_a_conversation_is_saved_for_this_machine_and_this_user_alone(
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-async def test_outside_of_a_project_nothing_is_saved(sandbox: Sandbox) -> None:
+async def test_nothing_is_saved_outside_a_project(sandbox: Sandbox) -> None:
     assert seen(await say(sandbox.replies("Hello.").session(), "hi")) == "Hello."
     assert list(sandbox.root.iterdir()) == []
 
 
-async def test_a_disk_that_refuses_is_told_once_and_chat_goes_on(
+async def test_a_disk_error_is_reported_once_and_chat_continues(
     project: Sandbox,
 ) -> None:
     (project.root / ".cdd" / "conversations").write_text("in the way")
@@ -657,7 +661,7 @@ async def test_a_disk_that_refuses_is_told_once_and_chat_goes_on(
     assert told(await say(session, "second")) == ""
 
 
-async def test_resume_brings_the_last_conversation_back(project: Sandbox) -> None:
+async def test_resume_restores_the_last_conversation(project: Sandbox) -> None:
     await say(project.replies("Answer: 42.").session(), QUESTION)
     session = project.replies("You asked for the answer.").session()
     events = await say(session, "/resume")
@@ -671,7 +675,7 @@ async def test_resume_brings_the_last_conversation_back(project: Sandbox) -> Non
     ]
 
 
-async def test_resume_looks_past_a_file_that_is_gone(project: Sandbox) -> None:
+async def test_resume_ignores_a_deleted_file(project: Sandbox) -> None:
     await say(project.replies("Hello.").session(), "hi")
     (
         project.root / ".cdd" / "conversations" / "20260101T000000.000000-1.jsonl"
@@ -679,7 +683,7 @@ async def test_resume_looks_past_a_file_that_is_gone(project: Sandbox) -> None:
     assert Answer("Hello.") in await say(project.session(), "/resume")
 
 
-async def test_a_resumed_conversation_goes_on_in_a_file_of_its_own(
+async def test_a_resumed_conversation_continues_in_a_separate_file(
     project: Sandbox,
 ) -> None:
     """The shell that it began in may still be open."""
@@ -695,7 +699,7 @@ async def test_a_resumed_conversation_goes_on_in_a_file_of_its_own(
     assert contents == {("a", "One.", "c", "Three."), ("a", "One.", "b", "Two.")}
 
 
-async def test_resume_leaves_a_conversation_that_has_begun_alone(
+async def test_resume_does_not_replace_a_conversation_that_has_begun(
     project: Sandbox,
 ) -> None:
     await say(project.replies("Old.").session(), "old")
@@ -708,7 +712,7 @@ async def test_resume_leaves_a_conversation_that_has_begun_alone(
     ]
 
 
-async def test_resume_brings_back_the_active_agent_and_its_conversation(
+async def test_resume_restores_the_active_agent_and_its_conversation(
     project: Sandbox,
 ) -> None:
     project.write(Step("a.txt", check("a.txt"))).replies("Hello.")
@@ -727,7 +731,7 @@ async def test_resume_brings_back_the_active_agent_and_its_conversation(
     ]
 
 
-async def test_resume_brings_socrates_back(project: Sandbox) -> None:
+async def test_resume_restores_socrates(project: Sandbox) -> None:
     session = project.write(spec=TEMPLATE).replies(asks("Who needs it?")).session()
     await say(session, f"/socrates {SLUG}")
     session.leave()
@@ -736,7 +740,7 @@ async def test_resume_brings_socrates_back(project: Sandbox) -> None:
     again.leave()
 
 
-async def test_resume_passes_over_an_agent_whose_ticket_is_gone(
+async def test_resume_skips_an_agent_whose_ticket_is_gone(
     project: Sandbox,
 ) -> None:
     session = project.write(Step("a.txt")).session()
@@ -749,7 +753,7 @@ async def test_resume_passes_over_an_agent_whose_ticket_is_gone(
     "content",
     ["", "{", "[]", '{"agent": 1}', '{"agent": "ghost", "ticket": "feature-words"}'],
 )
-async def test_a_damaged_note_of_who_was_active_does_no_harm(
+async def test_a_damaged_record_of_the_active_agent_does_no_harm(
     project: Sandbox, content: str
 ) -> None:
     await say(project.replies("Hello.").session(), "hi")
@@ -757,7 +761,7 @@ async def test_a_damaged_note_of_who_was_active_does_no_harm(
     assert Answer("Hello.") in await say(project.session(), "/resume")
 
 
-async def test_resume_comes_back_to_chat_where_that_was_last_and_names_the_run(
+async def test_resume_returns_to_chat_and_names_the_run(
     project: Sandbox,
 ) -> None:
     project.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "bad"), "Hello.")
@@ -769,7 +773,7 @@ async def test_resume_comes_back_to_chat_where_that_was_last_and_names_the_run(
     assert f"`/exec {SLUG}`" in notice(events, About.RUN_LEFT)
 
 
-async def test_damaged_lines_are_left_out_and_told(project: Sandbox) -> None:
+async def test_damaged_lines_are_skipped_and_reported(project: Sandbox) -> None:
     await say(project.replies("One.", "Two.").session(), "a", "b")
     (file,) = files(project)
     one, two = file.read_bytes().splitlines(keepends=True)
@@ -797,7 +801,7 @@ async def test_a_torn_line_harms_no_other(project: Sandbox) -> None:
     assert damaged == 1
 
 
-async def test_old_conversations_go(project: Sandbox) -> None:
+async def test_old_conversations_are_deleted(project: Sandbox) -> None:
     for number in range(55):
         Conversation(project.root, Redactor(), unheard).add(
             [Message("user", str(number))]
@@ -809,7 +813,7 @@ async def test_old_conversations_go(project: Sandbox) -> None:
     assert "0" not in kept
 
 
-async def test_clear_begins_a_new_conversation_and_resume_goes_back(
+async def test_clear_starts_a_new_conversation_and_resume_returns(
     project: Sandbox,
 ) -> None:
     session = project.replies("One.", "Two.", "Three.").session()
@@ -823,7 +827,7 @@ async def test_clear_begins_a_new_conversation_and_resume_goes_back(
     ]
 
 
-async def test_tools_of_a_saved_conversation_are_told_in_words_to_a_model_without_tools(
+async def test_saved_tool_calls_become_words_for_a_model_without_tools(
     project: Sandbox,
 ) -> None:
     await say(
@@ -838,7 +842,7 @@ async def test_tools_of_a_saved_conversation_are_told_in_words_to_a_model_withou
     assert "read_file" in asked_last(project)[3].content
 
 
-async def test_what_a_provider_wants_back_is_saved_unchanged_or_not_at_all(
+async def test_provider_data_is_saved_unchanged_or_not_at_all(
     project: Sandbox,
 ) -> None:
     secret = "hunter2-hunter2-42"

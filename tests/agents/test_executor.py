@@ -59,7 +59,7 @@ def told(events: list[Event]) -> str:
     return "\n".join(event.text for event in events if isinstance(event, Notice))
 
 
-async def test_exec_shows_the_plan_and_how_to_go_on_and_runs_nothing(
+async def test_exec_shows_the_plan_and_runs_nothing(
     sandbox: Sandbox,
 ) -> None:
     session = sandbox.write(*TWO).session()
@@ -106,7 +106,7 @@ async def test_retry_without_a_failure_runs_nothing(sandbox: Sandbox) -> None:
     session.leave()
 
 
-async def test_all_goes_to_the_end_and_back_to_chat(sandbox: Sandbox) -> None:
+async def test_all_runs_the_rest_and_returns_to_chat(sandbox: Sandbox) -> None:
     session = (
         sandbox.write(*TWO)
         .replies(says("a.txt", "good"), says("b.txt", "good"))
@@ -195,7 +195,7 @@ async def test_a_question_is_answered_and_runs_nothing(sandbox: Sandbox) -> None
     session.leave()
 
 
-async def test_a_conversation_in_another_shell_is_no_part_of_a_step(
+async def test_a_conversation_in_another_shell_is_not_part_of_a_step(
     sandbox: Sandbox,
 ) -> None:
     talking = (
@@ -216,7 +216,7 @@ async def test_a_conversation_in_another_shell_is_no_part_of_a_step(
     session.leave()
 
 
-async def test_a_question_is_told_the_places_that_it_may_be_about(
+async def test_a_question_is_sent_with_matching_places(
     sandbox: Sandbox,
 ) -> None:
     (sandbox.root / "limits.py").write_text("class RateLimiter:\n    pass\n")
@@ -228,7 +228,7 @@ async def test_a_question_is_told_the_places_that_it_may_be_about(
     session.leave()
 
 
-async def test_a_question_can_only_look(sandbox: Sandbox) -> None:
+async def test_a_question_has_read_only_tools(sandbox: Sandbox) -> None:
     session = sandbox.write(*TWO).replies("Nothing.").session()
     await say(session, f"/exec {SLUG}", "What is there?")
     names = re.findall(r"^## (\w+)$", sandbox.prompt(), re.MULTILINE)
@@ -237,7 +237,7 @@ async def test_a_question_can_only_look(sandbox: Sandbox) -> None:
     session.leave()
 
 
-async def test_a_question_knows_the_one_before_it(sandbox: Sandbox) -> None:
+async def test_a_question_includes_the_previous_one(sandbox: Sandbox) -> None:
     session = sandbox.write(*TWO).replies("Because.", "As I said.").session()
     await say(session, f"/exec {SLUG}", "Why?", "Really?")
     said = [message.content for message in sandbox.model.requests[-1].messages[1:]]
@@ -295,7 +295,7 @@ async def test_status_shows_the_steps(sandbox: Sandbox) -> None:
     session.leave()
 
 
-async def test_who_opens_a_ticket_that_failed_is_told_why(sandbox: Sandbox) -> None:
+async def test_opening_a_failed_ticket_reports_the_failure(sandbox: Sandbox) -> None:
     session = sandbox.write(*TWO).replies(says("a.txt", "bad")).session()
     await say(session, f"/exec {SLUG}", "c", "exit")
 
@@ -307,7 +307,7 @@ async def test_who_opens_a_ticket_that_failed_is_told_why(sandbox: Sandbox) -> N
     assert "`retry`, `skip`" in told(events)
 
 
-async def test_exit_leaves_and_a_new_session_goes_on(sandbox: Sandbox) -> None:
+async def test_a_new_session_continues_after_exit(sandbox: Sandbox) -> None:
     session = sandbox.write(*TWO).replies(says("a.txt", "good")).session()
     events = await say(session, f"/exec {SLUG}", "c", "exit")
     assert events[-1] == AgentChanged(None)
@@ -320,7 +320,7 @@ async def test_exit_leaves_and_a_new_session_goes_on(sandbox: Sandbox) -> None:
     assert started(await say(again, "c")) == [2]
 
 
-async def test_a_finished_ticket_is_told_and_left(sandbox: Sandbox) -> None:
+async def test_a_finished_ticket_is_reported_and_left(sandbox: Sandbox) -> None:
     session = sandbox.write(TWO[0]).replies(says("a.txt", "good")).session()
     await say(session, f"/exec {SLUG}", "c")
     events = await say(session, f"/exec {SLUG}")
@@ -332,7 +332,7 @@ async def test_a_finished_ticket_is_told_and_left(sandbox: Sandbox) -> None:
 
 
 @each_row("plan_is_cut_short", [False, True])
-async def test_whatever_is_said_where_nothing_is_left_to_do_runs_nothing(
+async def test_no_line_runs_anything_after_the_last_step(
     sandbox: Sandbox, plan_is_cut_short: bool
 ) -> None:
     """Whoever stops the opening of a finished run at once still has it before them."""
@@ -375,7 +375,7 @@ async def test_whatever_is_said_where_nothing_is_left_to_do_runs_nothing(
         assert agent.done, word
 
 
-async def test_another_exec_lets_go_of_the_first_ticket(sandbox: Sandbox) -> None:
+async def test_another_exec_releases_the_first_ticket(sandbox: Sandbox) -> None:
     session = sandbox.write(*TWO).session()
     await say(session, f"/exec {SLUG}", "exit")
     await say(session, f"/exec {SLUG}")
@@ -385,7 +385,7 @@ async def test_another_exec_lets_go_of_the_first_ticket(sandbox: Sandbox) -> Non
     session.leave()
 
 
-async def test_an_exec_that_fails_leaves_the_active_agent_active(
+async def test_a_failed_exec_keeps_the_active_agent(
     sandbox: Sandbox,
 ) -> None:
     session = sandbox.write(*TWO).session()
@@ -397,7 +397,7 @@ async def test_an_exec_that_fails_leaves_the_active_agent_active(
     session.leave()
 
 
-async def test_retry_goes_on_with_a_step_that_was_stopped(sandbox: Sandbox) -> None:
+async def test_retry_runs_a_stopped_step(sandbox: Sandbox) -> None:
     session = (
         sandbox.write(*TWO)
         .replies(says("a.txt", "bad"), says("a.txt", "good"))
@@ -413,7 +413,7 @@ async def test_retry_goes_on_with_a_step_that_was_stopped(sandbox: Sandbox) -> N
     session.leave()
 
 
-async def test_exec_of_the_ticket_that_is_active_already_goes_on_with_it(
+async def test_exec_of_the_active_ticket_continues_it(
     sandbox: Sandbox,
 ) -> None:
     session = sandbox.write(*TWO).session()
@@ -423,7 +423,7 @@ async def test_exec_of_the_ticket_that_is_active_already_goes_on_with_it(
     session.leave()
 
 
-async def test_a_plan_that_is_edited_between_two_steps_is_taken_up(
+async def test_a_plan_edited_between_two_steps_is_used(
     sandbox: Sandbox,
 ) -> None:
     session = (
@@ -439,7 +439,7 @@ async def test_a_plan_that_is_edited_between_two_steps_is_taken_up(
     assert session.agent is None
 
 
-async def test_a_plan_that_was_cut_short_ends_where_it_ends_now(
+async def test_a_shortened_plan_ends_at_its_new_last_step(
     sandbox: Sandbox,
 ) -> None:
     session = sandbox.write(*TWO).replies(says("a.txt", "good")).session()

@@ -43,7 +43,7 @@ def told(root: Path, line: str) -> str:
         "@src/app.py and again @src/app.py",
     ],
 )
-def test_a_file_goes_with_the_line(root: Path, line: str) -> None:
+def test_a_mentioned_file_is_attached(root: Path, line: str) -> None:
     mentions = with_mentions(root, line, ROOM)
     assert mentions.text.startswith(f"{line}\n\n# ")
     assert mentions.text.count("src/app.py:\n````py\nprint('```')\n````") == 1
@@ -55,12 +55,14 @@ def test_a_file_goes_with_the_line(root: Path, line: str) -> None:
 @each_row(
     ("line", "content"), [('@"my notes.md"', "Remember."), ("@README", "Read me.")]
 )
-def test_names_with_spaces_and_plain_names(root: Path, line: str, content: str) -> None:
+def test_names_with_and_without_spaces_are_read(
+    root: Path, line: str, content: str
+) -> None:
     assert content in with_mentions(root, line, ROOM).text
 
 
 @each_row("line", ["what is in @src/", "what is in @src"])
-def test_of_a_folder_the_listing_goes(root: Path, line: str) -> None:
+def test_a_mentioned_folder_is_attached_as_a_listing(root: Path, line: str) -> None:
     assert "```\napp.py\n```" in with_mentions(root, line, ROOM).text
 
 
@@ -79,7 +81,7 @@ def test_of_a_folder_the_listing_goes(root: Path, line: str) -> None:
         "user@src/app.py",
     ],
 )
-def test_what_is_no_mention_is_left_alone(root: Path, line: str) -> None:
+def test_text_that_is_no_mention_is_left_unchanged(root: Path, line: str) -> None:
     mentions = with_mentions(root, line, ROOM)
     assert mentions.text == line
     assert mentions.notices == ()
@@ -100,7 +102,7 @@ def test_what_is_no_mention_is_left_alone(root: Path, line: str) -> None:
         ("@.git/config", "belongs to git"),
     ],
 )
-def test_what_cannot_go_is_told_and_the_line_goes_without(
+def test_a_file_that_cannot_be_attached_is_reported(
     root: Path, line: str, reason: str
 ) -> None:
     assert reason in told(root, line)
@@ -119,13 +121,13 @@ def test_a_link_out_of_the_project_is_not_followed(
     assert "through a link" in told(root, "@link.txt")
 
 
-def test_bytes_that_are_not_text_are_said_to_be_replaced(root: Path) -> None:
+def test_replaced_bytes_are_reported(root: Path) -> None:
     text = with_mentions(root, "@latin.txt", ROOM).text
     assert "Gr\ufffd\ufffde" in text
     assert "not UTF-8" in text
 
 
-def test_all_files_together_have_so_much_room(root: Path) -> None:
+def test_all_attached_files_share_one_limit(root: Path) -> None:
     (root / "one.txt").write_text("1" * 60)
     (root / "two.txt").write_text("2" * 60)
     mentions = with_mentions(root, "@one.txt @two.txt", 100)
@@ -155,7 +157,7 @@ def test_all_files_together_have_so_much_room(root: Path) -> None:
         ("@ignored", []),
     ],
 )
-def test_completion(root: Path, line: str, found: list[str]) -> None:
+def test_mentions_are_completed(root: Path, line: str, found: list[str]) -> None:
     (root / ".git").mkdir()
     (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     (root / ".gitignore").write_text("ignored*\n")
@@ -165,7 +167,7 @@ def test_completion(root: Path, line: str, found: list[str]) -> None:
     assert [offer.line for offer in complete_mention(index, line)] == found
 
 
-def test_many_names_that_are_no_files_are_told_in_short_and_at_once(root: Path) -> None:
+def test_many_missing_files_are_reported_briefly_and_quickly(root: Path) -> None:
     for number in range(2_000):
         (root / f"file-{number}.txt").touch()
     pasted = "\n".join(
@@ -182,7 +184,7 @@ def test_many_names_that_are_no_files_are_told_in_short_and_at_once(root: Path) 
     assert len(mentions.notices) == 5
 
 
-def test_completion_is_quick_in_a_big_tree(root: Path) -> None:
+def test_completion_is_fast_in_a_large_project(root: Path) -> None:
     for number in range(60):
         folder = root / f"folder-{number}"
         folder.mkdir()

@@ -50,7 +50,7 @@ def pictures(message: Message) -> list[tuple[str, bytes]]:
     return [(picture.name, picture.data) for picture in message.pictures]
 
 
-async def test_a_picture_goes_with_the_line_and_stays_with_the_conversation(
+async def test_a_picture_is_sent_with_the_line_and_stays_in_the_conversation(
     project: Sandbox,
 ) -> None:
     session = project.replies("A red box.", "Still red.").session()
@@ -63,7 +63,7 @@ async def test_a_picture_goes_with_the_line_and_stays_with_the_conversation(
     assert "\x89PNG" not in "".join(message.content for message in asked_last(project))
 
 
-async def test_text_and_pictures_go_together_and_two_pictures_too(
+async def test_texts_and_several_pictures_are_sent_together(
     project: Sandbox,
 ) -> None:
     (project.root / "a.py").write_text("RED = 1\n")
@@ -88,7 +88,7 @@ async def test_text_and_pictures_go_together_and_two_pictures_too(
     ],
     ids=["empty", "wrong", "cut", "large"],
 )
-async def test_of_one_that_cannot_be_sent_nothing_is_sent(
+async def test_a_line_with_an_unusable_picture_is_not_sent(
     project: Sandbox, data: bytes, reason: str
 ) -> None:
     (project.root / "shot.png").write_bytes(data)
@@ -126,7 +126,7 @@ async def test_six_pictures_are_too_many(project: Sandbox) -> None:
         )
 
 
-async def test_a_name_that_is_no_file_is_told_and_the_line_goes_on(
+async def test_a_missing_file_is_reported_and_the_line_is_sent(
     project: Sandbox,
 ) -> None:
     events = await say(project.replies("Which?").session(), "make @logo.png smaller")
@@ -134,7 +134,7 @@ async def test_a_name_that_is_no_file_is_told_and_the_line_goes_on(
     assert pictures(asked_last(project)[-1]) == []
 
 
-async def test_a_model_that_sees_none_gets_the_words_and_the_next_model_the_picture(
+async def test_a_model_without_vision_gets_words_and_the_next_model_the_picture(
     project: Sandbox,
 ) -> None:
     project.replies("I cannot see it.", "Red.").model.sees = False
@@ -149,7 +149,7 @@ async def test_a_model_that_sees_none_gets_the_words_and_the_next_model_the_pict
     assert pictures(asked_last(project)[1]) == [("shot.png", SHOT)]
 
 
-async def test_what_the_setting_says_goes_before_what_is_known(
+async def test_the_setting_for_pictures_overrides_known_facts(
     project: Sandbox,
 ) -> None:
     (project.root / ".cdd" / "config.yaml").write_text(
@@ -165,7 +165,7 @@ async def test_what_the_setting_says_goes_before_what_is_known(
     assert told(events) == [About.NOT_SENT]
 
 
-async def test_a_refused_picture_is_told_and_the_next_line_goes_without_it(
+async def test_a_refused_picture_is_reported_and_not_sent_again(
     project: Sandbox,
 ) -> None:
     session = project.replies(
@@ -189,7 +189,7 @@ async def test_after_a_kill_the_conversation_keeps_a_picture_whose_file_is_gone(
     assert CONTENT in files(project)[-1].read_text()
 
 
-async def test_its_name_is_redacted_like_any_text(
+async def test_the_name_of_a_picture_is_redacted(
     project: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SERVICE_TOKEN", "hunter2-hunter2-42")
@@ -199,7 +199,7 @@ async def test_its_name_is_redacted_like_any_text(
     assert "hunter2" not in files(project)[-1].read_text()
 
 
-async def test_a_record_of_the_run_holds_no_content(project: Sandbox) -> None:
+async def test_the_run_s_record_holds_no_picture_content(project: Sandbox) -> None:
     from cdd_agent.llm.cassette import Recorded
     from cdd_agent.redaction import Redactor
 
@@ -211,7 +211,7 @@ async def test_a_record_of_the_run_holds_no_content(project: Sandbox) -> None:
     assert "shot.png" in (project.root / "run.jsonl").read_text()
 
 
-def test_pictures_are_offered_as_other_files_are(project: Sandbox) -> None:
+def test_pictures_are_completed_like_other_files(project: Sandbox) -> None:
     (offer,) = complete_mention(files_to_mention(project.root), "what is @sh")
     assert offer.line == "what is @shot.png"
     assert offer.help.startswith("picture")
@@ -227,7 +227,7 @@ def begun(
     return project.replies(asks("What shall it look like?"), *script).session()
 
 
-async def test_socrates_sees_what_a_person_shows_and_remembers_it(
+async def test_socrates_sees_a_picture_and_remembers_it(
     project: Sandbox,
 ) -> None:
     session = begun(project, asks("A red box?"), asks("Anything else?"))
@@ -240,7 +240,7 @@ async def test_socrates_sees_what_a_person_shows_and_remembers_it(
     assert "Like @shot.png, please." in with_pictures[0].content
 
 
-async def test_socrates_goes_on_with_it_after_a_kill(project: Sandbox) -> None:
+async def test_socrates_keeps_a_picture_after_a_kill(project: Sandbox) -> None:
     session = begun(project, AuthenticationFailed("Gone."))
     with pytest.raises(AuthenticationFailed):
         await say(session, f"/socrates {SLUG}", "Like @shot.png, please.")
@@ -253,7 +253,7 @@ async def test_socrates_goes_on_with_it_after_a_kill(project: Sandbox) -> None:
     assert pictures(asked_last(project)[-1]) == [("shot.png", SHOT)]
 
 
-async def test_a_refused_picture_does_not_stop_socrates_for_good(
+async def test_socrates_continues_after_a_refused_picture(
     project: Sandbox,
 ) -> None:
     session = begun(
@@ -268,7 +268,7 @@ async def test_a_refused_picture_does_not_stop_socrates_for_good(
     assert not any(message.pictures for message in asked_last(project))
 
 
-async def test_a_broken_picture_is_not_said_to_socrates(project: Sandbox) -> None:
+async def test_a_broken_picture_is_not_sent_to_socrates(project: Sandbox) -> None:
     (project.root / "shot.png").write_bytes(SHOT[:-20])
     session = begun(project)
     await say(session, f"/socrates {SLUG}")

@@ -165,7 +165,7 @@ async def test_a_plan_is_proposed_shown_and_written_only_when_approved(
     assert session.agent is None
 
 
-async def test_the_model_is_told_the_projects_rules(ticket: Sandbox) -> None:
+async def test_the_prompt_contains_the_project_s_rules(ticket: Sandbox) -> None:
     (ticket.root / "AGENTS.md").write_text(f"{RULE}\n")
     await say(ticket.replies(plan()).session(), f"/plan {SLUG}")
     assert f"## AGENTS.md\n\n{RULE}" in ticket.model.requests[0].messages[0].content
@@ -184,7 +184,7 @@ async def test_an_incomplete_spec_is_refused_with_what_is_missing(
     assert ticket.model.requests == []
 
 
-async def test_a_huge_spec_is_refused_before_a_model_is_paid_for_it(
+async def test_a_huge_spec_is_refused_without_a_model_call(
     ticket: Sandbox,
 ) -> None:
     (ticket.ticket / "spec.yaml").write_text(
@@ -197,7 +197,9 @@ async def test_a_huge_spec_is_refused_before_a_model_is_paid_for_it(
     assert ticket.model.requests == []
 
 
-async def test_a_spec_that_is_no_yaml_is_named_with_its_line(ticket: Sandbox) -> None:
+async def test_a_spec_that_is_not_yaml_is_an_error_with_its_line(
+    ticket: Sandbox,
+) -> None:
     session = ticket.write(
         Step("a.txt"), spec="title: x\ndescription: [a\nowner: Ada\n"
     ).session()
@@ -207,7 +209,7 @@ async def test_a_spec_that_is_no_yaml_is_named_with_its_line(ticket: Sandbox) ->
     assert session.agent is None
 
 
-async def test_the_model_looks_around_and_that_is_told(ticket: Sandbox) -> None:
+async def test_the_model_s_tool_calls_are_reported(ticket: Sandbox) -> None:
     (ticket.root / "words.py").write_text("GOOD = 'good'\n")
     looking = ScriptedReply(
         "I look.",
@@ -223,7 +225,7 @@ async def test_the_model_looks_around_and_that_is_told(ticket: Sandbox) -> None:
     }
 
 
-async def test_the_first_look_shows_code_that_the_ticket_may_be_about(
+async def test_the_first_prompt_shows_code_that_matches_the_ticket(
     ticket: Sandbox,
 ) -> None:
     (ticket.root / "speech.py").write_text("def say_words():\n    return ['good']\n")
@@ -233,7 +235,7 @@ async def test_the_first_look_shows_code_that_the_ticket_may_be_about(
     assert sum(part.tokens for part in made.parts) > 500
 
 
-async def test_looking_around_has_bounds(ticket: Sandbox) -> None:
+async def test_tool_calls_before_the_plan_are_limited(ticket: Sandbox) -> None:
     for number in range(42):
         (ticket.root / f"f{number}.txt").write_text(str(number))
     many = ScriptedReply(
@@ -270,7 +272,7 @@ async def test_wrong_arguments_of_a_tool_go_back_to_the_model(ticket: Sandbox) -
     assert "### Step 1" in told(events)
 
 
-async def test_wrong_json_is_asked_for_again_twice_and_then_it_is_told(
+async def test_wrong_json_is_requested_twice_more_and_then_an_error(
     ticket: Sandbox,
 ) -> None:
     session = ticket.replies("No plan.", answer(plan={"steps": []}), plan()).session()
@@ -285,14 +287,14 @@ async def test_wrong_json_is_asked_for_again_twice_and_then_it_is_told(
     assert noticed(await say(session, "")) == [About.INTERRUPTED]
 
 
-async def test_what_compiling_finds_goes_back_to_the_model(ticket: Sandbox) -> None:
+async def test_errors_from_compiling_go_back_to_the_model(ticket: Sandbox) -> None:
     cycle = plan(step(1, "a.txt", dependencies=[2]), step(2, "b.txt", dependencies=[1]))
     events = await say(ticket.replies(cycle, plan()).session(), f"/plan {SLUG}")
     assert "dependency cycle: 1 → 2 → 1" in ticket.prompt(1)
     assert kinds(events) == []
 
 
-async def test_a_warning_goes_back_once_and_what_remains_is_shown(
+async def test_a_warning_goes_back_once_and_is_then_shown(
     ticket: Sandbox,
 ) -> None:
     (ticket.root / "b.txt").write_text("bad")
@@ -302,7 +304,7 @@ async def test_a_warning_goes_back_once_and_what_remains_is_shown(
     assert kinds(events) == ["exists_already"]
 
 
-async def test_errors_that_remain_are_shown_and_a_plan_that_cannot_run_is_not_written(
+async def test_a_plan_with_remaining_errors_is_shown_and_not_written(
     ticket: Sandbox,
 ) -> None:
     cycle = plan(step(1, "a.txt", dependencies=[2]), step(2, "b.txt", dependencies=[1]))
@@ -322,7 +324,7 @@ async def test_a_check_that_would_be_refused_is_found_before_the_run(
     assert kinds(events) == []
 
 
-async def test_questions_are_asked_at_most_three_and_answered_in_words(
+async def test_the_planner_asks_at_most_three_questions(
     ticket: Sandbox,
 ) -> None:
     ticket.replies(
@@ -365,7 +367,7 @@ async def test_one_step_is_refined_and_the_others_stay_byte_for_byte(
     assert kept.read_text() == by_hand
 
 
-async def test_done_steps_are_frozen_and_numbers_are_not_used_again(
+async def test_completed_steps_are_frozen_and_numbers_are_not_reused(
     ticket: Sandbox,
 ) -> None:
     ticket.write(
@@ -408,7 +410,7 @@ async def test_done_steps_are_frozen_and_numbers_are_not_used_again(
     )
 
 
-async def test_a_plan_with_words_below_its_title_is_made_anew_behind_what_is_done(
+async def test_a_plan_is_regenerated_after_its_completed_steps(
     ticket: Sandbox,
 ) -> None:
     ticket.write(Step("a.txt", check("a.txt")), Step("b.txt"), spec=SPEC).replies(
@@ -429,7 +431,7 @@ async def test_a_plan_with_words_below_its_title_is_made_anew_behind_what_is_don
     assert written(ticket).overview.startswith("My words.\n\n")
 
 
-async def test_a_change_by_which_a_persons_words_would_be_lost_is_not_proposed(
+async def test_a_change_that_would_lose_the_user_s_words_is_not_proposed(
     ticket: Sandbox,
 ) -> None:
     ticket.write(Step("a.txt"), spec=SPEC)
@@ -452,7 +454,7 @@ async def test_a_change_by_which_a_persons_words_would_be_lost_is_not_proposed(
         await say(session, "approve")
 
 
-async def test_an_edit_made_meanwhile_stays_and_a_clash_is_refused(
+async def test_a_concurrent_edit_stays_and_a_conflict_is_refused(
     ticket: Sandbox,
 ) -> None:
     session = ticket.replies(plan()).session()
@@ -482,7 +484,7 @@ async def test_an_edit_made_meanwhile_stays_and_a_clash_is_refused(
 @each_row(
     "before", [(), ("approve", f"/plan {SLUG}", "B is better")], ids=["new", "changed"]
 )
-async def test_a_plan_that_was_written_when_the_process_was_killed_is_approved_again(
+async def test_a_plan_written_before_a_kill_can_be_approved_again(
     ticket: Sandbox, monkeypatch: pytest.MonkeyPatch, before: tuple[str, ...]
 ) -> None:
     ticket.replies(plan(), changes(steps=[step(2, "b.txt", title="B")]))
@@ -516,7 +518,7 @@ async def test_a_plan_outside_the_project_is_not_written(
     assert session.agent is not None
 
 
-async def test_who_plans_holds_the_ticket(ticket: Sandbox) -> None:
+async def test_planning_locks_the_ticket(ticket: Sandbox) -> None:
     first, second = ticket.replies(plan()).session(), ticket.session()
     await say(first, f"/plan {SLUG}")
     for line in (f"/plan {SLUG}", f"/socrates {SLUG}"):
@@ -533,7 +535,7 @@ async def test_who_plans_holds_the_ticket(ticket: Sandbox) -> None:
     first.leave()
 
 
-async def test_a_planning_whose_record_was_removed_writes_nothing_any_more(
+async def test_a_planning_without_its_record_writes_nothing(
     ticket: Sandbox,
 ) -> None:
     session = ticket.replies(plan(), changes(changed=[])).session()
@@ -548,7 +550,9 @@ async def test_a_planning_whose_record_was_removed_writes_nothing_any_more(
     await say(ticket.replies(plan()).session(), f"/plan {SLUG}")
 
 
-async def test_a_planning_that_cannot_begin_holds_nothing(ticket: Sandbox) -> None:
+async def test_a_planning_that_cannot_begin_releases_the_ticket(
+    ticket: Sandbox,
+) -> None:
     whole = (ticket.ticket / "spec.yaml").read_text()
     (ticket.ticket / "spec.yaml").write_text("title: Say words\n")
     with pytest.raises(BadInput, match="spec"):
@@ -558,7 +562,7 @@ async def test_a_planning_that_cannot_begin_holds_nothing(ticket: Sandbox) -> No
     await say(ticket.replies(plan()).session(), f"/plan {SLUG}")
 
 
-async def test_what_was_learnt_before_an_interruption_is_not_paid_for_again(
+async def test_an_interrupted_planning_resumes_with_its_tool_results(
     ticket: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_API_KEY", "hush-hush-hush-1234")
@@ -587,7 +591,7 @@ async def test_what_was_learnt_before_an_interruption_is_not_paid_for_again(
     assert "### Step 1" in told(events)
 
 
-async def test_what_a_provider_wants_back_is_kept_unchanged_or_not_at_all(
+async def test_provider_data_is_kept_unchanged_or_not_at_all(
     ticket: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_API_KEY", "hush-hush-hush-1234")
@@ -619,7 +623,7 @@ async def test_what_a_provider_wants_back_is_kept_unchanged_or_not_at_all(
     session.leave()
 
 
-async def test_approve_compiles_again_where_the_spec_has_changed_since(
+async def test_approve_compiles_again_if_the_spec_has_changed(
     ticket: Sandbox,
 ) -> None:
     session = ticket.replies(plan()).session()
@@ -632,7 +636,7 @@ async def test_approve_compiles_again_where_the_spec_has_changed_since(
 
 
 @each_row("spec", ["title: [\n", "title: Say words\n", None])
-async def test_a_plan_of_a_spec_that_is_none_any_more_is_not_written(
+async def test_a_plan_whose_spec_became_invalid_is_not_written(
     ticket: Sandbox, spec: str | None
 ) -> None:
     session = ticket.replies(plan()).session()
@@ -647,7 +651,7 @@ async def test_a_plan_of_a_spec_that_is_none_any_more_is_not_written(
     assert "Wrote" in told(await say(session, "approve"))
 
 
-async def test_a_spec_that_was_changed_meanwhile_is_told_to_the_model(
+async def test_the_model_receives_a_changed_spec(
     ticket: Sandbox,
 ) -> None:
     session = ticket.replies(*[ConnectionFailed("gone")] * 10).session()
@@ -663,7 +667,7 @@ async def test_a_spec_that_was_changed_meanwhile_is_told_to_the_model(
     assert FINE in ticket.model.requests[0].messages[-1].content
 
 
-async def test_without_a_model_nothing_is_begun(ticket: Sandbox) -> None:
+async def test_planning_needs_a_model(ticket: Sandbox) -> None:
     ticket.write(Step("a.txt"), spec=SPEC)
     session = Wiring(ticket.project, Nobody(), tell).session
     await say(session, f"/plan {SLUG}")
@@ -673,7 +677,7 @@ async def test_without_a_model_nothing_is_begun(ticket: Sandbox) -> None:
     assert "runs/" in (ticket.root / ".cdd/.gitignore").read_text()
 
 
-async def test_why_there_is_no_model_is_told_in_whole_sentences(
+async def test_the_error_without_a_model_is_in_full_sentences(
     ticket: Sandbox,
 ) -> None:
     (ticket.root / "s.yaml").write_text("replies:\n  - words: hi\n")
@@ -688,7 +692,7 @@ async def test_why_there_is_no_model_is_told_in_whole_sentences(
     assert "words" in told_first
 
 
-async def test_names_of_files_that_are_no_text_are_no_obstacle(ticket: Sandbox) -> None:
+async def test_undecodable_file_names_are_allowed(ticket: Sandbox) -> None:
     (ticket.root / os.fsdecode(b"gr\xf6sse.txt")).write_text("")
     looking = ScriptedReply("", tool_calls=(call("list_files", path="."),))
     assert "### Step 1" in told(
@@ -696,7 +700,7 @@ async def test_names_of_files_that_are_no_text_are_no_obstacle(ticket: Sandbox) 
     )
 
 
-async def test_half_a_character_in_a_call_is_no_obstacle(ticket: Sandbox) -> None:
+async def test_half_a_surrogate_in_a_call_is_allowed(ticket: Sandbox) -> None:
     looking = ScriptedReply(
         "Look \ud83d.", tool_calls=(ToolCall("1", "read_file", '{"path": "\udcff"}'),)
     )
@@ -705,7 +709,7 @@ async def test_half_a_character_in_a_call_is_no_obstacle(ticket: Sandbox) -> Non
     )
 
 
-async def test_after_a_lost_connection_the_person_goes_on_or_says_more(
+async def test_the_user_can_continue_after_a_lost_connection(
     ticket: Sandbox,
 ) -> None:
     broken = [ConnectionFailed("gone")] * 10
@@ -720,7 +724,7 @@ async def test_after_a_lost_connection_the_person_goes_on_or_says_more(
     assert GUIDANCE in ticket.prompt()
 
 
-async def test_a_proposal_that_was_left_is_offered_again_and_can_be_dropped(
+async def test_an_open_proposal_is_offered_again_and_can_be_dropped(
     ticket: Sandbox,
 ) -> None:
     session = ticket.replies(plan()).session()
@@ -736,7 +740,7 @@ async def test_a_proposal_that_was_left_is_offered_again_and_can_be_dropped(
         await say(session, "approve")
 
 
-async def test_a_change_of_a_proposal_that_is_not_written_yet_is_shown_as_a_difference(
+async def test_a_change_of_an_open_proposal_is_shown_as_a_diff(
     ticket: Sandbox,
 ) -> None:
     session = ticket.replies(
@@ -753,7 +757,7 @@ async def test_a_change_of_a_proposal_that_is_not_written_yet_is_shown_as_a_diff
     session.leave()
 
 
-async def test_keep_leaves_the_plan_and_drops_the_proposal(ticket: Sandbox) -> None:
+async def test_keep_drops_the_proposal_and_leaves_the_plan(ticket: Sandbox) -> None:
     ticket.write(Step("a.txt"), spec=SPEC)
     before = (ticket.ticket / "plan.md").read_bytes()
     session = ticket.replies(changes(risks=["r"])).session()
@@ -763,7 +767,7 @@ async def test_keep_leaves_the_plan_and_drops_the_proposal(ticket: Sandbox) -> N
     assert (ticket.ticket / "plan.md").read_bytes() == before
 
 
-async def test_show_and_check_look_at_what_there_is(ticket: Sandbox) -> None:
+async def test_show_and_check_use_the_current_plan(ticket: Sandbox) -> None:
     ticket.write(Step("a.txt"), spec=SPEC)
     session = ticket.session()
     await say(session, f"/plan {SLUG}")
@@ -805,7 +809,7 @@ async def test_a_basic_plan_that_could_not_be_written_is_not_kept(
     )
 
 
-async def test_a_small_model_is_told_of_as_many_files_as_it_has_room_for(
+async def test_a_small_window_lists_as_many_files_as_fit(
     ticket: Sandbox,
 ) -> None:
     for number in range(300):
@@ -829,7 +833,7 @@ async def test_a_projects_own_prompt_is_used(ticket: Sandbox) -> None:
     assert ticket.model.requests[0].messages[0].content.startswith(OWN_PROMPT)
 
 
-async def test_notes_that_cannot_be_read_are_set_aside_and_told(
+async def test_unreadable_notes_are_renamed_and_reported(
     ticket: Sandbox,
 ) -> None:
     record = ticket.root / ".cdd/runs" / SLUG

@@ -18,7 +18,7 @@ def own(root: Path, content: bytes) -> None:
     (root / ".cdd" / "prompts" / "socrates.md").write_bytes(content)
 
 
-def test_without_one_of_its_own_a_project_has_the_prompt_of_the_program(
+def test_the_default_prompt_is_used_if_the_project_has_none(
     tmp_path: Path,
 ) -> None:
     assert (
@@ -27,7 +27,7 @@ def test_without_one_of_its_own_a_project_has_the_prompt_of_the_program(
     )
 
 
-def test_a_projects_own_prompt_takes_its_place(tmp_path: Path) -> None:
+def test_the_project_s_prompt_replaces_the_default(tmp_path: Path) -> None:
     own(tmp_path, f"\ufeff{OWN}\n".encode())
     assert load_prompt(tmp_path, "socrates") == OWN
 
@@ -42,7 +42,7 @@ def test_a_projects_own_prompt_takes_its_place(tmp_path: Path) -> None:
         (b"a\0b", "binary file"),
     ],
 )
-def test_one_that_cannot_be_used_is_told_and_not_passed_over(
+def test_an_unusable_prompt_file_is_an_error(
     tmp_path: Path, content: bytes, reason: str
 ) -> None:
     own(tmp_path, content)
@@ -52,7 +52,7 @@ def test_one_that_cannot_be_used_is_told_and_not_passed_over(
     assert "remove it" in caught.value.hint
 
 
-def test_a_folder_in_its_place_is_told(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_a_prompt_file_is_an_error(tmp_path: Path) -> None:
     (tmp_path / ".cdd" / "prompts" / "socrates.md").mkdir(parents=True)
     with pytest.raises(BadInput, match="is a folder"):
         load_prompt(tmp_path, "socrates")

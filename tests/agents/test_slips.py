@@ -160,7 +160,7 @@ OPENED: tuple[Callable[[Sandbox], Awaitable[Session]], ...] = (
 )
 
 
-def test_there_are_enough_of_them() -> None:
+def test_the_list_of_mistakes_is_long() -> None:
     assert len(mistakes()) > 900
 
 

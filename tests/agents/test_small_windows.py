@@ -107,7 +107,7 @@ def fits(sandbox: Sandbox, window: int) -> None:
 
 @each_row("window", WINDOWS)
 @each_row("tool_calls", ["on", "off"])
-async def test_socrates_asks_with_what_there_is_room_for(
+async def test_socrates_fits_his_requests_into_every_window(
     busy: Sandbox, window: int, tool_calls: str
 ) -> None:
     busy.flags = {"context_window": window, "tool_calls": tool_calls}
@@ -132,7 +132,7 @@ async def test_socrates_asks_with_what_there_is_room_for(
     session.leave()
 
 
-async def test_socrates_leaves_out_what_matters_least_and_says_so_once(
+async def test_socrates_drops_the_least_important_part_and_reports_it_once(
     busy: Sandbox,
 ) -> None:
     busy.flags = {"context_window": 4_096, "tool_calls": "on"}
@@ -147,7 +147,7 @@ async def test_socrates_leaves_out_what_matters_least_and_says_so_once(
     session.leave()
 
 
-async def test_the_last_questions_go_before_older_turns(busy: Sandbox) -> None:
+async def test_older_turns_are_dropped_before_the_last_questions(busy: Sandbox) -> None:
     busy.flags = {"context_window": 4_096, "tool_calls": "off"}
     session = busy.replies(
         *(asks(f"What about {name}? " + "Hm. " * 250) for name in ("A", "B", "C"))
@@ -159,7 +159,7 @@ async def test_the_last_questions_go_before_older_turns(busy: Sandbox) -> None:
     session.leave()
 
 
-async def test_what_tools_showed_goes_before_the_turn_is_given_up(
+async def test_tool_results_are_dropped_before_a_turn_fails(
     busy: Sandbox,
 ) -> None:
     busy.flags = {"context_window": 8_192, "tool_calls": "on"}
@@ -182,7 +182,7 @@ async def test_what_tools_showed_goes_before_the_turn_is_given_up(
 
 @each_row("window", WINDOWS)
 @each_row("tool_calls", ["on", "off"])
-async def test_chat_goes_on_and_on_in_a_small_window(
+async def test_chat_continues_in_a_small_window(
     busy: Sandbox, window: int, tool_calls: str
 ) -> None:
     busy.flags = {"context_window": window, "tool_calls": tool_calls}
@@ -206,7 +206,7 @@ async def test_chat_goes_on_and_on_in_a_small_window(
     assert len(asked) <= len(lines)
 
 
-async def test_chat_says_that_it_has_no_rules_and_no_listing(busy: Sandbox) -> None:
+async def test_chat_reports_dropped_rules_and_listing(busy: Sandbox) -> None:
     busy.flags = {"context_window": 4_096, "tool_calls": "on"}
     events = await say(busy.replies("Hello.", "Again.").session(), "hi", "hi")
     assert RULES_FOR_AGENTS in left_out(events)
@@ -249,7 +249,7 @@ def specified(busy: Sandbox) -> Sandbox:
 
 @each_row("window", WINDOWS)
 @each_row("tool_calls", ["on", "off"])
-async def test_the_planner_plans_with_what_there_is_room_for(
+async def test_the_planner_fits_its_requests_into_every_window(
     specified: Sandbox, window: int, tool_calls: str
 ) -> None:
     specified.flags = {"context_window": window, "tool_calls": tool_calls}
@@ -268,7 +268,7 @@ async def test_the_planner_plans_with_what_there_is_room_for(
     session.leave()
 
 
-async def test_many_wishes_do_not_fill_the_window_and_the_last_one_stays(
+async def test_many_wishes_do_not_fill_the_window_and_the_latest_stays(
     specified: Sandbox,
 ) -> None:
     specified.flags = {"context_window": 5_500, "tool_calls": "on"}
@@ -290,7 +290,7 @@ async def test_many_wishes_do_not_fill_the_window_and_the_last_one_stays(
     session.leave()
 
 
-async def test_a_new_spec_is_not_forgotten_with_what_was_said_before(
+async def test_a_changed_spec_stays_when_earlier_turns_are_dropped(
     specified: Sandbox,
 ) -> None:
     specified.flags = {"context_window": 6_000, "tool_calls": "on"}
@@ -315,7 +315,7 @@ async def test_a_new_spec_is_not_forgotten_with_what_was_said_before(
 
 
 @each_row("window", WINDOWS)
-async def test_a_question_about_a_run_is_told_what_there_is_room_for(
+async def test_a_question_about_a_run_fits_into_every_window(
     busy: Sandbox, window: int
 ) -> None:
     busy.write(Step("a.txt", description="Write good. " * 300), spec=COMPLETE)
@@ -332,7 +332,7 @@ async def test_a_question_about_a_run_is_told_what_there_is_room_for(
 # ----------------------------------------------------------------- windows nobody knows
 
 
-async def test_where_no_window_is_known_the_planner_is_told_of_all_files(
+async def test_the_planner_lists_all_files_for_an_unknown_window(
     sandbox: Sandbox,
 ) -> None:
     sandbox.write(spec=SPEC)
@@ -343,7 +343,7 @@ async def test_where_no_window_is_known_the_planner_is_told_of_all_files(
     assert "a149.py" in sandbox.prompt()
 
 
-async def test_where_no_window_is_known_a_file_of_some_length_is_attached_whole(
+async def test_a_long_file_is_attached_completely_for_an_unknown_window(
     sandbox: Sandbox,
 ) -> None:
     (sandbox.root / ".cdd").mkdir()

@@ -77,7 +77,9 @@ def notebook(sandbox: Sandbox) -> Path:
 # ------------------------------------------------------------------------- the dialogue
 
 
-async def test_it_begins_with_questions_and_the_spec_fills_up(sandbox: Sandbox) -> None:
+async def test_the_dialogue_starts_with_questions_and_fills_the_spec(
+    sandbox: Sandbox,
+) -> None:
     session = begun(sandbox, asks("Who-needs-it?"), asks("What for?", title=TITLE))
     events = await say(session, OPEN)
     assert events[0] == AgentChanged("socrates", SLUG)
@@ -90,7 +92,7 @@ async def test_it_begins_with_questions_and_the_spec_fills_up(sandbox: Sandbox) 
     session.leave()
 
 
-async def test_the_model_is_told_the_rules_the_tickets_nearby_and_the_types_questions(
+async def test_the_prompt_has_rules_nearby_tickets_and_the_type_s_questions(
     sandbox: Sandbox,
 ) -> None:
     (sandbox.root / "AGENTS.md").write_text(f"{RULE}\n")
@@ -111,7 +113,7 @@ async def test_the_model_is_told_the_rules_the_tickets_nearby_and_the_types_ques
     session.leave()
 
 
-async def test_it_looks_at_the_code_with_tools_that_only_read(sandbox: Sandbox) -> None:
+async def test_socrates_has_read_only_tools(sandbox: Sandbox) -> None:
     (sandbox.root / "main.py").write_text("print('hello')\n")
     session = begun(sandbox, looks("main.py"), asks("main.py prints hello: MEANT?"))
     events = await say(session, OPEN)
@@ -122,7 +124,7 @@ async def test_it_looks_at_the_code_with_tools_that_only_read(sandbox: Sandbox) 
     session.leave()
 
 
-async def test_it_is_told_the_places_that_the_ticket_may_be_about(
+async def test_the_prompt_has_places_that_match_the_ticket(
     sandbox: Sandbox,
 ) -> None:
     (sandbox.root / "limits.py").write_text("class RateLimiter:\n    pass\n")
@@ -135,7 +137,7 @@ async def test_it_is_told_the_places_that_the_ticket_may_be_about(
     session.leave()
 
 
-async def test_a_model_that_wants_to_write_code_has_no_tool_for_it(
+async def test_socrates_has_no_tool_to_write_files(
     sandbox: Sandbox,
 ) -> None:
     write = ToolCall(
@@ -174,7 +176,7 @@ async def test_a_model_that_wants_to_write_code_has_no_tool_for_it(
         (asks(**COMPLETE, approved=True), "the person has said nothing in this turn"),
     ],
 )
-async def test_what_is_wrong_is_asked_for_again_with_the_reason(
+async def test_a_wrong_answer_is_requested_again_with_the_reason(
     sandbox: Sandbox, wrong: str, reason: str
 ) -> None:
     session = begun(sandbox, wrong, asks("Who-needs-it?"))
@@ -184,7 +186,7 @@ async def test_what_is_wrong_is_asked_for_again_with_the_reason(
     session.leave()
 
 
-async def test_what_was_written_is_not_lost_to_an_empty_field(sandbox: Sandbox) -> None:
+async def test_an_empty_field_does_not_erase_the_written_one(sandbox: Sandbox) -> None:
     session = begun(
         sandbox,
         asks("Why?", title="", description="  ", acceptance_criteria=[]),
@@ -197,7 +199,7 @@ async def test_what_was_written_is_not_lost_to_an_empty_field(sandbox: Sandbox) 
     session.leave()
 
 
-async def test_a_model_that_never_gives_json_is_an_error_and_nothing_said_is_lost(
+async def test_a_model_without_json_is_an_error_and_the_dialogue_stays(
     sandbox: Sandbox,
 ) -> None:
     session = begun(sandbox, asks("Who?"), "No.", "No.", "No.", asks("What for?"))
@@ -210,7 +212,7 @@ async def test_a_model_that_never_gives_json_is_an_error_and_nothing_said_is_los
 
 
 @each_row("words", ["", "main.py is short. What hurts?"])
-async def test_questions_that_are_only_in_the_json_are_shown_and_shown_again(
+async def test_questions_from_the_json_are_shown_and_shown_again(
     sandbox: Sandbox, words: str
 ) -> None:
     session = begun(sandbox, asks("Who-needs-it?", "When?", words=words))
@@ -221,7 +223,7 @@ async def test_questions_that_are_only_in_the_json_are_shown_and_shown_again(
     session.leave()
 
 
-async def test_questions_that_the_words_ask_are_not_asked_twice(
+async def test_questions_in_the_words_are_not_repeated_from_the_json(
     sandbox: Sandbox,
 ) -> None:
     session = begun(
@@ -234,7 +236,7 @@ async def test_questions_that_the_words_ask_are_not_asked_twice(
     session.leave()
 
 
-async def test_a_vague_criterion_is_kept_as_open_until_it_can_be_checked(
+async def test_a_vague_criterion_stays_open_until_it_can_be_checked(
     sandbox: Sandbox,
 ) -> None:
     vague = asks(
@@ -256,7 +258,7 @@ async def test_a_vague_criterion_is_kept_as_open_until_it_can_be_checked(
     assert "  - It takes 1 s\n" in spec_text(sandbox)
 
 
-async def test_earlier_turns_are_told_in_words_and_facts_are_kept(
+async def test_earlier_turns_become_words_and_facts_are_kept(
     sandbox: Sandbox,
 ) -> None:
     (sandbox.root / "main.py").write_text("a long text\n")
@@ -295,7 +297,7 @@ async def test_a_very_long_conversation_keeps_its_latest_turns(
     session.leave()
 
 
-async def test_the_budget_holds_also_when_the_dialogue_goes_on_later(
+async def test_the_budget_holds_after_the_dialogue_is_resumed(
     sandbox: Sandbox,
 ) -> None:
     session = begun(sandbox, asks("Who?"), asks("What?"))
@@ -312,7 +314,7 @@ async def test_the_budget_holds_also_when_the_dialogue_goes_on_later(
 # ---------------------------------------------------------------------------- approving
 
 
-async def test_approve_writes_the_spec_and_leaves_all_else_in_it(
+async def test_approve_writes_the_spec_and_keeps_everything_else_in_it(
     sandbox: Sandbox,
 ) -> None:
     session = begun(sandbox, asks(**COMPLETE))
@@ -327,7 +329,7 @@ async def test_approve_writes_the_spec_and_leaves_all_else_in_it(
         assert "<" in line or line in (*text.splitlines(), "description: |")
 
 
-async def test_approve_with_something_missing_says_what_and_writes_nothing(
+async def test_approve_of_an_incomplete_spec_names_the_gap_and_writes_nothing(
     sandbox: Sandbox,
 ) -> None:
     session = begun(sandbox, asks("What for?", title=TITLE))
@@ -341,7 +343,7 @@ async def test_approve_with_something_missing_says_what_and_writes_nothing(
     assert f"title: {TITLE}\n" in spec_text(sandbox)
 
 
-async def test_a_person_may_approve_in_their_own_words_and_the_program_writes(
+async def test_the_user_may_approve_in_other_words(
     sandbox: Sandbox,
 ) -> None:
     session = begun(sandbox, asks(**COMPLETE), asks(words="Good.", approved=True))
@@ -350,7 +352,7 @@ async def test_a_person_may_approve_in_their_own_words_and_the_program_writes(
     assert session.agent is None
 
 
-async def test_what_the_person_has_not_seen_yet_is_not_approved_by_their_words(
+async def test_an_unseen_change_is_not_approved_by_words(
     sandbox: Sandbox,
 ) -> None:
     session = begun(
@@ -362,7 +364,7 @@ async def test_what_the_person_has_not_seen_yet_is_not_approved_by_their_words(
     session.leave()
 
 
-async def test_a_complete_spec_is_said_to_be_so_and_no_model_is_asked(
+async def test_a_complete_spec_is_reported_without_a_model_call(
     sandbox: Sandbox,
 ) -> None:
     session = begun(sandbox, asks("What about empty files?"), spec=SPEC)
@@ -374,7 +376,7 @@ async def test_a_complete_spec_is_said_to_be_so_and_no_model_is_asked(
     session.leave()
 
 
-async def test_approving_what_the_file_says_already_changes_nothing(
+async def test_approving_an_unchanged_spec_changes_nothing(
     sandbox: Sandbox,
 ) -> None:
     session = begun(sandbox, spec=SPEC)
@@ -393,7 +395,7 @@ async def test_a_ticket_without_a_spec_gets_one(sandbox: Sandbox) -> None:
 # --------------------------------------------------------- a person edits the file, too
 
 
-async def test_what_a_person_changed_meanwhile_wins_field_by_field(
+async def test_the_user_s_concurrent_edits_win_field_by_field(
     sandbox: Sandbox,
 ) -> None:
     session = begun(sandbox, asks("Who?", **COMPLETE), asks(), asks())
@@ -424,7 +426,7 @@ async def test_an_edit_between_the_last_turn_and_approve_is_not_overwritten(
     assert TicketSpec.from_yaml(spec_text(sandbox)).technical_notes == "sqlite"
 
 
-async def test_an_edit_while_nobody_was_there_is_met_on_coming_back(
+async def test_an_edit_between_sessions_is_noticed_on_return(
     sandbox: Sandbox,
 ) -> None:
     session = begun(sandbox, asks("Who?", title=FROM_MODEL, technical_notes="Kept."))
@@ -437,7 +439,7 @@ async def test_an_edit_while_nobody_was_there_is_met_on_coming_back(
     again.leave()
 
 
-async def test_a_spec_with_yaml_errors_is_named_with_its_line_and_nothing_is_written(
+async def test_a_spec_with_yaml_errors_is_not_written(
     sandbox: Sandbox,
 ) -> None:
     broken = "title: x\ndescription: [a\nowner: Ada\n"
@@ -448,7 +450,7 @@ async def test_a_spec_with_yaml_errors_is_named_with_its_line_and_nothing_is_wri
     assert spec_text(sandbox) == broken
 
 
-async def test_a_spec_that_breaks_meanwhile_is_not_overwritten_and_the_draft_is_kept(
+async def test_a_spec_that_becomes_invalid_is_not_overwritten(
     sandbox: Sandbox,
 ) -> None:
     session = begun(sandbox, asks(**COMPLETE))
@@ -462,7 +464,7 @@ async def test_a_spec_that_breaks_meanwhile_is_not_overwritten_and_the_draft_is_
     assert f"title: {TITLE}\n" in spec_text(sandbox)
 
 
-async def test_a_huge_spec_gets_a_clear_answer(sandbox: Sandbox) -> None:
+async def test_a_huge_spec_is_an_error_with_its_size(sandbox: Sandbox) -> None:
     session = begun(sandbox, spec=SPEC + "log: |\n" + "  a line of a log\n" * 120_000)
     with pytest.raises(SpecTooLarge) as caught:
         await say(session, OPEN)
@@ -487,7 +489,7 @@ async def test_a_spec_that_is_a_link_out_of_the_project_is_not_written(
 # -------------------------------------------------------------- leaving and coming back
 
 
-async def test_leaving_loses_nothing_and_coming_back_goes_on(sandbox: Sandbox) -> None:
+async def test_a_dialogue_resumes_after_the_user_leaves(sandbox: Sandbox) -> None:
     session = begun(
         sandbox, asks("Who?"), asks("What for?", title=TITLE), asks(**COMPLETE)
     )
@@ -508,7 +510,7 @@ async def test_leaving_loses_nothing_and_coming_back_goes_on(sandbox: Sandbox) -
     assert f"title: {TITLE}\n" in spec_text(sandbox)
 
 
-async def test_a_turn_that_is_stopped_is_taken_up_again_where_it_was(
+async def test_a_stopped_turn_resumes(
     sandbox: Sandbox,
 ) -> None:
     (sandbox.root / "main.py").write_text("print('hello')\n")
@@ -539,7 +541,7 @@ async def test_a_turn_that_is_stopped_is_taken_up_again_where_it_was(
     again.leave()
 
 
-async def test_an_error_of_the_model_keeps_what_was_said(sandbox: Sandbox) -> None:
+async def test_a_model_error_keeps_the_dialogue(sandbox: Sandbox) -> None:
     session = begun(
         sandbox, asks("Who?"), RequestRejected("Too hot."), asks("What for?")
     )
@@ -552,7 +554,7 @@ async def test_an_error_of_the_model_keeps_what_was_said(sandbox: Sandbox) -> No
     session.leave()
 
 
-async def test_when_it_gets_too_long_for_the_model_what_the_tools_showed_is_left_out(
+async def test_tool_results_are_dropped_when_the_dialogue_is_too_long(
     sandbox: Sandbox,
 ) -> None:
     (sandbox.root / "main.py").write_text("a long text\n")
@@ -573,7 +575,7 @@ async def test_when_it_gets_too_long_for_the_model_what_the_tools_showed_is_left
     session.leave()
 
 
-async def test_patience_asks_again_when_the_connection_breaks(sandbox: Sandbox) -> None:
+async def test_a_broken_connection_is_retried(sandbox: Sandbox) -> None:
     session = begun(
         sandbox,
         ScriptedReply(asks("Wh"), cut=3),
@@ -586,7 +588,7 @@ async def test_patience_asks_again_when_the_connection_breaks(sandbox: Sandbox) 
 
 
 @pytest.mark.fork
-async def test_after_a_kill_at_most_the_reply_under_way_is_lost(tmp_path: Path) -> None:
+async def test_a_kill_loses_at_most_the_current_reply(tmp_path: Path) -> None:
     sandbox = Sandbox(tmp_path).write(spec=TEMPLATE)
     code = f"""
 import asyncio, os, sys
@@ -625,7 +627,7 @@ asyncio.run(main())
 
 
 @each_row("damage", [b"", b"{", b"[]", b"\xff\0", b'{"version": 2}'])
-async def test_a_damaged_record_is_set_aside_and_told(
+async def test_a_damaged_record_is_renamed_and_reported(
     sandbox: Sandbox, damage: bytes
 ) -> None:
     session = begun(sandbox, asks("Who?"), asks("Who again?"))
@@ -641,7 +643,7 @@ async def test_a_damaged_record_is_set_aside_and_told(
     again.leave()
 
 
-async def test_a_dialogue_whose_record_was_removed_is_not_written_over_another_one_s(
+async def test_a_dialogue_without_its_record_does_not_overwrite_another(
     sandbox: Sandbox,
 ) -> None:
     session = begun(sandbox, asks("Who?"), asks("Who again?"))
@@ -660,7 +662,7 @@ async def test_a_dialogue_whose_record_was_removed_is_not_written_over_another_o
     other.leave()
 
 
-async def test_starting_over_sets_aside_what_was_kept(sandbox: Sandbox) -> None:
+async def test_starting_over_renames_the_kept_dialogue(sandbox: Sandbox) -> None:
     session = begun(sandbox, asks("Who?", title="Say words"), asks("Who again?"))
     await say(session, OPEN, "exit")
     events = await say(session, f"/socrates --start-over {SLUG}")
@@ -688,7 +690,7 @@ async def test_secrets_are_neither_kept_nor_shown(
     session.leave()
 
 
-async def test_what_a_provider_wants_back_is_kept_unchanged_or_not_at_all(
+async def test_provider_data_is_kept_unchanged_or_not_at_all(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHOP_API_KEY", "hunter2-hunter2")
@@ -713,7 +715,9 @@ async def test_what_a_provider_wants_back_is_kept_unchanged_or_not_at_all(
     session.leave()
 
 
-async def test_what_is_kept_is_ignored_by_git_and_private(sandbox: Sandbox) -> None:
+async def test_the_kept_dialogue_is_private_and_ignored_by_git(
+    sandbox: Sandbox,
+) -> None:
     session = begun(sandbox, asks("Who?"))
     await say(session, OPEN)
     assert (sandbox.root / ".cdd" / ".gitignore").read_text().endswith("runs/\n")
@@ -721,7 +725,7 @@ async def test_what_is_kept_is_ignored_by_git_and_private(sandbox: Sandbox) -> N
     session.leave()
 
 
-async def test_two_at_once_on_one_ticket_are_refused(sandbox: Sandbox) -> None:
+async def test_a_second_dialogue_on_a_ticket_is_refused(sandbox: Sandbox) -> None:
     session = begun(sandbox, asks("Who?"))
     await say(session, OPEN)
     with pytest.raises(TicketTaken):
@@ -743,7 +747,7 @@ async def test_summary_shows_the_whole_and_asks_no_model(sandbox: Sandbox) -> No
     session.leave()
 
 
-async def test_a_projects_own_prompt_is_used(sandbox: Sandbox) -> None:
+async def test_the_project_s_prompt_is_used(sandbox: Sandbox) -> None:
     session = begun(sandbox, asks("Who?"))
     (sandbox.root / ".cdd" / "prompts").mkdir()
     (sandbox.root / ".cdd" / "prompts" / "socrates.md").write_text(OWN_PROMPT)
@@ -753,7 +757,7 @@ async def test_a_projects_own_prompt_is_used(sandbox: Sandbox) -> None:
     session.leave()
 
 
-async def test_without_a_model_nothing_is_opened(sandbox: Sandbox) -> None:
+async def test_socrates_needs_a_model(sandbox: Sandbox) -> None:
     session = Wiring(sandbox.write(spec=TEMPLATE).project, Nobody(), tell).session
     with pytest.raises(NoModel):
         await say(session, OPEN)
@@ -772,7 +776,7 @@ async def test_the_configured_model_is_asked(sandbox: Sandbox) -> None:
     session.leave()
 
 
-async def test_a_run_that_is_started_over_leaves_the_conversation(
+async def test_a_run_that_starts_over_keeps_the_dialogue(
     sandbox: Sandbox,
 ) -> None:
     sandbox.write(Step(), spec=SPEC)
@@ -783,7 +787,7 @@ async def test_a_run_that_is_started_over_leaves_the_conversation(
 
 
 @each_row("content", [None, "", "# mine\n"])
-async def test_what_was_said_outlives_a_file_that_is_gone(
+async def test_the_dialogue_survives_a_deleted_file(
     sandbox: Sandbox, content: str | None
 ) -> None:
     """As while another branch is checked out, or an editor writes the file anew."""
@@ -804,7 +808,7 @@ async def test_what_was_said_outlives_a_file_that_is_gone(
     assert TicketSpec.from_yaml(spec_text(sandbox)).title == COMPLETE["title"]
 
 
-async def test_what_is_written_stays_also_where_a_model_insists_that_it_goes(
+async def test_a_written_field_stays_even_if_the_model_removes_it_again(
     sandbox: Sandbox,
 ) -> None:
     gone = asks(
@@ -824,7 +828,7 @@ async def test_what_is_written_stays_also_where_a_model_insists_that_it_goes(
     session.leave()
 
 
-async def test_half_a_character_is_no_obstacle(sandbox: Sandbox) -> None:
+async def test_half_a_surrogate_is_allowed(sandbox: Sandbox) -> None:
     session = begun(
         sandbox, asks("Who?", words="Who \ud83d?"), looks("\udcff"), asks("What for?")
     )
@@ -835,7 +839,7 @@ async def test_half_a_character_is_no_obstacle(sandbox: Sandbox) -> None:
     again.leave()
 
 
-async def test_a_second_approve_is_no_line_for_chat(sandbox: Sandbox) -> None:
+async def test_a_second_approve_is_not_sent_to_chat(sandbox: Sandbox) -> None:
     session = begun(sandbox, asks("Who?"), asks(**COMPLETE))
     await say(session, OPEN, "Readers.", "approve")
     text, asked = spec_text(sandbox), len(sandbox.model.requests)

@@ -26,37 +26,37 @@ def proposed(draft: Draft, **fields: Any) -> Draft:
     return draft.with_proposal(Proposal(**fields), QUIET)
 
 
-def test_what_is_left_out_stays() -> None:
+def test_omitted_fields_stay() -> None:
     draft = proposed(Draft(FILE), title="Other")
     assert draft.spec == replace(FILE, title="Other")
     assert draft.changes == {"title": "Other"}
 
 
-def test_a_change_that_is_taken_back_is_none() -> None:
+def test_a_reverted_change_is_no_change() -> None:
     assert (
         proposed(proposed(Draft(FILE), title="Other"), title="Say words").changes == {}
     )
 
 
-def test_what_the_file_says_already_is_no_change() -> None:
+def test_a_field_equal_to_the_file_is_no_change() -> None:
     assert (
         proposed(Draft(FILE), title=" Say  words ", description="Words.\n").changes
         == {}
     )
 
 
-def test_notes_can_be_taken_out() -> None:
+def test_notes_can_be_removed() -> None:
     assert proposed(Draft(FILE), technical_notes="").spec.technical_notes == ""
 
 
-def test_spaces_at_the_ends_of_lines_go() -> None:
+def test_trailing_spaces_are_removed() -> None:
     assert (
         proposed(Draft(FILE), description="a  \n\tb\r\nc ").spec.description
         == "a\n    b\nc"
     )
 
 
-def test_checks_belong_to_the_words_of_their_criteria() -> None:
+def test_checks_follow_the_words_of_their_criteria() -> None:
     draft = proposed(
         Draft(FILE),
         acceptance_criteria=[Criterion(text="a", check="x"), Criterion(text="c")],
@@ -66,14 +66,14 @@ def test_checks_belong_to_the_words_of_their_criteria() -> None:
     assert met.unchecked == ("d",)
 
 
-def test_a_persons_edit_wins_over_what_is_not_written() -> None:
+def test_the_user_s_edit_wins_over_an_unwritten_draft() -> None:
     draft = proposed(Draft(FILE), title="Other", technical_notes="more")
     met, told = draft.met(replace(FILE, title="Mine"), draft.digests)
     assert told == ("title",)
     assert met.spec == replace(FILE, title="Mine", technical_notes="more")
 
 
-def test_a_person_who_writes_the_same_is_told_nothing() -> None:
+def test_an_edit_equal_to_the_draft_reports_nothing() -> None:
     draft = proposed(Draft(FILE), title="Other")
     met, told = draft.met(replace(FILE, title="Other"), draft.digests)
     assert (told, met.changes) == ((), {})
@@ -93,7 +93,7 @@ specs = st.builds(
 
 
 @given(specs, specs, specs)
-def test_each_field_is_the_persons_where_they_changed_it_and_the_drafts_elsewhere(
+def test_each_field_is_the_user_s_if_edited_else_the_draft_s(
     before: TicketSpec, wanted: TicketSpec, now: TicketSpec
 ) -> None:
     changes = {
@@ -113,7 +113,7 @@ def test_each_field_is_the_persons_where_they_changed_it_and_the_drafts_elsewher
 
 
 @each_row(("most", "kept"), [(1000, 3), (25, 2), (1, 1)])
-def test_a_long_conversation_begins_with_a_persons_words(most: int, kept: int) -> None:
+def test_a_long_conversation_starts_with_the_user_s_words(most: int, kept: int) -> None:
     turns = [
         message
         for number in range(3)

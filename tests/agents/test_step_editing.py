@@ -48,7 +48,7 @@ def edited(session: Session, number: int, change: Callable[[str], str]) -> StepE
     return editing
 
 
-def test_only_the_steps_own_lines_are_given_and_changed(
+def test_only_the_lines_of_the_step_are_edited(
     three: Sandbox, session: Session
 ) -> None:
     text = (
@@ -124,7 +124,7 @@ def test_a_plan_that_is_a_code_block_stays_one(
         (lambda text: text.replace("python -S -c", "rm -rf"), "refused"),
     ],
 )
-def test_what_does_not_compile_is_told_not_written_and_offered_again(
+def test_an_edit_that_does_not_compile_is_refused_and_offered_again(
     three: Sandbox, change: Callable[[str], str], why: str
 ) -> None:
     session = three.session()
@@ -145,7 +145,7 @@ def test_what_does_not_compile_is_told_not_written_and_offered_again(
     assert plan_md(three).read_text() == before
 
 
-def test_an_error_that_was_there_before_is_in_nobodys_way(
+def test_an_earlier_error_does_not_block_an_edit(
     three: Sandbox, session: Session
 ) -> None:
     plan_md(three).write_text(
@@ -157,7 +157,7 @@ def test_an_error_that_was_there_before_is_in_nobodys_way(
     )
 
 
-def test_a_plan_that_was_changed_meanwhile_is_left_as_it_is_and_the_text_is_kept(
+def test_a_plan_changed_concurrently_stays_and_the_edit_is_kept(
     three: Sandbox, session: Session
 ) -> None:
     editing = edited(session, 2, lambda text: text.replace("of b", "of mine"))
@@ -171,7 +171,9 @@ def test_a_plan_that_was_changed_meanwhile_is_left_as_it_is_and_the_text_is_kept
     assert "of mine" in plan_md(three).read_text()
 
 
-def test_another_steps_change_meanwhile_stays(three: Sandbox, session: Session) -> None:
+def test_a_concurrent_change_of_another_step_stays(
+    three: Sandbox, session: Session
+) -> None:
     editing = edited(session, 2, lambda text: text.replace("of b", "of mine"))
     plan_md(three).write_text(
         plan_md(three).read_text().replace("Make c.txt", "Make c.txt well")
@@ -182,7 +184,7 @@ def test_another_steps_change_meanwhile_stays(three: Sandbox, session: Session) 
     assert "Make c.txt well" in text
 
 
-async def test_a_step_that_is_done_is_not_edited_and_neither_while_it_runs(
+async def test_completed_and_running_steps_cannot_be_edited(
     three: Sandbox,
 ) -> None:
     await run_all(three)
@@ -206,7 +208,7 @@ async def test_a_step_that_is_done_is_not_edited_and_neither_while_it_runs(
     session.leave()
 
 
-async def test_a_failed_step_with_another_title_and_words_is_the_same_step_to_the_run(
+async def test_a_failed_step_keeps_its_identity_when_edited(
     three: Sandbox,
 ) -> None:
     await run_all(three)
@@ -232,7 +234,7 @@ async def test_a_failed_step_with_another_title_and_words_is_the_same_step_to_th
     assert not (three.root / "b.txt").exists()
 
 
-async def test_an_interrupted_step_begins_anew_by_its_new_words(three: Sandbox) -> None:
+async def test_an_interrupted_step_restarts_with_its_new_text(three: Sandbox) -> None:
     engine = three.engine()
     await stop_at(engine.run_all(), lambda event: isinstance(event, StepStarted))
     engine.close()
@@ -245,7 +247,7 @@ async def test_an_interrupted_step_begins_anew_by_its_new_words(three: Sandbox) 
     assert three.statuses() == ["completed"] * 3
 
 
-def test_another_process_at_work_on_the_ticket_is_respected(
+def test_a_ticket_locked_by_another_process_cannot_be_edited(
     three: Sandbox, session: Session
 ) -> None:
     editing = edited(session, 2, lambda text: text.replace("of b", "of it"))

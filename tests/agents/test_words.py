@@ -162,7 +162,7 @@ def at_step_two(sandbox: Sandbox) -> Iterator[ExecutorAgent]:
         agent.close()
 
 
-def test_the_table_is_as_long_as_it_has_to_be() -> None:
+def test_the_table_of_lines_is_long() -> None:
     lines = [
         line
         for text in (SHELL_WORDS, NEAR_A_COMMAND, HALF_AND_TALK)
@@ -171,7 +171,7 @@ def test_the_table_is_as_long_as_it_has_to_be() -> None:
     assert len(lines) == len(set(lines)) > 300
 
 
-def test_nothing_that_is_typed_by_mistake_starts_or_leaves_out_a_step(
+def test_no_mistaken_line_starts_or_skips_a_step(
     sandbox: Sandbox,
 ) -> None:
     with at_step_two(sandbox) as agent:
@@ -195,7 +195,7 @@ def test_nothing_that_is_typed_by_mistake_starts_or_leaves_out_a_step(
     assert [line for line, name in meant.items() if name == "question"] == []
 
 
-def test_sentences_are_guidance_and_say_so_before_enter(sandbox: Sandbox) -> None:
+def test_sentences_are_guidance_and_the_hint_says_so(sandbox: Sandbox) -> None:
     with at_step_two(sandbox) as agent:
         meant = {line: agent.meaning(line) for line in cases(GUIDANCE) + cases(FORCED)}
     assert {
@@ -244,9 +244,7 @@ WORDS = (
     "around",
     ["{}", "{} please", "{} 30", "please {} this step", "{} because nobody needs it"],
 )
-def test_no_slip_of_a_key_starts_or_leaves_out_a_step(
-    sandbox: Sandbox, around: str
-) -> None:
+def test_no_typing_slip_starts_or_skips_a_step(sandbox: Sandbox, around: str) -> None:
     with at_step_two(sandbox) as agent:
         lines = [
             around.format(slip)
@@ -291,14 +289,14 @@ def test_one_or_two_words_start_a_step_only_as_commands(sandbox: Sandbox) -> Non
         "ls\nall",
     ],
 )
-def test_several_lines_of_which_one_is_a_command_run_nothing(
+def test_several_lines_with_a_command_among_them_run_nothing(
     sandbox: Sandbox, line: str
 ) -> None:
     with at_step_two(sandbox) as agent:
         assert agent.meaning(line).name == "nothing"
 
 
-def test_a_long_paste_is_guidance_and_is_read_at_once(sandbox: Sandbox) -> None:
+def test_a_long_paste_is_guidance(sandbox: Sandbox) -> None:
     with at_step_two(sandbox) as agent:
         pasted = "Make this work:\n\n" + "def f(x):\n    return (x\n" * 20_000
         assert agent.meaning(pasted).name == "guidance"
@@ -318,7 +316,7 @@ def test_a_long_paste_is_guidance_and_is_read_at_once(sandbox: Sandbox) -> None:
         ("hlep", "`help`"),
     ],
 )
-async def test_what_is_near_a_command_is_asked_about(
+async def test_a_line_close_to_a_command_is_asked_about(
     sandbox: Sandbox, line: str, meant: str
 ) -> None:
     session = sandbox.write(*THREE).session()
@@ -331,7 +329,7 @@ async def test_what_is_near_a_command_is_asked_about(
 
 
 @each_row("word", ["quit", "exit", "q", ":q", ":wq", "Quit", " bye "])
-async def test_words_for_leaving_leave(sandbox: Sandbox, word: str) -> None:
+async def test_every_word_for_leaving_leaves(sandbox: Sandbox, word: str) -> None:
     session = sandbox.write(*THREE).session()
     events = await say(session, f"/exec {SLUG}", word)
     assert events[-1] == AgentChanged(None)
@@ -353,7 +351,7 @@ async def test_words_for_help_show_the_agents_words(
     session.leave()
 
 
-async def test_other_commands_of_the_shell_say_how_they_are_written(
+async def test_words_of_shell_commands_name_the_slash_command(
     sandbox: Sandbox,
 ) -> None:
     session = sandbox.write(*THREE).session()
@@ -364,7 +362,7 @@ async def test_other_commands_of_the_shell_say_how_they_are_written(
     session.leave()
 
 
-async def test_a_step_that_is_not_the_next_one_is_said_and_nothing_is_done(
+async def test_a_step_that_is_not_next_is_refused(
     sandbox: Sandbox,
 ) -> None:
     session = (
@@ -402,7 +400,7 @@ async def test_the_next_step_can_be_named(sandbox: Sandbox) -> None:
     session.leave()
 
 
-async def test_what_it_says_before_is_what_it_does(sandbox: Sandbox) -> None:
+async def test_the_hint_says_what_the_line_does(sandbox: Sandbox) -> None:
     """For each kind of line: the meaning, and then what came of the line."""
     session = (
         sandbox.write(*THREE)
@@ -462,7 +460,7 @@ async def test_what_it_says_before_is_what_it_does(sandbox: Sandbox) -> None:
     ]
 
 
-async def test_guidance_for_a_step_that_the_plan_no_longer_has_next_runs_nothing(
+async def test_guidance_for_a_step_that_is_no_longer_next_runs_nothing(
     sandbox: Sandbox,
 ) -> None:
     session = sandbox.write(*THREE).replies(says("z.txt", "good")).session()
@@ -475,7 +473,7 @@ async def test_guidance_for_a_step_that_the_plan_no_longer_has_next_runs_nothing
     session.leave()
 
 
-async def test_when_all_steps_are_over_no_line_does_anything(sandbox: Sandbox) -> None:
+async def test_no_line_does_anything_after_all_steps_are_over(sandbox: Sandbox) -> None:
     """As after a redo from the shell, which leaves the agent active."""
     lines = (
         "skip",
@@ -501,7 +499,7 @@ async def test_when_all_steps_are_over_no_line_does_anything(sandbox: Sandbox) -
     assert len(sandbox.model.requests) == 1
 
 
-async def test_after_each_step_the_words_that_can_follow_are_offered(
+async def test_after_each_step_the_possible_words_are_offered(
     sandbox: Sandbox,
 ) -> None:
     session = (
@@ -516,7 +514,7 @@ async def test_after_each_step_the_words_that_can_follow_are_offered(
 
 
 @each_row("last", ["c", "skip", "all"])
-async def test_the_end_of_a_run_says_what_is_left_to_do(
+async def test_the_end_of_a_run_names_the_next_command(
     sandbox: Sandbox, last: str
 ) -> None:
     session = (
@@ -591,7 +589,7 @@ async def with_planner(sandbox: Sandbox) -> Session:
     [(with_socrates, *case) for case in SOCRATES]
     + [(with_planner, *case) for case in PLANNER],
 )
-async def test_near_a_word_of_socrates_or_the_planner_nobody_is_paid(
+async def test_a_line_close_to_a_word_of_an_agent_makes_no_model_call(
     sandbox: Sandbox, opened: Opened, line: str, meant: str | None
 ) -> None:
     session = await opened(sandbox)
@@ -620,7 +618,7 @@ async def test_answers_in_a_word_go_to_the_model(
     session.leave()
 
 
-async def test_an_approval_is_of_what_was_there_when_it_was_typed(
+async def test_an_approval_applies_to_the_proposal_when_it_was_typed(
     sandbox: Sandbox,
 ) -> None:
     session = await with_planner(sandbox)
@@ -682,7 +680,7 @@ ACTIVE = {
 
 
 @each_row("active", ACTIVE)
-async def test_looking_and_going_back_by_slug_leave_the_active_agent_as_it_is(
+async def test_commands_with_a_slug_leave_the_active_agent_unchanged(
     done: Sandbox, active: str
 ) -> None:
     session = done.session()
@@ -713,7 +711,7 @@ async def test_looking_and_going_back_by_slug_leave_the_active_agent_as_it_is(
     session.leave()
 
 
-async def test_after_a_look_from_chat_a_sentence_goes_to_chat(done: Sandbox) -> None:
+async def test_a_sentence_after_a_diff_goes_to_chat(done: Sandbox) -> None:
     session = done.session()
     await say(session, f"/exec {SLUG}", "c", "exit", f"/diff {SLUG} 1")
     done.replies("It says good.")
@@ -722,7 +720,7 @@ async def test_after_a_look_from_chat_a_sentence_goes_to_chat(done: Sandbox) -> 
     assert len(done.model.requests) == 1
 
 
-async def test_who_undoes_from_chat_is_told_where_it_goes_on(done: Sandbox) -> None:
+async def test_an_undo_from_chat_names_the_next_step(done: Sandbox) -> None:
     session = done.session()
     await say(session, f"/exec {SLUG}", "c", "c", "exit")
     events = await say(session, f"/undo {SLUG}")
@@ -735,7 +733,7 @@ async def test_who_undoes_from_chat_is_told_where_it_goes_on(done: Sandbox) -> N
     )
 
 
-async def test_an_undo_by_slug_is_seen_by_the_executor_that_is_active(
+async def test_the_active_executor_notices_an_undo_by_slug(
     done: Sandbox,
 ) -> None:
     session = done.session()
@@ -748,7 +746,7 @@ async def test_an_undo_by_slug_is_seen_by_the_executor_that_is_active(
     session.leave()
 
 
-async def test_without_a_slug_it_is_about_the_active_agents_ticket(
+async def test_a_command_without_a_slug_is_about_the_active_ticket(
     done: Sandbox,
 ) -> None:
     session = done.session()
@@ -761,7 +759,7 @@ async def test_without_a_slug_it_is_about_the_active_agents_ticket(
     assert done.statuses()[0] == "completed"
 
 
-async def test_looking_needs_no_model(done: Sandbox) -> None:
+async def test_diff_and_undo_need_no_model(done: Sandbox) -> None:
     session = done.session()
     await say(session, f"/exec {SLUG}", "c", "exit")
     without = Wiring(
@@ -776,7 +774,7 @@ async def test_looking_needs_no_model(done: Sandbox) -> None:
     assert done.statuses()[0] == "pending"
 
 
-async def test_what_was_found_in_opening_a_ticket_is_told_on_a_visit_too(
+async def test_a_read_only_command_reports_a_damaged_state_too(
     done: Sandbox,
 ) -> None:
     session = done.session()

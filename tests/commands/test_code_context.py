@@ -57,13 +57,13 @@ async def test_the_last_prompts_parts_are_listed_with_tokens(service: Sandbox) -
     assert "limiter" in rows["src/limits.py"]
 
 
-async def test_after_a_restart_it_is_that_of_the_tickets_run(service: Sandbox) -> None:
+async def test_after_a_restart_context_shows_the_ticket_s_run(service: Sandbox) -> None:
     service.replies(says("a.txt", "good"))
     await answer(service, f"/exec {SLUG}", "c", "/context")
     assert "| the step |" in await answer(service, f"/exec {SLUG}", "/context")
 
 
-async def test_of_chat_it_is_told_too_and_before_any_prompt_the_project_is_shown(
+async def test_context_shows_chat_or_before_any_prompt_the_project(
     service: Sandbox,
 ) -> None:
     service.replies("Hello.")
@@ -83,7 +83,7 @@ async def test_words_find_code(service: Sandbox) -> None:
     )
 
 
-async def test_files_are_pinned_and_left_out_for_the_run(service: Sandbox) -> None:
+async def test_files_are_pinned_and_excluded_for_the_run(service: Sandbox) -> None:
     session = service.replies(
         says("a.txt", "good"), says("a.txt", "good"), "Nothing to do."
     ).session()
@@ -120,7 +120,7 @@ async def test_files_are_pinned_and_left_out_for_the_run(service: Sandbox) -> No
         "/context +/etc",
     ],
 )
-async def test_what_cannot_be_pinned_is_refused(service: Sandbox, line: str) -> None:
+async def test_unusable_paths_are_not_pinned(service: Sandbox, line: str) -> None:
     session = service.session()
     await collect(handle(session, f"/exec {SLUG}"))
     with pytest.raises(CddError):
@@ -128,12 +128,12 @@ async def test_what_cannot_be_pinned_is_refused(service: Sandbox, line: str) -> 
     session.leave()
 
 
-async def test_without_a_ticket_there_is_nothing_to_pin_for(service: Sandbox) -> None:
+async def test_pinning_needs_a_ticket(service: Sandbox) -> None:
     with pytest.raises(CddError, match="ticket"):
         await collect(handle(service.session(), "/context +src/mail.py"))
 
 
-def test_words_and_paths_are_told_apart(service: Sandbox) -> None:
+def test_words_and_paths_are_distinguished(service: Sandbox) -> None:
     (service.root / "two words.txt").write_text("x")
     (service.root / "Makefile").write_text("x")
     for path in ("src", "Makefile", "two words.txt", "none.txt", "src/none", "."):

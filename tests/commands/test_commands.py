@@ -33,7 +33,7 @@ async def say(session: Session, line: str) -> list[Event]:
     return await collect(handle(session, line))
 
 
-async def test_new_makes_a_ticket_that_list_shows(sandbox: Sandbox) -> None:
+async def test_new_creates_a_ticket_that_list_shows(sandbox: Sandbox) -> None:
     session = sandbox.session()
     await say(session, '/new bug "Login fails"')
     (listed,) = await say(session, "/list")
@@ -44,7 +44,7 @@ async def test_new_makes_a_ticket_that_list_shows(sandbox: Sandbox) -> None:
     assert (sandbox.root / "tickets/bug-login-fails/spec.yaml").is_file()
 
 
-async def test_list_shows_how_far_each_ticket_is_and_survives_a_broken_one(
+async def test_list_shows_each_ticket_s_progress_even_with_a_broken_one(
     sandbox: Sandbox,
 ) -> None:
     sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt"))
@@ -70,7 +70,9 @@ async def test_status_names_one_ticket_or_lists_all(sandbox: Sandbox) -> None:
     assert isinstance((await say(session, "/status"))[0], TicketsListed)
 
 
-async def test_cost_shows_what_a_run_and_the_session_took(sandbox: Sandbox) -> None:
+async def test_cost_shows_the_usage_of_the_run_and_the_session(
+    sandbox: Sandbox,
+) -> None:
     sandbox.flags = {"budget": {"tokens": 50_000}}
     sandbox.write(Step("a.txt", "none"), Step("b.txt", "none")).replies(
         says("a.txt", "good")
@@ -132,7 +134,7 @@ class Caching(ModelWrapper):
         ),
     ],
 )
-async def test_cost_shows_what_the_cache_saved(
+async def test_cost_shows_the_cache_savings(
     sandbox: Sandbox,
     price: Price | None,
     says_of_run: str,
@@ -179,7 +181,7 @@ async def test_help_has_the_words_of_each_agent(
     assert word in shown.instead
 
 
-async def test_exec_without_a_plan_says_so(sandbox: Sandbox) -> None:
+async def test_exec_without_a_plan_is_an_error(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt"))
     (sandbox.ticket / "plan.md").unlink()
     with pytest.raises(BadInput, match=r"plan\.md") as caught:
@@ -193,7 +195,7 @@ async def test_help_lists_every_command(sandbox: Sandbox) -> None:
     assert all(f"/{name}" in answer.instead for name in commands())
 
 
-async def test_help_on_keys_is_of_the_face_that_shows_it(sandbox: Sandbox) -> None:
+async def test_help_on_keys_depends_on_the_interface(sandbox: Sandbox) -> None:
     (answer,) = await say(sandbox.session(), "/help keys")
     assert isinstance(answer, ScreenAsked)
     assert (answer.screen, answer.choice) == ("help", "keys")
@@ -242,7 +244,7 @@ async def test_exit_leaves_the_agent_first(sandbox: Sandbox) -> None:
         ("/exec feature-nothing", "no ticket", ""),
     ],
 )
-async def test_a_wrong_line_says_what_is_right(
+async def test_a_wrong_line_is_an_error_with_a_correction(
     sandbox: Sandbox, line: str, message: str, hint: str
 ) -> None:
     with pytest.raises(BadInput) as caught:
@@ -272,7 +274,7 @@ def test_completion_offers_commands_then_slugs(sandbox: Sandbox) -> None:
     assert completions(session, "/nothing x") == []
 
 
-async def test_context_shows_the_tree_and_the_files_that_are_named(
+async def test_context_shows_the_tree_and_the_named_files(
     sandbox: Sandbox,
 ) -> None:
     sandbox.write()
@@ -288,7 +290,7 @@ async def test_context_shows_the_tree_and_the_files_that_are_named(
     assert "none.txt" in events[0].text
 
 
-async def test_resume_goes_on_with_the_run_that_was_left_last(sandbox: Sandbox) -> None:
+async def test_resume_continues_the_last_run(sandbox: Sandbox) -> None:
     session = (
         sandbox.write(Step("a.txt", check("a.txt")))
         .replies(says("a.txt", "bad"))
@@ -305,9 +307,7 @@ async def test_resume_goes_on_with_the_run_that_was_left_last(sandbox: Sandbox) 
 
 
 @each_row("word", ["undo", "redo", "diff"])
-async def test_what_is_no_step_s_number_is_refused_and_does_not_mean_the_last_one(
-    sandbox: Sandbox, word: str
-) -> None:
+async def test_a_wrong_step_number_is_refused(sandbox: Sandbox, word: str) -> None:
     session = (
         sandbox.write(Step("a.txt", check("a.txt")))
         .replies(says("a.txt", "good"))
@@ -322,7 +322,7 @@ async def test_what_is_no_step_s_number_is_refused_and_does_not_mean_the_last_on
         assert sandbox.text("a.txt") == "good\n", step
 
 
-async def test_going_back_is_for_the_ticket_that_was_worked_on_last(
+async def test_undo_without_a_slug_is_for_the_latest_ticket(
     sandbox: Sandbox,
 ) -> None:
     session = (

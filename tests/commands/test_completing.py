@@ -49,7 +49,7 @@ def test_a_command_is_offered_with_its_arguments_and_what_it_does(
     ("typed", "offered"),
     [("/ex", ["/exec", "/exit"]), ("/tus", ["/status"]), ("/cst", ["/cost"])],
 )
-def test_commands_are_found_by_a_part_and_by_letters_where_none_begins_so(
+def test_commands_are_found_by_parts_and_by_letters(
     sandbox: Sandbox, typed: str, offered: list[str]
 ) -> None:
     assert completions(sandbox.session(), typed) == offered
@@ -72,7 +72,7 @@ def test_words_are_offered_with_their_kind(sandbox: Sandbox) -> None:
     assert helps(sandbox, "/list bug fa") == {"failed": "state"}
 
 
-def test_a_switch_is_completed_when_it_is_begun(tickets: Sandbox) -> None:
+def test_a_switch_is_completed_once_it_is_begun(tickets: Sandbox) -> None:
     assert completions(tickets.session(), f"/exec {SLUG} ") == []
     assert completions(tickets.session(), f"/exec {SLUG} --s") == [
         f"/exec {SLUG} --start-over"
@@ -83,7 +83,7 @@ def test_a_switch_is_completed_when_it_is_begun(tickets: Sandbox) -> None:
     ]
 
 
-async def test_models_of_servers_come_first_and_then_those_of_providers_with_a_key(
+async def test_local_models_are_offered_before_those_of_providers_with_a_key(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = sandbox.session()
@@ -123,7 +123,7 @@ def test_help_on_the_keys_is_offered(sandbox: Sandbox) -> None:
     assert completions(sandbox.session(), "/help k") == ["/help keys"]
 
 
-async def test_files_to_pin_and_to_leave_out_are_offered_as_they_are_typed(
+async def test_files_to_pin_and_exclude_are_offered_as_they_are_typed(
     sandbox: Sandbox,
 ) -> None:
     for path in (

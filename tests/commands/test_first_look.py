@@ -19,7 +19,7 @@ async def say(session: Session, *lines: str) -> list[Event]:
     return [event for line in lines for event in await collect(handle(session, line))]
 
 
-async def test_a_run_that_was_left_is_offered_until_it_is_over(
+async def test_an_unfinished_run_is_offered_until_it_is_over(
     sandbox: Sandbox,
 ) -> None:
     sandbox.flags = {"model": "script:none.yaml"}

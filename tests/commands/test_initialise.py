@@ -51,21 +51,21 @@ def files(root: Path) -> dict[str, str]:
     }
 
 
-def test_it_makes_what_is_missing_and_says_where(tmp_path: Path) -> None:
+def test_init_creates_missing_files_and_names_them(tmp_path: Path) -> None:
     told = init(tmp_path)
     assert str(tmp_path) in told[0]
     assert [line.split()[-1] for line in told[1:5]] == MADE
     assert sorted(files(tmp_path)) == sorted(MADE)
 
 
-def test_a_second_time_changes_nothing(tmp_path: Path) -> None:
+def test_a_second_init_changes_nothing(tmp_path: Path) -> None:
     init(tmp_path, templates=True)
     before = files(tmp_path)
     assert noticed(initialised(tmp_path, templates=True)) == [About.NOTHING_NEW]
     assert files(tmp_path) == before
 
 
-def test_what_people_wrote_is_never_overwritten(tmp_path: Path) -> None:
+def test_existing_files_are_never_overwritten(tmp_path: Path) -> None:
     own = {
         ".cdd/config.yaml": "model: mine\n",
         ".cdd/.gitignore": "x\n",
@@ -102,7 +102,7 @@ def test_every_setting_is_in_the_config_with_its_default(tmp_path: Path) -> None
     assert load_config(tmp_path, {}, {}) == Config()
 
 
-def test_templates_are_copied_where_they_are_asked_for_and_can_be_used_at_once(
+def test_templates_are_copied_on_request_and_work_at_once(
     tmp_path: Path,
 ) -> None:
     init(tmp_path, templates=True)
@@ -115,7 +115,7 @@ def test_templates_are_copied_where_they_are_asked_for_and_can_be_used_at_once(
     assert all(store.create(kind, "b").read_spec().type is kind for kind in TicketType)
 
 
-def test_git_ignores_what_runs_leave_and_keeps_the_rest(tmp_path: Path) -> None:
+def test_git_ignores_the_files_of_runs_only(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     assert init(tmp_path, templates=True)[0].endswith("a git repository.")
     (tmp_path / ".cdd/runs").mkdir()
@@ -164,7 +164,7 @@ def test_the_folders_that_windows_names_are_refused(
     assert init(tmp_path / "Users/ada/shop")
 
 
-def test_home_as_the_root_of_everything_below_it_says_what_to_do() -> None:
+def test_a_project_in_the_home_folder_is_an_error_with_advice() -> None:
     home = Path.home()
     (home / ".git").mkdir()
     (home / "shop").mkdir()
@@ -175,13 +175,13 @@ def test_home_as_the_root_of_everything_below_it_says_what_to_do() -> None:
 
 
 @each_row("way", [".cdd", "tickets"])
-def test_a_file_in_the_way_is_told(tmp_path: Path, way: str) -> None:
+def test_a_file_in_place_of_a_folder_is_an_error(tmp_path: Path, way: str) -> None:
     (tmp_path / way).write_text("a file")
     with pytest.raises(NotWritten):
         init(tmp_path)
 
 
-def test_agents_md_says_what_the_project_s_files_say(tmp_path: Path) -> None:
+def test_agents_md_describes_the_project_s_files(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(
         "[project]\n"
         'name = "shop"\n'
@@ -208,7 +208,7 @@ def test_agents_md_takes_the_test_command_that_is_set(tmp_path: Path) -> None:
     ("name", "text"),
     [("pyproject.toml", "[project"), ("package.json", "{"), ("go.mod", "\xff")],
 )
-def test_a_file_that_cannot_be_read_is_told_and_stops_nothing(
+def test_an_unreadable_file_is_reported_and_init_continues(
     tmp_path: Path, name: str, text: str
 ) -> None:
     (tmp_path / name).write_bytes(text.encode("latin-1"))
@@ -219,7 +219,7 @@ def test_a_file_that_cannot_be_read_is_told_and_stops_nothing(
 
 @pytest.mark.skipif(os.name != "posix", reason="names of files are text there")
 @each_row("name", ["", "package.json"])
-def test_what_is_no_text_in_a_name_or_description_is_replaced(
+def test_undecodable_names_and_descriptions_are_replaced(
     tmp_path: Path, name: str
 ) -> None:
     root = tmp_path / os.fsdecode(b"caf\xe9")
@@ -232,7 +232,7 @@ def test_what_is_no_text_in_a_name_or_description_is_replaced(
     assert ("It \ufffd ␛[31mdoes." in text) == (name == "package.json")
 
 
-async def test_the_shell_s_command_is_the_same(sandbox: Sandbox) -> None:
+async def test_the_slash_command_does_the_same(sandbox: Sandbox) -> None:
     events = await collect(handle(sandbox.session(), "/init --templates"))
     made = [
         event.text.split()[-1]

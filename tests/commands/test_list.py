@@ -58,14 +58,18 @@ async def test_a_type_and_a_state_narrow_the_list(
     assert await slugs(session, line) == expected
 
 
-async def test_an_unknown_state_is_told_with_those_there_are(session: Session) -> None:
+async def test_an_unknown_state_is_an_error_with_the_known_states(
+    session: Session,
+) -> None:
     with pytest.raises(BadInput, match="'finished'") as caught:
         await slugs(session, "/list finished")
     assert "in-progress" in caught.value.hint
 
 
 @each_row("words", ["bug feature", "failed done", "bug bug"])
-async def test_two_of_a_kind_are_refused(session: Session, words: str) -> None:
+async def test_two_types_or_two_states_are_refused(
+    session: Session, words: str
+) -> None:
     with pytest.raises(BadInput, match=r"A ticket has one (type|state), not"):
         await slugs(session, f"/list {words}")
 
@@ -102,7 +106,7 @@ async def test_the_state_of_a_ticket_without_a_plan_is_that_of_its_spec(
     assert await states(sandbox.session()) == {"bug-rounding": state}
 
 
-async def test_a_slug_that_does_not_say_the_type_leaves_it_to_the_spec(
+async def test_the_spec_has_the_type_if_the_slug_does_not(
     sandbox: Sandbox,
 ) -> None:
     for slug, spec in (("login", "title: x\ntype: spike\n"), ("broken", "title: [\n")):
@@ -113,7 +117,7 @@ async def test_a_slug_that_does_not_say_the_type_leaves_it_to_the_spec(
     assert await states(sandbox.session()) == {"broken": "unreadable", "login": "spec"}
 
 
-async def test_three_hundred_tickets_are_listed_soon_whatever_they_hold(
+async def test_three_hundred_tickets_are_listed_quickly(
     sandbox: Sandbox,
 ) -> None:
     sandbox.write(*[Step(f"{name}.txt") for name in "abcde"])
@@ -163,7 +167,7 @@ async def carried_out(sandbox: Sandbox) -> Session:
 
 
 @pytest.mark.fork
-async def test_a_plan_that_is_done_is_read_again_only_when_it_was_changed(
+async def test_a_completed_plan_is_read_again_only_if_it_changed(
     sandbox: Sandbox,
 ) -> None:
     await carried_out(sandbox)
@@ -191,7 +195,7 @@ async def test_a_plan_that_is_done_is_read_again_only_when_it_was_changed(
     assert listed_in_a_process() == [f"{SLUG}  done", "False"]
 
 
-async def test_a_done_step_that_was_undone_is_not_taken_for_done(
+async def test_an_undone_step_does_not_count_as_done(
     sandbox: Sandbox,
 ) -> None:
     session = await carried_out(sandbox)
@@ -200,7 +204,7 @@ async def test_a_done_step_that_was_undone_is_not_taken_for_done(
     assert await slugs(session, "/list in-progress") == [SLUG]
 
 
-async def test_what_an_older_tool_kept_of_a_done_plan_does_not_make_a_pending_step_done(
+async def test_an_older_tool_s_digest_does_not_make_a_pending_step_done(
     sandbox: Sandbox,
 ) -> None:
     session = await carried_out(sandbox)

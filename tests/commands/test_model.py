@@ -54,7 +54,7 @@ def told(events: list[Event]) -> str:
     return "\n".join(event.text for event in events if isinstance(event, Notice))
 
 
-async def test_alone_it_shows_the_model_and_those_on_this_computer(
+async def test_model_without_arguments_shows_the_current_and_local_models(
     sandbox: Sandbox,
 ) -> None:
     session = session_in(
@@ -73,13 +73,15 @@ async def test_alone_it_shows_the_model_and_those_on_this_computer(
     assert {"openai/any", "http://127.0.0.1:9/v1."} <= set(told([now]).split())
 
 
-async def test_where_no_server_runs_it_says_where_it_looked(sandbox: Sandbox) -> None:
+async def test_model_names_the_places_searched_if_no_server_runs(
+    sandbox: Sandbox,
+) -> None:
     looked = notice(await say(session_in(sandbox), "/model"), About.NO_SERVERS)
     assert all(f"{name} at port {port}" in looked for name, port in USUAL_PORTS.items())
 
 
 @each_row("typed", ["2", "llama3.2", "openai/llama3.2"])
-async def test_a_found_model_is_chosen_by_number_or_name_for_the_session(
+async def test_a_local_model_is_chosen_by_number_or_name(
     sandbox: Sandbox, typed: str
 ) -> None:
     session = session_in(sandbox, OLLAMA, LLAMA_CPP)
@@ -91,7 +93,7 @@ async def test_a_found_model_is_chosen_by_number_or_name_for_the_session(
     assert not (sandbox.root / FILE).exists()
 
 
-async def test_another_provider_s_model_is_not_asked_at_the_old_one_s_address(
+async def test_another_provider_s_model_does_not_use_the_old_address(
     sandbox: Sandbox,
 ) -> None:
     session = session_in(sandbox, OLLAMA)
@@ -117,7 +119,7 @@ async def test_another_provider_s_model_is_not_asked_at_the_old_one_s_address(
         ("/model script:nothing.yaml", "nothing.yaml"),
     ],
 )
-async def test_what_cannot_be_chosen_changes_nothing(
+async def test_an_unusable_choice_changes_nothing(
     sandbox: Sandbox, line: str, words: str
 ) -> None:
     session = session_in(sandbox, OLLAMA)
@@ -130,9 +132,7 @@ async def test_what_cannot_be_chosen_changes_nothing(
 # which alone knows what it does not know, and takes seconds to import
 @pytest.mark.xdist_group("litellm")
 @each_row("name", ["nix", "nix/foo", "nix http://127.0.0.1:9/v1"])
-async def test_a_name_that_nobody_knows_is_refused_at_once(
-    sandbox: Sandbox, name: str
-) -> None:
+async def test_an_unknown_name_is_refused_at_once(sandbox: Sandbox, name: str) -> None:
     session = session_in(sandbox, OLLAMA)
     await say(session, "/model 1")
     events: list[Event] = []
@@ -147,7 +147,7 @@ async def test_a_name_that_nobody_knows_is_refused_at_once(
     assert "nix" not in (sandbox.root / FILE).read_text()
 
 
-async def test_a_run_that_is_open_goes_on_with_the_new_model(sandbox: Sandbox) -> None:
+async def test_an_open_run_continues_with_the_new_model(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")))
     for name in ("a", "b"):
         reply = json.dumps({"reply": says(f"{name}.txt", "good")})
@@ -173,7 +173,7 @@ def scripts(sandbox: Sandbox, **texts: str) -> None:
         )
 
 
-async def test_a_role_has_a_model_of_its_own_and_the_others_keep_theirs(
+async def test_a_role_has_its_own_model_and_the_others_keep_theirs(
     sandbox: Sandbox,
 ) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
@@ -196,7 +196,7 @@ async def test_a_role_has_a_model_of_its_own_and_the_others_keep_theirs(
     ]
 
 
-async def test_a_run_that_is_open_goes_on_with_the_role_s_new_model(
+async def test_an_open_run_continues_with_the_role_s_new_model(
     sandbox: Sandbox,
 ) -> None:
     sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")))
@@ -256,7 +256,7 @@ async def test_a_role_s_model_is_saved_and_the_file_keeps_what_it_holds(
     assert load_config(sandbox.root, {}).models.planner.model == "script:b.yaml"
 
 
-async def test_what_a_role_has_besides_is_saved_with_its_model(
+async def test_other_settings_of_a_role_are_saved_with_its_model(
     sandbox: Sandbox,
 ) -> None:
     (sandbox.root / ".cdd").mkdir()
@@ -272,7 +272,7 @@ async def test_what_a_role_has_besides_is_saved_with_its_model(
     )
 
 
-async def test_a_role_goes_back_to_the_project_s_model_and_address(
+async def test_a_role_returns_to_the_project_s_model_and_address(
     sandbox: Sandbox,
 ) -> None:
     sandbox.flags = {"model": "openai/a", "models": {"planner": {"effort": "high"}}}
@@ -298,7 +298,9 @@ async def test_a_role_goes_back_to_the_project_s_model_and_address(
         "planner: {model: openai/b, api_base: http://127.0.0.1:9/v1}",
     ],
 )
-async def test_a_role_s_way_back_is_saved(sandbox: Sandbox, before: str) -> None:
+async def test_the_return_of_a_role_to_the_default_is_saved(
+    sandbox: Sandbox, before: str
+) -> None:
     (sandbox.root / ".cdd").mkdir()
     (sandbox.root / FILE).write_text(
         f"model: openai/a  # mine\nmodels:\n  {before}\n  chat: x/y\n"
@@ -315,7 +317,7 @@ async def test_a_role_s_way_back_is_saved(sandbox: Sandbox, before: str) -> None
     assert "model: openai/a  # mine" in (sandbox.root / FILE).read_text()
 
 
-async def test_a_role_cannot_go_back_to_no_model(sandbox: Sandbox) -> None:
+async def test_a_role_cannot_return_to_a_missing_model(sandbox: Sandbox) -> None:
     session = session_in(sandbox)
     await say(session, "/model planner openai/b")
     with pytest.raises(BadInput, match="planner"):
@@ -323,7 +325,7 @@ async def test_a_role_cannot_go_back_to_no_model(sandbox: Sandbox) -> None:
     assert of_role(session.project.config, "planner").model == "openai/b"
 
 
-async def test_what_was_meant_for_one_server_is_not_sent_to_another(
+async def test_settings_for_one_server_are_not_sent_to_another(
     sandbox: Sandbox,
 ) -> None:
     sandbox.flags = {
@@ -351,7 +353,7 @@ async def test_a_budget_in_dollars_refuses_a_model_without_a_price(
     assert session.project.config.model is None
 
 
-async def test_saved_it_is_the_project_s_and_the_file_keeps_what_it_holds(
+async def test_a_saved_model_is_the_project_s_and_the_file_keeps_its_content(
     sandbox: Sandbox,
 ) -> None:
     session = session_in(sandbox, OLLAMA)
@@ -393,13 +395,13 @@ async def test_saved_it_is_the_project_s_and_the_file_keeps_what_it_holds(
     assert path.read_text().count("\nmodel:") == 1
 
 
-async def test_saving_where_there_is_no_project_makes_one(sandbox: Sandbox) -> None:
+async def test_saving_creates_a_project_if_there_is_none(sandbox: Sandbox) -> None:
     await say(session_in(sandbox, LLAMA_CPP), "/model 1 --save")
     assert load_config(sandbox.root, {}).model == f"openai/{ODD}"
     assert "# max_attempts: 3" in (sandbox.root / FILE).read_text()
 
 
-async def test_a_file_that_is_not_line_by_line_is_left_as_it_is_with_what_to_write(
+async def test_a_settings_file_that_cannot_be_edited_stays_unchanged(
     sandbox: Sandbox,
 ) -> None:
     text = "max_attempts: 5\n...\n"
@@ -414,7 +416,7 @@ async def test_a_file_that_is_not_line_by_line_is_left_as_it_is_with_what_to_wri
     assert session.project.config.model is None
 
 
-async def test_a_variable_that_goes_before_the_file_is_told(
+async def test_a_variable_that_overrides_the_file_is_reported(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CDD_MODEL", "openai/from-the-environment")
@@ -423,7 +425,7 @@ async def test_a_variable_that_goes_before_the_file_is_told(
     )
 
 
-async def test_settings_that_were_meant_for_another_server_are_told_of(
+async def test_settings_for_another_server_are_reported(
     sandbox: Sandbox,
 ) -> None:
     (sandbox.root / ".cdd").mkdir()
@@ -444,7 +446,7 @@ async def test_settings_that_were_meant_for_another_server_are_told_of(
     )
 
 
-async def test_a_name_of_the_same_server_takes_its_settings_along_without_a_warning(
+async def test_a_model_of_the_same_server_keeps_its_settings_silently(
     sandbox: Sandbox,
 ) -> None:
     (sandbox.root / ".cdd").mkdir()
@@ -466,7 +468,7 @@ async def test_names_are_completed_as_they_must_be_typed(sandbox: Sandbox) -> No
     assert session.project.config.api_base == LLAMA_CPP.api_base
 
 
-async def test_the_first_look_shows_a_few_and_all_have_their_numbers(
+async def test_the_first_notice_shows_a_few_models_with_their_numbers(
     sandbox: Sandbox,
 ) -> None:
     session = session_in(
@@ -484,7 +486,7 @@ async def test_the_first_look_shows_a_few_and_all_have_their_numbers(
     ]
 
 
-async def test_the_first_look_is_only_for_who_has_no_model(sandbox: Sandbox) -> None:
+async def test_the_first_notice_appears_only_without_a_model(sandbox: Sandbox) -> None:
     session = session_in(sandbox, OLLAMA)
     assert [type(event) for event in await collect(session.first_look())] == [
         ModelsFound

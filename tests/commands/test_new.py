@@ -23,13 +23,13 @@ async def say(sandbox: Sandbox, line: str) -> str:
     return notice.text
 
 
-async def test_a_new_ticket_says_what_comes_next(sandbox: Sandbox) -> None:
+async def test_a_new_ticket_names_the_next_command(sandbox: Sandbox) -> None:
     told = await say(sandbox, "/new bug 'No words'")
     assert f"`/socrates {SLUG}`" in told
     assert f"`/plan {SLUG}`" in told
 
 
-async def test_a_page_of_each_kind_goes_to_its_folder_and_has_its_title(
+async def test_a_page_of_each_kind_is_in_its_folder_with_its_title(
     sandbox: Sandbox,
 ) -> None:
     page = await say(sandbox, f'/new documentation guide "{DEPLOY}"')
@@ -40,7 +40,7 @@ async def test_a_page_of_each_kind_goes_to_its_folder_and_has_its_title(
     assert sandbox.text("docs/features/user-auth.md").startswith("# User auth\n")
 
 
-async def test_a_page_that_is_there_is_not_touched(sandbox: Sandbox) -> None:
+async def test_an_existing_page_is_not_changed(sandbox: Sandbox) -> None:
     await say(sandbox, "/new documentation guide deploy")
     (sandbox.root / "docs/guides/deploy.md").write_text("mine")
     with pytest.raises(BadInput, match=r"docs/guides/deploy\.md"):
@@ -56,7 +56,7 @@ async def test_the_project_s_own_page_template_wins(sandbox: Sandbox) -> None:
     assert sandbox.text("docs/guides/grosse.md") == "# Own: Größe\n"
 
 
-async def test_docs_that_lead_out_of_the_project_are_refused(
+async def test_a_docs_folder_outside_the_project_is_refused(
     sandbox: Sandbox, tmp_path_factory: object
 ) -> None:
     assert isinstance(tmp_path_factory, pytest.TempPathFactory)
@@ -95,7 +95,7 @@ async def test_an_odd_name_of_a_page_becomes_a_plain_one(
         ("x" * 9999, "too long"),
     ],
 )
-async def test_a_name_that_cannot_be_used_is_told_and_nothing_is_made(
+async def test_an_unusable_name_is_an_error_and_creates_nothing(
     sandbox: Sandbox, kind: str, name: str, reason: str
 ) -> None:
     with pytest.raises(BadInput, match=reason) as caught:
@@ -105,7 +105,7 @@ async def test_a_name_that_cannot_be_used_is_told_and_nothing_is_made(
 
 
 @each_row("name", ["con", "NUL", "com1", "lpt9.md", "Aux"])
-async def test_a_page_is_not_named_as_windows_does_not_let_it(
+async def test_a_page_has_no_name_that_windows_forbids(
     sandbox: Sandbox, name: str
 ) -> None:
     with pytest.raises(BadInput, match="Windows keeps for itself"):
@@ -148,7 +148,7 @@ async def test_a_broken_template_is_refused_with_its_place(
     assert not (sandbox.root / "tickets").exists()
 
 
-async def test_a_template_that_leads_nowhere_is_not_passed_over(
+async def test_a_dangling_template_link_is_an_error(
     sandbox: Sandbox,
 ) -> None:
     template(sandbox).symlink_to("nowhere")
@@ -156,7 +156,7 @@ async def test_a_template_that_leads_nowhere_is_not_passed_over(
         await say(sandbox, "/new bug a")
 
 
-async def test_a_template_without_a_type_is_of_the_type_of_its_name(
+async def test_a_template_without_a_type_has_the_type_of_its_name(
     sandbox: Sandbox,
 ) -> None:
     template(sandbox).write_text(OURS)
@@ -165,7 +165,7 @@ async def test_a_template_without_a_type_is_of_the_type_of_its_name(
     assert sandbox.project.tickets.find("bug-a").read_spec().type == "bug"
 
 
-async def test_a_kind_of_page_that_is_not_known_names_those_that_are(
+async def test_an_unknown_kind_of_page_is_an_error_with_the_known_kinds(
     sandbox: Sandbox,
 ) -> None:
     with pytest.raises(BadInput, match="'recipe'") as caught:
@@ -179,7 +179,7 @@ def template(sandbox: Sandbox) -> Path:
     return path
 
 
-async def test_what_comes_after_a_new_ticket_is_told(sandbox: Sandbox) -> None:
+async def test_the_next_command_after_a_new_ticket_is_shown(sandbox: Sandbox) -> None:
     told = await say(sandbox, "/new feature 'Reading time'")
     assert "tickets/feature-reading-time/spec.yaml" in told
     assert "`/socrates feature-" in told

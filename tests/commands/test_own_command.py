@@ -41,7 +41,7 @@ async def last_message(sandbox: Sandbox, session: Session) -> str:
     return sandbox.model.requests[-1].messages[-1].content
 
 
-async def test_it_runs_in_a_real_shell_in_the_projects_folder(sandbox: Sandbox) -> None:
+async def test_a_command_runs_in_a_real_shell_in_the_project(sandbox: Sandbox) -> None:
     (sandbox.root / "a.txt").touch()
     events = await say(sandbox.session(), f"!{PIPE}")
     assert events[0] == OwnCommandStarted(PIPE)
@@ -49,7 +49,7 @@ async def test_it_runs_in_a_real_shell_in_the_projects_folder(sandbox: Sandbox) 
     assert events[-1] == OwnCommandFinished(PIPE, "")
 
 
-async def test_the_model_learns_what_it_printed(sandbox: Sandbox) -> None:
+async def test_the_model_receives_the_output(sandbox: Sandbox) -> None:
     session = sandbox.replies("I see.").session()
     await say(session, f"!{FAILS}")
     told = await last_message(sandbox, session)
@@ -68,7 +68,7 @@ async def test_the_model_learns_what_it_printed(sandbox: Sandbox) -> None:
         ("true", ""),
     ],
 )
-async def test_how_it_ended_is_told(
+async def test_the_end_of_a_command_is_reported(
     sandbox: Sandbox, command: str, result: str
 ) -> None:
     assert (await say(sandbox.session(), f"!{command}"))[-1] == OwnCommandFinished(
@@ -76,7 +76,7 @@ async def test_how_it_ended_is_told(
     )
 
 
-async def test_of_much_output_the_model_gets_the_beginning_and_the_end(
+async def test_the_model_gets_the_start_and_end_of_long_output(
     sandbox: Sandbox,
 ) -> None:
     session = sandbox.replies("Much.").session()
@@ -95,18 +95,18 @@ async def test_bytes_that_are_not_text_do_no_harm(sandbox: Sandbox) -> None:
     assert "a\ufffd\ufffdb" in await last_message(sandbox, session)
 
 
-async def test_colours_are_not_for_the_model(sandbox: Sandbox) -> None:
+async def test_colours_are_removed_for_the_model(sandbox: Sandbox) -> None:
     session = sandbox.replies("Red.").session()
     await say(session, r"!printf '\033[31mred\033[0m\n'")
     assert "```\nred\n```" in await last_message(sandbox, session)
 
 
-async def test_its_input_is_closed(sandbox: Sandbox) -> None:
+async def test_the_input_of_a_command_is_closed(sandbox: Sandbox) -> None:
     events = await say(sandbox.session(), "!cat; echo over")
     assert printed(events) == "over\n"
 
 
-async def test_secrets_are_neither_handed_on_nor_shown(
+async def test_secrets_are_neither_passed_on_nor_shown(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHOP_API_KEY", "s3cr3t-of-the-shop")
@@ -117,7 +117,7 @@ async def test_secrets_are_neither_handed_on_nor_shown(
     assert "s3cr3t" not in await last_message(sandbox, session)
 
 
-async def test_who_stops_listening_ends_it_and_the_model_learns_that(
+async def test_cancelling_ends_the_command_and_the_model_learns_it(
     sandbox: Sandbox,
 ) -> None:
     session = sandbox.replies("Stopped.").session()
@@ -133,13 +133,13 @@ async def test_who_stops_listening_ends_it_and_the_model_learns_that(
 
 
 @each_row("line", ["!", "!  "])
-async def test_an_empty_one_says_what_it_is_for(sandbox: Sandbox, line: str) -> None:
+async def test_an_empty_command_explains_its_use(sandbox: Sandbox, line: str) -> None:
     (notice,) = await say(sandbox.session(), line)
     assert isinstance(notice, Notice)
     assert "`!git status`" in notice.text
 
 
-async def test_it_works_while_an_agent_is_active(sandbox: Sandbox) -> None:
+async def test_a_command_works_while_an_agent_is_active(sandbox: Sandbox) -> None:
     session = sandbox.write(Step("a.txt", check("a.txt"))).session()
     await say(session, f"/exec {SLUG}")
     assert printed(await say(session, " !echo hi")) == "hi\n"

@@ -69,7 +69,7 @@ async def worked(copied: Copied) -> Sandbox:
     return await copied(some_work)
 
 
-async def test_conversations_and_runs_are_listed_with_how_far_they_are_the_latest_first(
+async def test_conversations_and_runs_are_listed_latest_first(
     worked: Sandbox,
 ) -> None:
     run, chat = await listed(worked)
@@ -85,13 +85,13 @@ async def test_conversations_and_runs_are_listed_with_how_far_they_are_the_lates
     assert chat.key in lines[1]
 
 
-async def test_where_there_is_none_that_is_said(sandbox: Sandbox) -> None:
+async def test_an_empty_list_is_reported(sandbox: Sandbox) -> None:
     (sandbox.root / ".cdd").mkdir()
     assert await listed(sandbox) == ()
     assert described(SessionsListed(()))
 
 
-async def test_without_a_choice_the_last_one_goes_on_and_its_run_is_told_again(
+async def test_resume_without_a_choice_continues_the_last_session(
     worked: Sandbox,
 ) -> None:
     session = worked.replies(says("b.txt", "good")).session()
@@ -110,7 +110,7 @@ async def test_without_a_choice_the_last_one_goes_on_and_its_run_is_told_again(
     session.leave()
 
 
-async def test_a_conversation_is_chosen_by_its_name_and_leaves_the_run_alone(
+async def test_a_conversation_is_chosen_by_its_name(
     worked: Sandbox,
 ) -> None:
     chat = (await listed(worked))[1]
@@ -145,13 +145,13 @@ async def test_a_run_is_chosen_by_its_ticket(worked: Sandbox) -> None:
 
 
 @each_row("name", ["chat-1999", "no-such-ticket", SLUG])
-async def test_what_is_not_there_is_said(sandbox: Sandbox, name: str) -> None:
+async def test_an_unknown_session_is_an_error(sandbox: Sandbox, name: str) -> None:
     sandbox.write(*TWO)
     with pytest.raises(BadInput):
         await handle(sandbox.session(), f"/resume {name}")
 
 
-async def test_the_calls_of_a_conversation_are_told_as_what_they_did(
+async def test_tool_calls_of_a_conversation_are_shown_as_their_actions(
     sandbox: Sandbox,
 ) -> None:
     (sandbox.root / ".cdd").mkdir()
@@ -166,7 +166,7 @@ async def test_the_calls_of_a_conversation_are_told_as_what_they_did(
     assert "look here" in call.output
 
 
-async def test_socrates_is_gone_on_with_in_the_middle_of_his_questions(
+async def test_a_dialogue_with_socrates_resumes_at_its_questions(
     sandbox: Sandbox,
 ) -> None:
     session = (
@@ -192,7 +192,7 @@ async def test_socrates_is_gone_on_with_in_the_middle_of_his_questions(
     again.leave()
 
 
-async def test_one_ticket_that_is_damaged_is_in_nobodys_way(worked: Sandbox) -> None:
+async def test_a_damaged_ticket_does_not_block_the_others(worked: Sandbox) -> None:
     (worked.root / ".cdd" / "runs" / SLUG / "events.jsonl").write_bytes(b"\xff{torn\n")
     (worked.ticket / "plan.md").write_bytes(b"\xff")
     (conversation,) = (worked.root / ".cdd" / "conversations").glob("*.jsonl")

@@ -49,7 +49,7 @@ async def test_a_new_ticket_misses_everything(sandbox: Sandbox, kind: str) -> No
     assert f"`/socrates {slug}`" in (await status(sandbox, slug))[-1]
 
 
-async def test_what_is_written_is_not_missing(sandbox: Sandbox) -> None:
+async def test_written_fields_are_not_missing(sandbox: Sandbox) -> None:
     spec(sandbox, "title: Say words\ndescription: The files say the right words.\n")
     opened = await spec_opened(sandbox, SLUG)
     assert opened.title == "Say words"
@@ -62,14 +62,14 @@ async def test_an_empty_file_misses_everything(sandbox: Sandbox) -> None:
     assert len(await status(sandbox, SLUG)) == 6
 
 
-async def test_after_a_complete_spec_comes_the_plan(sandbox: Sandbox) -> None:
+async def test_a_complete_spec_needs_a_plan_next(sandbox: Sandbox) -> None:
     spec(sandbox, SPEC)
     opened = await spec_opened(sandbox, SLUG)
     assert missing(opened) == []
     assert f"`/plan {SLUG}`" in (await status(sandbox, SLUG))[-1]
 
 
-async def test_a_spec_that_cannot_be_read_is_told_with_its_place(
+async def test_an_unreadable_spec_is_an_error_with_its_line(
     sandbox: Sandbox,
 ) -> None:
     spec(sandbox, "title: x\ntype: story\n")
@@ -79,7 +79,7 @@ async def test_a_spec_that_cannot_be_read_is_told_with_its_place(
         await status(sandbox, SLUG)
 
 
-async def test_with_a_plan_it_shows_the_steps(sandbox: Sandbox) -> None:
+async def test_status_shows_the_steps_of_a_plan(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt"))
     (event,) = await collect(handle(sandbox.session(), f"/status {SLUG}"))
     assert isinstance(event, PlanOpened)

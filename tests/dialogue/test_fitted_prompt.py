@@ -34,7 +34,7 @@ def fitted(
     )
 
 
-def test_with_room_everything_is_said_in_the_order_in_which_it_is_read(
+def test_a_prompt_that_fits_has_all_parts_in_order(
     tmp_path: Path,
 ) -> None:
     prompt = fitted(None, root=tmp_path)
@@ -57,7 +57,7 @@ def test_with_room_everything_is_said_in_the_order_in_which_it_is_read(
         (500, ("the files", "the rules", "earlier turns")),
     ],
 )
-def test_what_matters_least_is_left_out_first_and_named(
+def test_the_least_important_part_is_dropped_first_and_named(
     window: int, left_out: tuple[str, ...]
 ) -> None:
     prompt = fitted(window)
@@ -67,13 +67,13 @@ def test_what_matters_least_is_left_out_first_and_named(
     assert prompt.dialogue.size(prompt.messages) <= most_of(window)
 
 
-def test_of_smaller_forms_the_largest_is_said_that_there_is_room_for() -> None:
+def test_the_largest_form_that_fits_is_chosen() -> None:
     said = fitted(2_000).messages[1:-1]
     assert 0 < len(said) < len(SAID)
     assert said == SAID[-len(said) :]
 
 
-def test_a_brief_form_leaves_nothing_out() -> None:
+def test_a_brief_form_drops_nothing() -> None:
     prompt = fitted(
         500,
         PromptPart("You. " * 40),
@@ -84,13 +84,13 @@ def test_a_brief_form_leaves_nothing_out() -> None:
 
 
 @each_row("window", [100, 1_000])
-def test_what_must_be_said_is_said_in_its_smallest_form_at_least(window: int) -> None:
+def test_a_required_part_has_at_least_its_smallest_form(window: int) -> None:
     prompt = fitted(window, PromptPart(SAID, "what was said", smaller=[SAID[-1:]]))
     assert prompt.messages[1:] == SAID[-1:]
     assert prompt.left_out == ("what was said",)
 
 
-def test_what_is_not_there_is_not_left_out() -> None:
+def test_an_empty_part_is_not_reported_as_dropped() -> None:
     assert (
         fitted(
             100,

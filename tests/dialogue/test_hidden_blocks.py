@@ -49,7 +49,7 @@ def played(text: str, size: int = 1) -> HiddenBlockFilter:
     ],
 )
 @each_row("size", [1, 3, 1000])
-def test_only_blocks_for_the_program_are_kept_back(
+def test_only_blocks_for_the_program_are_hidden(
     text: str, seen: str, blocks: list[str], size: int
 ) -> None:
     screen = played(text, size)
@@ -57,14 +57,14 @@ def test_only_blocks_for_the_program_are_kept_back(
     assert list(screen.of("json")) == blocks
 
 
-def test_words_are_shown_as_they_come() -> None:
+def test_words_are_shown_as_they_arrive() -> None:
     screen = HiddenBlockFilter(JSON)
     assert screen.hear("No line") == "No line"
     assert screen.hear(" end yet") == " end yet"
 
 
 @given(st.text(alphabet="`~jso n{}\n\r x", max_size=80), st.integers(1, 9))
-def test_how_a_reply_is_cut_makes_no_difference(text: str, size: int) -> None:
+def test_cutting_the_reply_does_not_change_the_result(text: str, size: int) -> None:
     # A lone carriage return is a line end of old Macs: it may be told apart from the
     # next character, or not.
     text = re.sub("\r(?!\n)", "", text)
@@ -75,7 +75,7 @@ def test_how_a_reply_is_cut_makes_no_difference(text: str, size: int) -> None:
 @each_row("size", [1, 7, 10_000])
 @each_row("length", [199, 200, 201, 202, 300])
 @each_row("end", ["\n", "\r\n"])
-def test_a_line_that_is_too_long_is_no_fence_however_it_comes(
+def test_a_line_that_is_too_long_is_not_a_fence(
     size: int, length: int, end: str
 ) -> None:
     line = "```json ".ljust(length, "x") + end

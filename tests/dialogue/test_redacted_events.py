@@ -50,7 +50,9 @@ def of(step: int, text: str, kind: type[Event]) -> Event:
 
 @each_row("look", LOOKS, ids=lambda event: type(event).__name__)
 @each_row("kind", [ReplyDelta, ThinkingDelta, CommandOutput, ActionOutput])
-def test_a_look_ends_no_stream(kind: type[Event], look: Event) -> None:
+def test_a_read_only_command_does_not_end_the_stream(
+    kind: type[Event], look: Event
+) -> None:
     for cut in CUTS:
         told = list[Event]()
         redacted = RedactedEvents(Redactor({SECRET: "TOKEN"}), told.append)
@@ -69,7 +71,7 @@ def test_a_look_ends_no_stream(kind: type[Event], look: Event) -> None:
         assert streamed == "before [redacted: TOKEN] after", cut
 
 
-def test_every_cut_is_redacted_and_an_event_of_the_turn_ends_the_stream() -> None:
+def test_a_secret_cut_anywhere_is_redacted() -> None:
     for first, second in pairwise(CUTS):
         told = list[Event]()
         redacted = RedactedEvents(Redactor({SECRET: "TOKEN"}), told.append)
@@ -81,7 +83,7 @@ def test_every_cut_is_redacted_and_an_event_of_the_turn_ends_the_stream() -> Non
         assert isinstance(told[-1], ReplyFinished)
 
 
-def test_what_a_look_tells_is_redacted_too() -> None:
+def test_events_of_read_only_commands_are_redacted() -> None:
     told = list[Event]()
     redacted = RedactedEvents(Redactor({SECRET: "TOKEN"}), told.append)
     redacted.emit(ReplyDelta(1, SECRET[:5]))

@@ -55,7 +55,7 @@ async def test_the_value_comes_with_the_words_before_it() -> None:
         f"```json\n{{}}\n```\nNo, rather:\n```json\n{GOOD}\n```",
     ],
 )
-async def test_small_faults_of_form_are_overlooked(reply: str) -> None:
+async def test_small_faults_of_form_are_ignored(reply: str) -> None:
     result = await answered(Dialogue(ScriptedModel([reply])), Finding)
     assert result.structured.value == Finding(title="files", count=2)
 
@@ -82,7 +82,7 @@ async def test_small_faults_of_form_are_overlooked(reply: str) -> None:
         ),
     ],
 )
-async def test_a_wrong_answer_is_asked_for_again_with_the_reason(
+async def test_a_wrong_answer_is_requested_again_with_the_reason(
     wrong: str | ScriptedReply, reason: str
 ) -> None:
     model = ScriptedModel([wrong, block(GOOD)])
@@ -97,7 +97,7 @@ async def test_a_wrong_answer_is_asked_for_again_with_the_reason(
     ]
 
 
-async def test_what_is_wrong_in_form_to_the_end_is_an_error() -> None:
+async def test_a_form_that_stays_wrong_is_an_error() -> None:
     model = ScriptedModel(["No."] * 9)
     with pytest.raises(NoUsableAnswer, match="asked 3 times"):
         await answered(Dialogue(model), Finding)
@@ -111,7 +111,7 @@ async def test_problems_that_remain_come_with_the_value() -> None:
     assert result.structured.problems == tuple(plural(result.structured.value))
 
 
-async def test_a_value_that_was_right_in_form_is_not_lost_to_a_worse_one() -> None:
+async def test_a_readable_value_is_kept_over_a_later_unreadable_one() -> None:
     script = [block('{"title": "files", "count": 1}'), "No.", "No."]
     result = await answered(Dialogue(ScriptedModel(script)), Finding, check=plural)
     assert result.structured.value.count == 1
@@ -159,7 +159,7 @@ def test_the_schema_in_the_prompt_keeps_properties_that_are_called_title() -> No
     ids=lambda text: text[:30],
 )
 @each_row("is_fenced", [True, False])
-async def test_hostile_json_is_a_wrong_answer_told_briefly(
+async def test_hostile_json_is_a_wrong_answer_with_a_brief_reason(
     hostile: str, is_fenced: bool
 ) -> None:
     model = ScriptedModel([block(hostile) if is_fenced else hostile, block(GOOD)])
@@ -171,6 +171,6 @@ async def test_hostile_json_is_a_wrong_answer_told_briefly(
     assert time.process_time() - began < 20
 
 
-async def test_of_two_keys_that_are_the_same_the_last_counts() -> None:
+async def test_the_last_of_two_equal_keys_counts() -> None:
     model = ScriptedModel([block('{"title": "one", "title": "two", "count": 2}')])
     assert (await answered(Dialogue(model), Finding)).structured.value.title == "two"

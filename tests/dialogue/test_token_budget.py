@@ -49,7 +49,9 @@ def reads(*paths: str) -> ScriptedReply:
     return ScriptedReply("I look.", tool_calls=tuple(calls))
 
 
-async def test_what_does_not_fit_is_refused_before_any_call(root: Path) -> None:
+async def test_a_request_that_does_not_fit_is_refused_without_a_call(
+    root: Path,
+) -> None:
     talk, model = talking(root, 2_000, "Never said.")
     asked = (*ASKED, Message("user", "word " * 1_200))
     with pytest.raises(ContextTooLong, match="2,000") as error:
@@ -59,7 +61,7 @@ async def test_what_does_not_fit_is_refused_before_any_call(root: Path) -> None:
 
 
 @each_row("tool_calls", ["on", "off"])
-async def test_an_answer_takes_half_of_what_is_left_at_most_and_says_what_is_missing(
+async def test_a_tool_result_takes_at_most_half_of_the_remaining_room(
     root: Path, tool_calls: ToolCalls
 ) -> None:
     in_words = '```tool\n{"tool": "read_file", "arguments": {"path": "long.txt"}}\n```'
@@ -73,7 +75,7 @@ async def test_an_answer_takes_half_of_what_is_left_at_most_and_says_what_is_mis
     assert result.turn.text == "Digits."
 
 
-async def test_a_short_answer_stays_whole_however_little_room_there_is(
+async def test_a_short_tool_result_stays_complete(
     root: Path,
 ) -> None:
     talk, model = talking(root, 2_000, reads("short.txt"), "Brief.")
@@ -81,7 +83,7 @@ async def test_a_short_answer_stays_whole_however_little_room_there_is(
     assert "left out" not in model.requests[1].messages[-1].content
 
 
-async def test_where_the_window_is_full_the_model_says_its_last_word(
+async def test_a_full_window_ends_with_the_model_s_last_reply(
     root: Path,
 ) -> None:
     talk, model = talking(
@@ -95,7 +97,7 @@ async def test_where_the_window_is_full_the_model_says_its_last_word(
     assert "window" in result.turn.problem
 
 
-def test_tools_are_offered_as_far_as_there_is_room(root: Path) -> None:
+def test_tools_are_offered_if_they_fit(root: Path) -> None:
     talk, _ = talking(root, 8_000, tool_calls="on")
     assert len(talk.with_tools_that_fit(TokenBudget(None, 0), 1_000).tools) == 4
     room = TokenBudget(1_740, 1_000)
@@ -111,14 +113,14 @@ def test_tools_are_offered_as_far_as_there_is_room(root: Path) -> None:
 
 
 @each_row("tool_calls", ["on", "off"])
-def test_without_room_no_tool_is_offered(root: Path, tool_calls: ToolCalls) -> None:
+def test_no_tool_is_offered_without_room(root: Path, tool_calls: ToolCalls) -> None:
     talk, _ = talking(root, 8_000, tool_calls=tool_calls)
     none = talk.with_tools_that_fit(TokenBudget(1_000, 700), 0)
     assert none.tools == ()
     assert none.size(ASKED) == Dialogue(talk.model).size(ASKED)
 
 
-async def test_asking_again_makes_room_by_what_tools_showed(root: Path) -> None:
+async def test_a_repeated_request_drops_tool_results(root: Path) -> None:
     good = '```json\n{"name": "fig", "count": 2}\n```'
     talk, model = talking(root, 5_000, reads("long.txt"), "No JSON. " * 350, good)
     result = await answered(talk, Fruit)
@@ -127,7 +129,7 @@ async def test_asking_again_makes_room_by_what_tools_showed(root: Path) -> None:
     assert estimated_prompt(model.requests[-1]) <= 5_000
 
 
-def test_the_form_of_an_answer_is_told_in_few_words() -> None:
+def test_the_form_of_an_answer_is_described_briefly() -> None:
     form = how_to_answer(Fruit)
     assert '"null"' not in form
     assert "\n " not in form

@@ -97,7 +97,7 @@ def dialogue(
     return Dialogue(model, read_only_tools(root), tool_calls, limits), model
 
 
-async def test_a_model_looks_and_then_speaks(root: Path) -> None:
+async def test_a_model_calls_tools_and_then_replies(root: Path) -> None:
     talk, model = dialogue(
         root, calls(("read_file", {"path": "a.txt"}), text="I look."), SAYS
     )
@@ -177,7 +177,7 @@ async def test_tool_calls_can_be_switched_off_and_on(root: Path) -> None:
     assert model.requests[0].tools
 
 
-async def test_a_server_that_knows_no_tools_is_asked_in_words(root: Path) -> None:
+async def test_a_server_without_tools_is_asked_in_words(root: Path) -> None:
     refusal = RequestRejected("tools are not supported")
     talk, model = dialogue(
         root,
@@ -197,7 +197,7 @@ async def test_a_server_that_knows_no_tools_is_asked_in_words(root: Path) -> Non
         (RequestRejected("no such parameter"), "on"),
     ],
 )
-async def test_other_refusals_are_told(
+async def test_other_refusals_are_raised(
     root: Path, error: ModelError, tool_calls: ToolCalls
 ) -> None:
     talk, model = dialogue(
@@ -225,7 +225,7 @@ async def test_other_refusals_are_told(
         ("grep_files", {"pattern": "("}, "pattern"),
     ],
 )
-async def test_a_wrong_call_is_answered_with_what_is_wrong(
+async def test_a_wrong_call_is_answered_with_its_fault(
     root: Path, name: str, arguments: object, problem: str
 ) -> None:
     talk, model = dialogue(root, calls((name, arguments)), "I see.")
@@ -241,7 +241,9 @@ async def test_a_wrong_call_is_answered_with_what_is_wrong(
     "block",
     ["not json", "[]", '"text"', '{"name": "read_file"}', "null", "[" * 100_000],
 )
-async def test_a_block_that_is_no_call_is_answered_too(root: Path, block: str) -> None:
+async def test_a_block_that_is_not_a_call_is_answered_too(
+    root: Path, block: str
+) -> None:
     talk, model = dialogue(root, f"```tool\n{block}\n```", "I see.")
     assert (await heard(talk)).turn.text == "I see."
     answered = model.requests[1].messages
@@ -290,7 +292,7 @@ async def test_a_round_of_many_short_answers_is_not_cut(root: Path) -> None:
     assert all("error" not in json.loads(answer) for answer in answers)
 
 
-async def test_whoever_holds_the_conversation_learns_what_the_model_is_told(
+async def test_the_caller_receives_all_added_messages(
     root: Path,
 ) -> None:
     (root / "big.txt").write_text("x" * 2 * LONGEST_ANSWER)
@@ -312,7 +314,7 @@ async def test_whoever_holds_the_conversation_learns_what_the_model_is_told(
     ]
 
 
-async def test_a_turn_that_goes_on_has_what_is_left_of_its_rounds(root: Path) -> None:
+async def test_a_resumed_turn_has_its_remaining_rounds(root: Path) -> None:
     looks = [calls(("read_file", {"path": path})) for path in ("a.txt", "b.txt")]
     talk, model = dialogue(root, *looks, THAT, limits=Limits(rounds=3))
     result = await heard(talk, used=Used(rounds=1))
@@ -324,7 +326,7 @@ async def test_a_turn_that_goes_on_has_what_is_left_of_its_rounds(root: Path) ->
     assert len(model.requests) == 1
 
 
-async def test_a_turn_that_goes_on_has_what_is_left_of_its_time(root: Path) -> None:
+async def test_a_resumed_turn_has_its_remaining_time(root: Path) -> None:
     now = iter(range(0, 1_000, 10))
     talk, model = dialogue(
         root, calls(("list_files", {})), "Late.", limits=Limits(seconds=80)
@@ -337,7 +339,7 @@ async def test_a_turn_that_goes_on_has_what_is_left_of_its_time(root: Path) -> N
     assert used == Used(1, 85.0)
 
 
-async def test_after_the_last_round_the_model_has_its_last_word(root: Path) -> None:
+async def test_the_model_replies_after_the_last_round(root: Path) -> None:
     looks = [calls(("read_file", {"path": path})) for path in ("a.txt", "b.txt")]
     talk, model = dialogue(root, *looks, THAT, limits=Limits(rounds=2))
     result = await heard(talk)
@@ -370,7 +372,7 @@ async def test_time_bounds_a_turn_too(root: Path) -> None:
     assert " seconds " in model.requests[1].messages[-1].content
 
 
-async def test_the_very_same_call_is_not_made_for_ever(root: Path) -> None:
+async def test_an_identical_call_is_not_repeated_endlessly(root: Path) -> None:
     talk, _ = dialogue(
         root, *(calls(("read_file", {"path": "a.txt"})) for _ in range(5)), "Enough."
     )
@@ -385,7 +387,7 @@ async def test_the_very_same_call_is_not_made_for_ever(root: Path) -> None:
 
 
 @each_row("stop", [StopReason.LENGTH, StopReason.REFUSED])
-async def test_a_reply_that_is_not_whole_says_so_and_calls_nothing(
+async def test_an_incomplete_reply_is_marked_and_makes_no_calls(
     root: Path, stop: StopReason
 ) -> None:
     text = in_words("read_file", path="a.txt")
@@ -396,7 +398,7 @@ async def test_a_reply_that_is_not_whole_says_so_and_calls_nothing(
     assert len(model.requests) == 1
 
 
-async def test_what_broke_off_does_not_count(root: Path) -> None:
+async def test_a_broken_reply_does_not_count(root: Path) -> None:
     call = ToolCall("1", "read_file", '{"path": "a.txt"}')
     script = [
         ScriptedReply("```tool\nHalf of", cut=12),
@@ -428,7 +430,7 @@ class _Breaks:
         return await self._inner.reply(request, hear)
 
 
-async def test_what_was_added_stays_and_the_turn_can_be_taken_up_again(
+async def test_a_stopped_turn_keeps_its_messages_and_can_resume(
     root: Path,
 ) -> None:
     added: list[Message] = []
@@ -454,7 +456,7 @@ async def _nobody(prompt: str) -> str:
     raise NotApproved(prompt)
 
 
-async def test_after_something_was_done_the_same_call_is_worth_making_again(
+async def test_a_call_may_be_repeated_after_an_action(
     root: Path,
 ) -> None:
     rounds: list[str | ScriptedReply] = []
@@ -525,7 +527,7 @@ async def test_answers_belong_to_calls_by_their_order_not_by_their_ids(
     assert first < alpha < second
 
 
-async def test_native_calls_that_nobody_offered_are_not_sent_back(root: Path) -> None:
+async def test_native_calls_without_offered_tools_are_not_sent_back(root: Path) -> None:
     reply = ScriptedReply(
         in_words("read_file", path="a.txt"),
         tool_calls=(ToolCall("7", "read_file", "{}"),),
@@ -558,7 +560,7 @@ def test_a_call_is_shown_in_a_line(call: ToolCall) -> None:
 SIGNED = ProviderData("scripted", '[{"type": "thinking", "signature": "abc"}]')
 
 
-async def test_what_a_provider_wants_back_stays_with_the_message_that_it_sent(
+async def test_provider_data_stays_with_its_message(
     root: Path,
 ) -> None:
     looks = replace(calls(("read_file", {"path": "a.txt"})), provider_data=SIGNED)
@@ -580,7 +582,7 @@ async def test_what_a_provider_wants_back_stays_with_the_message_that_it_sent(
     ]
 
 
-async def test_of_a_reply_whose_calls_were_not_made_nothing_is_sent_back(
+async def test_a_reply_whose_calls_were_not_made_has_no_provider_data(
     root: Path,
 ) -> None:
     cut = replace(
@@ -600,7 +602,7 @@ async def test_of_a_reply_whose_calls_were_not_made_nothing_is_sent_back(
         ] == [((), None)]
 
 
-async def test_thoughts_are_told_and_are_no_part_of_the_reply(root: Path) -> None:
+async def test_thoughts_are_reported_and_not_part_of_the_reply(root: Path) -> None:
     model = ScriptedModel([ScriptedReply("Done.", thinking=THOUGHTS)])
 
     result = await heard(Dialogue(model, read_only_tools(root), "off"))
@@ -616,7 +618,7 @@ async def test_thoughts_are_told_and_are_no_part_of_the_reply(root: Path) -> Non
     )
 
 
-async def test_what_turns_out_to_be_thought_is_neither_said_nor_carried_out(
+async def test_text_replaced_as_a_thought_is_neither_shown_nor_executed(
     root: Path,
 ) -> None:
     class LateToTell(ScriptedModel):
@@ -638,7 +640,7 @@ async def test_what_turns_out_to_be_thought_is_neither_said_nor_carried_out(
     )
 
 
-async def test_thoughts_are_measured_and_the_provider_s_count_goes_before_the_estimate(
+async def test_the_provider_s_count_of_thoughts_overrides_the_estimate(
     root: Path,
 ) -> None:
     class Thinker(ScriptedModel):
@@ -671,7 +673,7 @@ async def test_thoughts_are_measured_and_the_provider_s_count_goes_before_the_es
     ]
 
 
-async def test_thoughts_that_are_only_counted_are_told_too_and_none_are_not(
+async def test_counted_thoughts_are_reported_even_if_hidden(
     root: Path,
 ) -> None:
     class Hidden(ScriptedModel):
@@ -689,7 +691,7 @@ async def test_thoughts_that_are_only_counted_are_told_too_and_none_are_not(
     assert (await heard(Dialogue(model))).of(ThinkingFinished) == []
 
 
-async def test_a_reply_that_ended_for_an_unknown_reason_is_not_whole(
+async def test_a_reply_with_an_unknown_stop_reason_is_incomplete(
     root: Path,
 ) -> None:
     model = ScriptedModel([ScriptedReply("Half a", stop=StopReason.UNKNOWN)])

@@ -86,21 +86,21 @@ async def test_each_call_is_counted_as_the_provider_counted_it() -> None:
     assert books.lost == []
 
 
-async def test_where_the_provider_does_not_count_it_is_estimated_and_marked() -> None:
+async def test_usage_is_estimated_and_marked_if_the_provider_sends_none() -> None:
     books = Books("Hello there.", counted=False)
     *_, done = await books.ask()
     assert done == Done(usage=Usage(PROMPT, 4, estimated=True))
     assert books.model.spent.estimated
 
 
-async def test_the_price_is_part_of_the_usage() -> None:
+async def test_the_usage_includes_the_price() -> None:
     books = Books("Hello there.", price=Price(1.0, 10.0))
     *_, done = await books.ask()
     assert done == Done(usage=Usage(3, 2, usd=23.0))
     assert books.tally.spent.usd == 23.0
 
 
-async def test_no_call_begins_that_could_pass_the_tokens_that_are_left() -> None:
+async def test_a_call_that_could_exceed_the_remaining_tokens_is_refused() -> None:
     books = Books("Hello", "never said", limit=Limit(tokens=PROMPT + CEILING + 3))
     await books.ask()  # takes 4, one more than there was to spare
     with pytest.raises(
@@ -113,12 +113,12 @@ async def test_no_call_begins_that_could_pass_the_tokens_that_are_left() -> None
     assert "`budget.tokens`" in raised.value.hint
 
 
-async def test_a_call_that_just_fits_is_made() -> None:
+async def test_a_call_that_just_fits_the_budget_is_made() -> None:
     books = Books("Hello", limit=Limit(tokens=PROMPT + CEILING))
     assert await books.ask()
 
 
-async def test_no_call_begins_that_could_pass_the_dollars_that_are_left() -> None:
+async def test_a_call_that_could_exceed_the_remaining_dollars_is_refused() -> None:
     books = Books(
         "Hello", limit=Limit(usd=0.09), spent=Spent(usd=0.01), price=Price(0.0, 0.00001)
     )
@@ -130,7 +130,7 @@ async def test_no_call_begins_that_could_pass_the_dollars_that_are_left() -> Non
     assert books.script.requests == []
 
 
-async def test_what_earlier_processes_used_counts_and_an_estimate_says_so() -> None:
+async def test_usage_of_earlier_processes_counts_and_estimates_are_marked() -> None:
     books = Books(
         "Hello", limit=Limit(tokens=10_000), spent=Spent(9_000, estimated=True)
     )
@@ -138,13 +138,13 @@ async def test_what_earlier_processes_used_counts_and_an_estimate_says_so() -> N
         await books.ask()
 
 
-async def test_a_limit_in_dollars_without_a_price_is_refused_at_the_start() -> None:
+async def test_a_limit_in_dollars_needs_a_known_price() -> None:
     with pytest.raises(BadInput, match="scripted") as raised:
         Books(limit=Limit(usd=1.0))
     assert "`budget.tokens`" in raised.value.hint
 
 
-async def test_a_reply_that_grows_past_the_budget_is_stopped_on_the_way() -> None:
+async def test_a_reply_that_exceeds_the_budget_is_stopped_while_it_streams() -> None:
     books = Books("many words " * 20_000, limit=Limit(tokens=20_000))
     with pytest.raises(
         BudgetExhausted, match=r"a reply has grown to ~20,\d+ tokens; it was stopped"
@@ -159,7 +159,7 @@ async def test_a_reply_that_grows_past_the_budget_is_stopped_on_the_way() -> Non
     )
 
 
-async def test_a_reply_that_was_cut_is_lost_and_counted_by_an_estimate() -> None:
+async def test_a_reply_that_broke_off_counts_as_lost_by_an_estimate() -> None:
     books = Books(ScriptedReply("Hello there, you.", cut=12), price=Price(0.0, 1.0))
     with pytest.raises(ModelError):
         await books.ask()
@@ -167,27 +167,27 @@ async def test_a_reply_that_was_cut_is_lost_and_counted_by_an_estimate() -> None
     assert books.tally.spent == Spent(PROMPT + 4, 4.0, estimated=True)
 
 
-async def test_an_empty_reply_is_lost_and_counted_as_the_provider_did() -> None:
+async def test_an_empty_reply_counts_as_lost_with_the_provider_s_usage() -> None:
     books = Books("")
     with pytest.raises(EmptyReply):
         await books.ask()
     assert books.lost == [Usage(3, 0)]
 
 
-async def test_a_reply_that_nobody_waits_for_any_more_is_lost() -> None:
+async def test_a_cancelled_reply_counts_as_lost() -> None:
     books = Books("Hello there, you.")
     await stopped(books.model, REQUEST)
     assert books.lost == [Usage(PROMPT, 2, estimated=True)]
 
 
-async def test_a_reply_that_came_whole_before_a_cancel_is_counted_once() -> None:
+async def test_a_reply_that_is_complete_before_a_cancel_counts_once() -> None:
     books = Books("Hello there, you.")
     await stopped(books.model, REQUEST, after=3)
     assert books.lost == []
     assert books.tally.spent.tokens == 3 + 3
 
 
-async def test_a_call_that_was_refused_took_nothing() -> None:
+async def test_a_refused_call_costs_nothing() -> None:
     books = Books(RateLimited("Later."))
     with pytest.raises(RateLimited):
         await books.ask()
@@ -195,7 +195,7 @@ async def test_a_call_that_was_refused_took_nothing() -> None:
     assert books.model.spent == Spent()
 
 
-def test_the_estimate_is_rather_too_much_and_knows_tools() -> None:
+def test_the_estimate_is_high_and_includes_tools() -> None:
     tool = ToolDefinition("read_file", "Reads.", {"type": "object"})
     call = ToolCall("1", "read_file", '{"path": "a.txt"}')
     assert estimated_prompt(Request((Message("user", "word " * 300),))) >= 400
@@ -204,7 +204,7 @@ def test_the_estimate_is_rather_too_much_and_knows_tools() -> None:
     assert estimated_prompt(Request((Message("assistant", "", (call,)),))) > 8
 
 
-async def test_calls_of_tools_are_a_part_of_the_reply() -> None:
+async def test_tool_calls_count_as_part_of_the_reply() -> None:
     class Calling(ModelWrapper):
         async def reply(self, request: Request, hear: Hear) -> Done:
             hear(TextDelta("I look. "))
@@ -226,11 +226,11 @@ def test_the_prices_of_well_known_models_are_known(name: str) -> None:
 
 
 @each_row("name", ["openai/my-own", "mistral/gpt-5", "", "gpt-5-of-mine"])
-def test_other_prices_are_not_guessed(name: str) -> None:
+def test_unknown_prices_are_not_guessed(name: str) -> None:
     assert known_model(name).price is None
 
 
-def test_cached_tokens_have_prices_of_their_own() -> None:
+def test_cached_tokens_have_separate_prices() -> None:
     price = Price(4.0, 20.0, cache_read=0.4, cache_write=5.0)
 
     assert price.of(
@@ -239,7 +239,7 @@ def test_cached_tokens_have_prices_of_their_own() -> None:
     assert Price(4.0, 20.0).of(Usage(100, 10, cached_tokens=60)) == pytest.approx(600)
 
 
-def test_what_the_cache_saved_is_the_difference_to_the_full_price() -> None:
+def test_the_cache_savings_are_the_difference_to_the_full_price() -> None:
     price = Price(4.0, 20.0, cache_read=0.4, cache_write=5.0)
 
     assert price.saved(
@@ -247,7 +247,7 @@ def test_what_the_cache_saved_is_the_difference_to_the_full_price() -> None:
     ) == pytest.approx(60 * 3.6 - 30)
 
 
-def test_no_cache_makes_a_call_dearer_than_it_was_taken_to_be_at_most() -> None:
+def test_writing_to_a_cache_never_exceeds_the_upper_estimate() -> None:
     for price in (
         Price(4.0, 20.0, 0.4, 5.0),
         Price(4.0, 20.0, 0.4, 0.0),
@@ -262,7 +262,7 @@ def test_no_cache_makes_a_call_dearer_than_it_was_taken_to_be_at_most() -> None:
             assert all(price.of(usage) <= most for usage in usages)
 
 
-async def test_what_is_cached_is_counted() -> None:
+async def test_cached_tokens_are_counted() -> None:
     class Caching(ModelWrapper):
         async def reply(self, request: Request, hear: Hear) -> Done:
             hear(TextDelta("Hello."))
@@ -292,7 +292,7 @@ async def test_what_is_cached_is_counted() -> None:
     )
 
 
-def test_a_long_prompt_has_another_price_for_the_whole_call() -> None:
+def test_a_long_prompt_changes_the_price_of_the_whole_call() -> None:
     price = Price(1.0, 2.0, above=(100, Price(3.0, 4.0)))
 
     assert (price.of(Usage(100, 1)), price.of(Usage(101, 1))) == (102.0, 307.0)
@@ -320,7 +320,7 @@ class Held(ModelWrapper):
         return await self.inner.reply(request, hear)
 
 
-async def test_a_call_waits_for_what_another_one_leaves_of_the_budget() -> None:
+async def test_a_call_waits_until_a_running_call_releases_its_budget() -> None:
     held, account = Held(), Tally()
     model = Budgeted(held, Limit(tokens=PROMPT + CEILING + 100), account=account)
     await asyncio.gather(*(all_of(model, REQUEST) for _ in range(2)))
@@ -328,7 +328,7 @@ async def test_a_call_waits_for_what_another_one_leaves_of_the_budget() -> None:
     assert account.spent.tokens == 2 * (3 + 1)
 
 
-async def test_calls_that_have_room_beside_each_other_run_at_once() -> None:
+async def test_calls_that_fit_the_budget_together_run_concurrently() -> None:
     held = Held(at_once=2)
     model = Budgeted(held, Limit(tokens=2 * (PROMPT + CEILING)))
     await asyncio.gather(*(all_of(model, REQUEST) for _ in range(2)))

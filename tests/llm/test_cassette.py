@@ -67,7 +67,7 @@ def replayed(path: Path) -> ScriptedModel:
     return ScriptedModel.from_file(path, REDACTOR)
 
 
-async def test_what_was_recorded_is_played_again_in_any_order(path: Path) -> None:
+async def test_recorded_calls_are_replayed_in_any_order(path: Path) -> None:
     model = recorded(path, "first words", "second words")
     first, second = await heard(model, "one"), await heard(model, "two")
 
@@ -77,7 +77,7 @@ async def test_what_was_recorded_is_played_again_in_any_order(path: Path) -> Non
     assert await heard(again, "one") == first
 
 
-async def test_an_error_is_recorded_and_comes_again_and_then_what_came_after_it(
+async def test_a_recorded_error_is_raised_again_and_then_the_next_reply_follows(
     path: Path,
 ) -> None:
     limit = RateLimited("Slow down.", hint="Wait.", retry_after=2.0)
@@ -100,7 +100,9 @@ async def test_an_error_is_recorded_and_comes_again_and_then_what_came_after_it(
     assert await heard(again, "one") == good
 
 
-async def test_a_record_with_an_older_word_for_thoughts_is_replayed(path: Path) -> None:
+async def test_a_record_with_the_older_name_for_thoughts_is_replayed(
+    path: Path,
+) -> None:
     first = await heard(
         recorded(path, ScriptedReply("Hello.", thinking="Hm, well.")), "one"
     )
@@ -112,13 +114,13 @@ async def test_a_record_with_an_older_word_for_thoughts_is_replayed(path: Path) 
     assert first[-1].usage.thinking_tokens == 2
 
 
-async def test_a_reply_that_nobody_waited_for_is_not_kept(path: Path) -> None:
+async def test_a_cancelled_reply_is_not_recorded(path: Path) -> None:
     model = recorded(path, "first words")
     await stopped(model, ask("one"))
     assert not path.exists()
 
 
-async def test_no_secret_is_in_the_file_also_not_one_in_pieces(path: Path) -> None:
+async def test_the_file_holds_no_secret_even_if_it_came_in_pieces(path: Path) -> None:
     class InPieces(ScriptedModel):
         async def reply(self, request: Request, hear: Hear) -> Done:
             def spell(event: ModelEvent) -> None:
@@ -156,7 +158,7 @@ async def test_no_secret_is_in_the_file_also_not_one_in_pieces(path: Path) -> No
     assert "[redacted: SERVICE_TOKEN]," in words
 
 
-async def test_a_request_that_was_not_recorded_or_not_so_often_has_no_reply(
+async def test_a_request_beyond_the_recorded_ones_has_no_reply(
     path: Path,
 ) -> None:
     await heard(recorded(path, "Hello"), "one")
@@ -169,7 +171,7 @@ async def test_a_request_that_was_not_recorded_or_not_so_often_has_no_reply(
         await heard(again, "one")
 
 
-async def test_how_long_a_test_took_makes_no_difference(path: Path) -> None:
+async def test_durations_in_test_output_do_not_change_the_match(path: Path) -> None:
     await heard(
         recorded(path, "Hello"), "1 failed in 0.03s at <A object at 0x7f0ea3dc9f80>"
     )
@@ -178,7 +180,7 @@ async def test_how_long_a_test_took_makes_no_difference(path: Path) -> None:
     )
 
 
-async def test_a_torn_line_is_passed_over_and_harms_no_later_one(path: Path) -> None:
+async def test_a_torn_line_is_skipped_and_later_lines_are_read(path: Path) -> None:
     await heard(recorded(path, "Hello"), "one")
     whole = path.read_bytes()
     path.write_bytes(whole + whole[: len(whole) // 2])
@@ -273,7 +275,7 @@ def damaged_calls(draw: st.DrawFn) -> str:
 
 
 @given(damaged_calls())
-def test_whatever_is_in_a_cassette_it_is_read_or_refused(
+def test_any_damaged_cassette_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, line: str
 ) -> None:
     path = tmp_path_factory.mktemp("any") / "run.jsonl"
@@ -282,7 +284,7 @@ def test_whatever_is_in_a_cassette_it_is_read_or_refused(
         read_script(path)
 
 
-async def test_a_record_has_the_same_form_as_ever(path: Path) -> None:
+async def test_the_form_of_a_record_is_stable(path: Path) -> None:
     usage = Usage(
         12,
         3,
@@ -315,7 +317,7 @@ async def test_a_record_has_the_same_form_as_ever(path: Path) -> None:
     assert new["request"]["messages"][0] == old["request"]["messages"][0]
 
 
-async def test_a_call_without_an_end_is_none(path: Path) -> None:
+async def test_a_call_without_an_end_is_ignored(path: Path) -> None:
     await heard(recorded(path, "Hello"), "one")
     line = json.loads(path.read_text())
     assert line["events"].pop()[1] == "done"
@@ -326,13 +328,13 @@ async def test_a_call_without_an_end_is_none(path: Path) -> None:
     assert "done" in raised.value.message
 
 
-async def test_a_disk_that_refuses_is_told(tmp_path: Path) -> None:
+async def test_a_disk_error_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match=r"run\.jsonl"):
         await heard(recorded(tmp_path / "file" / "run.jsonl", "Hello"), "one")
 
 
-async def test_a_script_may_have_recorded_calls_among_written_replies(
+async def test_a_script_may_mix_recorded_calls_and_written_replies(
     path: Path,
 ) -> None:
     await heard(recorded(path, ScriptedReply("Recorded.", thinking="Hm.")), "one")
@@ -345,7 +347,7 @@ async def test_a_script_may_have_recorded_calls_among_written_replies(
     assert TextDelta("Written.") in await heard(model, "one")
 
 
-async def test_a_recorded_call_comes_as_fast_as_it_did_only_where_somebody_watches(
+async def test_a_replayed_call_keeps_its_speed_only_if_the_user_watches(
     path: Path,
 ) -> None:
     await heard(recorded(path, ScriptedReply("Hello.", slow=0.2)), "one")
@@ -363,7 +365,7 @@ async def test_a_recorded_call_comes_as_fast_as_it_did_only_where_somebody_watch
     assert TextDelta("Hello.") in await in_time
 
 
-async def test_a_call_that_nobody_waited_for_can_be_made_again(path: Path) -> None:
+async def test_a_cancelled_replay_can_be_repeated(path: Path) -> None:
     first = await heard(recorded(path, ScriptedReply("Hello.", slow=0.2)), "one")
     again = replayed(path)
     call = asyncio.create_task(heard(again, "one"))

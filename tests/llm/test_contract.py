@@ -143,7 +143,7 @@ def text_of(events: list[ModelEvent]) -> str:
 
 
 @sampled_model
-async def test_text_arrives_in_pieces_and_one_done_is_last(model: MakeModel) -> None:
+async def test_text_arrives_in_pieces_and_ends_with_one_done(model: MakeModel) -> None:
     events = await events_of(model(["Hello there, you."]))
 
     assert events[:-1] == [TextDelta("Hello "), TextDelta("there, "), TextDelta("you.")]
@@ -158,14 +158,16 @@ async def test_usage_is_what_the_provider_counted(model: MakeModel) -> None:
 
 @sampled_model
 @each_row("reason", list(StopReason))
-async def test_says_why_the_model_stopped(model: MakeModel, reason: StopReason) -> None:
+async def test_the_reply_names_the_reason_why_the_model_stopped(
+    model: MakeModel, reason: StopReason
+) -> None:
     *_, last = await events_of(model([ScriptedReply("Hello", stop=reason)]))
 
     assert isinstance(last, Done)
     assert last.stop_reason is reason
 
 
-async def test_after_an_unknown_word_a_reply_is_not_whole_and_its_calls_are_not_made(
+async def test_an_unknown_stop_reason_makes_a_reply_incomplete_without_calls(
     served: MakeServed,
 ) -> None:
     call = ToolCall("call_1", "read_file", "{}")
@@ -205,7 +207,7 @@ async def test_after_an_unknown_word_a_reply_is_not_whole_and_its_calls_are_not_
         ),
     ],
 )
-async def test_words_of_many_providers_are_known(
+async def test_the_stop_reasons_of_many_providers_are_known(
     served: MakeServed, word: str, reason: StopReason
 ) -> None:
     with LoopbackServer([Answer("Hello", finish_reason=word)]) as server:
@@ -224,7 +226,7 @@ async def test_words_of_many_providers_are_known(
         "insufficient_system_resource",
     ],
 )
-async def test_a_word_that_reports_a_failure_is_one_and_may_be_asked_again(
+async def test_a_stop_reason_that_reports_a_failure_is_a_transient_error(
     served: MakeServed, word: str
 ) -> None:
     error = await failure_on(served, Answer("half a", finish_reason=word))
@@ -233,7 +235,7 @@ async def test_a_word_that_reports_a_failure_is_one_and_may_be_asked_again(
     assert word in error.message
 
 
-async def test_an_empty_reply_is_just_done(model: MakeModel) -> None:
+async def test_an_empty_reply_is_only_a_done(model: MakeModel) -> None:
     events = await events_of(model([""]))
 
     assert [type(event) for event in events] == [Done]
@@ -286,7 +288,7 @@ async def test_a_model_answers_again_after_a_failure(model: MakeModel) -> None:
 THREE = "one two three"
 
 
-async def test_a_call_that_was_cancelled_is_over_and_can_be_made_again(
+async def test_a_cancelled_call_can_be_made_again(
     model: MakeModel,
 ) -> None:
     tried = model([THREE, THREE])
@@ -295,7 +297,7 @@ async def test_a_call_that_was_cancelled_is_over_and_can_be_made_again(
     assert text_of(await events_of(tried)) == THREE
 
 
-async def test_a_provider_that_says_how_long_to_wait_is_believed(
+async def test_the_error_has_the_provider_s_waiting_time(
     model: MakeModel,
 ) -> None:
     with pytest.raises(RateLimited) as raised:
@@ -313,7 +315,7 @@ CALLS = (
 
 @sampled_model
 @each_row("text", ["", "Let me look."])
-async def test_tool_calls_come_whole_after_the_text(
+async def test_tool_calls_arrive_complete_after_the_text(
     model: MakeModel, text: str
 ) -> None:
     events = await events_of(model([ScriptedReply(text, tool_calls=CALLS)]))
@@ -331,7 +333,7 @@ async def test_tool_calls_come_whole_after_the_text(
 
 
 @each_row("stop", [StopReason.LENGTH, StopReason.REFUSED])
-async def test_no_tool_call_of_a_reply_that_was_cut_is_given(
+async def test_an_incomplete_reply_has_no_tool_calls(
     model: MakeModel, stop: StopReason
 ) -> None:
     events = await events_of(
@@ -359,7 +361,7 @@ async def failure_on(served: MakeServed, answer: Answer) -> ModelError:
     return error
 
 
-async def test_a_conversation_with_tools_is_sent_as_it_is(served: MakeServed) -> None:
+async def test_a_conversation_with_tools_is_sent_unchanged(served: MakeServed) -> None:
     tool = ToolDefinition(
         "read_file",
         "Read a file.",
@@ -383,9 +385,7 @@ async def test_a_conversation_with_tools_is_sent_as_it_is(served: MakeServed) ->
 
 
 @each_row(("text", "size"), [("naïve ├──", 16), ("half: \ud83d", 12)])
-async def test_a_request_is_sent_in_few_bytes_whatever_is_in_it(
-    text: str, size: int
-) -> None:
+async def test_a_request_is_sent_as_compact_json(text: str, size: int) -> None:
     with LoopbackServer(["Fine.", "Fine."]) as server:
         for said in ("", text):
             await events_of(directly(server.url), Request((Message("user", said),)))
@@ -398,7 +398,7 @@ async def test_a_request_is_sent_in_few_bytes_whatever_is_in_it(
 
 
 @in_chat_completions
-async def test_every_tool_is_sent_as_it_defines_itself(
+async def test_every_tool_is_sent_with_its_own_definition(
     served: MakeServed, tmp_path: Path
 ) -> None:
     tools = read_only_tools(tmp_path)
@@ -414,7 +414,9 @@ async def test_every_tool_is_sent_as_it_defines_itself(
 
 
 @in_chat_completions
-async def test_no_tools_are_spoken_of_where_there_are_none(served: MakeServed) -> None:
+async def test_a_request_without_tools_does_not_mention_tools(
+    served: MakeServed,
+) -> None:
     with LoopbackServer(["Hello"]) as server:
         await events_of(served(server.url))
 
@@ -488,7 +490,7 @@ REJECTED, LATER, BAD = ExitCode.FAILED, ExitCode.COME_BACK_LATER, ExitCode.BAD_I
         (Answer("a b c", finish_reason=None), ConnectionFailed, ExitCode.FAILED, MODEL),
     ],
 )
-async def test_what_a_server_does_wrong_has_a_name(
+async def test_every_server_failure_has_an_error_type(
     served: MakeServed,
     answer: Answer,
     becomes: type[ModelError],
@@ -504,7 +506,7 @@ async def test_what_a_server_does_wrong_has_a_name(
     assert error.hint
 
 
-async def test_an_error_in_the_middle_of_a_stream_counts_as_what_it_says(
+async def test_an_error_in_a_stream_keeps_its_status(
     served: MakeServed,
 ) -> None:
     event = 'data: {"error": {"message": "No capacity.", "code": 503}}\n\n'
@@ -517,7 +519,7 @@ async def test_an_error_in_the_middle_of_a_stream_counts_as_what_it_says(
     assert error.message.endswith("(503): No capacity.")
 
 
-async def test_the_hint_says_how_long_to_wait(served: MakeServed) -> None:
+async def test_the_hint_names_the_waiting_time(served: MakeServed) -> None:
     error = await failure_on(served, failure(429, headers={"Retry-After": "7"}))
 
     assert "7 s" in error.hint
@@ -534,7 +536,7 @@ async def test_the_hint_says_how_long_to_wait(served: MakeServed) -> None:
         ("http//foo", ModelNotFound),
     ],
 )
-async def test_a_server_that_is_not_there(
+async def test_an_unreachable_server_is_an_error_with_its_address(
     served: MakeServed, base: str, becomes: type[ModelError]
 ) -> None:
     error = await failure_of(served(base))
@@ -568,7 +570,7 @@ async def test_silence_is_a_failed_connection(
         "http://me:hunter2@proxy refused.",
     ],
 )
-async def test_no_key_reaches_a_message(
+async def test_no_error_message_contains_a_key(
     served: MakeServed, leak: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTHER_API_KEY", "correct-horse")
@@ -586,7 +588,9 @@ async def test_no_key_reaches_a_message(
     assert "[redacted" in error.message
 
 
-async def test_a_server_s_words_are_one_short_plain_line(served: MakeServed) -> None:
+async def test_a_server_s_page_is_quoted_as_one_short_plain_line(
+    served: MakeServed,
+) -> None:
     page = f"<html><style>b {{}}</style><b>Sorry</b>\n\x1b[31m{'very ' * 200}</html>"
 
     error = await failure_on(
@@ -598,7 +602,9 @@ async def test_a_server_s_words_are_one_short_plain_line(served: MakeServed) -> 
     assert len(quote) == 300
 
 
-async def test_what_the_caller_was_handling_does_not_count(served: MakeServed) -> None:
+async def test_an_error_that_the_caller_handles_is_not_the_cause(
+    served: MakeServed,
+) -> None:
     try:
         raise ConnectionRefusedError("an earlier attempt")
     except ConnectionRefusedError:
@@ -612,7 +618,9 @@ async def ended(recorded: Recorded) -> bool:
     return await asyncio.to_thread(recorded.ended.wait, 60)
 
 
-async def test_cancelling_at_a_piece_closes_the_connection(served: MakeServed) -> None:
+async def test_cancelling_during_a_reply_closes_the_connection(
+    served: MakeServed,
+) -> None:
     with LoopbackServer([Answer("word " * 50, pause=0.02)]) as server:
         assert await stopped(served(server.url), REQUEST) == [TextDelta("word ")]
 
@@ -620,7 +628,7 @@ async def test_cancelling_at_a_piece_closes_the_connection(served: MakeServed) -
     assert server.requests[0].client_left
 
 
-async def test_what_the_listener_raises_is_no_failure_of_the_model_and_ends_the_call(
+async def test_an_error_of_the_listener_is_raised_and_ends_the_call(
     served: MakeServed,
 ) -> None:
     def hear(event: ModelEvent) -> None:
@@ -660,7 +668,7 @@ async def test_cancelling_before_the_reply_closes_the_connection(
     assert server.requests[0].client_left
 
 
-async def test_a_character_that_comes_in_halves_is_whole(served: MakeServed) -> None:
+async def test_surrogate_halves_in_pieces_are_joined(served: MakeServed) -> None:
     """JSON may hold half of a character; what cannot be made whole must not stop
     whoever writes it down.
     """
@@ -670,7 +678,7 @@ async def test_a_character_that_comes_in_halves_is_whole(served: MakeServed) -> 
     assert text == "one \U0001f600 two \ufffdthree \ufffd end \ufffd"
 
 
-def test_the_halves_of_characters_in_a_call_are_made_whole() -> None:
+def test_surrogate_halves_in_a_tool_call_are_joined() -> None:
     calls = ToolCallPieces()
     calls.add(0, "1", "read_file", '{"path": "\ud83d')
     calls.add(0, "", "", '\ude00 \ud83d"}')
@@ -732,7 +740,7 @@ SAID = {
     ],
     ids=["chat completions", "messages", "responses", "ollama"],
 )
-def test_what_a_provider_wants_back_can_be_saved(
+def test_provider_data_can_be_saved(
     reader: ReplyReader, documents: list[object]
 ) -> None:
     for document in documents:
@@ -823,7 +831,7 @@ PIECE = st.tuples(
 @example(
     [(1, {"item": {"type": []}, "content_block": {"type": []}, "index": 1}), (3, {})]
 )
-def test_whatever_shape_pieces_have_they_break_nothing(
+def test_pieces_of_any_shape_break_no_reader(
     pieces: list[tuple[int, dict[str, object]]],
 ) -> None:
     for protocol, make_reader in READERS.items():

@@ -90,7 +90,7 @@ SPREAD = json.dumps(json.loads(HELLO), indent=1)
 
 
 @given(st.lists(st.integers(0, 60), max_size=6))
-async def test_lines_are_the_same_however_they_are_cut(places: list[int]) -> None:
+async def test_cutting_the_bytes_does_not_change_the_lines(places: list[int]) -> None:
     body = '{"a": "\u00fc"}\n\n{"b": [\n{"c": 1}\r\n{"d": '.encode()
     cuts = sorted({0, len(body), *(place % len(body) for place in places)})
     pieces = one_by_one([body[start:end] for start, end in pairwise(cuts)])
@@ -137,7 +137,7 @@ async def test_lines_are_the_same_however_they_are_cut(places: list[int]) -> Non
         json.dumps({"choices": [{"message": {"content": "Hello"}}]}),
     ],
 )
-async def test_servers_write_a_reply_in_many_ways(body: str) -> None:
+async def test_a_reply_is_read_in_every_way_that_servers_write_it(body: str) -> None:
     for content_type in (
         "text/event-stream",
         "application/json",
@@ -212,7 +212,7 @@ async def test_servers_write_a_reply_in_many_ways(body: str) -> None:
         ),
     ],
 )
-async def test_what_is_no_reply_has_a_name(
+async def test_everything_that_is_not_a_reply_has_an_error_type(
     body: str, becomes: type[ModelError], says: str
 ) -> None:
     error = await failure_on(raw(body))
@@ -255,7 +255,7 @@ async def test_what_is_no_reply_has_a_name(
         ),
     ],
 )
-async def test_a_context_that_is_too_long_is_known_by_its_wordings(
+async def test_every_wording_for_a_context_that_is_too_long_is_known(
     wording: str,
 ) -> None:
     assert type(await failure_on(failure(400, wording))) is ContextTooLong
@@ -275,14 +275,14 @@ async def test_a_context_that_is_too_long_is_known_by_its_wordings(
         ("x" * 200_000, "xxx…"),
     ],
 )
-async def test_a_refusal_is_quoted_whatever_its_form(body: str, says: str) -> None:
+async def test_a_refusal_of_any_form_is_quoted(body: str, says: str) -> None:
     error = await failure_on(Answer(status=404, raw=body))
 
     assert error.message.endswith(says)
     assert len(error.message) < 400
 
 
-async def test_usage_comes_with_or_after_the_last_piece() -> None:
+async def test_usage_is_read_with_or_after_the_last_piece() -> None:
     counted = {"usage": {"prompt_tokens": 3, "completion_tokens": 2}}
     for last in (
         sse(STOP, json.dumps({"choices": [], **counted})),
@@ -292,14 +292,16 @@ async def test_usage_comes_with_or_after_the_last_piece() -> None:
         assert events[-1] == Done(StopReason.STOP, Usage(3, 2))
 
 
-async def test_a_whole_reply_counts_although_the_connection_breaks_then() -> None:
+async def test_a_complete_reply_counts_even_if_the_connection_breaks_afterwards() -> (
+    None
+):
     events = await events_on(Answer("a b", cut_after=3))
 
     assert events == [TextDelta("a "), TextDelta("b"), Done()]
 
 
 @each_row("status", [400, 422])
-async def test_a_server_that_cannot_count_is_asked_again_without_it(
+async def test_a_server_that_refuses_to_count_is_asked_again_without_usage(
     status: int,
 ) -> None:
     refusal = failure(status, "Unrecognized request argument: stream_options")
@@ -371,11 +373,13 @@ BEGUN = [piece(0, "a", "read"), piece(1, "b", "list")]
         "objects",
     ],
 )
-async def test_calls_are_put_together_however_they_come(pieces: list[str]) -> None:
+async def test_tool_calls_are_assembled_from_pieces_of_any_form(
+    pieces: list[str],
+) -> None:
     assert (await events_on(raw(sse(*pieces, chunk("tool_calls")))))[:-1] == [A, B]
 
 
-async def test_calls_without_ids_get_some() -> None:
+async def test_tool_calls_without_ids_get_distinct_ids() -> None:
     pieces = [piece(0, None, "read", "{}"), piece(1, "", "list", "{}")]
     first, second, _ = await events_on(raw(sse(*pieces, chunk("tool_calls"))))
 
@@ -384,7 +388,9 @@ async def test_calls_without_ids_get_some() -> None:
     assert first.id != second.id
 
 
-async def test_a_line_without_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_endless_line_is_not_kept_in_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(event_stream, "LONGEST_EVENT", 10_000)
     monkeypatch.setattr(answers, "LONGEST_DOCUMENT", 10_000)
     endless = "x" * 20_000
@@ -421,7 +427,7 @@ UGLY = (
 
 
 @given(st.lists(st.integers(0, len(UGLY))))
-async def test_any_cutting_of_the_bytes_gives_the_same_events(cuts: list[int]) -> None:
+async def test_cutting_the_bytes_does_not_change_the_events(cuts: list[int]) -> None:
     places = [0, *sorted(cuts), len(UGLY)]
     pieces = [UGLY[start:end] for start, end in pairwise(places)]
 
@@ -443,7 +449,7 @@ async def test_any_cutting_of_the_bytes_gives_the_same_events(cuts: list[int]) -
         "http://127.0.0.1/\0",
     ],
 )
-async def test_an_address_that_leads_nowhere_is_told(base: str) -> None:
+async def test_an_unusable_address_is_an_error(base: str) -> None:
     with pytest.raises(ModelNotFound, match="URL"):
         await events_of(model_at(base))
 
@@ -459,7 +465,7 @@ async def test_a_redirect_is_not_followed() -> None:
     assert not elsewhere.requests
 
 
-async def test_no_proxy_stands_between_this_computer_and_itself(
+async def test_no_proxy_is_used_for_this_computer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
@@ -471,7 +477,7 @@ async def test_no_proxy_stands_between_this_computer_and_itself(
     ]
 
 
-async def test_other_servers_are_asked_through_the_proxy(
+async def test_other_servers_are_reached_through_the_proxy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with LoopbackServer(["Hello"]) as proxy:
@@ -481,7 +487,7 @@ async def test_other_servers_are_asked_through_the_proxy(
     assert proxy.requests[0].path == "http://models.example/v1/chat/completions"
 
 
-async def test_a_proxy_that_cannot_be_used_is_told(
+async def test_an_unusable_proxy_is_an_error_with_its_variable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", "gopher://127.0.0.1")
@@ -515,7 +521,7 @@ async def test_a_missing_key_is_named_before_anything_is_sent() -> None:
 
 
 @each_row("key", ["sk-\N{CYRILLIC SMALL LETTER A}bc", "sk-a\nsk-b"])
-async def test_a_key_that_no_header_can_hold_is_not_shown(
+async def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(
     key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", key)
@@ -525,7 +531,7 @@ async def test_a_key_that_no_header_can_hold_is_not_shown(
     assert "sk-" not in error.message + error.hint
 
 
-async def test_a_conversation_may_hold_what_is_not_unicode() -> None:
+async def test_a_conversation_may_contain_invalid_unicode() -> None:
     with LoopbackServer(["Hello"]) as server:
         request = Request((Message("user", "odd: \udcff"),))
         events = await all_of(model_at(server.url), request)

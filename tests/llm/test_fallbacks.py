@@ -106,7 +106,7 @@ async def answer_of(model: Model, events: list[ModelEvent | Done]) -> str:
         BadAnswer("broken"),
     ],
 )
-async def test_where_a_provider_is_out_the_next_model_answers_and_that_is_told(
+async def test_the_next_model_answers_if_a_provider_is_out_of_service(
     error: ModelError,
 ) -> None:
     asked = Asked(named("a", [error] * 9), named("b", ["Hello."]))
@@ -126,7 +126,7 @@ async def test_where_a_provider_is_out_the_next_model_answers_and_that_is_told(
         EmptyReply("empty"),
     ],
 )
-async def test_what_is_wrong_with_the_settings_or_the_request_is_told_instead(
+async def test_errors_of_settings_or_request_use_no_fallback(
     error: ModelError,
 ) -> None:
     asked = Asked(named("a", [error] * 9), named("b", ["Hello."]))
@@ -135,13 +135,13 @@ async def test_what_is_wrong_with_the_settings_or_the_request_is_told_instead(
     assert asked.replaced == []
 
 
-async def test_a_used_up_quota_is_not_waited_for() -> None:
+async def test_an_exhausted_quota_is_not_waited_for() -> None:
     asked = Asked(named("a", [QuotaUsedUp("no money")]), named("b", ["Hello."]))
     await asked.answer()
     assert asked.time.waited == 0
 
 
-async def test_no_half_of_the_one_is_joined_to_the_other_s_reply() -> None:
+async def test_half_of_a_reply_is_never_joined_to_another_model_s_reply() -> None:
     asked = Asked(
         named("a", [ScriptedReply("Never whole", cut=5) for _ in range(9)]),
         named("b", ["Hello."]),
@@ -173,7 +173,7 @@ async def test_a_model_rests_as_long_as_its_provider_says() -> None:
     assert await asked.answer() == "Two."
 
 
-async def test_each_gets_its_turn_and_the_last_error_is_told() -> None:
+async def test_every_model_is_tried_and_the_last_error_is_raised() -> None:
     asked = Asked(
         *(named(name, [QuotaUsedUp(f"{name} has no money")]) for name in "abc")
     )
@@ -182,7 +182,7 @@ async def test_each_gets_its_turn_and_the_last_error_is_told() -> None:
     assert asked.replaced == [("a", "b"), ("b", "c")]
 
 
-async def test_one_that_cannot_take_in_the_request_is_passed_over() -> None:
+async def test_a_model_with_a_window_that_is_too_small_is_skipped() -> None:
     asked = Asked(
         named("a", [QuotaUsedUp("no")]),
         named("small", ["No."], window=1),
@@ -192,7 +192,7 @@ async def test_one_that_cannot_take_in_the_request_is_passed_over() -> None:
     assert asked.replaced == [("a", "c")]
 
 
-async def test_over_http_each_is_asked_at_its_own_address_and_paid_at_its_own_price(
+async def test_each_model_has_its_own_address_and_price(
     tmp_path: Path,
 ) -> None:
     broke = failure(402, "Insufficient credits.")
@@ -222,7 +222,7 @@ async def test_over_http_each_is_asked_at_its_own_address_and_paid_at_its_own_pr
     assert isinstance(events[-1], Done)
 
 
-async def test_the_budget_is_that_of_all_of_them_together() -> None:
+async def test_all_models_share_one_budget() -> None:
     first, second = (
         named("a", ["one " * 3000, QuotaUsedUp("no")]),
         named("b", ["two " * 3000, "three"]),
@@ -274,7 +274,7 @@ async def test_the_budget_is_that_of_all_of_them_together() -> None:
         ),
     ],
 )
-async def test_the_providers_words_for_no_money_are_understood(
+async def test_the_wordings_of_providers_for_no_money_are_known(
     tmp_path: Path, status: int, words: str, code: str | None
 ) -> None:
     with LoopbackServer([failure(status, words, code)]) as server:
@@ -285,7 +285,7 @@ async def test_the_providers_words_for_no_money_are_understood(
             await answer_of(model, [])
 
 
-async def test_a_limit_per_minute_is_no_used_up_quota(tmp_path: Path) -> None:
+async def test_a_limit_per_minute_is_not_an_exhausted_quota(tmp_path: Path) -> None:
     words = (
         "You exceeded your current quota. Please retry in 12s. Quota metric: requests"
         " per minute"

@@ -12,7 +12,7 @@ import pytest
 from cdd_agent.llm.known_models import UNKNOWN, known_model
 
 
-def test_every_row_of_the_copy_is_a_model_with_facts_that_can_be() -> None:
+def test_every_row_of_the_copy_has_plausible_facts() -> None:
     table = json.loads((files("cdd_agent.llm") / "known_models.json").read_text())
     assert len(table["models"]) > 1_000
     for name, row in table["models"].items():
@@ -35,7 +35,7 @@ def test_every_row_of_the_copy_is_a_model_with_facts_that_can_be() -> None:
 
 
 @pytest.mark.fork
-def test_what_models_can_do_is_known_without_litellm() -> None:
+def test_the_facts_of_models_are_known_without_litellm() -> None:
     code = """
 import sys
 from cdd_agent.llm.known_models import UNKNOWN, has_provider, known_model

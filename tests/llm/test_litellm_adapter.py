@@ -89,12 +89,12 @@ print(*{{"litellm"}} & set(sys.modules))
     assert (done.stdout.strip(), done.stderr) == ("", "")
 
 
-def test_what_litellm_knows_by_other_means_is_known() -> None:
+def test_a_provider_is_recognized_by_its_address() -> None:
     expect_provider("any-name", "https://api.groq.com/openai/v1")  # by the address
 
 
 @each_row("name", ["nix", "nix/foo", "/x"])
-def test_a_name_that_no_provider_fits_is_refused_without_a_call(name: str) -> None:
+def test_a_name_without_a_known_provider_is_refused_without_a_call(name: str) -> None:
     with pytest.raises(BadInput, match=f" {name}$") as refused:
         expect_provider(name, None)
     assert "provider/model" in refused.value.hint
@@ -110,7 +110,7 @@ def test_a_name_that_no_provider_fits_is_refused_without_a_call(name: str) -> No
         (500, BadAnswer),
     ],
 )
-async def test_another_provider_s_errors_have_the_same_names(
+async def test_errors_of_other_providers_have_the_same_types(
     status: int, becomes: type[ModelError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key-for-tests")
@@ -141,7 +141,7 @@ FIRST_OF_AZURE = {
 
 @each_row("name", ["azure/gpt-5", "openai/gpt-5"])
 @each_row("first", FIRST_OF_AZURE.values(), ids=FIRST_OF_AZURE)
-async def test_a_first_piece_without_choices_is_no_reply_and_no_error(
+async def test_a_first_piece_without_choices_is_ignored(
     name: str, first: Json, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AZURE_API_KEY", "a-key-for-tests")
@@ -192,7 +192,7 @@ async def test_a_first_piece_without_choices_is_no_reply_and_no_error(
 
 
 @each_row("name", ["frobnicate", "frobnicate/model", ""])
-async def test_a_model_string_without_a_provider(name: str) -> None:
+async def test_a_model_string_without_a_provider_is_an_error(name: str) -> None:
     error = await failure_of(LitellmModel(name))
 
     assert type(error) is ModelNotFound
@@ -225,7 +225,7 @@ async def test_a_refused_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert missing_keys(MODEL) == []
 
 
-async def test_a_bug_of_ours_keeps_its_own_type() -> None:
+async def test_a_bug_in_cdd_keeps_its_type() -> None:
     with pytest.raises(AttributeError):
         await all_of(
             LitellmModel(MODEL, "http://127.0.0.1:9"),
@@ -274,7 +274,7 @@ async def usage_of(name: str, base: str) -> Usage:
     return done.usage
 
 
-async def test_what_was_cached_and_thought_is_counted(
+async def test_cached_and_thinking_tokens_are_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("DEEPSEEK_API_KEY", "a-key")
@@ -295,7 +295,7 @@ async def test_what_was_cached_and_thought_is_counted(
     assert counted[1].cached_tokens > 0
 
 
-async def test_what_claude_wrote_to_its_cache_is_counted(
+async def test_tokens_that_claude_writes_to_its_cache_are_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key")
@@ -329,7 +329,7 @@ def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.fork
-def test_starting_up_imports_no_vendor() -> None:
+def test_importing_the_adapter_imports_no_vendor() -> None:
     code = """
 import sys
 import cdd_agent.llm.litellm_adapter, cdd_agent.llm.scripted
@@ -389,7 +389,7 @@ assert os.environ.get("LITELLM_MODE") == before, "leaks into the commands of a p
 
 
 @pytest.mark.fork
-def test_litellm_neither_writes_to_the_screen_nor_calls_home() -> None:
+def test_litellm_prints_nothing_and_contacts_no_other_server() -> None:
     script: list[str | Answer] = [
         "Hello",
         failure(401),
@@ -425,7 +425,7 @@ os._exit(0)  # without the complaints of loops that nobody closes
 
 
 @pytest.mark.fork
-def test_no_call_goes_out_on_a_connection_of_another_event_loop() -> None:
+def test_no_call_uses_a_connection_of_another_event_loop() -> None:
     with LoopbackServer([failure(401)] * 3) as server:
         done = run_python(LOOPS, server.url.removesuffix("/v1"))
 

@@ -118,7 +118,9 @@ async def test_a_server_without_models_is_a_server(data: bytes) -> None:
         HEAD + b'{"data": ' + b"9" * 10_000 + b"}",
     ],
 )
-async def test_what_has_no_list_of_models_is_no_model_server(answer: bytes) -> None:
+async def test_a_server_without_a_list_of_models_is_not_a_model_server(
+    answer: bytes,
+) -> None:
     with answering(answer) as (port, heads):
         assert await models_at(f"http://127.0.0.1:{port}/v1") is None
         assert await find_local_servers({"vLLM": port}) == ()
@@ -133,7 +135,7 @@ async def test_what_has_no_list_of_models_is_no_model_server(answer: bytes) -> N
         b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{",
     ],
 )
-async def test_what_gives_no_whole_answer_is_no_server(answer: bytes) -> None:
+async def test_an_incomplete_answer_is_not_a_server(answer: bytes) -> None:
     with answering(answer) as (port, _):
         with pytest.raises(ConnectionFailed):
             await models_at(f"http://127.0.0.1:{port}/v1")
@@ -156,12 +158,12 @@ async def test_what_gives_no_whole_answer_is_no_server(answer: bytes) -> None:
         "\ud800",
     ],
 )
-async def test_a_name_that_cannot_be_shown_is_left_out(name: object) -> None:
+async def test_unprintable_names_are_left_out(name: object) -> None:
     with answering(listing("good", name, "good")) as (port, _):
         assert await models_at(f"http://127.0.0.1:{port}/v1") == ("good",)
 
 
-async def test_entries_that_are_none_are_left_out() -> None:
+async def test_entries_without_an_id_are_left_out() -> None:
     with answering(
         HEAD + b'{"data": [1, null, "x", [], {}, {"name": "y"}, {"id": "good"}]}'
     ) as (port, _):
@@ -176,7 +178,7 @@ async def test_entries_that_are_none_are_left_out() -> None:
         itertools.chain([HEAD], itertools.repeat(b" ")),
     ],
 )
-async def test_who_is_slow_is_not_waited_for(pieces: Iterable[bytes]) -> None:
+async def test_a_slow_server_is_not_waited_for(pieces: Iterable[bytes]) -> None:
     with answering(itertools.chain(pieces, itertools.repeat(b"")), pause=0.02) as (
         port,
         _,
@@ -187,7 +189,7 @@ async def test_who_is_slow_is_not_waited_for(pieces: Iterable[bytes]) -> None:
         assert time.monotonic() - began < 60
 
 
-async def test_an_answer_without_end_is_not_kept() -> None:
+async def test_an_endless_answer_is_not_kept() -> None:
     with answering(itertools.chain([HEAD], itertools.repeat(b" " * 65_536))) as (
         port,
         _,
@@ -195,7 +197,7 @@ async def test_an_answer_without_end_is_not_kept() -> None:
         assert await models_at(f"http://127.0.0.1:{port}/v1", patience=30) is None
 
 
-async def test_slow_ones_are_waited_for_together() -> None:
+async def test_all_servers_are_asked_at_the_same_time() -> None:
     all_are_asked = threading.Barrier(20)
 
     def slow() -> Iterator[bytes]:
@@ -207,7 +209,7 @@ async def test_slow_ones_are_waited_for_together() -> None:
         assert len(await find_local_servers({str(port): port for port in ports})) == 20
 
 
-async def test_nobody_is_sent_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_server_receives_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
     with answering(listing("a")) as (port, heads):
         await find_local_servers({"Ollama": port})

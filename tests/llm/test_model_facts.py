@@ -82,7 +82,7 @@ def test_tools_window_and_price_of_a_model_behind_openrouter_are_known() -> None
     assert "Long." not in kept().read_text()
 
 
-def test_a_budget_in_dollars_can_be_kept_to() -> None:
+def test_a_budget_in_dollars_works_with_the_listed_price() -> None:
     with answering(listed(ENTRY)) as (port, _):
         model = asked_at(port)
         assert (
@@ -90,7 +90,7 @@ def test_a_budget_in_dollars_can_be_kept_to() -> None:
         )
 
 
-def test_the_list_is_kept_for_a_day_and_longer_while_there_is_no_other() -> None:
+def test_the_list_is_kept_for_a_day_or_until_a_new_one_arrives() -> None:
     with answering(listed(ENTRY)) as (port, heads):
         assert facts(asked_at(port))[1] == 200_000
         age(80_000)
@@ -101,7 +101,7 @@ def test_the_list_is_kept_for_a_day_and_longer_while_there_is_no_other() -> None
     assert facts(asked_at(port)) == (True, 200_000, PRICE)  # nobody is there any more
 
 
-def test_a_list_that_is_too_old_is_asked_for_again() -> None:
+def test_an_old_list_is_requested_again() -> None:
     with answering([listed(ENTRY)]) as (port, heads):
         assert facts(asked_at(port))[1] == 200_000
         age(90_000)
@@ -110,7 +110,7 @@ def test_a_list_that_is_too_old_is_asked_for_again() -> None:
             time.sleep(0.01)
 
 
-def test_a_model_that_is_newer_than_the_list_is_looked_for() -> None:
+def test_a_model_missing_from_the_list_is_looked_up() -> None:
     with answering(listed(ENTRY)) as (port, heads):
         assert facts(asked_at(port, "openrouter/maker/new"))[1] is None
         assert facts(asked_at(port, "openrouter/maker/new"))[1] is None
@@ -120,7 +120,7 @@ def test_a_model_that_is_newer_than_the_list_is_looked_for() -> None:
         assert len(heads) == 2
 
 
-def test_what_another_address_said_does_not_count() -> None:
+def test_answers_of_another_address_do_not_count() -> None:
     with answering(listed(ENTRY)) as (port, _):
         assert facts(asked_at(port))[1] == 200_000
     with deserted_port() as port:
@@ -138,7 +138,7 @@ def test_what_another_address_said_does_not_count() -> None:
         b"\xff",
     ],
 )
-def test_what_is_kept_may_be_anything(data: bytes) -> None:
+def test_a_damaged_kept_list_does_no_harm(data: bytes) -> None:
     kept().parent.mkdir(parents=True, exist_ok=True)
     kept().write_bytes(data)
     with answering(listed(ENTRY)) as (port, _):
@@ -149,7 +149,7 @@ WRONG = [None, -1, 0, True, "many", [], {}, 10**30]
 
 
 @each_row("wrong", WRONG)
-def test_a_fact_of_another_kind_is_none(wrong: object) -> None:
+def test_a_fact_of_a_wrong_type_is_unknown(wrong: object) -> None:
     entry = {
         "id": "maker/model-9",
         "context_length": wrong,
@@ -166,7 +166,7 @@ def test_a_fact_of_another_kind_is_none(wrong: object) -> None:
     "pricing",
     [{"prompt": "nan", "completion": "1"}, {"prompt": "1e999", "completion": "1"}, {}],
 )
-def test_a_price_that_is_none_is_not_known(pricing: object) -> None:
+def test_an_unusable_price_is_unknown(pricing: object) -> None:
     with answering(listed({**ENTRY, "pricing": pricing})) as (port, _):
         assert facts(asked_at(port)) == (True, 200_000, None)
 
@@ -181,13 +181,13 @@ def test_a_price_that_is_none_is_not_known(pricing: object) -> None:
         b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n",
     ],
 )
-def test_what_is_no_list_is_not_kept(answer: bytes) -> None:
+def test_an_answer_that_is_not_a_list_is_not_kept(answer: bytes) -> None:
     with answering(answer) as (port, _):
         assert facts(asked_at(port)) == (False, None, None)
     assert not kept().exists()
 
 
-def test_a_server_that_says_nothing_holds_nobody_up_for_long(
+def test_a_silent_server_delays_nothing_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(timeouts, "FACTS_TIMEOUT", 0.2)
@@ -199,7 +199,7 @@ def test_a_server_that_says_nothing_holds_nobody_up_for_long(
         assert time.monotonic() - began < 30
 
 
-def test_an_answer_without_end_is_left() -> None:
+def test_an_endless_answer_is_abandoned() -> None:
     with answering(itertools.chain([HEAD], itertools.repeat(b" " * 2**20))) as (
         port,
         _,
@@ -231,7 +231,7 @@ class Listing(OpenRouter):
         (("tools",), {"max_tokens": 64_000}),
     ],
 )
-async def test_a_request_asks_for_what_the_list_says_that_the_model_can(
+async def test_a_request_uses_only_abilities_that_the_list_names(
     takes: tuple[str, ...], fields: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENROUTER_API_KEY", "a-key")
@@ -269,7 +269,7 @@ LOCAL = {
 
 
 @each_row("said", LOCAL.values(), ids=LOCAL)
-def test_how_much_a_server_on_this_computer_takes_in_is_known(said: object) -> None:
+def test_the_window_of_a_server_on_this_computer_is_known(said: object) -> None:
     with answering(HEAD + json.dumps(said).encode()) as (port, _):
         model = asked_at(port, "openai/m")
         model.warm_up()
@@ -277,7 +277,7 @@ def test_how_much_a_server_on_this_computer_takes_in_is_known(said: object) -> N
 
 
 @each_row("wrong", WRONG)
-def test_a_window_of_another_kind_is_none(wrong: object) -> None:
+def test_a_window_of_a_wrong_type_is_unknown(wrong: object) -> None:
     said = {
         "models": [{"name": "m", "context_length": wrong}],
         "data": [{"id": "m", "max_model_len": wrong}],
@@ -286,7 +286,7 @@ def test_a_window_of_another_kind_is_none(wrong: object) -> None:
         assert asked_at(port, "openai/m").window is None
 
 
-def test_a_server_elsewhere_is_not_asked() -> None:
+def test_a_server_on_another_computer_is_not_asked() -> None:
     endpoint = endpoint_of("openai/m", "http://10.255.255.1/v1", {})
     assert endpoint is not None
     before = set(threading.enumerate())

@@ -51,7 +51,7 @@ LONG = {
 
 
 @each_row(("drops_messages", "request_"), LONG.values(), ids=LONG)
-async def test_a_request_that_was_cut_is_too_long(
+async def test_a_request_that_ollama_cut_is_an_error(
     drops_messages: bool, request_: Request
 ) -> None:
     says = r"Ollama has cut .* it read [\d,]+, and its window has 4,096"
@@ -67,7 +67,7 @@ async def test_a_request_that_was_cut_is_too_long(
     assert "OLLAMA_CONTEXT_LENGTH" in raised.value.hint
 
 
-async def test_no_call_of_a_cut_request_is_made() -> None:
+async def test_a_cut_request_makes_no_tool_calls() -> None:
     events: list[ModelEvent] = []
 
     with Ollama(
@@ -80,7 +80,7 @@ async def test_no_call_of_a_cut_request_is_made() -> None:
 
 
 @each_row("tokens", [10, 1_500, 2_040, 3_500, 4_000])
-async def test_a_request_that_was_read_whole_is_answered(tokens: int) -> None:
+async def test_a_request_that_ollama_read_completely_is_answered(tokens: int) -> None:
     with Ollama([Said("ANANAS")]) as simulator:
         events = await heard(model_at(simulator), asking(words(tokens)))
 
@@ -99,7 +99,7 @@ SPARSE = {
 
 
 @each_row("text", SPARSE.values(), ids=SPARSE)
-async def test_what_is_few_tokens_for_its_length_is_no_cut(text: str) -> None:
+async def test_few_tokens_for_a_long_text_are_not_a_cut(text: str) -> None:
     """The real tokens of such a text are far fewer than its characters suggest."""
 
     class Frugal(Ollama):
@@ -110,7 +110,7 @@ async def test_what_is_few_tokens_for_its_length_is_no_cut(text: str) -> None:
         assert await heard(model_at(simulator), asking(text))
 
 
-async def test_where_it_does_not_say_its_window_the_count_alone_tells() -> None:
+async def test_without_a_window_the_token_count_alone_shows_a_cut() -> None:
     with (
         Ollama([Said("No idea.")], tells=False) as simulator,
         pytest.raises(ContextTooLong, match=r"it read 2,050$"),
@@ -118,12 +118,12 @@ async def test_where_it_does_not_say_its_window_the_count_alone_tells() -> None:
         await heard(model_at(simulator, "ollama"), asking(words(12_000)))
 
 
-async def test_another_server_that_counts_little_is_not_taken_for_ollama() -> None:
+async def test_another_server_with_a_low_count_is_not_treated_as_ollama() -> None:
     with Ollama([Said("Yes.")], tells=False) as simulator:
         assert await heard(model_at(simulator), asking(words(12_000)))
 
 
-async def test_after_the_first_call_its_window_is_known() -> None:
+async def test_the_window_is_known_after_the_first_call() -> None:
     with Ollama([Said("Yes.")], window=8192) as simulator:
         model = model_at(simulator)
         assert model.window is None  # nothing is loaded yet
@@ -131,7 +131,7 @@ async def test_after_the_first_call_its_window_is_known() -> None:
         assert model.window == 8192
 
 
-def test_a_naive_client_takes_the_reply_to_half_of_a_request_for_a_good_one() -> None:
+def test_a_naive_client_accepts_the_reply_to_half_of_a_request() -> None:
     with Ollama([Said("No idea.")]) as simulator:
         body = {
             "model": simulator.model,
@@ -148,7 +148,7 @@ def test_a_naive_client_takes_the_reply_to_half_of_a_request_for_a_good_one() ->
     assert (answer.status_code, "ANANAS" in simulator.read) == (200, False)
 
 
-async def test_another_server_is_not_asked_about_its_window_again_and_again() -> None:
+async def test_another_server_is_asked_about_its_window_only_a_few_times() -> None:
     asked: list[str] = []
 
     class Other(Ollama):

@@ -65,7 +65,7 @@ def said(events: Sequence[ModelEvent]) -> str:
 
 
 @each_row("tokens", [10, 4_000, 12_000, 30_000])
-async def test_the_window_is_large_enough_for_the_request_and_its_reply(
+async def test_the_window_holds_the_request_and_its_reply(
     tokens: int,
 ) -> None:
     with OllamaChat([Said("ANANAS")]) as simulator:
@@ -75,7 +75,7 @@ async def test_the_window_is_large_enough_for_the_request_and_its_reply(
     assert simulator.window >= tokens + min(8_192, simulator.own_window - tokens)
 
 
-async def test_a_conversation_that_grows_loads_the_model_a_few_times_only() -> None:
+async def test_a_growing_conversation_loads_the_model_only_a_few_times() -> None:
     with OllamaChat([Said("ANANAS")] * 31) as simulator:
         model = model_at(simulator.url)
         for tokens in (*range(1_000, 31_000, 1_000), 10):
@@ -84,7 +84,7 @@ async def test_a_conversation_that_grows_loads_the_model_a_few_times_only() -> N
     assert simulator.loads == [16_384, 32_768, 40_960]
 
 
-async def test_roles_that_share_a_model_do_not_load_it_in_turns() -> None:
+async def test_roles_that_share_a_model_load_it_once() -> None:
     with OllamaChat([Said("ANANAS")] * 6) as simulator:
         chat, executor = model_at(simulator.url), model_at(simulator.url)
         for tokens in (100, 200, 300):
@@ -117,7 +117,7 @@ async def test_roles_that_share_a_model_do_not_load_it_in_turns() -> None:
         "`context_window`",
     ],
 )
-async def test_a_window_that_somebody_has_chosen_stays(
+async def test_a_window_that_the_user_chose_stays(
     loaded: int, parameters: str, set_window: int | None, loads: list[int]
 ) -> None:
     with OllamaChat(
@@ -130,21 +130,21 @@ async def test_a_window_that_somebody_has_chosen_stays(
     assert simulator.loads == loads
 
 
-async def test_a_model_in_the_cloud_has_all_of_its_window() -> None:
+async def test_a_model_in_the_cloud_uses_its_whole_window() -> None:
     with OllamaChat([Said("ANANAS")], is_remote=True) as simulator:
         await heard(model_at(simulator.url), asking(100))
 
     assert simulator.loads == [simulator.own_window]
 
 
-async def test_what_is_longer_than_the_model_takes_in_is_refused() -> None:
+async def test_a_request_longer_than_the_window_is_refused() -> None:
     with OllamaChat([Said("No idea.")]) as simulator, pytest.raises(ContextTooLong):
         await heard(model_at(simulator.url), asking(50_000))
 
     assert simulator.bills == []
 
 
-async def test_a_server_that_cuts_all_the_same_is_seen_through() -> None:
+async def test_a_server_that_cuts_the_request_anyway_is_detected() -> None:
     with (
         OllamaChat(
             [Said("No idea.")], knows_truncate=False, own_window=8_192
@@ -156,7 +156,7 @@ async def test_a_server_that_cuts_all_the_same_is_seen_through() -> None:
     assert "ANANAS" not in simulator.read
 
 
-async def test_what_it_shows_of_a_model_is_known_before_the_first_call() -> None:
+async def test_the_facts_from_show_are_known_before_the_first_call() -> None:
     with OllamaChat([]) as simulator:
         model = model_at(simulator.url)
         assert (model.window, model.calls_tools) == (40_960, True)
@@ -181,7 +181,7 @@ async def test_what_it_shows_of_a_model_is_known_before_the_first_call() -> None
         ),
     ],
 )
-async def test_an_effort_is_told_as_far_as_it_is_understood(
+async def test_an_effort_is_sent_as_far_as_the_model_supports_it(
     effort: Effort | None,
     name: str,
     levels: tuple[str, ...],
@@ -198,7 +198,7 @@ async def test_an_effort_is_told_as_far_as_it_is_understood(
     assert [sent.body.get("think") for sent in simulator.sent] == [*think, think[-1]]
 
 
-async def test_what_a_person_has_set_goes_into_its_options() -> None:
+async def test_the_user_s_settings_become_ollama_options() -> None:
     options = ModelOptions(
         temperature=0.2,
         max_output_tokens=99,
@@ -222,7 +222,7 @@ async def test_what_a_person_has_set_goes_into_its_options() -> None:
     [("stop", StopReason.STOP), ("length", StopReason.LENGTH)]
     + [(word, StopReason.UNKNOWN) for word in ("load", "unload", "", "next_year")],
 )
-async def test_only_a_reply_that_stopped_is_whole(
+async def test_only_a_reply_with_a_stop_is_complete(
     word: str, reason: StopReason
 ) -> None:
     line = {"message": {"content": "half a"}, "done": True, "done_reason": word}
@@ -250,7 +250,7 @@ async def test_only_a_reply_that_stopped_is_whole(
     "error",
     [{"error": "model runner has unexpectedly stopped"}, {"error": "unexpected EOF"}],
 )
-async def test_an_error_after_half_of_a_reply_is_one(error: dict[str, str]) -> None:
+async def test_an_error_after_half_of_a_reply_is_raised(error: dict[str, str]) -> None:
     half = {"message": {"content": "half a"}, "done": False}
     with LoopbackServer(
         [Answer(raw=f"{json.dumps(half)}\n{json.dumps(error)}\n")]
@@ -260,7 +260,7 @@ async def test_an_error_after_half_of_a_reply_is_one(error: dict[str, str]) -> N
             await heard(model, asking(10))
 
 
-async def test_a_stream_that_ends_in_the_middle_of_a_line_is_broken() -> None:
+async def test_a_stream_that_ends_within_a_line_is_a_broken_connection() -> None:
     half = json.dumps({"message": {"content": "half a"}, "done": False})
     with (
         LoopbackServer([Answer(raw=f"{half}\n{half[:20]}")]) as server,
@@ -269,14 +269,14 @@ async def test_a_stream_that_ends_in_the_middle_of_a_line_is_broken() -> None:
         await heard(model_at(server.url.removesuffix("/v1")), asking(10))
 
 
-async def test_for_a_model_that_is_not_there_it_is_said_how_to_get_it() -> None:
+async def test_the_error_for_a_missing_model_names_the_command_to_get_it() -> None:
     with OllamaChat([]) as simulator, pytest.raises(ModelNotFound) as raised:
         await heard(model_at(simulator.url, name="qwen9"), asking(10))
 
     assert "qwen9" in raised.value.hint
 
 
-async def test_where_memory_does_not_suffice_the_setting_is_named() -> None:
+async def test_the_error_for_too_little_memory_names_the_setting() -> None:
     with (
         OllamaChat([], memory=8_192) as simulator,
         pytest.raises(BadAnswer, match="memory") as raised,
@@ -286,7 +286,7 @@ async def test_where_memory_does_not_suffice_the_setting_is_named() -> None:
     assert "context_window" in raised.value.hint
 
 
-async def test_an_answer_that_is_no_stream_is_taken_too() -> None:
+async def test_an_answer_without_streaming_is_accepted() -> None:
     message = {"content": "Hello.", "thinking": "A person.", "tool_calls": []}
     whole = {
         "message": message,
@@ -303,7 +303,7 @@ async def test_an_answer_that_is_no_stream_is_taken_too() -> None:
         assert events[2].usage == Usage(30, 4)
 
 
-async def test_calls_of_a_server_that_gives_no_ids_are_told_apart() -> None:
+async def test_tool_calls_of_a_server_without_ids_get_distinct_ids() -> None:
     calls = (("look", {"at": 1}), ("read", {"at": 2}))
     with OllamaChat([Said("", "", calls), Said("Done.")], has_ids=False) as simulator:
         model = model_at(simulator.url)
@@ -329,7 +329,7 @@ def naive(simulator: OllamaChat, **body: object) -> httpx.Response:
     )
 
 
-def test_a_naive_client_is_refused_or_reads_a_reply_to_half_of_its_request() -> None:
+def test_a_naive_client_is_refused_or_gets_a_reply_to_half_its_request() -> None:
     call = {
         "id": "1",
         "type": "function",

@@ -84,7 +84,7 @@ def repr_of(data: bytes) -> str:
 
 @each_row(("kind", "data"), ALL.items(), ids=ALL)
 @each_row("name", ["shot.png", "shot.txt", "shot"])
-def test_a_picture_is_known_by_its_content_and_not_by_its_name(
+def test_a_picture_is_recognized_by_its_content_not_its_name(
     tmp_path: Path, kind: str, data: bytes, name: str
 ) -> None:
     (tmp_path / name).write_bytes(data)
@@ -101,13 +101,13 @@ def test_a_picture_is_known_by_its_content_and_not_by_its_name(
     ],
     ids=repr_of,
 )
-def test_its_size_is_in_its_head(data: bytes) -> None:
+def test_the_size_of_a_picture_is_read_from_its_header(data: bytes) -> None:
     picture = picture_of("x", data)
     assert (picture.width, picture.height) == (700, 30)
 
 
 @each_row("data", [*ALL.values(), webp(b"VP8X"), webp(b"VP8L")], ids=repr_of)
-def test_one_that_is_cut_anywhere_is_none(data: bytes) -> None:
+def test_a_picture_cut_at_any_byte_is_unusable(data: bytes) -> None:
     # some leave out the mark at a GIF's end
     for length in range(len(data) - (data[:3] == b"GIF")):
         with pytest.raises(PictureUnusable):
@@ -129,7 +129,7 @@ def test_one_that_is_cut_anywhere_is_none(data: bytes) -> None:
     ],
     ids=["empty", "a page", "a bitmap", "many bytes", "many pixels", "no pixels"],
 )
-def test_what_no_model_takes_is_said_in_plain_words(
+def test_an_unusable_picture_has_a_plain_reason(
     tmp_path: Path, data: bytes, reason: str
 ) -> None:
     (tmp_path / "shot.png").write_bytes(data)
@@ -138,7 +138,7 @@ def test_what_no_model_takes_is_said_in_plain_words(
     assert raised.value.message.startswith(reason)
 
 
-def test_what_is_outside_or_secret_is_not_read(tmp_path: Path) -> None:
+def test_pictures_outside_the_project_or_secret_are_not_read(tmp_path: Path) -> None:
     root = tmp_path / "project"
     root.mkdir()
     (tmp_path / "outside.png").write_bytes(png())
@@ -150,7 +150,7 @@ def test_what_is_outside_or_secret_is_not_read(tmp_path: Path) -> None:
             picture_at(root, name)
 
 
-def test_a_text_and_a_folder_are_none_and_no_trouble(tmp_path: Path) -> None:
+def test_texts_and_folders_are_not_pictures(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("GIF89 is a format.")
     assert picture_at(tmp_path, "a.txt") is None
     assert picture_at(tmp_path, ".") is None
@@ -180,7 +180,7 @@ def test_a_picture_counts_by_its_pixels_as_providers_bill_it() -> None:
     ],
 )
 @each_row(("kind", "data"), ALL.items(), ids=ALL)
-async def test_a_picture_arrives_whole_with_its_kind_and_its_name(
+async def test_a_picture_arrives_complete_with_its_type_and_name(
     served: str, kind: str, data: bytes
 ) -> None:
     picture = picture_of("shot", data)
@@ -217,7 +217,7 @@ def seeing(provider: Provider, url: str) -> DirectModel:
 
 
 @each_row("provider", TAKE_PICTURES.values(), ids=TAKE_PICTURES)
-async def test_every_provider_takes_it_in_a_loop_and_after_a_kill(
+async def test_every_provider_accepts_a_picture_in_a_loop_and_after_a_kill(
     provider: Provider, root: Path
 ) -> None:
     with provider.simulated([*LOOKS[:3], Said("Red.")]) as simulator:
@@ -239,7 +239,7 @@ async def test_every_provider_takes_it_in_a_loop_and_after_a_kill(
 
 
 @each_row("provider", TAKE_PICTURES_AND_CACHE.values(), ids=TAKE_PICTURES_AND_CACHE)
-async def test_what_came_before_stays_the_same_to_the_byte(
+async def test_a_picture_keeps_the_cached_prefix_unchanged(
     provider: Provider, root: Path
 ) -> None:
     with provider.simulated([*LOOKS, Said("Red.")]) as simulator:
@@ -251,7 +251,7 @@ async def test_what_came_before_stays_the_same_to_the_byte(
     assert sum(bill.cached for bill in simulator.bills[1:]) >= 0.95 * repeated
 
 
-async def test_a_model_known_to_see_none_gets_no_picture_and_that_is_told() -> None:
+async def test_a_model_without_vision_gets_no_picture_and_a_notice_says_so() -> None:
     provider = PROVIDERS["deepseek"]
     with provider.simulated(
         [Said("I cannot see it."), Said("As I said.")]
@@ -326,7 +326,7 @@ def test_a_naive_client_is_refused(name: str, kind: str, data: bytes) -> None:
     assert len(simulator.refusals) == 1
 
 
-async def test_where_nobody_knows_it_is_sent_and_a_refusal_is_told_at_once(
+async def test_a_picture_is_sent_if_vision_is_unknown_and_a_refusal_is_raised(
     tmp_path: Path,
 ) -> None:
     provider = PROVIDERS["deepseek"]
@@ -360,7 +360,7 @@ async def test_where_nobody_knows_it_is_sent_and_a_refusal_is_told_at_once(
     ],
 )
 @each_row("status", [400, 404, 500])
-async def test_refusals_of_many_servers_are_understood(words: str, status: int) -> None:
+async def test_the_refusals_of_many_servers_are_known(words: str, status: int) -> None:
     with (
         LoopbackServer([failure(status, words)]) as server,
         pytest.raises(PicturesRefused),
@@ -398,7 +398,7 @@ async def test_a_model_that_sees_may_refuse_one_picture(words: str) -> None:
         ("bedrock/nobody-knows-it", None),
     ],
 )
-def test_what_the_table_says_and_the_setting_before_it(
+def test_the_setting_for_vision_overrides_the_table(
     name: str, sees: bool | None
 ) -> None:
     assert LitellmModel(name).sees is sees
@@ -412,7 +412,9 @@ def test_what_the_table_says_and_the_setting_before_it(
     ("takes", "sees"),
     [(["text", "image"], True), (["text"], False), ([], None), ("image", None)],
 )
-def test_openrouters_list_says_it(takes: object, sees: bool | None) -> None:
+def test_openrouters_list_says_whether_a_model_sees(
+    takes: object, sees: bool | None
+) -> None:
     with answering(listed({**ENTRY, "architecture": {"input_modalities": takes}})) as (
         port,
         _,
@@ -435,7 +437,7 @@ def test_openrouters_list_says_it(takes: object, sees: bool | None) -> None:
         ({"modalities": 1, "data": 2, "models": 3, "capabilities": 4}, None),
     ],
 )
-def test_servers_on_this_computer_say_it_themselves(
+def test_local_servers_say_whether_a_model_sees(
     said: object, sees: bool | None
 ) -> None:
     with answering(HEAD + json.dumps(said).encode()) as (port, heads):
@@ -448,7 +450,7 @@ def test_servers_on_this_computer_say_it_themselves(
     assert any("POST /api/show" in head for head in heads) is is_ollama
 
 
-async def test_a_fallback_that_sees_none_gets_the_words_and_that_is_told() -> None:
+async def test_a_fallback_without_vision_gets_the_words_and_a_notice_says_so() -> None:
     first = ScriptedModel([QuotaUsedUp("Pay.")], name="first")
     second = ScriptedModel(["I cannot see it."], name="second", sees=False)
     events = await all_of(WithFallbacks(first, [second]), REQUEST)
@@ -459,7 +461,9 @@ async def test_a_fallback_that_sees_none_gets_the_words_and_that_is_told() -> No
     assert second.requests[0].messages[1].pictures == ()
 
 
-async def test_a_record_has_its_hash_and_knows_another_picture(tmp_path: Path) -> None:
+async def test_a_record_has_the_picture_s_hash_and_refuses_another_picture(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "run.jsonl"
     await done(Recorded(ScriptedModel(["Red."]), path, Redactor()))
     assert b64encode(SHOT.data).decode() not in path.read_text()
@@ -475,12 +479,12 @@ async def test_a_record_has_its_hash_and_knows_another_picture(tmp_path: Path) -
     await done(played)
 
 
-def test_no_log_of_ours_has_its_content() -> None:
+def test_the_repr_of_a_picture_hides_its_content() -> None:
     assert "data" not in repr(SHOT)
     assert b64decode(b64encode(SHOT.data)) == SHOT.data
 
 
-async def test_a_call_that_broke_sends_the_same_again() -> None:
+async def test_a_repeated_call_sends_the_same_picture() -> None:
     with LoopbackServer([Answer("half", cut_after=1), "Red."]) as server:
         model = SERVED["direct"](server.url)
         with pytest.raises(ConnectionFailed):

@@ -124,7 +124,7 @@ def as_saved(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 @each_provider
-async def test_a_reply_comes_whole_with_its_usage(provider: Provider) -> None:
+async def test_a_reply_arrives_complete_with_its_usage(provider: Provider) -> None:
     with provider.simulated([Said("Hello there.", "They greet me.")]) as simulator:
         result = await heard(Dialogue(provider.asked_at(simulator.url)))
 
@@ -141,7 +141,7 @@ async def test_a_reply_comes_whole_with_its_usage(provider: Provider) -> None:
 
 
 @each_row("provider", THINK_ALOUD.values(), ids=THINK_ALOUD)
-async def test_thoughts_are_seen_by_who_watches_and_are_no_part_of_the_reply(
+async def test_watched_thoughts_are_shown_and_not_part_of_the_reply(
     provider: Provider,
 ) -> None:
     said = Said("Hello there.", "They greet me, I think.")
@@ -156,7 +156,7 @@ async def test_thoughts_are_seen_by_who_watches_and_are_no_part_of_the_reply(
 
 
 @each_row("name", ["anthropic", "gemini"])
-async def test_thoughts_that_nobody_watches_are_not_asked_for(name: str) -> None:
+async def test_unwatched_thoughts_are_not_requested(name: str) -> None:
     provider, seen = PROVIDERS[name], []
     for watched in (False, True):
         with provider.simulated([Said("Hello there.", "They greet me.")]) as simulator:
@@ -168,7 +168,7 @@ async def test_thoughts_that_nobody_watches_are_not_asked_for(name: str) -> None
 
 
 @each_provider
-async def test_a_loop_of_six_rounds_is_cached_and_counted_as_it_is_billed(
+async def test_a_loop_of_six_rounds_is_cached_and_counted_as_billed(
     provider: Provider, root: Path
 ) -> None:
     with provider.simulated(SIX_ROUNDS) as simulator:
@@ -197,7 +197,7 @@ async def test_a_loop_of_six_rounds_is_cached_and_counted_as_it_is_billed(
 
 
 @each_provider
-async def test_a_loop_that_was_killed_goes_on_with_what_the_provider_wants_back(
+async def test_a_killed_loop_resumes_with_the_provider_s_data(
     provider: Provider, root: Path
 ) -> None:
     with provider.simulated(SIX_ROUNDS) as simulator:
@@ -211,7 +211,7 @@ async def test_a_loop_that_was_killed_goes_on_with_what_the_provider_wants_back(
 
 
 @each_provider
-async def test_another_model_gets_nothing_of_the_first_one_s_thoughts(
+async def test_another_model_gets_none_of_the_first_model_s_thoughts(
     provider: Provider, root: Path
 ) -> None:
     with (
@@ -349,7 +349,7 @@ def billed(bills: list[Bill], price: Price) -> tuple[float, float]:
         ("deepseek", "deepseek/deepseek-v4-pro"),
     ],
 )
-async def test_the_cost_that_is_shown_is_the_bill_and_so_is_what_the_cache_saved(
+async def test_cost_and_cache_savings_equal_the_bill(
     provider: str, name: str, root: Path
 ) -> None:
     price, tally = known_model(name).price, Tally()
@@ -365,7 +365,7 @@ async def test_the_cost_that_is_shown_is_the_bill_and_so_is_what_the_cache_saved
     assert tally.spent.cached_tokens == sum(bill.cached for bill in simulator.bills) > 0
 
 
-async def test_openrouters_own_word_on_the_cost_counts(root: Path) -> None:
+async def test_the_cost_that_openrouter_reports_counts(root: Path) -> None:
     with OpenRouter(SIX_ROUNDS) as simulator:
         model = PROVIDERS["gemini behind openrouter"].asked_at(simulator.url)
         result = await heard(Dialogue(model, read_only_tools(root), "on"))
@@ -373,7 +373,7 @@ async def test_openrouters_own_word_on_the_cost_counts(root: Path) -> None:
     assert [usage.usd for usage in usages(result.events)] == simulator.dollars
 
 
-async def test_where_tools_exclude_thoughts_they_are_left_out_with_tools_alone(
+async def test_thoughts_are_left_out_only_with_tools_that_exclude_them(
     root: Path,
 ) -> None:
     with OpenAIChatWithoutThoughts([*SIX_ROUNDS, Said("Hello.")]) as simulator:
@@ -395,7 +395,7 @@ async def test_where_tools_exclude_thoughts_they_are_left_out_with_tools_alone(
     ]
 
 
-async def test_what_a_loop_of_gpt_costs_is_what_is_billed(root: Path) -> None:
+async def test_the_cost_of_a_gpt_loop_equals_the_bill(root: Path) -> None:
     provider = PROVIDERS["openai responses"]
     with OpenAIResponses(SIX_ROUNDS) as simulator:
         result = await heard(
@@ -414,7 +414,7 @@ async def test_what_a_loop_of_gpt_costs_is_what_is_billed(root: Path) -> None:
     assert [price.of(usage) for usage in usages(result.events)] == pytest.approx(billed)
 
 
-async def test_all_that_gpt_put_out_goes_back_as_it_came(root: Path) -> None:
+async def test_all_output_items_of_gpt_are_sent_back_unchanged(root: Path) -> None:
     with OpenAIResponses(SIX_ROUNDS) as simulator:
         model = PROVIDERS["openai responses"].asked_at(
             simulator.url, ModelOptions(watched=True)
@@ -437,7 +437,7 @@ async def test_all_that_gpt_put_out_goes_back_as_it_came(root: Path) -> None:
     )
 
 
-async def test_thoughts_that_cannot_be_read_any_more_are_left_behind(
+async def test_unreadable_thoughts_are_dropped(
     root: Path,
 ) -> None:
     with OpenAIResponses(SIX_ROUNDS) as simulator:
@@ -458,7 +458,7 @@ async def test_thoughts_that_cannot_be_read_any_more_are_left_behind(
     )
 
 
-async def test_who_may_not_stream_nor_see_summaries_gets_the_reply_all_the_same(
+async def test_an_unverified_account_gets_the_reply_without_streaming(
     root: Path,
 ) -> None:
     with OpenAIResponses(SIX_ROUNDS, is_verified=False) as simulator:
@@ -571,7 +571,7 @@ def test_a_naive_client_is_refused_by_openai(
     assert accepted.status_code == 200
 
 
-async def test_openrouters_own_word_goes_before_a_price_that_is_known(
+async def test_the_cost_that_openrouter_reports_overrides_a_known_price(
     root: Path,
 ) -> None:
     tally = Tally()

@@ -77,7 +77,7 @@ OWN = "http://127.0.0.1:9000/v1"
         ),
     ],
 )
-def test_a_model_string_leads_to_an_endpoint(
+def test_a_model_string_determines_the_endpoint(
     model: str, api_base: str | None, environment: dict[str, str], base: str, name: str
 ) -> None:
     endpoint = endpoint_of(model, api_base, environment)
@@ -101,7 +101,7 @@ def test_a_model_string_leads_to_an_endpoint(
         *("openai/gpt-3.5-turbo-instruct", "openai/responses/"),
     ],
 )
-def test_others_are_not_for_the_direct_adapter(model: str) -> None:
+def test_the_direct_adapter_refuses_other_providers(model: str) -> None:
     assert endpoint_of(model, None, {}) is None
 
 
@@ -113,7 +113,7 @@ def test_others_are_not_for_the_direct_adapter(model: str) -> None:
         ("http://box:1/v1/", Speaks.CHAT_COMPLETIONS),
     ],
 )
-def test_ollama_is_asked_by_its_own_api_unless_its_address_is_the_compatible_one(
+def test_ollama_uses_its_own_api_except_at_the_compatible_address(
     api_base: str | None, speaks: Speaks
 ) -> None:
     endpoint = endpoint_of("ollama/qwen3", api_base, {})
@@ -181,7 +181,7 @@ AT_OPENAI = ("https://api.openai.com/v1", "https://eu.api.openai.com/v1", None)
         ("hosted_vllm/gpt-5.6", (OWN, None), False),
     ],
 )
-def test_models_of_openai_are_asked_by_responses_where_that_is_better_or_the_only_way(
+def test_openai_models_use_responses_where_it_is_better_or_required(
     model: str, bases: tuple[str | None, ...], by_responses: bool
 ) -> None:
     for base in bases:
@@ -194,7 +194,7 @@ def test_models_of_openai_are_asked_by_responses_where_that_is_better_or_the_onl
         assert not endpoint.model.startswith("responses/")
 
 
-def test_what_is_known_of_a_model_does_not_depend_on_what_it_is_asked_by() -> None:
+def test_the_facts_of_a_model_do_not_depend_on_the_protocol() -> None:
     known = known_model("openai/responses/gpt-5.6")
 
     assert known == known_model("openai/gpt-5.6")
@@ -204,7 +204,7 @@ def test_what_is_known_of_a_model_does_not_depend_on_what_it_is_asked_by() -> No
 
 
 @each_row("variable", ["OPENAI_API_BASE", "OPENAI_BASE_URL"])
-def test_an_address_in_the_environment_that_is_none_is_refused_with_its_variable(
+def test_a_wrong_address_in_the_environment_is_refused_with_its_variable(
     variable: str,
 ) -> None:
     with pytest.raises(
@@ -214,11 +214,11 @@ def test_an_address_in_the_environment_that_is_none_is_refused_with_its_variable
         endpoint_of("openai/gpt-5", None, {variable: "localhost:1234"})
 
 
-def test_an_api_base_alone_does_not_make_another_provider_s_model_direct() -> None:
+def test_an_api_base_does_not_make_another_provider_direct() -> None:
     assert endpoint_of("bedrock/claude", OWN, {}) is None
 
 
-def test_the_key_is_the_provider_s_own() -> None:
+def test_each_provider_has_its_own_key() -> None:
     keys = {f"{name.upper()}_API_KEY": name for name in PROVIDERS}
     for name in (
         "openai",
@@ -250,7 +250,7 @@ def test_the_key_is_the_provider_s_own() -> None:
         ("groq/x", None, True),
     ],
 )
-def test_a_key_is_missed_only_at_the_provider_s_own_address(
+def test_a_key_is_required_only_at_the_provider_s_own_address(
     model: str, api_base: str | None, lacks: bool
 ) -> None:
     endpoint = endpoint_of(model, api_base, {})
@@ -273,5 +273,5 @@ def test_a_key_is_missed_only_at_the_provider_s_own_address(
         ("", False),
     ],
 )
-def test_knows_this_computer(host: str, here: bool) -> None:
+def test_addresses_of_this_computer_are_known(host: str, here: bool) -> None:
     assert is_this_computer(host) is here

@@ -75,9 +75,7 @@ READABLE = [
 @each_row(
     "said", ["{} is not valid", "Invalid: '{}'.", "https://api.example/v1?a={}&b=1"]
 )
-def test_a_key_of_a_provider_s_form_is_hidden_wherever_it_stands(
-    key: str, said: str
-) -> None:
+def test_a_key_of_a_known_form_is_hidden_anywhere(key: str, said: str) -> None:
     assert quoted(said.format(key)) == said.format("[redacted]")
 
 
@@ -94,7 +92,7 @@ def test_a_key_of_a_provider_s_form_is_hidden_wherever_it_stands(
         "Token '{}' is old",
     ],
 )
-def test_what_is_said_to_be_a_key_is_hidden_whatever_its_form(
+def test_a_value_that_is_called_a_key_is_hidden_in_any_form(
     key: str, said: str
 ) -> None:
     assert quoted(said.format(key)) == said.format("[redacted]")
@@ -112,7 +110,7 @@ def test_the_values_of_key_variables_are_hidden(
 
 
 @each_row("masked", ["sk-proj-********Ab3", "gsk_12***89", "sk-ant-ap…X9"])
-def test_a_key_that_the_server_masked_itself_is_hidden(masked: str) -> None:
+def test_a_key_that_the_server_masked_is_hidden(masked: str) -> None:
     assert quoted(f"No: {masked}, sorry") == "No: [redacted], sorry"
 
 
@@ -121,14 +119,14 @@ def test_a_key_that_the_server_masked_itself_is_hidden(masked: str) -> None:
     "said",
     ["{}", "model: {} is not here", "Check '{}', please", "No key for {}", "({})"],
 )
-def test_names_hosts_paths_hashes_and_ids_stay(
+def test_names_hosts_paths_hashes_and_ids_stay_readable(
     text: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CORP_TOKEN", "internal")  # a word, and no key
     assert quoted(said.format(text)) == said.format(text)
 
 
-def test_a_word_that_stands_in_for_a_key_hides_no_host(
+def test_a_word_used_as_a_key_hides_no_host(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "inference")
@@ -139,7 +137,7 @@ def test_a_word_that_stands_in_for_a_key_hides_no_host(
 
 
 @each_row("piece", ["key-", "a-token ", "sk-", "//a@", "****", "key: "])
-def test_hostile_words_take_no_time_and_one_line(piece: str) -> None:
+def test_hostile_text_becomes_one_line_quickly(piece: str) -> None:
     began = process_time()
     assert len(quoted(piece * 5_000)) <= LONGEST_QUOTE
     # a tenth of a second; a search that looks back takes minutes

@@ -164,7 +164,9 @@ HELLO = message("Hello")
         Answer(raw=json.dumps(response(HELLO, output_text="Hello"), indent=1)),
     ],
 )
-async def test_servers_write_a_reply_in_many_ways(answer: Answer) -> None:
+async def test_a_reply_is_read_in_every_way_that_servers_write_it(
+    answer: Answer,
+) -> None:
     events = await events_on(answer)
 
     assert (
@@ -209,7 +211,7 @@ async def test_servers_write_a_reply_in_many_ways(answer: Answer) -> None:
         ),
     ],
 )
-async def test_only_what_is_completed_is_whole_and_calls_of_nothing_else_are_made(
+async def test_only_a_completed_response_is_complete_and_makes_calls(
     last: Json, reason: StopReason, word: str
 ) -> None:
     events = await events_on(stream(delta("Half"), done(call(), 1), last))
@@ -225,7 +227,9 @@ async def test_only_what_is_completed_is_whole_and_calls_of_nothing_else_are_mad
         [over(message("", content=[{"type": "refusal", "refusal": "I cannot."}]))],
     ],
 )
-async def test_what_a_model_declines_is_shown_and_no_reply(events: list[Json]) -> None:
+async def test_a_refusal_of_the_model_is_shown_and_not_a_reply(
+    events: list[Json],
+) -> None:
     told = await events_on(stream(*events))
 
     assert (
@@ -235,7 +239,7 @@ async def test_what_a_model_declines_is_shown_and_no_reply(events: list[Json]) -
     assert told[-1] == Done(StopReason.REFUSED)
 
 
-async def test_thoughts_and_what_is_said_in_two_items_are_paragraphs() -> None:
+async def test_thoughts_and_texts_in_two_items_become_paragraphs() -> None:
     thoughts = [
         delta(part["text"], "reasoning_summary_text", summary_index=n)
         for n, part in enumerate(SUMMARY)
@@ -269,7 +273,7 @@ async def test_thoughts_and_what_is_said_in_two_items_are_paragraphs() -> None:
         )
 
 
-async def test_thoughts_of_servers_of_ones_own_are_no_part_of_the_text() -> None:
+async def test_thoughts_of_private_servers_are_not_part_of_the_text() -> None:
     harmony = "<|channel|>analysis<|message|>Hm.<|end|>Hello"
     events = await events_on(
         stream(
@@ -377,7 +381,7 @@ async def test_thoughts_of_servers_of_ones_own_are_no_part_of_the_text() -> None
         ),
     ],
 )
-async def test_what_is_no_reply_has_a_name(
+async def test_everything_that_is_not_a_reply_has_an_error_type(
     answer: Answer, becomes: type[ModelError], says: str
 ) -> None:
     with pytest.raises(ModelError) as raised:
@@ -387,7 +391,7 @@ async def test_what_is_no_reply_has_a_name(
     assert says in raised.value.message
 
 
-async def test_calls_come_whole_with_the_ids_that_their_answers_name() -> None:
+async def test_tool_calls_arrive_complete_with_the_ids_for_their_results() -> None:
     odd = call(3, call_id="", name="look<|channel|>commentary", arguments={"path": "a"})
     events = await events_on(
         stream(done(call(1)), done(call(2), 1), done(odd, 2), over())
@@ -400,7 +404,7 @@ async def test_calls_come_whole_with_the_ids_that_their_answers_name() -> None:
     ]
 
 
-async def test_usage_knows_what_was_cached_written_and_thought() -> None:
+async def test_usage_includes_cached_written_and_thinking_tokens() -> None:
     usage = {
         "input_tokens": 100,
         "input_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 30},
@@ -423,7 +427,7 @@ def data_of(*output: Json) -> list[Json] | None:
     return None if data is None else json.loads(data.data)
 
 
-def test_what_goes_back_is_all_or_nothing() -> None:
+def test_provider_data_is_sent_back_completely_or_not_at_all() -> None:
     unreadable = {**THOUGHT, "encrypted_content": None}
     commentary = message("I look.", phase="commentary")
 
@@ -451,7 +455,7 @@ def body_of(
     return {key: value for key, value in body.items() if key != "prompt_cache_key"}
 
 
-def test_a_request_is_written_without_storage_and_with_flat_tools() -> None:
+def test_a_request_disables_storage_and_has_flat_tools() -> None:
     assert body_of(tools=True) == {
         "model": "gpt-5.6",
         "instructions": "Be brief.",
@@ -471,7 +475,7 @@ def test_a_request_is_written_without_storage_and_with_flat_tools() -> None:
     }
 
 
-def test_what_another_model_said_and_called_has_no_ids_of_items() -> None:
+def test_messages_of_another_model_have_no_item_ids() -> None:
     long = "call_" + "x" * 100
     made = (ToolCall("a", "look", '{"path": '), ToolCall(long, "look", "{}"))
     answers = (
@@ -512,7 +516,7 @@ def test_what_another_model_said_and_called_has_no_ids_of_items() -> None:
         ("gpt-4o", Effort.HIGH, None),
     ],
 )
-def test_an_effort_is_the_nearest_that_the_model_is_known_to_take(
+def test_the_nearest_effort_that_the_model_supports_is_sent(
     name: str, effort: Effort, word: str | None
 ) -> None:
     body = body_of(name=name, options=ModelOptions(effort=effort))
@@ -520,7 +524,7 @@ def test_an_effort_is_the_nearest_that_the_model_is_known_to_take(
     assert body.get("reasoning", {}).get("effort") == word
 
 
-def test_summaries_of_thoughts_are_asked_for_where_somebody_watches() -> None:
+def test_summaries_of_thoughts_are_requested_only_if_watched() -> None:
     assert body_of(options=ModelOptions(watched=True))["reasoning"] == {
         "summary": "auto"
     }
@@ -545,7 +549,7 @@ def test_sampling_parameters_go_to_models_that_do_not_think() -> None:
     ) == (99, "flex")
 
 
-def test_the_key_of_the_cache_stays_for_a_run() -> None:
+def test_the_cache_key_stays_the_same_during_a_run() -> None:
     endpoint = endpoint_of("openai/gpt-5.6", None, {})
     assert endpoint is not None
     protocol = OpenAIResponses("openai/gpt-5.6", endpoint)
@@ -575,7 +579,7 @@ def test_the_key_of_the_cache_stays_for_a_run() -> None:
         ("Unsupported parameter: 'max_output_tokens'", "max_output_tokens"),
     ],
 )
-async def test_what_a_server_does_not_take_is_left_out_from_then_on(
+async def test_parameters_that_a_server_refuses_are_left_out_afterwards(
     refusal: str, gone: str
 ) -> None:
     options = ModelOptions(
@@ -600,7 +604,7 @@ async def test_what_a_server_does_not_take_is_left_out_from_then_on(
         ("reasoning.summary", {"effort": "high"}),
     ],
 )
-async def test_a_part_of_the_reasoning_is_left_out_alone(
+async def test_a_refused_part_of_the_reasoning_is_left_out_alone(
     param: str, left: Json
 ) -> None:
     refusal = Answer(
@@ -624,7 +628,7 @@ async def test_a_part_of_the_reasoning_is_left_out_alone(
         "Unknown parameter: 'store'.",
     ],
 )
-async def test_what_cannot_be_left_out_is_not_asked_again(words: str) -> None:
+async def test_a_refusal_of_a_required_parameter_is_not_repeated(words: str) -> None:
     with (
         LoopbackServer([failure(400, words)]) as server,
         pytest.raises(RequestRejected),
@@ -634,7 +638,7 @@ async def test_what_cannot_be_left_out_is_not_asked_again(words: str) -> None:
     assert len(server.requests) == 1
 
 
-def test_the_same_refusal_is_learned_from_once() -> None:
+def test_a_second_identical_refusal_teaches_nothing() -> None:
     endpoint = endpoint_of("openai/gpt-5.6", None, {})
     assert endpoint is not None
     protocol = OpenAIResponses("openai/gpt-5.6", endpoint)

@@ -41,7 +41,7 @@ NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
         ),
     ],
 )
-def test_reads_what_a_server_says(
+def test_every_form_of_a_waiting_time_is_read(
     headers: dict[str, str], seconds: float | None
 ) -> None:
     assert seconds_to_wait(headers, NOW) == seconds

@@ -72,21 +72,21 @@ class Asked:
         return [event for event in self.events if isinstance(event, kind)]
 
 
-async def test_a_call_that_succeeds_is_passed_on_as_it_is() -> None:
+async def test_a_successful_call_is_passed_on_unchanged() -> None:
     asked = Asked("Hello there.")
     assert await asked.answer() == "Hello there."
     assert [type(event) for event in asked.events] == [TextDelta, TextDelta, Done]
     assert asked.time.waited == 0
 
 
-async def test_a_rate_limit_is_waited_for_in_waits_that_double() -> None:
+async def test_waits_for_a_rate_limit_double() -> None:
     asked = Asked(*[RateLimited("Slow down.")] * 4, "Hello")
     assert await asked.answer() == "Hello"
     assert asked.time.waited == 1 + 2 + 4 + 8
     assert asked.of(StartedAgain) == []  # nothing of a reply had come
 
 
-async def test_the_wait_is_told_once_a_second_as_a_countdown() -> None:
+async def test_the_wait_is_reported_every_second() -> None:
     asked = Asked(RateLimited("Slow down.", retry_after=3), "Hello")
     await asked.answer()
     assert asked.of(Waiting) == [
@@ -97,10 +97,9 @@ async def test_the_wait_is_told_once_a_second_as_a_countdown() -> None:
 
 
 @each_row("chance", [0.0, 0.5, 1.0])
-async def test_chance_keeps_many_from_coming_back_at_once_and_never_too_soon(
+async def test_random_delays_spread_retries_and_never_shorten_a_wait(
     chance: float,
 ) -> None:
-
     time = FakeTime()
     model = Retrying(
         ScriptedModel([RateLimited("x", retry_after=5), "Hello"]),
@@ -110,7 +109,7 @@ async def test_chance_keeps_many_from_coming_back_at_once_and_never_too_soon(
     assert time.waited == pytest.approx(5 + chance)
 
 
-async def test_a_wait_that_is_too_long_is_told_at_once_with_when_to_return() -> None:
+async def test_a_wait_that_is_too_long_is_an_error_with_its_time() -> None:
     limit = RateLimited(
         "Quota used up.", hint="Look at your account.", retry_after=LONGEST_WAIT + 1
     )
@@ -123,7 +122,7 @@ async def test_a_wait_that_is_too_long_is_told_at_once_with_when_to_return() -> 
     assert (asked.calls, asked.time.waited) == (1, 0)
 
 
-async def test_patience_ends_after_a_minute_of_rate_limits() -> None:
+async def test_waiting_ends_after_a_minute_of_rate_limits() -> None:
     asked = Asked(*[RateLimited("Slow down.")] * 9)
     with pytest.raises(RateLimited, match="Slow down"):
         await asked.answer()
@@ -134,7 +133,7 @@ async def test_patience_ends_after_a_minute_of_rate_limits() -> None:
 @each_row(
     "error", [ConnectionFailed("No network."), BadAnswer("The server failed (500).")]
 )
-async def test_a_broken_connection_and_a_server_that_fails_get_two_more_chances(
+async def test_broken_connections_and_server_errors_get_two_retries(
     error: ModelError,
 ) -> None:
     asked = Asked(error, error, "Hello")
@@ -147,7 +146,7 @@ async def test_a_broken_connection_and_a_server_that_fails_get_two_more_chances(
     assert asked.calls == 3
 
 
-async def test_a_reply_that_was_cut_begins_anew_and_nothing_of_it_counts() -> None:
+async def test_a_broken_reply_starts_again_and_its_start_does_not_count() -> None:
     asked = Asked(ScriptedReply("Hello there, you.", cut=8), "Good evening.")
     assert await asked.answer() == "Good evening."
     kinds = [type(event) for event in asked.events]
@@ -162,7 +161,7 @@ async def test_a_reply_that_was_cut_begins_anew_and_nothing_of_it_counts() -> No
     ]
 
 
-async def test_an_empty_reply_is_asked_for_once_more_and_then_an_error() -> None:
+async def test_an_empty_reply_is_requested_once_more_and_then_an_error() -> None:
     asked = Asked(" \n", "Hello")
     assert await asked.answer() == "Hello"
 
@@ -172,7 +171,7 @@ async def test_an_empty_reply_is_asked_for_once_more_and_then_an_error() -> None
     assert asked.calls == 2
 
 
-async def test_a_reply_cut_by_its_length_is_passed_on_also_when_empty() -> None:
+async def test_a_reply_cut_by_its_length_is_passed_on_even_if_empty() -> None:
     asked = Asked(ScriptedReply("", stop=StopReason.LENGTH))
     assert await asked.answer() == ""
     done = asked.events[-1]
@@ -180,7 +179,7 @@ async def test_a_reply_cut_by_its_length_is_passed_on_also_when_empty() -> None:
     assert done.stop_reason is StopReason.LENGTH
 
 
-async def test_each_kind_of_failure_has_its_own_chances() -> None:
+async def test_each_kind_of_failure_has_separate_retries() -> None:
     limit, broken = RateLimited("Slow down."), ConnectionFailed("Broken.")
     asked = Asked(limit, limit, broken, limit, broken, "Hello")
     assert await asked.answer() == "Hello"
@@ -196,21 +195,21 @@ async def test_each_kind_of_failure_has_its_own_chances() -> None:
         ContextTooLong("x"),
     ],
 )
-async def test_what_will_not_mend_is_told_at_once(error: ModelError) -> None:
+async def test_permanent_errors_are_raised_at_once(error: ModelError) -> None:
     asked = Asked(error, "Hello")
     with pytest.raises(type(error)):
         await asked.answer()
     assert (asked.calls, asked.events) == (1, [])
 
 
-async def test_a_script_that_is_used_up_is_not_asked_again() -> None:
+async def test_an_exhausted_script_is_not_retried() -> None:
     asked = Asked()
     with pytest.raises(BadAnswer, match="request"):
         await asked.answer()
     assert asked.calls == 1
 
 
-async def test_leaving_ends_the_wait_and_no_call_is_made() -> None:
+async def test_cancelling_ends_the_wait_without_a_call() -> None:
     asked = Asked(RateLimited("Slow down.", retry_after=60), "Hello")
     await stopped(asked.model, REQUEST)
     # the second in which it was stopped
@@ -247,5 +246,5 @@ async def over_http(script: Sequence[str | Answer]) -> tuple[str, int]:
     ],
     ids=["429", "503", "529", "500", "cut", "an end that is none", "empty"],
 )
-async def test_a_fault_of_a_real_server_costs_one_call_more(fault: Answer) -> None:
+async def test_a_fault_of_a_real_server_costs_one_more_call(fault: Answer) -> None:
     assert await over_http([fault, "Hello"]) == ("Hello", 2)

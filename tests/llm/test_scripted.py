@@ -56,7 +56,7 @@ async def reply_to(model: ScriptedModel, request: Request) -> str:
     )
 
 
-async def test_plays_replies_in_order_and_keeps_what_it_was_asked() -> None:
+async def test_replies_are_played_in_order_and_requests_are_kept() -> None:
     model = ScriptedModel(["one", "two"])
 
     assert await reply_to(model, ask("a")) == "one"
@@ -64,7 +64,7 @@ async def test_plays_replies_in_order_and_keeps_what_it_was_asked() -> None:
     assert model.requests == [ask("a"), ask("b")]
 
 
-async def test_raises_a_scripted_error_and_goes_on() -> None:
+async def test_a_scripted_error_is_raised_and_the_next_reply_follows() -> None:
     model = ScriptedModel([RateLimited("Later."), "two"])
 
     with pytest.raises(RateLimited, match="Later"):
@@ -72,7 +72,7 @@ async def test_raises_a_scripted_error_and_goes_on() -> None:
     assert await reply_to(model, ask("a")) == "two"
 
 
-async def test_a_reply_with_a_fitting_when_goes_first() -> None:
+async def test_a_reply_with_a_matching_when_comes_first() -> None:
     model = ScriptedModel(
         [
             "any",
@@ -86,14 +86,14 @@ async def test_a_reply_with_a_fitting_when_goes_first() -> None:
     assert await reply_to(model, ask("Do Step 2.")) == "any"
 
 
-async def test_when_looks_at_the_last_user_message_only() -> None:
+async def test_when_matches_the_last_user_message_only() -> None:
     model = ScriptedModel([ScriptedReply("for one", when="Step 1"), "any"])
     history = (Message("user", "Do Step 1."), Message("assistant", "Step 1 is done."))
 
     assert await reply_to(model, ask("Do Step 2.", *history)) == "any"
 
 
-async def test_a_script_that_is_used_up_says_so() -> None:
+async def test_an_exhausted_script_raises_an_error() -> None:
     model = ScriptedModel(["one", ScriptedReply("never", when="Step 9")])
     await reply_to(model, ask("a"))
 
@@ -103,13 +103,13 @@ async def test_a_script_that_is_used_up_says_so() -> None:
     assert "`when`" in raised.value.hint
 
 
-async def test_counts_words_as_tokens() -> None:
+async def test_words_count_as_tokens() -> None:
     *_, last = await all_of(ScriptedModel(["three small words"]), ask("Hello there"))
 
     assert last == Done(StopReason.STOP, Usage(prompt_tokens=4, completion_tokens=3))
 
 
-async def test_a_step_can_be_asked_for_once_more_where_no_other_reply_fits() -> None:
+async def test_a_step_may_repeat_if_no_other_reply_matches() -> None:
     model = ScriptedModel(
         [
             ScriptedReply("again", when="it failed"),
@@ -133,7 +133,7 @@ async def test_a_step_can_be_asked_for_once_more_where_no_other_reply_fits() -> 
     ]
 
 
-async def test_a_script_can_misbehave_on_order(tmp_path: Path) -> None:
+async def test_a_script_can_misbehave_as_written(tmp_path: Path) -> None:
     path = tmp_path / "script.yaml"
     path.write_text("""\
 replies:
@@ -159,14 +159,14 @@ replies:
     assert time.monotonic() - started >= 0.1
 
 
-async def test_pace_is_characters_a_second() -> None:
+async def test_pace_is_in_characters_per_second() -> None:
     started = time.monotonic()
     await reply_to(ScriptedModel(["ten chars " * 5], pace=500), ask("a"))
 
     assert time.monotonic() - started >= 0.1
 
 
-async def test_reads_a_script_file(tmp_path: Path) -> None:
+async def test_a_script_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "script.yaml"
     path.write_text(SCRIPT, encoding="utf-8")
     model = ScriptedModel.from_file(path)
@@ -236,7 +236,7 @@ async def test_a_script_can_name_every_error(tmp_path: Path, name: str) -> None:
         ("replies: [}", 1, "not YAML"),
     ],
 )
-def test_a_wrong_script_is_refused_with_its_line(
+def test_a_wrong_script_is_refused_with_the_line(
     tmp_path: Path, text: str, line: int, problem: str
 ) -> None:
     path = tmp_path / "script.yaml"
@@ -249,7 +249,7 @@ def test_a_wrong_script_is_refused_with_its_line(
     assert raised.value.hint
 
 
-def test_all_that_is_wrong_in_a_script_is_told_with_its_lines(tmp_path: Path) -> None:
+def test_all_faults_of_a_script_are_named_with_their_lines(tmp_path: Path) -> None:
     path = tmp_path / "script.yaml"
     wrong = (
         "- {replay: a, slow: ages}",
@@ -274,7 +274,7 @@ def test_all_that_is_wrong_in_a_script_is_told_with_its_lines(tmp_path: Path) ->
     ]
 
 
-def test_of_many_faults_in_a_script_the_first_are_told(tmp_path: Path) -> None:
+def test_of_many_faults_in_a_script_the_first_are_named(tmp_path: Path) -> None:
     path = tmp_path / "script.yaml"
     path.write_text("replies:\n" + "- replay: a\n" * 500)
     with pytest.raises(BadInput) as raised:
@@ -283,7 +283,7 @@ def test_of_many_faults_in_a_script_the_first_are_told(tmp_path: Path) -> None:
     assert "980 more" in raised.value.message
 
 
-def test_a_script_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+def test_an_unreadable_script_is_refused(tmp_path: Path) -> None:
     (tmp_path / "latin.yaml").write_bytes(b"replies: [{reply: caf\xe9}]")
 
     with pytest.raises(BadInput, match="is not there"):

@@ -57,7 +57,7 @@ async def test_every_setting_is_in_the_request(tmp_path: Path, adapter: str) -> 
 
 
 @pytest.mark.parametrize("adapter", ["direct", LITELLM])
-async def test_a_temperature_is_sent_to_those_that_take_one(
+async def test_a_temperature_is_sent_only_to_models_that_accept_one(
     tmp_path: Path, adapter: str
 ) -> None:
     sent = await arrives(
@@ -71,7 +71,7 @@ async def test_a_temperature_is_sent_to_those_that_take_one(
 
 
 @pytest.mark.parametrize("adapter", ["direct", LITELLM])
-async def test_without_settings_nothing_of_them_is_sent(
+async def test_without_settings_no_parameters_are_sent(
     tmp_path: Path, adapter: str
 ) -> None:
     body = (await arrives(tmp_path, model_adapter=adapter)).body
@@ -84,7 +84,7 @@ async def test_without_settings_nothing_of_them_is_sent(
 
 
 @each_row("name", ["Authorization", "authorization"])
-async def test_a_header_of_one_s_own_takes_the_place_of_the_usual_one(
+async def test_a_configured_header_replaces_the_usual_one(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "usual")

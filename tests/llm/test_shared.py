@@ -49,7 +49,9 @@ def run(folder: Path, name: str, model: Model, spent: Spent | None = None) -> Bu
     return Budgeted(model, shared.limit, account=shared.account(spent or Spent()))
 
 
-async def test_what_one_takes_the_others_do_not_have(tmp_path: Path) -> None:
+async def test_a_budget_used_by_one_process_is_missing_for_the_others(
+    tmp_path: Path,
+) -> None:
     Shared.begin(tmp_path, Limit(tokens=CEILING + 300), {"a": Spent(100)})
     a, b = run(tmp_path, "a", Counting(), Spent(100)), run(tmp_path, "b", Counting())
     await all_of(b, REQUEST)
@@ -64,7 +66,7 @@ async def test_what_one_takes_the_others_do_not_have(tmp_path: Path) -> None:
     ]
 
 
-async def test_a_call_that_fits_only_without_the_others_waits_for_their_end(
+async def test_a_call_that_fits_only_alone_waits_for_the_other_calls(
     tmp_path: Path,
 ) -> None:
     Shared.begin(tmp_path, Limit(tokens=CEILING + 1_000), {})
@@ -81,7 +83,7 @@ async def test_a_call_that_fits_only_without_the_others_waits_for_their_end(
     assert a.spent == Spent(200)
 
 
-async def test_what_a_killed_process_held_is_free_when_its_end_is_known(
+async def test_the_budget_of_a_killed_process_is_released(
     tmp_path: Path,
 ) -> None:
     Shared.begin(tmp_path, Limit(tokens=CEILING + 1_000), {})
@@ -101,7 +103,7 @@ def patient(folder: Path, provider: str, model: Model, time: FakeTime) -> Retryi
     return Retrying(model, time.clock, Shared(folder, "any").waits(provider))
 
 
-async def test_a_wait_that_a_provider_asks_one_for_is_kept_to_by_all_who_ask_it(
+async def test_a_wait_that_a_provider_demands_holds_for_all_processes(
     tmp_path: Path,
 ) -> None:
     time = FakeTime()
@@ -130,7 +132,7 @@ async def test_a_wait_that_a_provider_asks_one_for_is_kept_to_by_all_who_ask_it(
     assert time.waited >= 30.0
 
 
-async def test_who_would_wait_too_long_is_told_when_to_return_without_asking(
+async def test_a_wait_that_is_too_long_is_an_error_without_a_call(
     tmp_path: Path,
 ) -> None:
     time, script = FakeTime(), ScriptedModel(["hello"])
@@ -143,7 +145,7 @@ async def test_who_would_wait_too_long_is_told_when_to_return_without_asking(
 
 
 @each_row("name", ["budget", "waits"])
-async def test_a_run_may_be_called_as_the_files_that_all_of_them_share(
+async def test_a_run_may_have_the_name_of_a_shared_file(
     name: str, tmp_path: Path
 ) -> None:
     Shared.begin(tmp_path, Limit(tokens=CEILING + 300), {})

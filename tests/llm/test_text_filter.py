@@ -95,14 +95,16 @@ def filtered(*pieces: str) -> tuple[str, str, TextFilter]:
         ("--- a/x\n+++ b/x\n<tool_call>\n", "--- a/x\n+++ b/x\n<tool_call>\n", ""),
     ],
 )
-def test_thoughts_are_told_apart_from_the_reply(
+def test_thoughts_are_separated_from_the_reply(
     reply: str, text: str, thoughts: str
 ) -> None:
     assert filtered(reply)[:2] == (text, thoughts)
 
 
 @given(st.text(alphabet="<>|/think`~ \nabcol_{}-@", max_size=60), st.data())
-def test_how_a_text_is_cut_makes_no_difference(reply: str, data: st.DataObject) -> None:
+def test_cutting_the_text_does_not_change_the_result(
+    reply: str, data: st.DataObject
+) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(reply)), max_size=6)))
     pieces = [
         reply[start:end]
@@ -113,7 +115,7 @@ def test_how_a_text_is_cut_makes_no_difference(reply: str, data: st.DataObject) 
 
 
 @given(st.text(alphabet="<>|/x`~ \nabco_{}-@", max_size=60))
-def test_without_such_markup_nothing_is_lost(reply: str) -> None:
+def test_text_without_markup_is_unchanged(reply: str) -> None:
     assert filtered(reply)[:2] == (reply, "")
 
 
@@ -138,14 +140,14 @@ def test_without_such_markup_nothing_is_lost(reply: str) -> None:
         ),
     ],
 )
-def test_a_call_in_the_text_is_a_call(written: str, call: tuple[str, str]) -> None:
+def test_a_tool_call_in_the_text_is_a_call(written: str, call: tuple[str, str]) -> None:
     text, _, found = filtered(f"I look.\n<tool_call>\n{written}\n</tool_call>")
 
     assert (text, found.calls()) == ("I look.\n", (ToolCall("call_1", *call),))
 
 
 @each_row("written", ["", "{", "[]", '{"arguments": {}}', "read_file(a)"])
-def test_a_call_that_cannot_be_read_is_an_error(written: str) -> None:
+def test_an_unreadable_tool_call_is_an_error(written: str) -> None:
     _, _, found = filtered(f"<tool_call>{written}</tool_call>")
 
     with pytest.raises(UnreadableCall):

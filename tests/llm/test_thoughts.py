@@ -112,7 +112,7 @@ def joined(events: list[ModelEvent], kind: type[TextDelta | ThoughtDelta]) -> st
     ],
     ids=["field", "tag", "channel"],
 )
-async def test_what_is_thought_is_not_said(
+async def test_thoughts_are_not_part_of_the_text(
     served: MakeServed, deltas: tuple[dict[str, object], ...]
 ) -> None:
     with LoopbackServer([streamed(*deltas)]) as server:
@@ -124,7 +124,7 @@ async def test_what_is_thought_is_not_said(
     )
 
 
-async def test_a_call_in_the_text_is_made_and_one_that_cannot_be_read_is_an_error(
+async def test_a_tool_call_in_the_text_is_made_or_an_error(
     served: MakeServed,
 ) -> None:
     whole = streamed({"content": '<tool_call>{"name": "list_files"}</tool_call>'})
@@ -142,7 +142,7 @@ async def test_a_call_in_the_text_is_made_and_one_that_cannot_be_read_is_an_erro
     )
 
 
-async def test_thoughts_go_back_with_their_calls_and_only_to_their_model(
+async def test_thoughts_are_sent_back_with_their_calls_to_their_model_only(
     served: MakeServed,
 ) -> None:
     call = {
@@ -185,7 +185,7 @@ async def test_thoughts_go_back_with_their_calls_and_only_to_their_model(
         ("deepseek/deepseek-v4", DeepSeek, ""),
     ],
 )
-async def test_by_litellm_too_a_loop_has_its_thoughts(
+async def test_a_loop_through_litellm_keeps_its_thoughts(
     name: str,
     simulated: Callable[[list[Said]], Simulator],
     end: str,

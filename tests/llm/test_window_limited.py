@@ -15,7 +15,7 @@ NOTHING = Answer(raw="", content_type="text/event-stream")
 LONG = Request((Message("user", "a word " * 1_000),))
 
 
-async def test_a_request_longer_than_the_window_is_said_to_be_too_long() -> None:
+async def test_a_request_longer_than_the_window_is_an_error() -> None:
     with LoopbackServer([NOTHING]) as server:
         model = WindowLimited(model_at(server.url), 2_000)
         with pytest.raises(
@@ -24,14 +24,14 @@ async def test_a_request_longer_than_the_window_is_said_to_be_too_long() -> None
             await all_of(model, LONG)
 
 
-async def test_one_that_has_room_met_something_else() -> None:
+async def test_a_request_that_fits_failed_for_another_reason() -> None:
     with LoopbackServer([NOTHING]) as server:
         model = WindowLimited(model_at(server.url), 4_000)
         with pytest.raises(NotAReply):
             await all_of(model, LONG)
 
 
-async def test_it_is_not_asked_again(sandbox: Sandbox) -> None:
+async def test_a_request_that_is_too_long_is_not_sent_again(sandbox: Sandbox) -> None:
     """A chat of a step grows past the window: a second time it would not fit either."""
     sandbox.flags = {"context_window": 9_000, "tool_calls": "off"}
     sandbox.write(Step("a.txt"))

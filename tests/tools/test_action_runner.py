@@ -95,7 +95,7 @@ async def test_a_command_runs_in_the_project_by_default(root: Path) -> None:
     )
 
 
-async def test_a_folder_and_variables_hold_for_one_command_alone(root: Path) -> None:
+async def test_a_folder_and_variables_apply_to_one_command(root: Path) -> None:
     (root / "src").mkdir()
     code = "import os; print(os.path.basename(os.getcwd()), os.environ.get('MODE'))"
     first = await done(
@@ -107,7 +107,7 @@ async def test_a_folder_and_variables_hold_for_one_command_alone(root: Path) -> 
     assert "MODE" not in os.environ
 
 
-async def test_a_folder_that_is_missing_is_made(root: Path) -> None:
+async def test_a_missing_folder_is_created(root: Path) -> None:
     assert (
         await done(root, ExecuteAction(command="pwd", cwd="new/deep"))
     ).status is SUCCESS
@@ -134,7 +134,7 @@ async def test_a_folder_that_is_missing_is_made(root: Path) -> None:
         "link/deeper",
     ],
 )
-async def test_a_folder_outside_fails_before_anything_runs(
+async def test_a_folder_outside_the_project_fails_before_anything_runs(
     root: Path, cwd: str
 ) -> None:
     (root / "link").symlink_to(root.parent / "app-evil")
@@ -151,7 +151,7 @@ def allowing(root: Path, *programs: str) -> ActionRunner:
     return ActionRunner(root, commands, PageReader(), ScriptedSearcher([]), says_blue)
 
 
-async def test_a_command_that_fails_says_how(root: Path) -> None:
+async def test_a_failed_command_reports_its_end(root: Path) -> None:
     code = "import sys; print('out'); print('why', file=sys.stderr); sys.exit(3)"
     result = await done(root, ExecuteAction(command=python(code)))
     assert (result.status, result.output) == (FAILURE, "out\n")
@@ -159,7 +159,7 @@ async def test_a_command_that_fails_says_how(root: Path) -> None:
     assert result.error.endswith("\nwhy")
 
 
-async def test_what_a_command_writes_to_standard_error_is_its_error_also_on_success(
+async def test_standard_error_is_reported_even_on_success(
     root: Path,
 ) -> None:
     for code, status, error in (
@@ -182,7 +182,7 @@ async def test_only_a_command_has_a_return_code(root: Path) -> None:
     )
 
 
-async def test_a_refused_command_a_missing_one_and_a_slow_one_are_failures(
+async def test_refused_missing_and_slow_commands_are_failures(
     root: Path,
 ) -> None:
     refused = await done(root, ExecuteAction(command="rm -rf ."))
@@ -215,7 +215,7 @@ async def test_a_refused_command_a_missing_one_and_a_slow_one_are_failures(
     )
 
 
-async def test_output_comes_while_the_command_runs(root: Path) -> None:
+async def test_output_arrives_while_the_command_runs(root: Path) -> None:
     code = (
         "import os, time\n"
         "print('first', flush=True)\n"
@@ -242,7 +242,7 @@ async def test_a_file_is_created_with_the_folders_it_needs(root: Path) -> None:
     assert (root / "empty").read_bytes() == b""
 
 
-async def test_a_file_that_exists_is_left_and_its_content_reported(root: Path) -> None:
+async def test_an_existing_file_is_kept_and_its_content_reported(root: Path) -> None:
     (root / "a.txt").write_text("mine\n")
     result = await done(root, CreateFileAction(file_path="a.txt", content="yours"))
     assert (result.status, result.output) == (FAILURE, "mine\n")
@@ -250,7 +250,7 @@ async def test_a_file_that_exists_is_left_and_its_content_reported(root: Path) -
     assert (root / "a.txt").read_text() == "mine\n"
 
 
-async def test_what_is_there_but_no_file_is_left_too(root: Path) -> None:
+async def test_an_existing_path_that_is_not_a_file_is_kept(root: Path) -> None:
     (root / "folder").mkdir()
     (root / "dangling").symlink_to(root / "nowhere")
     os.mkfifo(root / "pipe")
@@ -373,7 +373,7 @@ async def test_an_edit_without_one_match_changes_nothing_and_reports_the_content
     assert words in result.error
 
 
-async def test_a_failed_edit_does_not_give_away_what_reading_would_not(
+async def test_a_failed_edit_reveals_no_secret_file(
     root: Path,
 ) -> None:
     (root / ".env").write_text("KEY=s3cret")
@@ -388,15 +388,13 @@ async def test_a_failed_edit_does_not_give_away_what_reading_would_not(
 
 
 @each_row("replace", ["", "  \n", "first\n// ... rest of the file unchanged\n"])
-async def test_a_whole_file_is_not_replaced_by_less_than_a_whole_file(
-    root: Path, replace: str
-) -> None:
+async def test_a_file_is_not_replaced_by_a_part_of_it(root: Path, replace: str) -> None:
     result, content = await edited(root, b"first\nsecond\n", "", replace)
     assert (result.status, content) == (FAILURE, b"first\nsecond\n")
 
 
 @each_row("find", ["", "second\n"])
-async def test_marks_of_a_merge_do_not_get_into_a_file(root: Path, find: str) -> None:
+async def test_merge_markers_are_not_written(root: Path, find: str) -> None:
     marked = "<<<<<<< HEAD\nfirst\n=======\nthird\n>>>>>>> new\n"
     (root / "old.js").write_text("first\nsecond\n")
     result = await done(root, EditAction(file_path="old.js", find=find, replace=marked))
@@ -417,7 +415,7 @@ async def test_a_part_is_not_replaced_by_a_remark(root: Path) -> None:
     assert (result.status, content) == (FAILURE, b"first\nsecond\nthird\n")
 
 
-async def test_a_file_that_is_not_there_or_may_not_be_written_fails(root: Path) -> None:
+async def test_a_missing_or_protected_file_fails(root: Path) -> None:
     assert (
         "a.txt"
         in (
@@ -434,7 +432,7 @@ async def test_a_file_that_is_not_there_or_may_not_be_written_fails(root: Path) 
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
-async def test_a_read_only_file_is_left(root: Path) -> None:
+async def test_a_read_only_file_is_not_changed(root: Path) -> None:
     (root / "a.txt").write_text("x")
     (root / "a.txt").chmod(0o400)
     assert (
@@ -466,7 +464,7 @@ async def test_a_file_and_a_folder_are_read(root: Path) -> None:
     "source",
     ["missing.txt", "/etc/passwd", "../app-evil", "link/secret", "file:///etc/passwd"],
 )
-async def test_what_is_missing_or_outside_is_not_read(root: Path, source: str) -> None:
+async def test_missing_and_outside_paths_are_not_read(root: Path, source: str) -> None:
     (root.parent / "app-evil/secret").write_text("canary")
     (root / "link").symlink_to(root.parent / "app-evil")
     result = await done(root, ReadAction(source=source))
@@ -474,13 +472,13 @@ async def test_what_is_missing_or_outside_is_not_read(root: Path, source: str) -
     assert "canary" not in result.output + result.error
 
 
-async def test_a_page_is_read_as_its_text(root: Path) -> None:
+async def test_a_page_is_read_as_text(root: Path) -> None:
     async with PageServer({"/": Answer(b"<title>T</title><h1>Hi</h1>")}) as server:
         result = await done(root, ReadAction(source=server.url("/")))
     assert (result.status, result.output) == (SUCCESS, "Title: T\n\n# Hi")
 
 
-async def test_a_page_of_a_private_network_is_refused_unless_the_settings_say_so(
+async def test_a_page_of_a_private_network_needs_a_setting(
     root: Path,
 ) -> None:
     result = await done(root, ReadAction(source="http://127.0.0.1:9/"), allowing(root))
@@ -496,7 +494,7 @@ async def test_an_answer_completes_a_chat(root: Path) -> None:
     )
 
 
-async def test_without_anybody_a_chat_fails(root: Path) -> None:
+async def test_a_chat_fails_without_a_user(root: Path) -> None:
     async def nobody(prompt: str) -> str:
         raise NotApproved(f"Nobody: {prompt}")
 
@@ -504,7 +502,7 @@ async def test_without_anybody_a_chat_fails(root: Path) -> None:
     assert (result.status, result.error) == (FAILURE, "Nobody: Why?")
 
 
-async def test_research_reports_what_was_found_for_each_query(root: Path) -> None:
+async def test_research_reports_the_results_of_each_query(root: Path) -> None:
     result = await done(root, ResearchAction(queries=("q",)))
     assert result.status is SUCCESS
     assert "https://a.example" in result.output
@@ -518,7 +516,7 @@ async def test_a_search_that_fails_is_a_failed_action(root: Path) -> None:
     assert "no network" in result.error
 
 
-async def test_an_action_that_only_reports_hold_is_a_bug_to_run(root: Path) -> None:
+async def test_running_an_action_that_only_reports_is_a_bug(root: Path) -> None:
     with pytest.raises(TypeError, match="parse_plan"):
         await done(root, ParsePlanAction())
 
@@ -557,9 +555,7 @@ PATHS = st.text(st.sampled_from("./\\~:aA \0\n-é"), max_size=20) | st.sampled_f
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
 @given(PATHS)
-def test_whatever_the_path_nothing_outside_the_project_is_opened(
-    root: Path, path: str
-) -> None:
+def test_no_path_opens_a_file_outside_the_project(root: Path, path: str) -> None:
     global _watching  # noqa: PLW0603
     if not (root / "link").is_symlink():
         (root / "link").symlink_to(root.parent / "app-evil")
@@ -599,7 +595,7 @@ def test_whatever_the_path_nothing_outside_the_project_is_opened(
     assert [path.name for path in (root.parent / "app-evil").iterdir()] == ["secret"]
 
 
-async def test_a_change_is_judged_beside_the_event_loop(
+async def test_a_change_is_checked_outside_the_event_loop(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held_up: list[bool] = []

@@ -82,7 +82,7 @@ def tools(root: Path) -> dict[str, Tool[Any]]:
     }
 
 
-async def test_code_is_found_by_what_it_is_about(
+async def test_code_is_found_by_its_subject(
     root: Path, tools: dict[str, Tool[Any]]
 ) -> None:
     (root / "src/limits.py").write_text(
@@ -106,11 +106,11 @@ async def test_code_is_found_by_what_it_is_about(
     )
 
 
-def test_what_finds_code_is_offered_where_there_is_a_map() -> None:
+def test_find_code_is_offered_if_there_is_an_index() -> None:
     assert "find_code" not in {tool.name for tool in read_only_tools(Path())}
 
 
-def test_gits_tools_are_offered_in_a_repository(
+def test_git_tools_are_offered_in_a_repository(
     root: Path, tools: dict[str, Tool[Any]]
 ) -> None:
     assert any(tool.category == "Git" for tool in tools.values())
@@ -123,7 +123,7 @@ def test_there_are_the_promised_tools(tools: dict[str, Tool[Any]]) -> None:
 
 
 @each_row("name", READ_ONLY + ACTING)
-def test_a_definition_says_all_that_a_model_needs(
+def test_a_definition_is_complete_and_short(
     tools: dict[str, Tool[Any]], name: str
 ) -> None:
     tool = tools[name]
@@ -146,7 +146,7 @@ def test_a_definition_says_all_that_a_model_needs(
 
 
 @each_row("name", READ_ONLY + ACTING)
-async def test_the_examples_are_calls_that_are_accepted(
+async def test_the_examples_are_accepted_calls(
     tools: dict[str, Tool[Any]], name: str
 ) -> None:
     for example in tools[name].examples:
@@ -171,7 +171,7 @@ def test_the_instructions_read_well_without_tool_calls(
 
 
 @each_row("name", READ_ONLY + ACTING)
-def test_a_model_is_told_what_comes_back(
+def test_the_instructions_describe_the_result(
     tools: dict[str, Tool[Any]], name: str
 ) -> None:
     assert (
@@ -182,7 +182,9 @@ def test_a_model_is_told_what_comes_back(
 
 
 @each_row("name", ACTING)
-def test_a_model_is_told_when_to_act(tools: dict[str, Tool[Any]], name: str) -> None:
+def test_the_purpose_of_an_acting_tool_says_when_to_use_it(
+    tools: dict[str, Tool[Any]], name: str
+) -> None:
     assert WHEN.search(tools[name].purpose)
 
 
@@ -221,7 +223,7 @@ def test_execute_command_has_its_promised_description(root: Path, mode: str) -> 
 
 
 @each_row("mode", MODES)
-async def test_what_is_said_of_a_shell_and_of_programs_is_what_happens(
+async def test_the_description_of_the_shell_is_true_in_every_mode(
     root: Path, mode: str
 ) -> None:
     asked: list[str] = []
@@ -250,7 +252,7 @@ async def test_what_is_said_of_a_shell_and_of_programs_is_what_happens(
     ][2] == (mode != "safe")
 
 
-async def test_what_cannot_be_started_has_the_promised_code(
+async def test_a_program_that_cannot_start_has_the_promised_code(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "broken").write_bytes(b"\x7fELF, but not really")
@@ -303,7 +305,7 @@ async def test_what_cannot_be_started_has_the_promised_code(
         ("git_status", {"path": "."}, "`path` is unknown"),
     ],
 )
-async def test_wrong_arguments_come_back_as_an_error_that_says_how_to_call_it(
+async def test_wrong_arguments_are_an_error_with_the_right_parameters(
     tools: dict[str, Tool[Any]], name: str, arguments: dict[str, object], words: str
 ) -> None:
     answer = await tools[name].execute(**arguments)
@@ -313,7 +315,7 @@ async def test_wrong_arguments_come_back_as_an_error_that_says_how_to_call_it(
     assert "Its parameters: " in answer["error"]
 
 
-async def test_all_that_is_wrong_in_a_call_is_said_at_once(
+async def test_all_faults_of_a_call_are_named_at_once(
     tools: dict[str, Tool[Any]],
 ) -> None:
     wrong = {
@@ -349,7 +351,7 @@ async def test_all_that_is_wrong_in_a_call_is_said_at_once(
         ("grep_files", {"pattern": "log.n"}, "src/app.py:1"),
     ],
 )
-async def test_the_tools_that_look(
+async def test_the_read_only_tools_answer(
     tools: dict[str, Tool[Any]], name: str, arguments: dict[str, object], output: str
 ) -> None:
     answer = await tools[name].execute(**arguments)
@@ -358,7 +360,7 @@ async def test_the_tools_that_look(
     assert "noise.log" not in answer["output"]
 
 
-async def test_what_is_cut_says_so(tools: dict[str, Tool[Any]], root: Path) -> None:
+async def test_a_cut_result_is_marked(tools: dict[str, Tool[Any]], root: Path) -> None:
     (root / "huge.txt").write_text("a line\n" * 100_000)
     for answer in (
         await tools["read_file"].execute(path="huge.txt"),
@@ -371,7 +373,7 @@ async def test_what_is_cut_says_so(tools: dict[str, Tool[Any]], root: Path) -> N
 
 @each_row("path", ["../x", "/etc/passwd", "missing", "C:\\x"])
 @each_row("name", ["read_file", "list_files", "git_diff", "git_log"])
-async def test_looking_outside_or_at_nothing_is_an_error(
+async def test_reading_outside_the_project_or_nothing_is_an_error(
     tools: dict[str, Tool[Any]], name: str, path: str
 ) -> None:
     answer = await tools[name].execute(path=path)
@@ -430,7 +432,7 @@ async def test_execute_command_answers_in_the_promised_forms(
     assert answer == {"error": TIMED_OUT.format(0.5)}
 
 
-async def test_actions_answer_with_what_is_needed_for_the_next_try(
+async def test_a_failed_action_answers_with_facts_for_the_next_try(
     tools: dict[str, Tool[Any]],
 ) -> None:
     assert await tools["create_file"].execute(file_path="new.txt", content="one") == {
@@ -502,7 +504,7 @@ ANYTHING: st.SearchStrategy[Any] = st.recursive(
         max_size=4,
     ),
 )
-async def test_whatever_a_model_sends_it_gets_an_answer(
+async def test_any_arguments_get_an_answer(
     root: Path, name: str, arguments: dict[str, Any]
 ) -> None:
     tools = {
@@ -516,7 +518,7 @@ async def test_whatever_a_model_sends_it_gets_an_answer(
     assert json.dumps(answer, ensure_ascii=False).encode()
 
 
-def test_the_documentation_shows_the_tool_as_it_is() -> None:
+def test_the_documentation_shows_the_current_tool() -> None:
     text = DOCS.read_text()
     for part in (ReadArguments, ReadFileTool):
         assert inspect.getsource(part).strip() in text
