@@ -23,8 +23,8 @@ from cdd_agent.fleet.place import TicketJob
 from cdd_agent.tickets.status import Cost
 from cdd_agent.tickets.store import TicketStore
 from tests.fleet.tickets import ONE_STEP, cdd, project, script, tree
+from tests.support.homes import at_home
 from tests.support.projects import says
-from tests.travel.conftest import at_home
 from tests.travel.copies import copied
 
 SLUGS = ("bug-a", "bug-b", "bug-c")

@@ -13,8 +13,10 @@ import pytest
 
 from cdd_agent.git.commit import CommitRefused, already_committed, commit_files
 from cdd_agent.git.commit_message import CommitMessage
+from tests.git import repositories
 from tests.git.repositories import make_repository
 from tests.support.commandline import wait_for
+from tests.support.homes import at_home
 
 MESSAGE = CommitMessage(
     "Create the user model",
@@ -93,10 +95,23 @@ def empty(tmp_path: Path) -> Path:
     return make_repository(root)
 
 
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("prepared")
+    root = make_repository(folder / "project")
+    write(root, {"a.txt": "a\n", "b.txt": "b\n", "folder/c.txt": "c\n"})
+    with at_home(folder):
+        repositories.git(root, "add", "--all")
+        repositories.git(root, "commit", "--quiet", "--message=theirs")
+    return root
+
+
 @pytest.fixture
-def project(empty: Path) -> Path:
-    user_commits(empty, {"a.txt": "a\n", "b.txt": "b\n", "folder/c.txt": "c\n"})
-    return empty
+def project(prepared: Path, tmp_path: Path) -> Path:
+    """A repository with a commit, whose index still fits its files."""
+    root = shutil.copytree(prepared, tmp_path / "project")
+    git(root, "update-index", "--refresh")
+    return root
 
 
 # What is in a commit

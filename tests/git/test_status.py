@@ -23,8 +23,10 @@ def commit(folder: Path, message: str, **files: str) -> str:
     for name, text in files.items():
         (folder / name.replace("_", ".")).write_text(text)
     git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "--allow-empty", f"--message={message}")
-    return git(folder, "rev-parse", "--short", "HEAD")
+    told = git(folder, "commit", "--allow-empty", f"--message={message}")
+    found = re.match(r"\[.* ([0-9a-f]+)\]", told)
+    assert found, told
+    return found[1]
 
 
 @pytest.fixture

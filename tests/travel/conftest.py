@@ -1,22 +1,12 @@
 """Prepared copies of a project: made once, and then copied for each test."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.support.homes import at_home
 from tests.support.projects import SLUG
 from tests.travel.copies import GOOD, Copies, cdd, run
-
-
-@contextmanager
-def at_home(folder: Path) -> Iterator[None]:
-    """While something is prepared for several tests: as `nobody_else` for one."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
-            patch.setenv(name, str(folder))
-        yield
 
 
 @pytest.fixture(scope="session")

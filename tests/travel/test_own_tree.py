@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.git.worktree import Trees
+from tests.support.homes import at_home
 from tests.support.projects import SLUG, Sandbox, Step, check, says
-from tests.travel.conftest import at_home
 from tests.travel.copies import (
     GOOD,
     TWO_STEPS,
