@@ -31,7 +31,7 @@ from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.edits.review import Review
 from cdd_agent.engine.approval import Approval, ask_about
 from cdd_agent.engine.effort import effort_of
-from cdd_agent.engine.history import no_part
+from cdd_agent.engine.history import OpenCheckpoints, no_part
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.recording import Recorder
@@ -48,6 +48,7 @@ from cdd_agent.events import (
     ReplyLost,
 )
 from cdd_agent.frontend import AnswersTold, Frontend
+from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally, ToldWhileItRuns
 from cdd_agent.llm.cassette import Recorded
 from cdd_agent.llm.fallbacks import WithFallbacks
@@ -60,7 +61,7 @@ from cdd_agent.llm.shared import Shared
 from cdd_agent.llm.window_limited import WindowLimited
 from cdd_agent.llm.wrapper import RejectEmpty, SwappableModel
 from cdd_agent.open_project import Project
-from cdd_agent.process.policy import CommandRunner, Permission, Permit
+from cdd_agent.process.policy import CommandRunner, Permission, Permit, RunProgram
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import FindServers, Session
 from cdd_agent.tickets.store import Ticket, TicketStore
@@ -116,6 +117,10 @@ class Wiring(Struct, frozen=True, dict=True):
     clock: Clock | None = None
     watched: bool = True
     """Whether somebody reads along; see `make_model`."""
+    run_program: RunProgram | None = None
+    """Runs the programs of commands and checks in place of real processes."""
+    open_checkpoints: OpenCheckpoints | None = None
+    """Opens the checkpoints of runs elsewhere than in git."""
     shared: Shared | None = None
     """What a run has in common with others that are under way."""
     tally: Tally = field(default_factory=Tally)
@@ -160,7 +165,10 @@ class Wiring(Struct, frozen=True, dict=True):
     @cached_property
     def commands(self) -> CommandRunner:
         """One for the whole session: what was always allowed stays so."""
-        return open_commands(self.project, self.frontend)
+        commands = open_commands(self.project, self.frontend)
+        if self.run_program is not None:
+            commands = replace(commands, run_program=self.run_program)
+        return commands
 
     @cached_property
     def code(self) -> CodeFinder:
@@ -323,6 +331,7 @@ class Wiring(Struct, frozen=True, dict=True):
             require=None if config.require == "off" else config.require,
             start_over=start_over,
             lock=lock,
+            open_checkpoints=self.open_checkpoints or Checkpoints.open,
         )
         return engine
 

@@ -26,6 +26,7 @@ from msgspec.structs import replace
 
 from cdd_agent.engine.accepted import accepted
 from cdd_agent.engine.attempt import AttemptOutcome
+from cdd_agent.engine.history import OpenCheckpoints
 from cdd_agent.engine.known_before import KnownBefore
 from cdd_agent.engine.load_state import drift
 from cdd_agent.engine.lock import TicketLock
@@ -59,6 +60,7 @@ from cdd_agent.events import (
     unheard,
 )
 from cdd_agent.files.paths import without_links
+from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.commit import (
     CommitRefused,
     already_committed,
@@ -129,6 +131,7 @@ class Engine(Struct):
         require: Literal["verified"] | None = None,
         start_over: bool = False,
         lock: TicketLock | None = None,
+        open_checkpoints: OpenCheckpoints = Checkpoints.open,
     ) -> Self:
         """Read the ticket; take its lock, or use the one given. `start_over` sets aside
         what an earlier run has kept; `own` are files and folders that this program
@@ -152,6 +155,7 @@ class Engine(Struct):
             require=require,
             start_over=start_over,
             lock=lock,
+            open_checkpoints=open_checkpoints,
         )
         commands = replace(runner.commands, noted_in=run.record.folder)
         return cls(

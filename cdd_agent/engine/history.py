@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,6 +32,8 @@ from cdd_agent.project.tree_needs import SHARED
 from cdd_agent.verification.taken_away import Versions
 
 STORE = "checkpoints.git"
+OpenCheckpoints = Callable[[Path, Path, str, Sequence[str]], Awaitable[Checkpoints]]
+"""Opens the checkpoints of a project, as `Checkpoints.open` does."""
 
 
 def no_part(root: Path, own: Iterable[str]) -> tuple[str, ...]:
@@ -60,12 +62,13 @@ class History(Struct):
     """Patterns of files that are no part of them, as git's `:(glob)` has them."""
     _opened: Checkpoints | None = None
     _told: frozenset[str] = frozenset()
+    open_checkpoints: OpenCheckpoints = Checkpoints.open
 
     async def open(self) -> Checkpoints:
         """Raises `GitUnusable`, or `BadInput` when the disk refuses."""
         if self._opened is None:
             record = self.record
-            self._opened = await Checkpoints.open(
+            self._opened = await self.open_checkpoints(
                 record.root, record.folder / STORE, record.slug, self.leave_out
             )
         return self._opened

@@ -20,7 +20,7 @@ from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.engine.accepted import KnownTests
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.effort import effort_by_step
-from cdd_agent.engine.history import History, no_part
+from cdd_agent.engine.history import History, OpenCheckpoints, no_part
 from cdd_agent.engine.load_state import drift, open_state, renumbered, save
 from cdd_agent.engine.lock import TicketLock, others_at_work
 from cdd_agent.engine.prompt import Earlier, StepPrompt, step_digest, step_prompt
@@ -43,6 +43,7 @@ from cdd_agent.events import (
     cost_of,
 )
 from cdd_agent.files.atomic import digest, read_bytes, remove_leftovers
+from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.llm.port import Usage
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
@@ -111,6 +112,7 @@ class Run(Struct):
         require: Literal["verified"] | None = None,
         start_over: bool = False,
         lock: TicketLock | None = None,
+        open_checkpoints: OpenCheckpoints = Checkpoints.open,
     ) -> Self:
         """Take the ticket's lock, `since` now, or use the one given; read what there
         is, or with `start_over` set it aside.
@@ -130,7 +132,7 @@ class Run(Struct):
             lock.release()
             raise
         own = (*own, ticket.shown(ticket.folder))
-        history = History(record, no_part(root, own))
+        history = History(record, no_part(root, own), open_checkpoints=open_checkpoints)
         recorder = Recorder(redactor, record.log, emit)
         state = opened.state
         if any(step.attempts and step.lacks_costs for step in state.all_steps.values()):

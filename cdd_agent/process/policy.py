@@ -9,7 +9,7 @@ import contextlib
 import logging
 import os
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
@@ -215,6 +215,24 @@ class IShellExecutor(Protocol):
         ...
 
 
+class RunProgram(Protocol):
+    """Runs a program to its end; `run_command` does."""
+
+    async def __call__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        limit: float,
+        env: Mapping[str, str] | None = None,
+        hide: Sequence[str] = (),
+        passed: Sequence[str] = (),
+        copies: Path | None = None,
+        noted_in: Path | None = None,
+        hear: Hear = unheard,
+    ) -> CommandResult: ...
+
+
 class CommandRunner(Struct, frozen=True):
     """Runs command texts in a project, as far as its settings and the person allow."""
 
@@ -231,6 +249,7 @@ class CommandRunner(Struct, frozen=True):
     """
     noted_in: Path | None = None
     """The folder in which commands are noted while they run, as `run_command` does."""
+    run_program: RunProgram = run_command
 
     @property
     def allowed(self) -> tuple[str, ...]:
@@ -395,7 +414,7 @@ class CommandRunner(Struct, frozen=True):
                 ),
                 **env,
             }
-        result = await run_command(
+        result = await self.run_program(
             command.argv,
             cwd=command.folder,
             limit=self.settings.timeout if limit is None else limit,

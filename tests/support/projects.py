@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cdd_agent.engine.engine import Engine
+from cdd_agent.engine.history import OpenCheckpoints
 from cdd_agent.events import About, Emit, Event, Notice
 from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.llm.local_servers import LocalServer
@@ -19,8 +20,11 @@ from cdd_agent.llm.retrying import Clock
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.open_project import Project, open_project
+from cdd_agent.process.policy import RunProgram
 from cdd_agent.session import FindServers, Session
 from cdd_agent.wiring import Wiring
+from tests.support.fake_checkpoints import FakeCheckpoints
+from tests.support.fake_programs import FakePrograms
 from tests.support.listening import collect, tell
 
 # As in an environment that was activated: `python` in a check is the one that runs the
@@ -130,12 +134,22 @@ class Sandbox:
     """How long was waited to ask a model again; None: waits take their time."""
     find_servers: FindServers = no_servers
     """Whatever runs on the computer of whoever runs the tests is not offered."""
+    run_program: RunProgram | None = None
+    """Answers commands and checks; None: real processes do."""
+    open_checkpoints: OpenCheckpoints | None = None
+    """Opens the checkpoints of runs; None: they are in git."""
 
     def write(self, *steps: Step, spec: str = SPEC) -> "Sandbox":
         self.ticket.mkdir(parents=True, exist_ok=True)
         (self.root / ".cdd").mkdir(exist_ok=True)
         (self.ticket / "spec.yaml").write_text(spec)
         (self.ticket / "plan.md").write_text(plan(steps))
+        return self
+
+    def in_process(self) -> "Sandbox":
+        """From now on commands and checkpoints start no process."""
+        self.run_program = FakePrograms()
+        self.open_checkpoints = FakeCheckpoints.open
         return self
 
     def replies(self, *script: str | ModelError | ScriptedReply) -> "Sandbox":
@@ -164,6 +178,8 @@ class Sandbox:
             self.find_servers,
             asked=self.asked,
             clock=self.clock,
+            run_program=self.run_program,
+            open_checkpoints=self.open_checkpoints,
         )
 
     def asked(self) -> Model:
