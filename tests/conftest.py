@@ -126,7 +126,7 @@ def sandbox(tmp_path: Path) -> Sandbox:
 
 
 @pytest.fixture(scope="session")
-def beginnings() -> dict[Begin, Path]:
+def beginnings() -> dict[tuple[Begin, bool], Path]:
     """The projects that `copied` copies."""
     return {}
 
@@ -134,7 +134,7 @@ def beginnings() -> dict[Begin, Path]:
 @pytest.fixture
 def copied(
     sandbox: Sandbox,
-    beginnings: dict[Begin, Path],
+    beginnings: dict[tuple[Begin, bool], Path],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Copied:
     """For tests that begin with the same run: it is carried out for the first of them,
@@ -143,12 +143,15 @@ def copied(
     """
 
     async def copy(begin: Begin) -> Sandbox:
-        if begin not in beginnings:
+        known = begin, sandbox.open_checkpoints is None
+        if known not in beginnings:
             made = Sandbox(tmp_path_factory.mktemp("beginning"))
+            made.run_program = sandbox.run_program
+            made.open_checkpoints = sandbox.open_checkpoints
             await begin(made)
-            beginnings[begin] = made.root
+            beginnings[known] = made.root
         shutil.copytree(
-            beginnings[begin], sandbox.root, symlinks=True, dirs_exist_ok=True
+            beginnings[known], sandbox.root, symlinks=True, dirs_exist_ok=True
         )
         return sandbox
 

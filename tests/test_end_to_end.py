@@ -29,12 +29,11 @@ def git(root: Path, *words: str) -> str:
     ).stdout
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
+def package(folder: Path, verify: str = "") -> Path:
     """A package under git with a passing test, and a plan of six steps that each add a
     module and its test.
     """
-    root = tmp_path / "my project"
+    root = folder / "my project"
     ticket = root / "tickets" / SLUG
     ticket.mkdir(parents=True)
     (root / "numbers_app").mkdir()
@@ -52,7 +51,7 @@ def project(tmp_path: Path) -> Path:
         f"### Step {n}: Number {n}\n\n"
         f"**Description:** Write `n{n}`.\n"
         f"**Dependencies:** {'All previous steps' if n > 1 else 'None'}\n\n"
-        "**Files Affected:**\n"
+        f"{verify}**Files Affected:**\n"
         f"- `numbers_app/n{n}.py` (new)\n"
         f"- `tests/test_n{n}.py` (new)\n"
         for n in range(1, STEPS + 1)
@@ -65,6 +64,11 @@ def project(tmp_path: Path) -> Path:
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "-m", "start")
     return root
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return package(tmp_path)
 
 
 def reply(number: int, value: int | None = None) -> str:
@@ -101,6 +105,7 @@ def state(root: Path) -> dict[str, Any]:
     return content
 
 
+@pytest.mark.fork
 def test_a_plan_of_six_steps_is_carried_out_and_a_second_run_asks_nothing(
     project: Path,
 ) -> None:
@@ -150,44 +155,44 @@ def test_a_plan_of_six_steps_is_carried_out_and_a_second_run_asks_nothing(
     assert "done already" in again.stdout
 
 
-@pytest.mark.parametrize(
-    ("answer", "code", "words"),
-    [
-        (failure(401, "Incorrect API key"), 2, "OPENAI_API_KEY"),
-        (failure(404, "The model does not exist", "model_not_found"), 2, "any-model"),
-        (Answer(""), 1, "empty reply"),
-        (
-            Answer(raw="<html>It works!</html>", content_type="text/html"),
-            1,
-            "any-model",
-        ),
-        (Answer("Everything is done and all tests pass."), 1, "gives no file"),
-    ],
-    ids=["401", "404", "nothing", "html", "words"],
-)
+USELESS = {
+    "401": (failure(401, "Incorrect API key"), 2, "OPENAI_API_KEY"),
+    "404": (
+        failure(404, "The model does not exist", "model_not_found"),
+        2,
+        "any-model",
+    ),
+    "nothing": (Answer(""), 1, "empty reply"),
+    "html": (
+        Answer(raw="<html>It works!</html>", content_type="text/html"),
+        1,
+        "any-model",
+    ),
+    "words": (Answer("Everything is done and all tests pass."), 1, "gives no file"),
+}
+"""Answers of a server, each with the exit code and a word that the user sees."""
+
+
 def test_a_model_that_is_of_no_use_is_told_with_the_right_exit_code(
-    project: Path,
-    answer: Answer,
-    code: int,
-    words: str,
+    tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with LoopbackServer([answer] * 3) as server:
-        monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        assert (
-            main(["exec", SLUG, "--model", "openai/any-model", "-C", str(project)])
-            == code
-        )
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    for name, (answer, code, words) in USELESS.items():
+        root = package(tmp_path / name, "**Verify:** none\n\n")
+        with LoopbackServer([answer] * 3) as server:
+            monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+            command = ["exec", SLUG, "--model", "openai/any-model", "-C", str(root)]
+            assert main(command) == code, name
+        told = capsys.readouterr()
+        assert words in told.out, name
+        assert KEY not in told.out + told.err, name
+        assert state(root)["step_executions"]["1"]["status"] == "failed", name
+        assert git(root, "status", "--short", "numbers_app", "tests") == "", name
 
-    told = capsys.readouterr()
-    assert words in told.out
-    assert KEY not in told.out + told.err
-    assert state(project)["step_executions"]["1"]["status"] == "failed"
-    assert git(project, "status", "--short", "numbers_app", "tests") == ""
 
-
+@pytest.mark.fork
 def test_a_provider_that_asks_for_hours_ends_the_run_with_75_and_the_next_one_goes_on(
     project: Path,
 ) -> None:

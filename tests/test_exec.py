@@ -139,6 +139,7 @@ def test_exec_that_fails_exits_1_after_max_attempts(sandbox: Sandbox) -> None:
     assert sandbox.state()["step_executions"]["1"]["attempts"] == 2
 
 
+@pytest.mark.story
 def test_the_baseline_is_told_and_a_step_with_old_failures_is_done_and_says_so(
     sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -243,6 +244,7 @@ def test_an_unreadable_state_is_set_aside_once_and_then_the_run_starts_afresh(
     assert cdd(sandbox, "exec", SLUG, "--model", model) == 0
 
 
+@pytest.mark.fork
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_puts_the_step_back_and_exits_130(sandbox: Sandbox, name: str) -> None:
     slow = (
@@ -265,6 +267,7 @@ def test_a_signal_puts_the_step_back_and_exits_130(sandbox: Sandbox, name: str) 
     assert sandbox.statuses() == ["pending"]
 
 
+@pytest.mark.fork
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_that_ends_the_reader_too_is_an_interrupt(
     sandbox: Sandbox, name: str
@@ -300,6 +303,7 @@ def test_a_signal_that_ends_the_reader_too_is_an_interrupt(
     assert sandbox.statuses() == ["pending"]
 
 
+@pytest.mark.fork
 def test_after_a_kill_the_next_run_goes_on_without_asking_the_model_again(
     sandbox: Sandbox,
 ) -> None:
@@ -330,6 +334,7 @@ def test_after_a_kill_the_next_run_goes_on_without_asking_the_model_again(
     assert sandbox.statuses() == ["completed"]
 
 
+@pytest.mark.fork
 def test_two_at_once_are_refused(
     sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -347,6 +352,7 @@ def test_two_at_once_are_refused(
     running.communicate()
 
 
+@pytest.mark.fork
 @pytest.mark.parametrize("place", ["tickets/feature-words", ".cdd"])
 def test_a_read_only_folder_is_told_and_nothing_is_written_half(
     sandbox: Sandbox, place: str
@@ -375,6 +381,7 @@ def test_a_read_only_folder_is_told_and_nothing_is_written_half(
     assert not list(sandbox.root.rglob("*.tmp"))
 
 
+@pytest.mark.fork
 def test_a_reader_that_leaves_in_a_check_leaves_a_pending_step_and_the_old_files(
     sandbox: Sandbox,
 ) -> None:
@@ -401,6 +408,7 @@ def test_a_reader_that_leaves_in_a_check_leaves_a_pending_step_and_the_old_files
     assert sandbox.text("a.txt") == "before\n"
 
 
+@pytest.mark.fork
 def test_who_reads_from_a_pipe_sees_a_line_when_it_is_told_and_not_at_the_end(
     sandbox: Sandbox,
 ) -> None:
@@ -421,6 +429,7 @@ def test_who_reads_from_a_pipe_sees_a_line_when_it_is_told_and_not_at_the_end(
     assert "1/1 steps completed" in running.communicate()[0]
 
 
+@pytest.mark.fork
 @pytest.mark.parametrize("command", ["exec", "plan"])
 def test_a_name_that_takes_long_to_look_for_is_not_looked_for_in_silence(
     sandbox: Sandbox, command: str

@@ -11,9 +11,12 @@ from tests.support.projects import Sandbox
 
 @pytest.fixture
 def sandbox(tmp_path: Path, request: pytest.FixtureRequest) -> Sandbox:
-    """A project whose commands and checkpoints start no process, but in a story."""
+    """A project whose commands and checkpoints start no process, but in stories and
+    where a test is about processes.
+    """
     sandbox = Sandbox(tmp_path)
-    if request.node.get_closest_marker("story"):
+    kinds = {mark.name for mark in request.node.iter_markers()}
+    if kinds & {"story", "fork", "crash"}:
         return sandbox
     return sandbox.in_process()
 

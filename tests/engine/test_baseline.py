@@ -43,6 +43,7 @@ from tests.engine.calculator import (
     calculator,
     gives,
 )
+from tests.support.fake_programs import Ended, FakePrograms
 from tests.support.listening import collect, stop_at
 from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
 from tests.support.time_of_loops import leap_when
@@ -129,13 +130,15 @@ async def test_a_run_that_goes_on_keeps_it(sandbox: Sandbox) -> None:
 async def test_a_stop_in_the_middle_changes_nothing_and_it_is_taken_again(
     sandbox: Sandbox,
 ) -> None:
-    calculator(sandbox).replies(gives(calc_dot_py=FIXED))
-    engine = sandbox.engine()
+    hangs = "import time\ntime.sleep(600)\n"
+    calculator(sandbox, tests__test_calc_dot_py=hangs)
+    engine = sandbox.replies(gives(calc_dot_py=FIXED)).engine()
     await stop_at(engine.run_all(), lambda event: isinstance(event, BaselineStarted))
     engine.close()
     assert baselines(sandbox) == []
     assert sandbox.statuses() == ["pending"]
 
+    (sandbox.root / "tests/test_calc.py").write_text(TESTS)
     assert len(of(BaselineTaken, await run_all(sandbox))) == 1
     assert baselines(sandbox) == ["baseline.json"]
 
@@ -217,6 +220,7 @@ async def test_where_there_is_nothing_to_run_there_is_none_and_the_first_tests_c
     assert verifications(sandbox) == ["passed", "passed"]
 
 
+@pytest.mark.story
 async def test_a_project_without_tests_may_begin_with_settings_the_plan_does_not_name(
     sandbox: Sandbox,
 ) -> None:
@@ -269,24 +273,25 @@ async def test_one_that_takes_too_long_is_told_and_ends_nothing(
     assert names(of(StepFinished, events)[0].error) == [SUB]
 
 
-HANGS_AT_ITS_END = """\
-import atexit, os, time
+@pytest.mark.parametrize("code", [None, 3])
+async def test_a_baseline_that_did_not_come_to_its_end_excuses_nothing(
+    sandbox: Sandbox, code: int | None
+) -> None:
+    """It reported each test, and then hung, or ended with another exit code."""
+    calculator(sandbox, Step("quick.txt"))
+    sandbox.flags = {"test_timeout": 0.01}
+    programs = FakePrograms()
 
-def hang():
-    if not os.path.exists("quick.txt"):
-        open(WAITS, "w").close()
-        time.sleep(600)
+    def spoil(ended: Ended) -> None:
+        if not (sandbox.root / "quick.txt").exists():
+            ended.hangs, ended.code = code is None, code or 0
 
-atexit.register(hang)
-"""
-INTERRUPTED_ONCE = """\
-import os, pytest
+    programs.at_end = spoil
+    sandbox.run_program = programs
+    events = await run_all(sandbox.replies(says("quick.txt", "x")))
+    assert_no_excuse(sandbox, events)
 
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session):
-    if not os.path.exists("quick.txt"):
-        session.exitstatus = 3
-"""
+
 ENDED_IN_A_TEST = """\
 import os, pytest
 
@@ -306,34 +311,17 @@ def pytest_runtest_logreport(report):
 """With the exit code of tests that fail."""
 
 
-@pytest.mark.parametrize(
-    "conftest",
-    [
-        HANGS_AT_ITS_END,
-        INTERRUPTED_ONCE,
-        ENDED_IN_A_TEST,
-        DIED_IN_A_TEST,
-    ],
-    ids=["hangs", "interrupted", "ended", "died"],
-)
-async def test_nothing_is_excused_by_one_that_was_of_no_use(
-    sandbox: Sandbox, conftest: str, tmp_path_factory: pytest.TempPathFactory
+@pytest.mark.story
+@pytest.mark.parametrize("conftest", [ENDED_IN_A_TEST, DIED_IN_A_TEST])
+async def test_a_baseline_that_ended_in_a_test_excuses_nothing(
+    sandbox: Sandbox, conftest: str
 ) -> None:
-    """It has told of each test, and yet did not come to its end: what is said of it
-    holds.
-    """
-    waits = tmp_path_factory.mktemp("signs") / "waits"
-    calculator(
-        sandbox,
-        Step("quick.txt"),
-        conftest_dot_py=conftest.replace("WAITS", repr(str(waits))),
-    )
-    sandbox.flags = {"test_timeout": 300}
-
-    time_passes = asyncio.create_task(leap_when(waits.exists, 300))
+    calculator(sandbox, Step("quick.txt"), conftest_dot_py=conftest)
     events = await run_all(sandbox.replies(says("quick.txt", "x")))
-    time_passes.cancel()
+    assert_no_excuse(sandbox, events)
 
+
+def assert_no_excuse(sandbox: Sandbox, events: list[Event]) -> None:
     taken = of(BaselineTaken, events)[0]
     assert taken.problem
     assert (taken.passed, taken.failed, taken.skipped) == (None, None, None)
@@ -341,6 +329,7 @@ async def test_nothing_is_excused_by_one_that_was_of_no_use(
     assert SUB in (of(StepFinished, events)[0].error or "")
 
 
+@pytest.mark.story
 async def test_nor_by_one_that_a_test_has_ended_with_the_exit_code_of_success(
     sandbox: Sandbox,
 ) -> None:

@@ -7,11 +7,11 @@ what was in the project then.
 
 import asyncio
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import pytest
+from msgspec import structs
 
 from cdd_agent import work_clock
 from cdd_agent.events import (
@@ -33,23 +33,16 @@ from cdd_agent.events import (
 )
 from cdd_agent.llm.port import AuthenticationFailed, QuotaUsedUp
 from cdd_agent.llm.scripted_reply import ScriptedReply
+from cdd_agent.process.run import CommandResult, OutputChunk
 from cdd_agent.tickets.status import StepStatus
 from tests.engine.tool_steps import calls, create, execute, read, replace
 from tests.support.commandline import process, script, wait_for
+from tests.support.fake_programs import FakePrograms
 from tests.support.listening import collect, stop_at, told_to
 from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
 
 T = TypeVar("T")
-_CHECK = """\
-import os, sys, time
-
-sys.stdout.write("under way\\n")
-sys.stdout.flush()
-until = time.monotonic() + 60
-while not os.path.exists(sys.argv[1]) and time.monotonic() < until:
-    time.sleep(0.01)
-print("there is", *sorted(name for name in os.listdir() if name.endswith(".txt")))
-"""
+CHECK = "held check"
 LEAVES = "open('left.txt', 'w').write('by the tests')\n"
 GOOD = says("a.txt", "good")
 STEP = Step("a.txt")
@@ -59,20 +52,34 @@ def of(kind: type[T], events: list[Event]) -> list[T]:
     return [event for event in events if isinstance(event, kind)]
 
 
-class Held:
-    """A project's own check that goes on until it is let go."""
+class Held(FakePrograms):
+    """The project's own check goes on until the test lets it go. Then it prints which
+    text files are in the project, and executes `code`.
+    """
 
-    def __init__(self, sandbox: Sandbox, gate: Path, more: str = "") -> None:
-        self.gate, self.record = gate, sandbox.root / ".cdd/runs" / SLUG
-        script = gate.with_name("held.py")
-        script.write_text(_CHECK + more)
-        sandbox.flags = {
-            "test_command": f"{sys.executable} {script} {gate}",
-            "test_timeout": 90,
-        }
+    def __init__(self, sandbox: Sandbox, code: str = "") -> None:
+        super().__init__()
+        self.code, self.record = code, sandbox.root / ".cdd/runs" / SLUG
+        self.gate = asyncio.Event()
+        sandbox.flags = {"test_command": CHECK, "test_timeout": 90}
+        sandbox.run_program = self
+
+    async def __call__(self, argv: Sequence[str], **how: Any) -> CommandResult:
+        if list(argv) != CHECK.split():
+            return await super().__call__(argv, **how)
+        how["hear"](OutputChunk("under way\n", "stdout"))
+        await self.gate.wait()
+        listing = (
+            "import os; names = sorted(os.listdir());"
+            " print('there is', *(name for name in names if name.endswith('.txt')))"
+        )
+        result = await super().__call__(
+            ["python", "-c", f"{listing}\n{self.code}"], **how
+        )
+        return structs.replace(result, stdout=f"under way\n{result.stdout}")
 
     def let_go(self) -> None:
-        self.gate.touch()
+        self.gate.set()
 
     @property
     def is_over(self) -> bool:
@@ -87,8 +94,8 @@ class Held:
 
 
 @pytest.fixture
-def held(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Held:
-    return Held(sandbox.write(STEP), tmp_path_factory.mktemp("held") / "gate")
+def held(sandbox: Sandbox) -> Held:
+    return Held(sandbox.write(STEP))
 
 
 async def let_go_at(
@@ -100,7 +107,7 @@ async def let_go_at(
     """Carry the plan out; the check is let go when this is told, and not before."""
 
     def listen(event: Event) -> None:
-        if isinstance(event, kind) and not held.gate.exists():
+        if isinstance(event, kind) and not held.gate.is_set():
             assert not held.is_over
             also()
             held.let_go()
@@ -154,7 +161,7 @@ async def test_what_comes_of_it_is_told_at_the_same_place_however_long_it_takes(
 async def test_what_it_leaves_behind_is_no_doing_of_the_step(
     sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    held = Held(sandbox.write(STEP), tmp_path_factory.mktemp("held") / "gate", LEAVES)
+    held = Held(sandbox.write(STEP), LEAVES)
     await let_go_at(held, sandbox.replies(GOOD), BaselineAwaited)
     assert sandbox.text("left.txt") == "by the tests"
     assert (
@@ -322,7 +329,7 @@ async def test_a_file_that_it_changes_under_the_model_costs_no_attempt(
     sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     counts = "open('a.txt', 'w').write('by the tests\\n')\n"
-    held = Held(sandbox.write(STEP), tmp_path_factory.mktemp("held") / "gate", counts)
+    held = Held(sandbox.write(STEP), counts)
     (sandbox.root / "a.txt").write_text("old\n")
 
     events = await let_go_at(
@@ -376,23 +383,42 @@ async def test_a_disk_that_does_not_keep_it_fails_the_step_before_anything_is_ch
     assert not (sandbox.root / "a.txt").exists()
 
 
+_HELD = """\
+import os, sys, time
+
+until = time.monotonic() + 60
+while not os.path.exists(sys.argv[1]) and time.monotonic() < until:
+    time.sleep(0.01)
+print("there is", *sorted(name for name in os.listdir() if name.endswith(".txt")))
+"""
+
+
+@pytest.mark.fork
 @pytest.mark.parametrize(("pace", "last"), [(0, "reply.md"), (1, "request.md")])
 def test_after_a_kill_in_it_the_run_goes_on_and_it_is_taken_again(
-    sandbox: Sandbox, held: Held, pace: int, last: str
+    sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory, pace: int, last: str
 ) -> None:
+    gate = tmp_path_factory.mktemp("held") / "gate"
+    held = gate.with_name("held.py")
+    held.write_text(_HELD)
+    record = sandbox.write(STEP).root / ".cdd/runs" / SLUG
+    sandbox.flags = {
+        "test_command": f"{sys.executable} {held} {gate}",
+        "test_timeout": 90,
+    }
     settings = "\n".join(f"{name}: {value}" for name, value in sandbox.flags.items())
     (sandbox.root / ".cdd/config.yaml").write_text(f"approval: auto\n{settings}\n")
     model = script(sandbox, GOOD, pace=pace)
     running = process(sandbox, "exec", SLUG, "--model", model)
-    wait_for((held.record / "step-01/attempt-1" / last).exists)
+    wait_for((record / "step-01/attempt-1" / last).exists)
     running.kill()
     running.communicate()
-    assert not held.is_over
+    assert not (record / "baseline.json").exists()
     assert not (sandbox.root / "a.txt").exists()
 
     # what was paid for is not asked for again
     script(sandbox, *([] if last == "reply.md" else [GOOD]))
-    held.let_go()
+    gate.touch()
     _, err = process(sandbox, "exec", SLUG, "--model", model, "--json").communicate()
     assert sandbox.statuses() == ["completed"], err
-    assert (held.is_over, held.saw) == (True, "")
+    assert (record / "baseline.json").exists()

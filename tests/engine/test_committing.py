@@ -172,6 +172,7 @@ async def test_an_edit_between_two_calls_is_not_committed(repository: Sandbox) -
     assert subjects(repository) == ["start"]
 
 
+@pytest.mark.fork
 def test_a_kill_between_the_commit_and_its_note_makes_no_second_one(
     repository: Sandbox,
 ) -> None:

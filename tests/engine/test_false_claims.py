@@ -1,5 +1,6 @@
 """Replies that claim success and have none: none of them completes its step."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests.engine.calculator import (
     TEST_ADD,
     TEST_SUB,
     TESTS,
+    begin,
     begun,
     calculator,
     gives,
@@ -104,6 +106,8 @@ CASES = (
 )
 EASY = "def test_easy():\n    pass\n"
 
+Project = Callable[[Step, dict[str, str]], Sandbox]
+"""Makes a project with a step, and with other files than usual."""
 CLAIMS = {
     "nothing but words": Claim(
         {"calc_dot_py": CALC + "# fixed\n"}, SUB, verify="pytest tests/test_calc.py"
@@ -152,6 +156,15 @@ CLAIMS = {
         "skips tests/test_new.py::test_easy",
         ("tests/test_new.py",),
     ),
+    "fewer cases": Claim(
+        {"tests__test_calc_dot_py": CASES.format("1")},
+        "no longer finds tests/test_calc.py::test_x[2]",
+        TEST_FILE,
+        before={"tests__test_calc_dot_py": CASES.format("1, 2")},
+    ),
+}
+"""What a report on each test shows."""
+TRICKS = {
     "other tests by testpaths": Claim(
         {**settings('testpaths = ["easy"]\n'), "easy__test_easy_dot_py": EASY},
         "no longer finds",
@@ -224,42 +237,56 @@ CLAIMS = {
         },
         "in the middle of a test",
     ),
-    "fewer cases": Claim(
-        {"tests__test_calc_dot_py": CASES.format("1")},
-        "no longer finds tests/test_calc.py::test_x[2]",
-        TEST_FILE,
-        before={"tests__test_calc_dot_py": CASES.format("1, 2")},
-    ),
 }
+"""What only the real pytest shows: settings, hooks, and code that ends it."""
 
 
-@pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
+async def objections(claims: Mapping[str, Claim], project: Project) -> list[str]:
+    """The claims that were believed, or refused for another reason than expected."""
+    found = []
+    for name, claim in claims.items():
+        also = tuple(f"`{file}`" for file in claim.names)
+        step = Step("calc.py", claim.verify, also=also)
+        sandbox = project(step, claim.before).replies(gives(**claim.files))
+        events = await run_all(sandbox)
+        (end,) = [event for event in events if isinstance(event, StepFinished)]
+        if (end.status, end.verification) != ("failed", None):
+            found.append(f"{name}: {end.status}, {end.verification}")
+        elif claim.words not in (end.error or ""):
+            found.append(f"{name}: {claim.words!r} is not in {end.error!r}")
+    return found
+
+
 async def test_a_false_claim_completes_nothing(
+    sandbox: Sandbox, original: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    def project(step: Step, before: dict[str, str]) -> Sandbox:
+        place = sandbox.at(tmp_path_factory.mktemp("project"))
+        if before:
+            return calculator(place, step, **before)
+        return begun(place, original, step)
+
+    assert await objections(CLAIMS, project) == []
+
+
+@pytest.mark.story
+async def test_no_trick_with_pytest_completes_anything(
     sandbox: Sandbox,
-    original: Path,
-    claim: Claim,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     # where some write
     monkeypatch.setenv("TMPDIR", str(tmp_path_factory.mktemp("temporary")))
-    step = Step(
-        "calc.py", claim.verify, also=tuple(f"`{name}`" for name in claim.names)
-    )
-    project = (
-        calculator(sandbox, step, **claim.before)
-        if claim.before
-        else begun(sandbox, original, step)
-    )
-    project.replies(gives(**claim.files))
+    first = calculator(sandbox.at(tmp_path_factory.mktemp("first")))
+    await begin(first)
 
-    events = await run_all(sandbox)
+    def project(step: Step, before: dict[str, str]) -> Sandbox:
+        place = sandbox.at(tmp_path_factory.mktemp("project"))
+        if before:
+            return calculator(place, step, **before)
+        return begun(place, first.root, step)
 
-    finished = [event for event in events if isinstance(event, StepFinished)]
-    assert [(event.status, event.verification) for event in finished] == [
-        ("failed", None)
-    ], finished
-    assert claim.words in (finished[0].error or "")
+    assert await objections(TRICKS, project) == []
 
 
 async def test_a_claim_over_an_old_failure_is_never_a_pass(sandbox: Sandbox) -> None:
@@ -286,27 +313,14 @@ async def test_the_model_is_told_what_to_do_about_it(sandbox: Sandbox) -> None:
 
 # --- Honest ones ----------------------------------------------------------------------
 
-HONEST = {
+Honest = tuple[Step, dict[str, str], tuple[str, ...]]
+"""A step, the files of its reply, and the notes that its check makes."""
+HONEST: dict[str, Honest] = {
     "the code is fixed": (Step("calc.py"), {"calc_dot_py": FIXED}, ()),
     "a test is added": (
         Step("calc.py"),
         {"calc_dot_py": FIXED, "tests__test_more_dot_py": EASY},
         (),
-    ),
-    "fixtures in a conftest": (
-        Step("calc.py"),
-        {
-            "calc_dot_py": FIXED,
-            "tests__conftest_dot_py": (
-                "import pytest\n\n@pytest.fixture\ndef one():\n    return 1\n"
-            ),
-        },
-        ("how tests are run was changed: tests/conftest.py",),
-    ),
-    "settings that the plan names": (
-        Step("calc.py", also=("`pyproject.toml` (strict markers)",)),
-        {"calc_dot_py": FIXED, **settings('addopts = "--strict-markers"\n')},
-        ("how tests are run was changed: pyproject.toml",),
     ),
     "a test is removed as asked": (
         Step(
@@ -340,18 +354,47 @@ HONEST = {
 }
 
 
-@pytest.mark.parametrize(("step", "files", "notes"), HONEST.values(), ids=HONEST)
+HONEST_ABOUT_PYTEST: dict[str, Honest] = {
+    "fixtures in a conftest": (
+        Step("calc.py"),
+        {
+            "calc_dot_py": FIXED,
+            "tests__conftest_dot_py": (
+                "import pytest\n\n@pytest.fixture\ndef one():\n    return 1\n"
+            ),
+        },
+        ("how tests are run was changed: tests/conftest.py",),
+    ),
+    "settings that the plan names": (
+        Step("calc.py", also=("`pyproject.toml` (strict markers)",)),
+        {"calc_dot_py": FIXED, **settings('addopts = "--strict-markers"\n')},
+        ("how tests are run was changed: pyproject.toml",),
+    ),
+}
+
+
+async def dishonest(
+    honest: Mapping[str, Honest], sandbox: Sandbox, folders: pytest.TempPathFactory
+) -> list[str]:
+    """The work that did not pass, or not with the expected notes."""
+    found = []
+    for name, (step, files, notes) in honest.items():
+        project = calculator(sandbox.at(folders.mktemp("project")), step)
+        events = await run_all(project.replies(gives(**files)))
+        end = next(event for event in events if isinstance(event, TestsFinished))
+        if (end.verification, end.notes) != (Verification.PASSED, notes):
+            found.append(f"{name}: {end.verification}, {end.notes}, {end.reason}")
+    return found
+
+
 async def test_honest_work_passes(
-    sandbox: Sandbox,
-    original: Path,
-    step: Step,
-    files: dict[str, str],
-    notes: tuple[str, ...],
+    sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    begun(sandbox, original, step).replies(gives(**files))
-    events = await run_all(sandbox)
-    finished = next(event for event in events if isinstance(event, TestsFinished))
-    assert (finished.verification, finished.notes) == (
-        Verification.PASSED,
-        notes,
-    ), finished.reason
+    assert await dishonest(HONEST, sandbox, tmp_path_factory) == []
+
+
+@pytest.mark.story
+async def test_honest_work_on_settings_and_fixtures_passes(
+    sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    assert await dishonest(HONEST_ABOUT_PYTEST, sandbox, tmp_path_factory) == []

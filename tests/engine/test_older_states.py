@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from cdd_agent.cli.main import main
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.undo import ChangesUnknown
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Event, RunFinished, StepStarted, StepsUndone
 from cdd_agent.wording import described
-from tests.support.forked import ran
 from tests.support.listening import collect, told_to
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, run_all, says
 
@@ -190,15 +190,16 @@ async def test_what_it_changed_is_unknown_here_and_only_no_change_can_be_undone(
     assert sandbox.text("a.txt") == "good\n"
 
 
-def cdd(sandbox: Sandbox, *words: str) -> str:
-    done = ran(*words, cwd=sandbox.root)
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
+def cdd(sandbox: Sandbox, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    capsys.readouterr()
+    assert main([*words, "-C", str(sandbox.root)]) == 0
+    printed = capsys.readouterr()
+    return printed.out + printed.err
 
 
 @pytest.mark.parametrize("is_opened", [False, True])
 async def test_no_face_shows_its_steps_as_verified(
-    sandbox: Sandbox, is_opened: bool
+    sandbox: Sandbox, is_opened: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lay(sandbox, PAUSED)
     if is_opened:
@@ -210,9 +211,10 @@ async def test_no_face_shows_its_steps_as_verified(
         ]
         assert "unverified" in line
         engine.close()
-    assert cdd(sandbox, "status", SLUG).count("(unverified)") == 2
+    assert cdd(sandbox, capsys, "status", SLUG).count("(unverified)") == 2
     (opened,) = [
-        json.loads(line) for line in cdd(sandbox, "status", SLUG, "--json").splitlines()
+        json.loads(line)
+        for line in cdd(sandbox, capsys, "status", SLUG, "--json").splitlines()
     ]
     assert [step["verification"] for step in opened["steps"]] == [
         "none",

@@ -38,7 +38,7 @@ async def killed_while_checked(sandbox: Sandbox, folder: Path) -> Sandbox:
     with told_to(copy):
         await engine.run_all()
     engine.close()
-    return Sandbox(folder, flags=sandbox.flags)
+    return sandbox.at(folder)
 
 
 @pytest.fixture

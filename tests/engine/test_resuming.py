@@ -14,13 +14,18 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from cdd_agent.cli.runs import run_plan
 from cdd_agent.engine.lock import LockGone
 from cdd_agent.errors import BadInput, ExitCode
-from cdd_agent.events import About, ChangesPutBack, Event, StepStarted
+from cdd_agent.events import (
+    About,
+    ChangesPutBack,
+    CommandOutput,
+    Event,
+    StepStarted,
+)
 from cdd_agent.git.command import NoGit
 from tests.support.forked import ran
-from tests.support.listening import collect, told_to
+from tests.support.listening import collect, stop_at, told_to
 from tests.support.projects import (
     SLUG,
     Copied,
@@ -203,26 +208,35 @@ async def test_starting_over_keeps_the_old_run_and_does_every_step_anew(
     assert (half.text("a.txt"), half.text("b.txt")) == ("good\n", "bad\n")
 
 
-def test_a_run_that_waits_for_a_persons_edit_says_so_and_goes_on_when_asked_again(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+async def test_a_run_that_waits_for_a_persons_edit_says_so_and_goes_on_when_asked_again(
+    sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    interrupted_with(sandbox, edit="by hand\n")
-    monkeypatch.setattr("cdd_agent.wiring.make_model", lambda *_, **__: sandbox.model)
+    copy = tmp_path_factory.mktemp("killed") / "project"
+    await interrupted_with(sandbox, copy, edit="by hand\n")
 
-    first = run_plan(sandbox.project, SLUG, as_json=True)
-
-    assert first is ExitCode.NOT_APPROVED
-    assert sandbox.model.requests == []
+    assert await exit_code(sandbox.replies()) is ExitCode.NOT_APPROVED
     assert sandbox.text("a.txt") == "by hand\n"
+
     sandbox.replies(says("a.txt", "good"))
-    assert run_plan(sandbox.project, SLUG, as_json=True) is ExitCode.DONE
+    assert await exit_code(sandbox) is ExitCode.DONE
     assert "by hand" in sandbox.prompt()
 
 
+async def exit_code(sandbox: Sandbox) -> ExitCode:
+    """Carry the plan out, as `cdd exec` does."""
+    engine = sandbox.engine()
+    try:
+        await engine.carry_out()
+    finally:
+        engine.close()
+    return engine.exit_code
+
+
 async def test_what_else_changed_while_a_killed_step_ran_is_named_and_left(
-    sandbox: Sandbox,
+    sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    interrupted_with(sandbox, edit=None)
+    copy = tmp_path_factory.mktemp("killed") / "project"
+    await interrupted_with(sandbox, copy, edit=None)
     (sandbox.root / "other.txt").write_text("whose?\n")
 
     engine = sandbox.engine()
@@ -237,17 +251,24 @@ async def test_what_else_changed_while_a_killed_step_ran_is_named_and_left(
     assert engine.stopped_by is None
 
 
-def interrupted_with(sandbox: Sandbox, edit: str | None) -> None:
-    """A run that was killed in the middle of its check, after which a person edited the
+async def interrupted_with(sandbox: Sandbox, copy: Path, edit: str | None) -> None:
+    """A run that was killed in the middle of its check, after which the user edited the
     step's file, or did not.
     """
-    kill = "import os, signal; os.kill(os.getppid(), signal.SIGKILL)"
-    sandbox.write(Step("a.txt", f'python -c "{kill}"'))
-    (sandbox.root / "script.yaml").write_text(
-        f"replies:\n  - reply: {json.dumps(says('a.txt', 'bad'))}\n"
-    )
-    killed = ran("exec", SLUG, "--model", "script:script.yaml", cwd=sandbox.root)
-    assert killed.returncode == -signal.SIGKILL
+    hangs = "python -c \"import time; print('running'); time.sleep(600)\""
+    sandbox.write(Step("a.txt", hangs)).replies(says("a.txt", "bad"))
+
+    def is_checked(event: Event) -> bool:
+        if isinstance(event, CommandOutput):
+            shutil.copytree(sandbox.root, copy, symlinks=True)
+        return isinstance(event, CommandOutput)
+
+    engine = sandbox.engine()
+    await stop_at(engine.run_all(), is_checked)
+    engine.close()
+    # the disk as a kill leaves it
+    shutil.rmtree(sandbox.root)
+    copy.rename(sandbox.root)
     assert sandbox.statuses() == ["in_progress"]
     sandbox.write(Step("a.txt", check("a.txt")))
     if edit is not None:
@@ -274,6 +295,7 @@ one sees that they are gone.
 """
 
 
+@pytest.mark.fork
 @pytest.mark.skipif(
     os.name != "posix", reason="sessions, and a process that ends another by SIGKILL"
 )
@@ -303,6 +325,7 @@ def test_whoever_holds_a_ticket_is_named(sandbox: Sandbox) -> None:
     sandbox.engine().close()
 
 
+@pytest.mark.fork
 def test_the_lock_of_a_dead_process_is_taken_over(sandbox: Sandbox) -> None:
     sandbox.write(*TWO)
     code = (
@@ -333,6 +356,7 @@ def test_a_disk_that_refuses_does_not_keep_a_ticket_locked(sandbox: Sandbox) -> 
     sandbox.engine().close()
 
 
+@pytest.mark.usefixtures("in_git")
 async def test_without_git_no_step_begins(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -363,8 +387,11 @@ async def test_a_plan_that_is_edited_while_it_runs_is_taken_up(
     assert sandbox.statuses() == ["completed", "completed"]
 
 
-async def test_starting_over_puts_back_a_step_that_was_killed(sandbox: Sandbox) -> None:
-    interrupted_with(sandbox, edit=None)
+async def test_starting_over_puts_back_a_step_that_was_killed(
+    sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    copy = tmp_path_factory.mktemp("killed") / "project"
+    await interrupted_with(sandbox, copy, edit=None)
     assert sandbox.text("a.txt") == "bad\n"
     engine = sandbox.engine(start_over=True)
     events = await collect(engine.recover())

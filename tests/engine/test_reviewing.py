@@ -436,8 +436,7 @@ def test_any_parts_are_what_is_there_and_an_undo_takes_them_back(
     lines = [b"line %d" % number + end for number in range(1, 32)]
     before = b"".join(lines) + last
     root = tmp_path_factory.mktemp("project")
-    sandbox = Sandbox(root, flags={"approval": "ask"})
-    git(root, "init", "--quiet")
+    sandbox = Sandbox(root, flags={"approval": "ask"}).in_process()
     sandbox.write(Step("a.txt", "none", also=("new.txt", "old.txt (deleted)")))
     (root / "a.txt").write_bytes(before)
     (root / "old.txt").write_bytes(before)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-import pytest_asyncio
 
 from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.engine.record import GoingBack
@@ -30,7 +29,15 @@ from cdd_agent.git.restore import CheckpointGone
 from cdd_agent.llm.port import ModelError
 from tests.support.forked import ran
 from tests.support.listening import collect
-from tests.support.projects import Sandbox, Step, check, notice, run_all, says
+from tests.support.projects import (
+    Copied,
+    Sandbox,
+    Step,
+    check,
+    notice,
+    run_all,
+    says,
+)
 
 BY_HAND = "good, by hand\n"
 
@@ -77,22 +84,15 @@ def running(code: str) -> str:
     return f'python -c "{code}"'
 
 
-@pytest_asyncio.fixture(scope="module")
-async def carried_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project of `done`, made once."""
-    sandbox = (
-        Sandbox(tmp_path_factory.mktemp("carried-out")).write(*THREE).replies(*REPLIES)
-    )
-    await run_all(sandbox)
+async def carry_out_three(sandbox: Sandbox) -> None:
+    await run_all(sandbox.write(*THREE).replies(*REPLIES))
     assert sandbox.statuses() == ["completed"] * 3
-    return sandbox.root
 
 
 @pytest.fixture
-def done(sandbox: Sandbox, carried_out: Path) -> Sandbox:
+async def done(copied: Copied) -> Sandbox:
     """A plan of three steps, carried out; the third changed what the first had made."""
-    shutil.copytree(carried_out, sandbox.root, symlinks=True, dirs_exist_ok=True)
-    return sandbox
+    return await copied(carry_out_three)
 
 
 async def test_undo_goes_back_to_before_the_last_step(done: Sandbox) -> None:
@@ -396,6 +396,7 @@ def _killed(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.fork
 def test_undo_redo_and_diff_from_the_command_line(done: Sandbox) -> None:
     def cdd(*words: str) -> subprocess.CompletedProcess[str]:
         return ran(*words, cwd=done.root)
@@ -611,6 +612,7 @@ async def test_the_reason_of_a_skip_is_kept_without_secrets(sandbox: Sandbox) ->
     assert "sk-abc" not in str(sandbox.state())
 
 
+@pytest.mark.usefixtures("in_git")
 async def test_what_is_in_no_checkpoint_is_named_once(sandbox: Sandbox) -> None:
     # no commit: git cannot take it
     subprocess.run(["git", "init", "--quiet", "inner"], cwd=sandbox.root, check=True)

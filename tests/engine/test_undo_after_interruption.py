@@ -75,7 +75,7 @@ async def killed(
         shutil.copytree(sandbox.root, folder, symlinks=True)
 
     await run_with(sandbox, seen, copy)
-    return Sandbox(folder, flags=sandbox.flags)
+    return sandbox.at(folder)
 
 
 def told(events: list[Event]) -> str:
@@ -197,7 +197,7 @@ async def test_after_a_kill_in_a_command_nobody_knows_whose_its_files_are(
     running = asyncio.ensure_future(collect(engine.run_all()))
     while not (sandbox.root / "made.txt").exists():
         await asyncio.sleep(0.05)
-    left = Sandbox(tmp_path_factory.mktemp("killed") / "project")
+    left = sandbox.at(tmp_path_factory.mktemp("killed") / "project")
     shutil.copytree(sandbox.root, left.root, symlinks=True)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

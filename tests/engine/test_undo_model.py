@@ -656,11 +656,13 @@ def whatever_happens(
     every_run()
 
 
+@pytest.mark.story
 @PLACES
 def test_undo_and_redo_make_every_file_what_it_was(in_git: bool, commit: str) -> None:
     whatever_happens(ACTS, in_git=in_git, commit=commit)
 
 
+@pytest.mark.crash
 @pytest.mark.skipif(os.name != "posix", reason="a process ends itself by SIGKILL there")
 @PLACES
 def test_so_they_do_whenever_it_was_interrupted(in_git: bool, commit: str) -> None:

@@ -65,6 +65,8 @@ class FakePrograms:
 
     def __init__(self) -> None:
         self.started: list[tuple[str, ...]] = []
+        self.at_end: Callable[[Ended], None] = lambda ended: None
+        """Changes how a program ended."""
 
     async def __call__(
         self,
@@ -89,6 +91,7 @@ class FakePrograms:
             return CommandResult("", message, 127, started=False)
         environment = child_environment(env, hide=hide, passed=passed)
         ended = program(argv, cwd, environment)
+        self.at_end(ended)
         streams: dict[StreamName, str] = {
             "stdout": ended.stdout,
             "stderr": ended.stderr,
@@ -356,6 +359,22 @@ def _prints(text: Callable[[Sequence[str], Path], str], code: int = 0) -> Progra
     return run
 
 
+def _sh(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Ended:
+    del cwd, env
+    if list(argv[1:]) != ["-c", "true"]:
+        raise NeedsProcess(f"not known here: {' '.join(argv)!r}")
+    return Ended()
+
+
+def _test(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Ended:
+    del env
+    if argv[1] != "-f":
+        raise NeedsProcess(f"not known here: {' '.join(argv)!r}")
+    ended = Ended()
+    ended.code = 0 if (cwd / argv[2]).is_file() else 1
+    return ended
+
+
 def _ls(words: Sequence[str], cwd: Path) -> str:
     del words
     names = sorted(p.name for p in cwd.iterdir() if not p.name.startswith("."))
@@ -369,5 +388,7 @@ _SIMPLE: dict[str, Program] = {
     "echo": _prints(lambda words, cwd: " ".join(words) + "\n"),
     "cat": _prints(lambda words, cwd: "".join((cwd / w).read_text() for w in words)),
     "ls": _prints(_ls),
+    "sh": _sh,
+    "test": _test,
     "pwd": _prints(lambda words, cwd: f"{cwd}\n"),
 }

@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -151,6 +151,10 @@ class Sandbox:
         self.run_program = FakePrograms()
         self.open_checkpoints = FakeCheckpoints.open
         return self
+
+    def at(self, root: Path) -> "Sandbox":
+        """Another project with the same flags, commands and checkpoints."""
+        return replace(self, root=root, model=ScriptedModel([]))
 
     def replies(self, *script: str | ModelError | ScriptedReply) -> "Sandbox":
         """From now on the model says this; what it was asked before is forgotten."""
