@@ -117,7 +117,7 @@ def test_what_matters_most_goes_first_and_the_rest_is_there_in_part(
 
 
 def test_what_counts_as_shown_is_what_is_in_the_prompt(busy: Sandbox) -> None:
-    for window in range(3_000, 26_000, 1_000):
+    for window in range(3_000, 26_000, 4_000):
         prompt = prompt_of(busy, window)
         lines = 0
         for name in ("own.py", "checked.py", "named.py"):
@@ -286,7 +286,7 @@ def test_it_never_has_more_than_the_window_whatever_is_left_out(
     missing = [f"src/some/folder/new_module_{number:03}.py" for number in range(60)]
     sandbox.write(Step("a.txt", also=(*there, "src", *missing)))
     fitting = 0
-    for window in [*range(1_000, 40_000, 3_000), 100_000, 200_000]:
+    for window in (1_000, 4_000, 10_000, 20_000, 40_000, 100_000):
         try:
             prompt = prompt_of(sandbox, window)
         except ContextTooLong:
@@ -299,7 +299,7 @@ def test_it_never_has_more_than_the_window_whatever_is_left_out(
                 path in prompt.shown.files.keys() - prompt.shown.in_part,
             )
             assert (f"{path}:\n```py\n{text}```" in prompt.text) is is_whole
-    assert fitting > 9
+    assert fitting > 3
 
 
 async def test_tools_have_their_room_in_the_window_too(sandbox: Sandbox) -> None:
@@ -312,7 +312,7 @@ async def test_tools_have_their_room_in_the_window_too(sandbox: Sandbox) -> None
             also=tuple(f"file_{number}.py" for number in range(40)),
         )
     )
-    for window in range(8_000, 20_000, 1_000):
+    for window in (8_000, 12_000, 16_000):
         sandbox.flags = {"context_window": window, "tool_calls": "on"}
         engine = sandbox.replies("Nothing to do.").engine()
         await collect(engine.run_all())
