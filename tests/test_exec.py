@@ -22,6 +22,7 @@ from tests.support.commandline import (
     without_override,
 )
 from tests.support.projects import SLUG, Sandbox, Step, says
+from tests.support.tables import each_row
 
 
 def test_exec_waits_for_a_provider_and_ends_with_75_where_that_would_be_too_long(
@@ -45,7 +46,7 @@ def test_exec_waits_for_a_provider_and_ends_with_75_where_that_would_be_too_long
     assert sandbox.statuses() == ["completed", "pending"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     [
         ("pull", SLUG),
@@ -195,7 +196,7 @@ def test_a_model_that_nobody_knows_is_refused_before_anything_is_begun(
     assert " nix" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("plan", "words"),
     [
         ("", "is empty"),

@@ -27,6 +27,8 @@ from tests.crash.matrix import Uninterrupted
 from tests.crash.story import ASKED
 from tests.crash.views import NEVER_CHANGED, git_view
 
+pytestmark = pytest.mark.crash
+
 PLACES = {
     "ten-steps": 8,
     "without-git": 2,

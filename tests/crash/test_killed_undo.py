@@ -18,6 +18,8 @@ from tests.crash.matrix import Run
 from tests.crash.points import Point
 from tests.crash.test_kill_matrix import SEED, Measure, sample, uninterrupted
 
+pytestmark = pytest.mark.crash
+
 __all__ = ["uninterrupted"]
 STEP, PLACES = 3, 3
 

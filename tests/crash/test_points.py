@@ -12,6 +12,8 @@ import pytest
 from tests.crash.points import Death, Point, Watch
 from tests.support.processes import PROCESSES
 
+pytestmark = pytest.mark.crash
+
 if os.name != "posix":
     pytest.skip("a process ends itself by SIGKILL there", allow_module_level=True)
 

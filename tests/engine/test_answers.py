@@ -10,6 +10,7 @@ from cdd_agent.events import Choice, PersonAnswered, Proposal, to_json
 from cdd_agent.frontend import Nobody, Reviewed
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, Step, check, says
+from tests.support.tables import each_row
 
 
 class Person(Nobody):
@@ -41,7 +42,7 @@ async def run(sandbox: Sandbox, *lines: str) -> None:
     session.leave()
 
 
-@pytest.mark.parametrize("choice", [Choice.YES, Choice.NO])
+@each_row("choice", [Choice.YES, Choice.NO])
 async def test_an_answer_about_changes_is_logged_with_the_diff(
     sandbox: Sandbox, choice: Choice
 ) -> None:
@@ -62,7 +63,7 @@ async def test_an_answer_about_changes_is_logged_with_the_diff(
     assert sandbox.text("a.txt") == ("good\n" if choice is Choice.YES else "before\n")
 
 
-@pytest.mark.parametrize("choice", [Choice.YES, Choice.NO, Choice.ALWAYS])
+@each_row("choice", [Choice.YES, Choice.NO, Choice.ALWAYS])
 async def test_an_answer_about_a_command_is_logged_and_always_is_asked_once(
     sandbox: Sandbox, choice: Choice
 ) -> None:

@@ -46,6 +46,7 @@ from tests.engine.calculator import (
 from tests.support.fake_programs import Ended, FakePrograms
 from tests.support.listening import collect, stop_at
 from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
+from tests.support.tables import each_row
 from tests.support.time_of_loops import leap_when
 
 
@@ -189,7 +190,7 @@ async def test_a_damaged_one_is_told_and_not_replaced(
         await run_all(sandbox)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("steps", "taken"),
     [
         ([Step("calc.py")], True),
@@ -273,7 +274,7 @@ async def test_one_that_takes_too_long_is_told_and_ends_nothing(
     assert names(of(StepFinished, events)[0].error) == [SUB]
 
 
-@pytest.mark.parametrize("code", [None, 3])
+@each_row("code", [None, 3])
 async def test_a_baseline_that_did_not_come_to_its_end_excuses_nothing(
     sandbox: Sandbox, code: int | None
 ) -> None:
@@ -370,7 +371,7 @@ def test_one_of_no_use_that_an_earlier_version_saved_with_tests_tells_nothing(
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("test_command", "problem"),
     [
         ("pytest --no-such-option", "no report of its tests (exit code 4)"),
@@ -591,7 +592,7 @@ async def test_the_output_is_kept_whole_and_without_our_own_line(
 # --- Words ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("code", "counts", "problem", "words", "tone"),
     [
         (0, (12, 0, 0), "", "Before step 1, `t`: 12 passed (1.0 s)", Tone.PLAIN),

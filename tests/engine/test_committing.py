@@ -15,6 +15,7 @@ from cdd_agent.events import About, StepCommitted, StepsUndone
 from tests.engine.tool_steps import FORMAT, calls, create, execute, run_with
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, run_all, says
+from tests.support.tables import each_row
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 REPLIES = (says("a.txt", "good"), says("b.txt", "good"))
@@ -121,7 +122,7 @@ async def test_a_commit_that_is_refused_ends_the_run_and_not_the_step(
 EDITS = "python -c \"open('a.txt', 'a').write('half of an idea')\""
 
 
-@pytest.mark.parametrize("with_tools", [False, True])
+@each_row("with_tools", [False, True])
 async def test_what_somebody_else_made_of_a_steps_file_is_not_committed_for_them(
     repository: Sandbox, with_tools: bool
 ) -> None:

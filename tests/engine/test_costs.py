@@ -25,6 +25,7 @@ from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.tickets.status import Cost
 from tests.support.listening import collect, stop_at
 from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
+from tests.support.tables import each_row
 
 TWO = Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1")
 GOOD = says("a.txt", "good"), says("b.txt", "good")
@@ -108,7 +109,7 @@ async def test_a_stopped_call_counts_and_what_was_undone_stays_paid(
     engine.close()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "change",
     [
         lambda state: [step.pop("spent") for step in state["step_executions"].values()],

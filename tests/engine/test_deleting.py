@@ -2,8 +2,6 @@
 
 from pathlib import Path, PurePosixPath
 
-import pytest
-
 from cdd_agent.edits.changes import ChangeSet, FileChange
 from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.edits.review import Review
@@ -11,6 +9,7 @@ from cdd_agent.events import AttemptFailed, ChangesApplied, StepFinished
 from cdd_agent.wording import question
 from tests.engine.test_engine import of
 from tests.support.projects import Sandbox, Step, run_all
+from tests.support.tables import each_row
 
 DELETE = "*** Begin Patch\n*** Delete File: old.txt\n*** End Patch\n"
 
@@ -46,7 +45,7 @@ async def test_a_file_that_nobody_showed_or_named_is_not_deleted(
     assert not (sandbox.root / "old.txt").exists()  # the second attempt was shown it
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "words"),
     [
         (".flake8", "Remove `.flake8`."),

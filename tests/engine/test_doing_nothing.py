@@ -18,6 +18,7 @@ from tests.engine.tool_steps import (
     stopped_after,
 )
 from tests.support.projects import Sandbox, Step, run_all, says
+from tests.support.tables import each_row
 
 RESEARCH = Step(None)
 
@@ -41,7 +42,7 @@ REFUSED = {
     "a command that is not allowed": execute("rm -rf /"),
     "no command": execute(""),
 }
-each_refusal = pytest.mark.parametrize("refused", REFUSED.values(), ids=REFUSED)
+each_refusal = each_row("refused", REFUSED.values(), ids=REFUSED)
 
 
 @each_refusal
@@ -87,7 +88,7 @@ async def test_the_next_attempt_may_answer_in_words(tools: Sandbox) -> None:
     assert finished(await run(tools, attempts=2)).verification is Verification.NONE
 
 
-@pytest.mark.parametrize(
+@each_row(
     "script",
     [
         ["There are two ways; take the second."],
@@ -166,7 +167,7 @@ async def test_it_is_known_after_an_interruption_too(tools: Sandbox) -> None:
     assert (last.status, bool(last.error)) == ("failed", True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "reply",
     [
         says("../x.txt", "good"),

@@ -37,6 +37,7 @@ from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from tests.support.listening import collect, stop_at, told_to
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, run_all, says
+from tests.support.tables import each_row
 
 DESCRIPTION = "Word for word *this*."
 SAYS_BAD = "it says bad"
@@ -206,7 +207,7 @@ async def test_a_finished_ticket_asks_no_model(sandbox: Sandbox) -> None:
     assert (sandbox.ticket / "execution-state.json").read_bytes() == before
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "words"),
     [
         ("All done, tests pass!", "gives no file"),
@@ -371,8 +372,8 @@ def is_under_way(event: Event, moment: str) -> bool:
             return isinstance(event, CommandOutput)
 
 
-@pytest.mark.parametrize("moment", ["reply", "tests"])
-@pytest.mark.parametrize("how", ["at once", "soon"])
+@each_row("moment", ["reply", "tests"])
+@each_row("how", ["at once", "soon"])
 async def test_a_stopped_step_leaves_no_trace_and_goes_on(
     sandbox: Sandbox, moment: str, how: str
 ) -> None:
@@ -656,7 +657,7 @@ async def test_a_saved_reply_to_a_step_that_was_rewritten_since_is_not_used(
     assert sandbox.text("a.txt") == "good, new\n"
 
 
-@pytest.mark.parametrize("edit", ["edited", "removed", "created"])
+@each_row("edit", ["edited", "removed", "created"])
 async def test_a_saved_reply_is_not_used_when_a_file_that_was_shown_is_another_since(
     sandbox: Sandbox, edit: str
 ) -> None:
@@ -681,7 +682,7 @@ async def test_a_saved_reply_is_not_used_when_a_file_that_was_shown_is_another_s
     assert sandbox.text("a.txt") == "good new\n"
 
 
-@pytest.mark.parametrize("refuses", ["the ticket's", "the copy"])
+@each_row("refuses", ["the ticket's", "the copy"])
 async def test_what_could_not_be_saved_is_not_believed(
     sandbox: Sandbox, refuses: str
 ) -> None:
@@ -760,7 +761,7 @@ async def test_a_check_that_cannot_be_run_is_told_before_any_model_is_asked(
         sandbox.engine()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     ["hooks/pre-commit", "tickets/bug-other/execution-state.json", "away/plan.md"],
 )
@@ -796,7 +797,7 @@ async def test_a_file_with_secrets_is_not_shown_because_a_reply_names_it(
     assert sandbox.text(".env") == "PASSWORD=topsecret"
 
 
-@pytest.mark.parametrize("length", [300, 2000])
+@each_row("length", [300, 2000])
 async def test_a_name_that_no_disk_takes_is_refused(
     sandbox: Sandbox, length: int
 ) -> None:

@@ -16,6 +16,7 @@ from tests.llm.simulators.base import Said, Sent, Simulator, expect
 from tests.llm.simulators.chat import DeepSeek
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, Step, check
+from tests.support.tables import each_row
 
 FIRST, SECOND = "deepseek/deepseek-v4", "anthropic/claude-opus-5"
 LOOKS = Said("I look.", "Perhaps it is there.", (("read_file", {"path": "notes.txt"}),))
@@ -54,7 +55,7 @@ def settings(first: Simulator, second: Simulator) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize(("status", "calls"), [(402, 2), (503, 8)])
+@each_row(("status", "calls"), [(402, 2), (503, 8)])
 async def test_another_model_goes_on_with_the_rounds_of_a_step(
     step: Sandbox, status: int, calls: int
 ) -> None:

@@ -4,13 +4,12 @@ and nothing is done twice.
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from cdd_agent.cli.runs import run_plan
-from cdd_agent.errors import CddError, ExitCode
+from cdd_agent.engine.engine import Engine
+from cdd_agent.errors import BudgetExhausted, CddError, ExitCode
 from cdd_agent.events import (
     Event,
     ModelReplaced,
@@ -31,10 +30,12 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.tickets.status import StepStatus
+from cdd_agent.wiring import prepare_model
 from tests.engine.tool_steps import calls, read
 from tests.llm.server import Answer, LoopbackServer, directly, failure
 from tests.support.listening import collect, stop_at
 from tests.support.projects import SLUG, Sandbox, Step, check, says
+from tests.support.tables import each_row
 
 WHY = "No money is left."
 
@@ -156,16 +157,19 @@ async def test_the_same_over_a_real_connection(ten: Sandbox) -> None:
 # --- Faults that end a run ------------------------------------------------------------
 
 
-@pytest.fixture
-def cdd_exec(ten: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Callable[[], ExitCode]:
-    """`cdd exec` as the command line calls it."""
-    monkeypatch.setattr(
-        "cdd_agent.wiring.make_model", lambda *_, **__: ten.real_model or ten.model
-    )
-    return lambda: run_plan(ten.project, SLUG, as_json=True)
+async def carried_out(sandbox: Sandbox, attempts: int = 3) -> Engine:
+    """The engine after the plan was carried out as by `cdd exec`."""
+    engine = sandbox.engine()
+    prepare_model(engine)
+    try:
+        with engine.recording():
+            await engine.carry_out(attempts=attempts)
+    finally:
+        engine.close()
+    return engine
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fault", "code", "status"),
     [
         (
@@ -180,60 +184,56 @@ def cdd_exec(ten: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Exit
     ],
     ids=["a long 429", "401", "context too long", "content refused", "length"],
 )
-def test_a_fault_that_ends_a_run_costs_one_call_and_the_next_run_goes_on(
-    ten: Sandbox,
-    cdd_exec: Callable[[], ExitCode],
-    fault: ModelError | ScriptedReply,
-    code: ExitCode,
-    status: str,
+async def test_a_fault_that_ends_a_run_costs_one_call_and_the_next_run_goes_on(
+    ten: Sandbox, fault: ModelError | ScriptedReply, code: ExitCode, status: str
 ) -> None:
-    ten.flags = {"max_attempts": 1}
     ten.replies(*REPLIES[:4], fault)
 
-    assert cdd_exec() is code
+    assert (await carried_out(ten, attempts=1)).exit_code is code
     assert ten.statuses() == ["completed"] * 4 + [status] + ["pending"] * 5
     assert len(ten.model.requests) == 5
     assert not (ten.root / "5.txt").exists()
 
     ten.replies(*REPLIES[4:])
-    assert cdd_exec() is ExitCode.DONE
+    assert (await carried_out(ten)).exit_code is ExitCode.DONE
     assert ten.statuses() == ["completed"] * STEPS
     assert len(ten.model.requests) == 6
     assert ten.text("10.txt") == "this is 10\n"
 
 
-def test_a_budget_ends_a_run_before_the_call_and_no_later_process_passes_it(
-    ten: Sandbox, cdd_exec: Callable[[], ExitCode], capfd: pytest.CaptureFixture[str]
+async def test_a_budget_ends_a_run_before_the_call_and_no_later_run_passes_it(
+    ten: Sandbox,
 ) -> None:
     limit = 10_000
     ten.flags = {"budget": {"tokens": limit}}
     ten.replies(*REPLIES)
 
-    assert cdd_exec() is ExitCode.NOT_APPROVED
-    said, calls = capfd.readouterr().out, len(ten.model.requests)
+    stopped = (await carried_out(ten)).stopped_by
+    assert isinstance(stopped, BudgetExhausted)
+    calls = len(ten.model.requests)
     assert 0 < calls < STEPS
     assert ten.statuses() == ["completed"] * calls + ["pending"] * (STEPS - calls)
-    assert f"{limit:,} tokens" in said
-    assert "`budget.tokens`" in said
+    assert f"{limit:,} tokens" in stopped.message
+    assert "`budget.tokens`" in stopped.hint
 
     ten.replies(*REPLIES[calls:])
-    assert cdd_exec() is ExitCode.NOT_APPROVED
+    assert (await carried_out(ten)).exit_code is ExitCode.NOT_APPROVED
     assert ten.model.requests == []
     assert report(ten)["prompt_tokens"] + report(ten)["completion_tokens"] <= limit
 
     ten.flags = {}
-    assert cdd_exec() is ExitCode.DONE
+    assert (await carried_out(ten)).exit_code is ExitCode.DONE
     assert len(ten.model.requests) == STEPS - calls
     assert ten.statuses() == ["completed"] * STEPS
 
 
-def test_a_budget_in_dollars_is_refused_where_no_price_is_known(
-    ten: Sandbox, cdd_exec: Callable[[], ExitCode]
+async def test_a_budget_in_dollars_is_refused_where_no_price_is_known(
+    ten: Sandbox,
 ) -> None:
     ten.flags = {"budget": {"usd": 1.0}}
     ten.real_model = LitellmModel("openai/test-model", "http://127.0.0.1:9/v1")
     with pytest.raises(CddError, match=r"`budget.usd`"):
-        cdd_exec()
+        await carried_out(ten)
     assert not (ten.ticket / "execution-state.json").exists()
 
 

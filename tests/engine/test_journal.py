@@ -17,6 +17,7 @@ from cdd_agent.edits.policy import EditPolicy
 from cdd_agent.engine.journal import Journal, WrittenFile
 from cdd_agent.errors import BadInput
 from cdd_agent.git.restore import RestoreResult
+from tests.support.tables import each_row
 
 DELETE = "*** Begin Patch\n*** Delete File: old.txt\n*** End Patch\n"
 MOVE = (
@@ -25,9 +26,13 @@ MOVE = (
 A = PurePosixPath("a.txt")
 
 
+def journal_in(root: Path) -> Journal:
+    return Journal(root, root / ".cdd/runs/x/step-01/attempt-1")
+
+
 @pytest.fixture
 def journal(tmp_path: Path) -> Journal:
-    return Journal(tmp_path, tmp_path / ".cdd/runs/x/step-01/attempt-1")
+    return journal_in(tmp_path)
 
 
 def noted(journal: Journal, reply: str) -> ChangeSet:
@@ -59,11 +64,12 @@ def test_all_that_is_needed_to_go_back_is_saved_before_anything_is_written(
     assert (journal.root / "a.txt").read_text() == "first\n"
 
 
-@pytest.mark.parametrize("reply", [DELETE, MOVE])
-@pytest.mark.parametrize("is_killed", ["before", "between", "after"])
+@each_row("reply", [DELETE, MOVE])
+@each_row("is_killed", ["before", "between", "after"])
 def test_after_a_kill_a_deleted_file_comes_back_as_it_was(
-    journal: Journal, reply: str, is_killed: str
+    tmp_path: Path, reply: str, is_killed: str
 ) -> None:
+    journal = journal_in(tmp_path)
     old, new = journal.root / "old.txt", journal.root / "new.txt"
     old.write_bytes(b"\xffold\r\n")
     old.chmod(0o750)
@@ -119,10 +125,11 @@ def test_a_file_behind_a_link_to_a_folder_is_restored(journal: Journal) -> None:
     assert (journal.root / "link/a.txt").read_text() == "mine\n"
 
 
-@pytest.mark.parametrize("leads_to", ["..", "elsewhere"])
+@each_row("leads_to", ["..", "elsewhere"])
 def test_a_link_that_came_later_is_followed_within_the_project_alone(
-    journal: Journal, leads_to: str
+    tmp_path: Path, leads_to: str
 ) -> None:
+    journal = journal_in(tmp_path)
     (journal.root / "sub").mkdir()
     noted(journal, "```text:sub/a.txt\nnew\n```").apply(journal.root)
     (journal.root / "sub").rename(journal.root / "elsewhere")
@@ -140,10 +147,11 @@ def test_a_file_that_a_person_made_in_its_place_stays(journal: Journal) -> None:
     assert (journal.root / "old.txt").read_text() == "mine\n"
 
 
-@pytest.mark.parametrize("now", ["one\n", "two\n", "formatted\n"])
+@each_row("now", ["one\n", "two\n", "formatted\n"])
 def test_whatever_the_attempt_made_of_a_file_last_what_was_there_first_comes_back(
-    journal: Journal, now: str
+    tmp_path: Path, now: str
 ) -> None:
+    journal = journal_in(tmp_path)
     file = journal.root / "a.txt"
     file.write_text("first\n")
     wrote(journal, "one")
@@ -209,10 +217,11 @@ def test_content_that_is_not_what_was_there_is_not_put_back(journal: Journal) ->
     assert (journal.root / "a.txt").read_text() == "one\n"
 
 
-@pytest.mark.parametrize("path", ["../outside.txt", "/outside.txt"])
+@each_row("path", ["../outside.txt", "/outside.txt"])
 def test_a_journal_that_leads_out_of_the_project_is_refused(
-    journal: Journal, path: str
+    tmp_path: Path, path: str
 ) -> None:
+    journal = journal_in(tmp_path)
     wrote(journal, "one")
     file = journal.folder / "changes.json"
     found = json.loads(file.read_text())

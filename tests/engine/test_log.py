@@ -36,6 +36,7 @@ from cdd_agent.llm.port import Usage
 from cdd_agent.tickets.status import StepStatus, Verification
 from tests.support.listening import collect, stop_at
 from tests.support.projects import Sandbox, Step, check, says
+from tests.support.tables import each_row
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 EVENTS: list[Event] = [
@@ -149,7 +150,7 @@ def test_a_log_cut_anywhere_reads_and_goes_on(
     assert log.path.read_bytes().startswith(cut)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         b"",

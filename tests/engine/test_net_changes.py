@@ -7,6 +7,7 @@ import pytest
 from cdd_agent.engine.net_changes import Between, Segment, fold
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.diff import Change, TreeEntry
+from tests.support.tables import each_row
 
 OURS, BETWEEN, OWN = "attempt", "between", "restored by the journal"
 
@@ -39,7 +40,7 @@ def segments(*parts: tuple[str, str, str]) -> list[tuple[Segment, tuple[Change, 
     return made
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parts", "before", "after", "is_edited"),
     [
         pytest.param(

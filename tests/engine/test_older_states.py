@@ -15,6 +15,7 @@ from cdd_agent.events import About, Event, RunFinished, StepStarted, StepsUndone
 from cdd_agent.wording import described
 from tests.support.listening import collect, told_to
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, run_all, says
+from tests.support.tables import each_row
 
 FOUR = tuple(Step(f"{name}.txt", check(f"{name}.txt")) for name in "abcd")
 PROMISED = (
@@ -81,7 +82,7 @@ def promised(step: dict[str, Any]) -> dict[str, Any]:
     return {key: step[key] for key in PROMISED}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "state",
     [
         PAUSED,
@@ -197,7 +198,7 @@ def cdd(sandbox: Sandbox, capsys: pytest.CaptureFixture[str], *words: str) -> st
     return printed.out + printed.err
 
 
-@pytest.mark.parametrize("is_opened", [False, True])
+@each_row("is_opened", [False, True])
 async def test_no_face_shows_its_steps_as_verified(
     sandbox: Sandbox, is_opened: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:

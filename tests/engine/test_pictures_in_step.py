@@ -13,6 +13,7 @@ from tests.engine.test_prompt import prompt_of
 from tests.engine.tool_steps import calls, create, finished, read, run, stopped_after
 from tests.support.pictures import png
 from tests.support.projects import Sandbox, Step, check, says
+from tests.support.tables import each_row
 
 SHOT = png(60, 40)
 STEP = Step("a.txt", check("a.txt"), also=("shot.png",))
@@ -48,7 +49,7 @@ async def test_a_file_of_the_step_that_is_a_picture_is_seen_and_not_garbled(
     assert told(events) == [About.SENT]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     ["Do as `shot.png` shows.", "Do as @shot.png shows.", "Do as shot.png shows."],
 )
@@ -121,7 +122,7 @@ async def test_a_step_whose_only_file_is_a_picture_may_say_its_words_alone(
     assert finished(events).status is StepStatus.COMPLETED
 
 
-@pytest.mark.parametrize(
+@each_row(
     "data",
     [b"", b"Not one.", SHOT[:-20], SHOT + bytes(4_000_000)],
     ids=["empty", "wrong", "cut", "large"],

@@ -17,6 +17,7 @@ from cdd_agent.project.rules import RULES_FOR_AGENTS
 from cdd_agent.tickets.status import StepStatus
 from tests.support.listening import collect
 from tests.support.projects import SPEC, Sandbox, Step, check, noticed, says
+from tests.support.tables import each_row
 
 OWN = "own.py"
 
@@ -83,7 +84,7 @@ def test_without_a_bound_all_of_it_is_there(busy: Sandbox) -> None:
     assert "tickets" not in listing
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("window", "there", "in_part"),
     [
         (None, {"own.py", "checked.py", "named.py"}, set[str]()),
@@ -334,7 +335,7 @@ async def test_where_there_is_no_room_for_tools_the_model_is_asked_without(
     assert sandbox.statuses() == ["completed"]
 
 
-@pytest.mark.parametrize("name", [".env", "link.txt"])
+@each_row("name", [".env", "link.txt"])
 def test_secrets_are_not_shown_because_an_attempt_met_them(
     sandbox: Sandbox, name: str
 ) -> None:
@@ -367,8 +368,8 @@ def shop(sandbox: Sandbox) -> Sandbox:
     return sandbox
 
 
-@pytest.mark.parametrize("path", NAMED)
-@pytest.mark.parametrize("words", ["Remove `{}`.", "Say it in `{}` too.", "Change {}."])
+@each_row("path", NAMED)
+@each_row("words", ["Remove `{}`.", "Say it in `{}` too.", "Change {}."])
 def test_a_file_that_the_step_speaks_of_is_shown(
     shop: Sandbox, words: str, path: str
 ) -> None:

@@ -22,6 +22,7 @@ from cdd_agent.tickets.status import StepStatus
 from tests.engine.tool_steps import answers, calls, finished, problems, replace, run
 from tests.support.listening import collect, stop_at
 from tests.support.projects import Sandbox, Step, noticed
+from tests.support.tables import each_row
 
 FILLING = "".join(
     f"def filling_{number}(value):\n    return value + {number}\n\n\n"
@@ -115,7 +116,7 @@ def test_a_step_in_plain_words_sees_the_code_that_it_is_about(service: Sandbox) 
     assert whys["src/traffic.py"]
 
 
-@pytest.mark.parametrize("window", [2_600, 8_000, 32_000, 200_000, None])
+@each_row("window", [2_600, 8_000, 32_000, 200_000, None])
 def test_it_takes_no_more_than_its_part_of_the_window(
     service: Sandbox, window: int | None
 ) -> None:
@@ -431,7 +432,7 @@ async def test_of_what_the_failing_code_imports_the_places_are_shown(
     assert "def more_149" not in service.prompt(1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("failing", "text", "imported"),
     [
         ("web/call.js", 'const { limiter } = require("./limits")\n', "web/limits.js"),

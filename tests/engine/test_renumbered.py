@@ -36,6 +36,7 @@ from tests.support.projects import (
     run_all,
     says,
 )
+from tests.support.tables import each_row
 
 
 def moves(events: Sequence[Event]) -> list[tuple[str, str]]:
@@ -191,7 +192,7 @@ async def test_each_keeps_its_folder_and_a_new_one_gets_one_of_its_own(
     )
 
 
-@pytest.mark.parametrize("file", ["execution-state.json", "state.json"])
+@each_row("file", ["execution-state.json", "state.json"])
 async def test_a_kill_while_new_numbers_are_taken_over_leaves_them_to_the_next_start(
     done: Sandbox, monkeypatch: pytest.MonkeyPatch, file: str
 ) -> None:
@@ -251,7 +252,7 @@ async def test_a_step_that_was_killed_goes_on_under_its_new_number(
     assert started(events) == [2, 4]
 
 
-@pytest.mark.parametrize("is_reread", [False, True])
+@each_row("is_reread", [False, True])
 async def test_a_step_that_was_skipped_before_it_was_begun_is_known_by_its_words(
     sandbox: Sandbox, is_reread: bool
 ) -> None:

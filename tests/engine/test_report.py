@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -50,6 +49,7 @@ from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from tests.support.listening import stop_at
 from tests.support.projects import Sandbox, Step, check, says
+from tests.support.tables import each_row
 
 # --- What a run took ------------------------------------------------------------------
 
@@ -92,7 +92,7 @@ ANSWER = RunCost(
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("events", "efforts"),
     [
         ([], {}),
@@ -545,7 +545,7 @@ UGLY = st.text(
 ) | st.text(max_size=20)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "title",
     [
         "a | b",

@@ -23,6 +23,7 @@ from cdd_agent.wording import described
 from tests.engine.calculator import CALC, FIXED, calculator, gives
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
+from tests.support.tables import each_row
 
 VERIFIED, LOOSE, LAST = (
     Step("a.txt", check("a.txt")),
@@ -206,7 +207,7 @@ async def test_a_persons_edit_of_the_failed_steps_file_is_kept_and_shown(
     assert sandbox.statuses() == ["completed"]
 
 
-@pytest.mark.parametrize("how", ["unverified", "skipped"])
+@each_row("how", ["unverified", "skipped"])
 async def test_nothing_is_run_on_top_of_an_earlier_step_that_the_rule_does_not_accept(
     sandbox: Sandbox, how: str
 ) -> None:
@@ -317,7 +318,7 @@ def test_the_summary_in_words_names_the_rule(
     assert "`require: off`" in out
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("setting", "variable", "flags", "code"),
     [
         ("verified", None, (), 1),

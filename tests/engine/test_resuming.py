@@ -37,6 +37,7 @@ from tests.support.projects import (
     run_all,
     says,
 )
+from tests.support.tables import each_row
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 
@@ -67,7 +68,7 @@ def state_file(sandbox: Sandbox) -> Path:
     return sandbox.ticket / "execution-state.json"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "damage",
     [
         "",
@@ -419,7 +420,7 @@ async def test_a_copy_of_another_plan_is_no_copy_beside_a_good_state(
     assert half.statuses() == ["completed", "completed"]
 
 
-@pytest.mark.parametrize("content", [None, "torn"])
+@each_row("content", [None, "torn"])
 async def test_a_copy_of_another_plan_is_not_passed_over_where_it_is_all_there_is(
     half: Sandbox, content: str | None
 ) -> None:

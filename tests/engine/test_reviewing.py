@@ -30,6 +30,7 @@ from tests.crash.story import git
 from tests.engine.tool_steps import answers, calls, create, execute, read, replace
 from tests.support.listening import collect, stop_at
 from tests.support.projects import Sandbox, Step, check, run_all, says
+from tests.support.tables import each_row
 
 Answer = Callable[[Review], Reviewed]
 
@@ -194,9 +195,7 @@ async def test_what_cannot_be_written_is_asked_about_again_with_the_reason(
     assert (asking.text("b.py"), asking.text("a.txt")) == ("x = 3\n", NEW)
 
 
-@pytest.mark.parametrize(
-    "answer", [yes, without(1), edit("good, by me\n"), refuse("no such words")]
-)
+@each_row("answer", [yes, without(1), edit("good, by me\n"), refuse("no such words")])
 async def test_nobody_is_asked_twice_about_the_same_reply(
     asking: Sandbox, answer: Answer
 ) -> None:

@@ -10,6 +10,7 @@ from cdd_agent.llm.scripted_reply import ScriptedReply
 from tests.engine.tool_steps import STEP, calls, create, finished, read, replace
 from tests.support.listening import collect, stop_at, told_to
 from tests.support.projects import Sandbox, says
+from tests.support.tables import each_row
 
 WORDS = "Say it in lower case."
 
@@ -126,9 +127,7 @@ async def test_after_a_kill_it_is_heard_no_second_time(sandbox: Sandbox) -> None
     )
 
 
-@pytest.mark.parametrize(
-    "secret", ["sk-ant-REDACTED", "ghp_abcdefghijklmnopqrstuvwxyz0123456789"]
-)
+@each_row("secret", ["sk-ant-REDACTED", "ghp_abcdefghijklmnopqrstuvwxyz0123456789"])
 async def test_a_secret_in_it_stays_here(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, secret: str
 ) -> None:

@@ -1,15 +1,14 @@
 """A step in `git log`."""
 
-import pytest
-
 from cdd_agent.engine.step_commit import step_message
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Verification
+from tests.support.tables import each_row
 
 MODEL = PlanStep(2, "Create the user model")
 
 
-@pytest.mark.parametrize("verification", Verification)
+@each_row("verification", Verification)
 def test_only_what_was_verified_is_called_so(verification: Verification) -> None:
     text = step_message("feature-a", "A", MODEL, 3, verification).text
     assert ("\nVerified: " in text) is (verification is not Verification.NONE)

@@ -6,13 +6,12 @@ import json
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from cdd_agent.events import Event, RunFinished
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.wording import described
 from tests.support.listening import collect, told_to
 from tests.support.projects import Sandbox, Step, check, run_all, says
+from tests.support.tables import each_row
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 GOOD = (says("a.txt", "good"), says("b.txt", "good"))
@@ -38,7 +37,7 @@ def told(events: list[Event]) -> str:
     )
 
 
-@pytest.mark.parametrize("lost", [None, "gone", "torn"])
+@each_row("lost", [None, "gone", "torn"])
 async def test_it_is_the_new_plans_as_soon_as_renumbered_steps_are_known_again(
     sandbox: Sandbox, lost: str | None
 ) -> None:
@@ -147,7 +146,7 @@ async def test_the_end_says_to_review_the_changes_and_commit_them(
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "replies", [[says("a.txt", "bad")], [says("a.txt", "good"), says("b.txt", "bad")]]
 )
 async def test_a_run_that_is_not_at_its_end_does_not_say_so(

@@ -23,6 +23,7 @@ from tests.engine.calculator import (
 from tests.engine.tool_steps import calls, execute, finished, run, stopped_after
 from tests.support.listening import collect
 from tests.support.projects import Sandbox, Step, run_all
+from tests.support.tables import each_row
 
 BARE = "test_command: python check.py\n"
 """A check that says nothing of single tests, and is content without any."""
@@ -99,7 +100,7 @@ RED_CLAIMS = {
 }
 
 
-@pytest.mark.parametrize("files", RED_CLAIMS.values(), ids=RED_CLAIMS)
+@each_row("files", RED_CLAIMS.values(), ids=RED_CLAIMS)
 async def test_a_test_file_that_cannot_be_imported_yet_keeps_its_tests(
     sandbox: Sandbox, files: dict[str, str]
 ) -> None:
@@ -155,7 +156,7 @@ BARE_CLAIMS = {
 }
 
 
-@pytest.mark.parametrize("reply", BARE_CLAIMS.values(), ids=BARE_CLAIMS)
+@each_row("reply", BARE_CLAIMS.values(), ids=BARE_CLAIMS)
 async def test_no_runner_makes_it_pass(sandbox: Sandbox, reply: str) -> None:
     bare(sandbox, NAMED).replies(reply)
     events = await run_all(sandbox)
@@ -187,7 +188,7 @@ async def test_it_stays_failed_if_the_model_does_not_learn(sandbox: Sandbox) -> 
     assert sandbox.statuses() == ["failed"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "step",
     [
         Step(
@@ -205,7 +206,7 @@ async def test_a_step_may_ask_for_it(sandbox: Sandbox, step: Step) -> None:
     assert finished(await run_all(sandbox)).verification is Verification.PASSED
 
 
-@pytest.mark.parametrize("verify", ["none", None])
+@each_row("verify", ["none", None])
 async def test_without_a_check_it_is_no_step_either(
     sandbox: Sandbox, verify: str | None
 ) -> None:
@@ -310,7 +311,7 @@ DATA_IS_GONE = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("check", "rounds", "reply", "missed"), DATA_IS_GONE.values(), ids=DATA_IS_GONE
 )
 async def test_what_tests_go_by_is_missed_if_the_step_takes_it_away_and_not_its_check(

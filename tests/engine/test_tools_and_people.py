@@ -34,6 +34,7 @@ from tests.engine.tool_steps import (
 )
 from tests.support.listening import collect
 from tests.support.projects import Sandbox, Step, says
+from tests.support.tables import each_row
 
 LONG = "a line of it\n" * 5_000
 
@@ -127,7 +128,7 @@ async def test_permissions_that_a_command_gives_are_put_back_and_given_again(
     assert stat.S_IMODE((sandbox.root / "a.txt").stat().st_mode) & stat.S_IXUSR
 
 
-@pytest.mark.parametrize(
+@each_row(
     "made",
     [
         "os.mkdir('a.txt'); open('a.txt/x', 'w').write('x')",
@@ -199,7 +200,7 @@ async def test_a_file_whose_middle_was_not_seen_is_not_replaced(
     assert sandbox.text("long.txt") == LONG
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after"),
     [
         (b"one\r\ntwo\r\n", b"three\r\nfour\r\n"),
@@ -374,7 +375,7 @@ async def test_a_file_of_megabytes_is_one_call(sandbox: Sandbox) -> None:
     assert not (sandbox.root / "long.txt").exists()
 
 
-@pytest.mark.parametrize("setting", ["off", "on", "auto"])
+@each_row("setting", ["off", "on", "auto"])
 async def test_the_setting_may_change_while_a_step_is_interrupted(
     sandbox: Sandbox, setting: str
 ) -> None:
@@ -439,7 +440,7 @@ class Editor(Nobody):
         return self._choice
 
 
-@pytest.mark.parametrize("choice", [Choice.YES, Choice.NO])
+@each_row("choice", [Choice.YES, Choice.NO])
 async def test_what_a_person_edits_while_they_are_asked_is_not_taken_for_the_commands(
     sandbox: Sandbox, choice: Choice
 ) -> None:

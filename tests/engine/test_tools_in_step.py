@@ -52,6 +52,7 @@ from tests.engine.tool_steps import (
 )
 from tests.support.listening import collect, stop_at
 from tests.support.projects import Sandbox, Step, check, noticed, says
+from tests.support.tables import each_row
 
 WITH_TOOLS = Path(prompt.__file__).with_name("tools.md").read_text().strip()
 
@@ -140,7 +141,7 @@ async def test_saying_that_it_is_done_is_not_enough(sandbox: Sandbox) -> None:
     assert not (sandbox.root / "a.txt").exists()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "problem"),
     [
         (replace("a.txt", "not there", "x"), "the lines to find are not in the file"),
@@ -203,7 +204,7 @@ async def test_what_there_was_no_room_to_read_whole_may_not_be_replaced(
     assert sandbox.text("other.txt").startswith("a line")
 
 
-@pytest.mark.parametrize("interrupted", [False, True])
+@each_row("interrupted", [False, True])
 async def test_who_has_changed_a_part_of_a_file_has_not_seen_the_rest(
     sandbox: Sandbox, interrupted: bool
 ) -> None:
@@ -402,9 +403,7 @@ async def test_every_change_is_asked_about_where_the_settings_say_so(
     assert (sandbox.text("a.txt"), sandbox.text("b.txt")) == ("good\n", "b\n")
 
 
-@pytest.mark.parametrize(
-    "error", [ConnectionFailed("gone"), RateLimited("later", retry_after=9e5)]
-)
+@each_row("error", [ConnectionFailed("gone"), RateLimited("later", retry_after=9e5)])
 async def test_after_a_failed_call_the_step_goes_on_where_it_was(
     sandbox: Sandbox, error: ModelError
 ) -> None:
@@ -521,7 +520,7 @@ async def test_what_goes_with_every_round_is_short(sandbox: Sandbox) -> None:
     assert "SEARCH" not in request.messages[0].content
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "offered"),
     [
         ("Make it.", False),
@@ -561,9 +560,7 @@ def test_a_look_in_vain_is_no_refused_work_also_without_a_repository() -> None:
     assert "curl x" in told
 
 
-@pytest.mark.parametrize(
-    ("setting", "offered"), [("off", False), ("on", True), ("auto", False)]
-)
+@each_row(("setting", "offered"), [("off", False), ("on", True), ("auto", False)])
 async def test_the_setting_decides_whether_tools_are_offered(
     sandbox: Sandbox, setting: str, offered: bool
 ) -> None:

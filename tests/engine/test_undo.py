@@ -38,6 +38,7 @@ from tests.support.projects import (
     run_all,
     says,
 )
+from tests.support.tables import each_row
 
 BY_HAND = "good, by hand\n"
 
@@ -433,7 +434,7 @@ async def test_undo_keeps_what_a_person_edited_between_two_attempts(
     assert sandbox.text("a.txt") == "by hand\n"
 
 
-@pytest.mark.parametrize("last", ["better", "worse"])
+@each_row("last", ["better", "worse"])
 async def test_undo_goes_beyond_a_later_steps_attempts_that_were_restored(
     sandbox: Sandbox, last: str
 ) -> None:

@@ -34,6 +34,7 @@ from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import StepStatus
 from tests.crash.points import Death
 from tests.engine.dying import Do, Orders
+from tests.support.fake_programs import FakePrograms
 from tests.support.listening import collect, told_to
 from tests.support.projects import Sandbox, Step, says
 
@@ -605,7 +606,7 @@ def of_type(kind: type[T], events: list[Event]) -> list[T]:
     return [each for each in events if isinstance(each, kind)]
 
 
-def begun(folder: Path, *, in_git: bool, commit: str) -> Story:
+def begun(folder: Path, *, in_git: bool, commit: str, dies: bool) -> Story:
     root, script = folder / "project", folder / "acts.json"
     root.mkdir()
     (folder / "play.py").write_text(PLAY)
@@ -613,7 +614,13 @@ def begun(folder: Path, *, in_git: bool, commit: str) -> Story:
         PATHS[0], f"python -S {shlex.quote(str(folder / 'play.py'))}", also=PATHS[1:]
     )
     story = Story(
-        Sandbox(root, flags={"commit": commit}).write(*[step] * 4), script, Model({})
+        Sandbox(
+            root,
+            flags={"commit": commit},
+            run_program=None if dies else FakePrograms(),
+        ).write(*[step] * 4),
+        script,
+        Model({}),
     )
     for path in PATHS:
         story.model.stacks[path] = [Version(story.text() if path in AT_FIRST else None)]
@@ -639,7 +646,11 @@ PLACES = pytest.mark.parametrize(
 
 
 def whatever_happens(
-    possible: st.SearchStrategy[list[Act]], *, in_git: bool, commit: str
+    possible: st.SearchStrategy[list[Act]],
+    *,
+    in_git: bool,
+    commit: str,
+    dies: bool = False,
 ) -> None:
     @settings(max_examples=RUNS, phases=(Phase.explicit, Phase.reuse, Phase.generate))
     @given(possible)
@@ -650,7 +661,11 @@ def whatever_happens(
 
         with tempfile.TemporaryDirectory() as folder:
             asyncio.run(
-                tell(begun(Path(folder).resolve(), in_git=in_git, commit=commit))
+                tell(
+                    begun(
+                        Path(folder).resolve(), in_git=in_git, commit=commit, dies=dies
+                    )
+                )
             )
 
     every_run()
@@ -666,4 +681,4 @@ def test_undo_and_redo_make_every_file_what_it_was(in_git: bool, commit: str) ->
 @pytest.mark.skipif(os.name != "posix", reason="a process ends itself by SIGKILL there")
 @PLACES
 def test_so_they_do_whenever_it_was_interrupted(in_git: bool, commit: str) -> None:
-    whatever_happens(INTERRUPTED_ACTS, in_git=in_git, commit=commit)
+    whatever_happens(INTERRUPTED_ACTS, in_git=in_git, commit=commit, dies=True)

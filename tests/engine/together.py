@@ -19,6 +19,7 @@ from cdd_agent.llm.port import (
     ToolCall,
     Usage,
 )
+from tests.support.fake_programs import FakePrograms
 from tests.support.listening import collect, told_to
 from tests.support.projects import Sandbox
 from tests.travel.copies import git
@@ -125,7 +126,9 @@ def project_in(folder: Path, **files: str) -> Sandbox:
     (root / ".gitignore").write_text("__pycache__/\n.cdd/\n")
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--message=A project")
-    return Sandbox(root, flags={"jobs": 3, "max_attempts": 2})
+    return Sandbox(
+        root, flags={"jobs": 3, "max_attempts": 2}, run_program=FakePrograms()
+    )
 
 
 async def carried_out(

@@ -154,7 +154,8 @@ class Sandbox:
 
     def at(self, root: Path) -> "Sandbox":
         """Another project with the same flags, commands and checkpoints."""
-        return replace(self, root=root, model=ScriptedModel([]))
+        flags = dict(self.flags)
+        return replace(self, root=root, flags=flags, model=ScriptedModel([]))
 
     def replies(self, *script: str | ModelError | ScriptedReply) -> "Sandbox":
         """From now on the model says this; what it was asked before is forgotten."""

@@ -1,13 +1,17 @@
 """Tables of cases that are one test: all rows run, and each row that fails is named."""
 
+import copy
 import functools
 import inspect
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.projects import Sandbox
 
 Test = Callable[..., Any]
 
@@ -21,8 +25,9 @@ def each_row(
     """Run the test once for each row, as one test of pytest.
 
     It takes the arguments of `pytest.mark.parametrize`. Each row gets an empty folder
-    as `tmp_path`, and a `monkeypatch` that is undone after the row. Other fixtures are
-    shared by all rows. Raises an `ExceptionGroup` with the failure of each failed row.
+    as `tmp_path`, a `monkeypatch` that is undone after the row, and a copy of each
+    sandbox. Other fixtures are shared by all rows. Raises an `ExceptionGroup` with the
+    failure of each failed row.
     """
     names = [name.strip() for name in names.split(",")] if type(names) is str else names
     table = dict(_label_rows(names, list(rows), ids))
@@ -118,6 +123,12 @@ class _Row:
         if folder is not None:
             own["tmp_path"] = folder / f"row-{self._number}"
             own["tmp_path"].mkdir()
+        for sandbox in {id(v): v for v in own.values() if type(v) is Sandbox}.values():
+            root = sandbox.root.with_name(f"{sandbox.root.name}-row-{self._number}")
+            shutil.copytree(sandbox.root, root, symlinks=True)
+            row = sandbox.at(root)
+            row.model = copy.deepcopy(sandbox.model)
+            own |= {name: row for name in own if own[name] is sandbox}
         patch: pytest.MonkeyPatch | None = own.get("monkeypatch")
         if patch is not None:
             own["monkeypatch"] = self._stack.enter_context(patch.context())
