@@ -320,6 +320,8 @@ def _in_place_of_a_program(
 def _modules_of_the_same_names(cwd: Path) -> dict[str, object]:
     """Modules of this process that the program would find in its own folder."""
     names = {entry.name.removesuffix(".py") for entry in cwd.iterdir()}
+    if names.isdisjoint(sys.modules):
+        return {}
     return {
         name: module
         for name, module in sys.modules.items()
@@ -334,7 +336,7 @@ def _is_below(module: object, folder: Path) -> bool:
 
 
 def _is_in(place: str, folder: Path) -> bool:
-    return Path(place).is_relative_to(folder)
+    return place == str(folder) or place.startswith(f"{folder}{os.sep}")
 
 
 # --- Others ---------------------------------------------------------------------------
