@@ -61,12 +61,7 @@ from cdd_agent.llm.shared import Shared
 from cdd_agent.llm.window_limited import WindowLimited
 from cdd_agent.llm.wrapper import RejectEmpty, SwappableModel
 from cdd_agent.open_project import Project
-from cdd_agent.process.policy import (
-    CommandRunner,
-    Permission,
-    Permit,
-    RunProgram,
-)
+from cdd_agent.process.policy import CommandRunner, Permission, Permit, RunProgram
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import FindServers, Session
 from cdd_agent.tickets.store import Ticket, TicketStore

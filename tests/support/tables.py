@@ -120,12 +120,16 @@ class _Row:
 
     def __enter__(self) -> dict[str, Any]:
         own = dict(self._fixtures)
+        sandboxes: dict[int, Sandbox] = {}
         for name, value in self._fixtures.items():
             if isinstance(value, Path) and value.is_dir():
                 own[name] = self._copy(value)
             elif isinstance(value, Sandbox):
-                own[name] = value.at(self._copy(value.root))
-                own[name].model = deepcopy(value.model)
+                if id(value) not in sandboxes:
+                    row = value.at(self._copy(value.root))
+                    row.model = deepcopy(value.model)
+                    sandboxes[id(value)] = row
+                own[name] = sandboxes[id(value)]
             elif isinstance(value, pytest.MonkeyPatch):
                 own[name] = self._stack.enter_context(value.context())
         return own
