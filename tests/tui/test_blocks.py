@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -279,7 +279,6 @@ async def test_what_is_folded_counts_for_the_limit_too() -> None:
         max_size=12,
     ),
 )
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
 def test_folding_never_loses_a_line_and_a_copy_is_the_whole_text(
     blocks: list[tuple[list[str], int, Opening]],
     turns: list[tuple[int, Opening | None, int]],
@@ -326,7 +325,6 @@ def test_folding_never_loses_a_line_and_a_copy_is_the_whole_text(
 
 
 @given(st.text("abc 日é", max_size=40), st.integers(1, 30))
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
 def test_a_shortened_text_is_its_beginning(source: str, room: int) -> None:
     short = shortened(source, room)
     assert cell_len(short) <= room

@@ -5,7 +5,7 @@ two.
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cdd_agent.edits.file_diff import LONGEST_DIFF, FileDiff
@@ -253,7 +253,6 @@ HOSTILE = st.lists(
 
 
 @given(HOSTILE, st.integers(4, 200), st.booleans())
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
 def test_any_text_is_read_drawn_and_kept(
     lines: list[str], width: int, is_side_by_side: bool
 ) -> None:

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cdd_agent.events import Answer, CommandProposed, Notice
@@ -195,7 +195,6 @@ async def test_text_in_tables_and_of_any_width_is_found() -> None:
     st.lists(st.text("aAbB.*(İß日 ", max_size=20), max_size=8),
     st.text("aAbB.*(İß日 ", min_size=1, max_size=3),
 )
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
 def test_every_place_is_found_once_and_lies_where_it_says(
     texts: list[str], wanted: str
 ) -> None:
