@@ -102,17 +102,19 @@ async def test_actions_stand_close_together() -> None:
         assert text(transcript).split("\n") == ["before", "", "▸ read a", "▸ read b"]
 
 
-@pytest.mark.parametrize("width", [4, 8, 20, 40, 200])
-async def test_a_header_is_one_row_and_its_remark_gives_way_last(width: int) -> None:
-    async with shown(width=width) as (transcript, _):
-        transcript.add_foldable(block("edit src/a_long_name.py", "x", remark="+12 −3"))
-        transcript.add_foldable(block("読む 日本語のテキスト.py", "x", remark="+1"))
-        first, second, *_ = screen(transcript)
-        assert len(transcript._scrollback.rows) == 2
-        if width >= 20:
-            assert re.fullmatch(r"▸ edit s.* \+12 −3", first)
-            assert second.endswith("+1")
-        assert len(first) <= min(width, READING_WIDTH)
+async def test_a_header_is_one_row_and_its_remark_gives_way_last() -> None:
+    for width in (4, 8, 20, 40, 200):
+        async with shown(width=width) as (transcript, _):
+            transcript.add_foldable(
+                block("edit src/a_long_name.py", "x", remark="+12 −3")
+            )
+            transcript.add_foldable(block("読む 日本語のテキスト.py", "x", remark="+1"))
+            first, second, *_ = screen(transcript)
+            assert len(transcript._scrollback.rows) == 2
+            if width >= 20:
+                assert re.fullmatch(r"▸ edit s.* \+12 −3", first)
+                assert second.endswith("+1")
+            assert len(first) <= min(width, READING_WIDTH)
 
 
 async def test_keys_choose_blocks_open_them_and_fold_them() -> None:
