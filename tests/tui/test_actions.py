@@ -1,9 +1,6 @@
-"""Actions as people see them: tools' calls, files that were written, checks and the
-tests that failed.
-"""
+"""Actions in the transcript: tools' calls, written files, checks and failed tests."""
 
 import re
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -53,65 +50,66 @@ def words(transcript: Transcript) -> list[str]:
     return [" ".join(row.split()) for row in screen(transcript) if row]
 
 
-@pytest.mark.parametrize(
-    ("event", "header"),
-    [
-        (
-            ToolFinished(
-                1, "x", tool="read_file", target="src/a.py", first_line=3, last_line=9
-            ),
-            "read src/a.py:3-9",
+CALLS: tuple[tuple[ToolFinished, str], ...] = (
+    (
+        ToolFinished(
+            1, "x", tool="read_file", target="src/a.py", first_line=3, last_line=9
         ),
-        (
-            ToolFinished(1, "x", tool="read_file", target="src/a.py", first_line=3),
-            "read src/a.py:3-",
+        "read src/a.py:3-9",
+    ),
+    (
+        ToolFinished(1, "x", tool="read_file", target="src/a.py", first_line=3),
+        "read src/a.py:3-",
+    ),
+    (ToolFinished(1, "x", tool="list_files"), "list"),
+    (
+        ToolFinished(
+            1, "x", tool="grep_files", target="def \x1b[31mby_", output="a.py:1"
         ),
-        (ToolFinished(1, "x", tool="list_files"), "list"),
-        (
-            ToolFinished(
-                1, "x", tool="grep_files", target="def \x1b[31mby_", output="a.py:1"
-            ),
-            "▸ search def by_",
+        "▸ search def by_",
+    ),
+    (
+        ToolFinished(
+            1,
+            "x",
+            tool="execute_command",
+            target="ls -l",
+            exit_code=0,
+            seconds=0.24,
         ),
-        (
-            ToolFinished(
-                1,
-                "x",
-                tool="execute_command",
-                target="ls -l",
-                exit_code=0,
-                seconds=0.24,
-            ),
-            "$ ls -l 0.2 s",
+        "$ ls -l 0.2 s",
+    ),
+    (
+        ToolFinished(
+            1,
+            "x",
+            "exit code 2",
+            "execute_command",
+            "make",
+            exit_code=2,
+            seconds=61,
+            output="no",
         ),
-        (
-            ToolFinished(
-                1,
-                "x",
-                "exit code 2",
-                "execute_command",
-                "make",
-                exit_code=2,
-                seconds=61,
-                output="no",
-            ),
-            "▾ $ make exit code 2 · 61 s",
-        ),
-        (
-            ToolFinished(1, "x", "it is not there", "read_file", "c.py"),
-            "▾ read c.py failed",
-        ),
-        (ToolFinished(1, "old_log(path=a)"), "old_log(path=a)"),
-        (
-            ToolFinished(1, "x", tool="edit_file", target="b.py", files=(SHORT,)),
-            "▾ edit b.py +1 −1",
-        ),
-    ],
+        "▾ $ make exit code 2 · 61 s",
+    ),
+    (
+        ToolFinished(1, "x", "it is not there", "read_file", "c.py"),
+        "▾ read c.py failed",
+    ),
+    (ToolFinished(1, "old_log(path=a)"), "old_log(path=a)"),
+    (
+        ToolFinished(1, "x", tool="edit_file", target="b.py", files=(SHORT,)),
+        "▾ edit b.py +1 −1",
+    ),
 )
-async def test_each_call_is_a_line_in_words(event: ToolFinished, header: str) -> None:
+
+
+async def test_each_call_is_a_line_in_words() -> None:
     async with acting() as (actions, transcript, _):
-        actions.show(event)
-        assert words(transcript)[0] == header
+        for event, header in CALLS:
+            transcript.clear()
+            actions.show(event)
+            assert words(transcript)[0] == header
 
 
 async def test_of_a_long_edit_twelve_lines_are_shown_and_the_rest_on_opening() -> None:
@@ -216,36 +214,33 @@ async def test_a_check_that_passes_is_one_line() -> None:
         assert words(transcript)[1:] == ["│ ....", "│ 4 passed in 0.1s"]
 
 
-async def test_a_persons_own_command_shows_its_last_lines_and_the_rest_on_opening(
+async def test_the_last_lines_of_the_users_own_command_are_shown_and_all_on_opening(
     sandbox: Sandbox,
 ) -> None:
     async with person_at(sandbox, size=(80, 60)) as person:
-        command = f'{sys.executable} -c "print(*range(50), sep=chr(10)); exit(3)"'
-        await person.say(f"!{command}")
-        rows = words(person.app.home.transcript)
+        transcript = person.app.home.transcript
+        # a short output is shown whole, and no output does not fold
+        for command in ("true", "echo one", "seq 20"):
+            await person.say(f"!{command}")
+        assert person.screen.count("▾") == 2
+        assert "more line" not in person.screen
+        assert "▸" not in person.screen
+
+        transcript.clear()
+        await person.say("!seq 0 49; exit 3")
+        rows = words(transcript)
         at = next(place for place, row in enumerate(rows) if row.startswith("▾ $ "))
         assert rows[at + 1] == "… 30 more lines"
         assert rows[at + 2 : at + 22] == [f"│ {number}" for number in range(30, 50)]
         assert rows[at + 22] == "! Exit code 3"
-        while not isinstance(person.app.home.transcript._chosen, FoldHeader):
+        while not isinstance(transcript._chosen, FoldHeader):
             await person.press("ctrl+up")
         await person.press("enter")
-        assert words(person.app.home.transcript)[at + 1 : at + 51] == [
+        assert words(transcript)[at + 1 : at + 51] == [
             f"│ {number}" for number in range(50)
         ]
         await person.press("enter")
-        assert words(person.app.home.transcript)[at + 1] == "! Exit code 3"
-
-
-@pytest.mark.parametrize("command", ["true", "echo one", "seq 20"])
-async def test_a_short_output_is_shown_whole_and_none_folds(
-    sandbox: Sandbox, command: str
-) -> None:
-    async with person_at(sandbox, size=(80, 60)) as person:
-        await person.say(f"!{command}")
-        assert "more line" not in person.screen
-        assert ("▾" in person.screen) is (command != "true")
-        assert "▸" not in person.screen
+        assert words(transcript)[at + 1] == "! Exit code 3"
 
 
 async def test_an_own_command_that_goes_on_shows_its_last_lines_and_escape_ends_it(
@@ -284,34 +279,30 @@ async def test_failed_tests_show_the_assertion_first_and_fold_the_output() -> No
         assert "│ def test_two():" in words(transcript)
 
 
-@pytest.mark.parametrize(
-    ("verification", "reason", "said"),
-    [
-        (
-            Verification.BASELINE,
-            "`make`: 4 passed, 1 failed as before step 1",
-            "! `make`: 4 passed",
-        ),
-        (Verification.NONE, "`make` found no tests", "! Unverified: `make`"),
-        (
-            Verification.PASSED,
-            "`make` passed, by its exit code alone",
-            "✓ `make` passed, by its exit code alone",
-        ),
-    ],
-)
-async def test_what_else_a_check_says_is_said(
-    verification: Verification, reason: str, said: str
-) -> None:
+async def test_other_results_of_a_check_are_a_line_below_it() -> None:
     async with acting() as (actions, transcript, _):
-        actions.show(TestsStarted(1, "make"))
-        actions.show(
-            TestsFinished(1, verification, reason, 0.2, ("look here",), "make")
-        )
-        rows = words(transcript)
-        assert rows[0].startswith("$ make")
-        assert rows[1].startswith(said.replace("`", ""))
-        assert rows[2] == "! look here"
+        for verification, reason, said in (
+            (
+                Verification.BASELINE,
+                "`make`: 4 passed, 1 failed as before step 1",
+                "! `make`: 4 passed",
+            ),
+            (Verification.NONE, "`make` found no tests", "! Unverified: `make`"),
+            (
+                Verification.PASSED,
+                "`make` passed, by its exit code alone",
+                "✓ `make` passed, by its exit code alone",
+            ),
+        ):
+            transcript.clear()
+            actions.show(TestsStarted(1, "make"))
+            actions.show(
+                TestsFinished(1, verification, reason, 0.2, ("look here",), "make")
+            )
+            rows = words(transcript)
+            assert rows[0].startswith("$ make")
+            assert rows[1].startswith(said.replace("`", ""))
+            assert rows[2] == "! look here"
 
 
 async def test_output_goes_on_below_what_is_told_in_between() -> None:
@@ -331,19 +322,25 @@ async def test_output_goes_on_below_what_is_told_in_between() -> None:
         ]
 
 
-async def test_a_step_with_tools_in_the_shell(sandbox: Sandbox) -> None:
-    """From the model's calls to the screen: with real files, a real command and a real
-    check.
+@pytest.mark.story
+async def test_a_run_with_tools_and_failed_tests_in_the_shell(sandbox: Sandbox) -> None:
+    """From the model's calls to the screen: with real files, a real command and real
+    checks.
     """
-    sandbox.write(Step("a.txt", check("a.txt", "good")))
+    sandbox.write(
+        Step("a.txt", check("a.txt", "good")),
+        Step("test_a.py", "pytest -q test_a.py", "Step 1"),
+    )
     (sandbox.root / "a.txt").write_text("bad\n")
     sandbox.replies(
         calls(replace("a.txt", "bad", "good")),
         calls(execute("cat a.txt")),
         "It says good now.",
+        says("test_a.py", "def test_sum():\n    assert 1 + 1 == 3\n"),
     )
-    async with person_at(sandbox, f"/exec {SLUG}", size=(100, 40)) as person:
-        await person.say("continue")
+    sandbox.flags = {"max_attempts": 1}
+    async with person_at(sandbox, f"/exec {SLUG}", size=(100, 80)) as person:
+        await person.say("all")
         rows = [" ".join(row.split()) for row in person.screen.splitlines()]
         assert "▾ edit a.txt +1 −1" in rows
         assert "1 - bad" in rows
@@ -351,19 +348,9 @@ async def test_a_step_with_tools_in_the_shell(sandbox: Sandbox) -> None:
         assert any(re.match(r"▸ \$ cat a\.txt \d", row) for row in rows)
         assert "▸ written: 1 file +1 −1" in rows
         assert any(re.search(r"✓ passed · \d", row) for row in rows)
-        assert person.step_list.render_line(0).text
-    assert sandbox.statuses() == [StepStatus.COMPLETED]
-
-
-async def test_failed_tests_of_a_real_check(sandbox: Sandbox) -> None:
-    sandbox.write(Step("test_a.py", "pytest -q test_a.py"))
-    sandbox.replies(says("test_a.py", "def test_sum():\n    assert 1 + 1 == 3\n"))
-    sandbox.flags = {"max_attempts": 1}
-    async with person_at(sandbox, f"/exec {SLUG}", size=(100, 40)) as person:
-        await person.say("continue")
-        rows = [" ".join(row.split()) for row in person.screen.splitlines()]
         at = rows.index("▾ ✗ test_a.py::test_sum")
         assert rows[at + 1 : at + 3] == ["assert (1 + 1) == 3", "test_a.py:2"]
         assert any("✗ 1 failed" in row for row in rows)
-    (finished,) = [event for event in person.shown if isinstance(event, TestsFinished)]
-    assert (finished.passed, finished.failed, finished.skipped) == (0, 1, 0)
+    assert sandbox.statuses() == [StepStatus.COMPLETED, StepStatus.FAILED]
+    *_, failed = [event for event in person.shown if isinstance(event, TestsFinished)]
+    assert (failed.passed, failed.failed, failed.skipped) == (0, 1, 0)

@@ -1,11 +1,9 @@
-"""Calling somebody who looks at something else, and telling them what happened when
-they come back.
-"""
+"""The shell calls a user who looks elsewhere, and later says what happened."""
 
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
-import pytest
 from msgspec import convert
 from textual import events
 
@@ -14,8 +12,8 @@ from cdd_agent.events import AgentChanged, PlanOpened, StepFinished, StepView
 from cdd_agent.llm.budget import Spent
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.attention import Attention, TerminalKind
-from tests.support.projects import SLUG, Sandbox, Step, check, says
-from tests.tui.person import Person, person_at
+from tests.support.projects import SLUG, Sandbox, Step, says
+from tests.tui.person import FingerTime, Person, opened, shell
 
 KNOWS_ALL = TerminalKind(titles=True, desktop="osc777", progress=True)
 KNOWS_NOTHING = TerminalKind(titles=False, desktop="", progress=False)
@@ -104,39 +102,39 @@ def test_nobody_is_called_who_looks() -> None:
     assert called.written == ""
 
 
-@pytest.mark.parametrize(
-    ("act", "text"),
-    [
-        (
-            lambda called: called.attention.ask("May step 2 write this?\n  create a"),
-            "answer: May step 2 write this?",
+CALLS: tuple[tuple[Callable[[Called], object], str], ...] = (
+    (
+        lambda called: called.attention.ask("May step 2 write this?\n  create a"),
+        "answer: May step 2 write this?",
+    ),
+    (
+        lambda called: (called.finish(1), called.attention.end()),
+        "Step 1 of 3 is over: Write it",
+    ),
+    (
+        lambda called: (called.finish(3), called.attention.end()),
+        "All 3 steps are over",
+    ),
+    (
+        lambda called: (
+            called.finish(1, StepStatus.FAILED),
+            called.attention.end(),
         ),
-        (
-            lambda called: (called.finish(1), called.attention.end()),
-            "Step 1 of 3 is over: Write it",
-        ),
-        (
-            lambda called: (called.finish(3), called.attention.end()),
-            "All 3 steps are over",
-        ),
-        (
-            lambda called: (
-                called.finish(1, StepStatus.FAILED),
-                called.attention.end(),
-            ),
-            "Step 1 failed: Write it",
-        ),
-        (lambda called: called.attention.end("No budget left"), "No budget left"),
-        (lambda called: called.attention.end(), "It is your turn"),
-    ],
+        "Step 1 failed: Write it",
+    ),
+    (lambda called: called.attention.end("No budget left"), "No budget left"),
+    (lambda called: called.attention.end(), "It is your turn"),
 )
-def test_who_looks_away_is_called(act: Callable[[Called], object], text: str) -> None:
-    called = Called(title=False, progress="off")
-    called.run()
-    called.attention.look_away()
-    written = called.writes(lambda: act(called))
-    assert written.startswith("\x07\x1b]777;notify;cdd · shop;")
-    assert written.endswith(f"{text}\x07")
+
+
+def test_the_user_is_called_when_looking_away() -> None:
+    for act, text in CALLS:
+        called = Called(title=False, progress="off")
+        called.run()
+        called.attention.look_away()
+        written = called.writes(lambda act=act, called=called: act(called))  # type: ignore[misc]
+        assert written.startswith("\x07\x1b]777;notify;cdd · shop;"), text
+        assert written.endswith(f"{text}\x07"), text
 
 
 def test_one_who_has_stopped_it_is_there() -> None:
@@ -185,71 +183,72 @@ def test_tmux_is_told_to_hand_a_notification_on() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "title",
-    ["a\x07\x1b]2;owned\x07", "a\x1b[2J", "a\x9c\x9b2J", "a\nb\u202ec;d", "x" * 500],
-)
-def test_a_title_of_somebody_else_steers_nothing(title: str) -> None:
-    called = Called()
-    called.run()
-    called.attention.look_away()
-    written = called.writes(
-        lambda: (called.finish(1, title=title), called.attention.end())
-    )
-    (note,) = [part for part in written.split("\x07") if "notify" in part]
-    assert note.count("\x1b") == 1
-    assert note.count(";") == 3
-    assert note.removeprefix("\x1b]777").isprintable()
-    assert len(note) < 250
+def test_the_title_of_a_step_cannot_steer_the_terminal() -> None:
+    for title in (
+        "a\x07\x1b]2;owned\x07",
+        "a\x1b[2J",
+        "a\x9c\x9b2J",
+        "a\nb\u202ec;d",
+        "x" * 500,
+    ):
+        called = Called()
+        called.run()
+        called.attention.look_away()
+        called.written = ""
+        called.finish(1, title=title)
+        called.attention.end()
+        (note,) = [part for part in called.written.split("\x07") if "notify" in part]
+        assert note.count("\x1b") == 1, title
+        assert note.count(";") == 3, title
+        assert note.removeprefix("\x1b]777").isprintable(), title
+        assert len(note) < 250, title
 
 
-@pytest.mark.parametrize(
-    ("environment", "kind"),
-    [
-        ({"TERM": "xterm-256color"}, (True, "", False)),
-        ({"TERM": "xterm-ghostty", "TERM_PROGRAM": "ghostty"}, (True, "osc777", True)),
-        (
-            {
-                "TERM": "xterm-256color",
-                "TERM_PROGRAM": "iTerm.app",
-                "TERM_PROGRAM_VERSION": "3.5.2",
-            },
-            (True, "osc9", False),
-        ),
-        (
-            {
-                "TERM": "xterm-256color",
-                "TERM_PROGRAM": "iTerm.app",
-                "TERM_PROGRAM_VERSION": "3.6.9",
-            },
-            (True, "osc9", True),
-        ),
-        ({"TERM": "xterm-kitty", "KITTY_WINDOW_ID": "1"}, (True, "osc777", False)),
-        ({"TERM": "xterm-256color", "VTE_VERSION": "7200"}, (True, "osc777", False)),
-        ({"TERM": "xterm-256color", "VTE_VERSION": "8201"}, (True, "osc777", True)),
-        (
-            {
-                "TERM": "xterm-256color",
-                "TERM_PROGRAM": "WezTerm",
-                "TERM_PROGRAM_VERSION": "20240203-1108",
-            },
-            (True, "osc777", False),
-        ),
-        ({"WT_SESSION": "x"}, (True, "", True)),
-        (
-            {"TERM": "tmux-256color", "TMUX": "x", "VTE_VERSION": "8201"},
-            (True, "", False),
-        ),
-        ({"TERM": "linux"}, (False, "", False)),
-        ({"TERM": "vt100"}, (False, "", False)),
-        ({}, (False, "", False)),
-    ],
+TERMINALS: tuple[tuple[dict[str, str], tuple[bool, str, bool]], ...] = (
+    ({"TERM": "xterm-256color"}, (True, "", False)),
+    ({"TERM": "xterm-ghostty", "TERM_PROGRAM": "ghostty"}, (True, "osc777", True)),
+    (
+        {
+            "TERM": "xterm-256color",
+            "TERM_PROGRAM": "iTerm.app",
+            "TERM_PROGRAM_VERSION": "3.5.2",
+        },
+        (True, "osc9", False),
+    ),
+    (
+        {
+            "TERM": "xterm-256color",
+            "TERM_PROGRAM": "iTerm.app",
+            "TERM_PROGRAM_VERSION": "3.6.9",
+        },
+        (True, "osc9", True),
+    ),
+    ({"TERM": "xterm-kitty", "KITTY_WINDOW_ID": "1"}, (True, "osc777", False)),
+    ({"TERM": "xterm-256color", "VTE_VERSION": "7200"}, (True, "osc777", False)),
+    ({"TERM": "xterm-256color", "VTE_VERSION": "8201"}, (True, "osc777", True)),
+    (
+        {
+            "TERM": "xterm-256color",
+            "TERM_PROGRAM": "WezTerm",
+            "TERM_PROGRAM_VERSION": "20240203-1108",
+        },
+        (True, "osc777", False),
+    ),
+    ({"WT_SESSION": "x"}, (True, "", True)),
+    (
+        {"TERM": "tmux-256color", "TMUX": "x", "VTE_VERSION": "8201"},
+        (True, "", False),
+    ),
+    ({"TERM": "linux"}, (False, "", False)),
+    ({"TERM": "vt100"}, (False, "", False)),
+    ({}, (False, "", False)),
 )
-def test_a_terminal_is_sent_what_it_is_known_to_understand(
-    environment: dict[str, str], kind: tuple[bool, str, bool]
-) -> None:
-    found = TerminalKind.of(environment)
-    assert (found.titles, found.desktop, found.progress) == kind
+
+
+def test_a_terminal_is_sent_only_what_it_is_known_to_understand() -> None:
+    for environment, kind in TERMINALS:
+        found = TerminalKind.of(environment)
+        assert (found.titles, found.desktop, found.progress) == kind, environment
 
 
 def test_who_comes_back_is_told_what_happened() -> None:
@@ -299,45 +298,44 @@ async def back(person: Person) -> None:
     await person.until(lambda: person.app.app_focus)
 
 
-async def test_a_run_of_a_person_who_walks_away(sandbox: Sandbox) -> None:
-    sandbox.write(
-        Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1")
-    )
-    sandbox.replies(says("a.txt", "good"), says("b.txt", "bad"))
-    async with person_at(sandbox, f"/exec {SLUG}") as person:
-        written = list[str]()
-        person.app.attention._write = written.append
-        person.app.attention._terminal = KNOWS_ALL
-        await away(person)
-        await person.say("all")
-        assert "\x07" in written
-        assert any("notify;" in text and "Step 2 failed" in text for text in written)
-        assert any("1/2" in text for text in written)
-        assert "While you were away" not in person.told
-
-        await back(person)
-        assert person.told.count("While you were away") == 1
-        assert "1 step done, 1 failed" in person.told
-        await away(person)
-        await back(person)
-        assert person.told.count("While you were away") == 1
+@asynccontextmanager
+async def called_at(sandbox: Sandbox) -> AsyncIterator[tuple[Person, list[str]]]:
+    """A shell at a terminal that understands all it is sent, and what is written."""
+    written = list[str]()
+    app = shell(sandbox, f"/exec {SLUG}", time=(time := FingerTime()))
+    app.attention = Attention(written.append, KNOWS_ALL, "shop")
+    async with app.run_test() as pilot:
+        await opened(app, pilot)
+        yield Person(app, pilot, time), written
 
 
-async def test_a_question_calls_a_person_who_walked_away(sandbox: Sandbox) -> None:
-    sandbox.flags = {"approval": "ask"}
-    sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
-    async with person_at(sandbox, f"/exec {SLUG}") as person:
-        written = list[str]()
-        person.app.attention._write = written.append
-        person.app.attention._terminal = KNOWS_ALL
+async def test_a_user_who_walks_away_is_called_and_later_reads_what_happened(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.flags = {"approval": "ask", "max_attempts": 1}
+    sandbox.write(Step("a.txt"), Step("b.txt", depends="Step 1"))
+    sandbox.replies(says("a.txt", "good"), "I cannot.")
+    async with called_at(sandbox) as (person, written):
         await away(person)
-        await person.begin("c")
+        await person.begin("all")
         await person.until_asked()
         assert any(
             "Needs your answer: May step 1 write this?" in text for text in written
         )
         await back(person)
         assert "one waits for your answer" in " ".join(person.told.split())
+        await away(person)
         await person.answer("y")
         await person.until(lambda: not person.is_waiting)
-        assert sandbox.statuses() == ["completed"]
+        assert sandbox.statuses() == ["completed", "failed"]
+        assert "\x07" in written
+        assert any("notify;" in text and "Step 2 failed" in text for text in written)
+        assert any("1/2" in text for text in written)
+        assert person.told.count("While you were away") == 1
+
+        await back(person)
+        assert person.told.count("While you were away") == 2
+        assert "1 step done, 1 failed" in person.told
+        await away(person)
+        await back(person)
+        assert person.told.count("While you were away") == 2

@@ -14,36 +14,36 @@ class BarsApp(App[None]):
         yield ActivityBar("the keys")
 
 
-@pytest.mark.parametrize(
-    ("width", "shown"),
-    [
-        (
-            100,
-            "cdd  shop ⎇ main"
-            + " " * 22
-            + "executor · feature-pay · openai/gpt · 1,234 tokens · ctx 31%",
-        ),
-        (
-            78,
-            "cdd  shop ⎇ main"
-            + " " * 10
-            + "executor · feature-pay · openai/gpt · 1,234 tokens",
-        ),
-        (60, "cdd  shop ⎇ main" + " " * 7 + "executor · feature-pay · openai/gpt"),
-        (50, "cdd  shop ⎇ main" + " " * 10 + "executor · feature-pay"),
-        (38, "cdd  shop" + " " * 5 + "executor · feature-pay"),
-        (32, "cdd" + " " * 5 + "executor · feature-pay"),
-        (20, "cdd executor · feature-pay"),
-    ],
+TITLES: tuple[tuple[int, str], ...] = (
+    (
+        100,
+        "cdd  shop ⎇ main"
+        + " " * 22
+        + "executor · feature-pay · openai/gpt · 1,234 tokens · ctx 31%",
+    ),
+    (
+        78,
+        "cdd  shop ⎇ main"
+        + " " * 10
+        + "executor · feature-pay · openai/gpt · 1,234 tokens",
+    ),
+    (60, "cdd  shop ⎇ main" + " " * 7 + "executor · feature-pay · openai/gpt"),
+    (50, "cdd  shop ⎇ main" + " " * 10 + "executor · feature-pay"),
+    (38, "cdd  shop" + " " * 5 + "executor · feature-pay"),
+    (32, "cdd" + " " * 5 + "executor · feature-pay"),
+    (20, "cdd executor · feature-pay"),
 )
-async def test_the_title_gives_up_what_matters_least(width: int, shown: str) -> None:
+
+
+async def test_the_title_gives_up_what_matters_least() -> None:
     app = BarsApp()
-    async with app.run_test(size=(width, 5)) as pilot:
+    async with app.run_test(size=(100, 5)) as pilot:
         title = app.query_one(TitleBar)
         title.agent, title.branch = "executor · feature-pay", "main"
-        await pilot.pause()
-        assert title.render().plain == shown
-        assert len(app.screen._compositor.render_strips()[0].text) == width
+        for width, shown in TITLES:
+            await pilot.resize_terminal(width, 5)
+            assert title.render().plain == shown
+            assert len(app.screen._compositor.render_strips()[0].text) == width
 
 
 async def test_what_goes_on_is_shown_with_its_time_and_the_way_out(

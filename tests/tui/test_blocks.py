@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -102,17 +102,19 @@ async def test_actions_stand_close_together() -> None:
         assert text(transcript).split("\n") == ["before", "", "▸ read a", "▸ read b"]
 
 
-@pytest.mark.parametrize("width", [4, 8, 20, 40, 200])
-async def test_a_header_is_one_row_and_its_remark_gives_way_last(width: int) -> None:
-    async with shown(width=width) as (transcript, _):
-        transcript.add_foldable(block("edit src/a_long_name.py", "x", remark="+12 −3"))
-        transcript.add_foldable(block("読む 日本語のテキスト.py", "x", remark="+1"))
-        first, second, *_ = screen(transcript)
-        assert len(transcript._scrollback.rows) == 2
-        if width >= 20:
-            assert re.fullmatch(r"▸ edit s.* \+12 −3", first)
-            assert second.endswith("+1")
-        assert len(first) <= min(width, READING_WIDTH)
+async def test_a_header_is_one_row_and_its_remark_gives_way_last() -> None:
+    for width in (4, 8, 20, 40, 200):
+        async with shown(width=width) as (transcript, _):
+            transcript.add_foldable(
+                block("edit src/a_long_name.py", "x", remark="+12 −3")
+            )
+            transcript.add_foldable(block("読む 日本語のテキスト.py", "x", remark="+1"))
+            first, second, *_ = screen(transcript)
+            assert len(transcript._scrollback.rows) == 2
+            if width >= 20:
+                assert re.fullmatch(r"▸ edit s.* \+12 −3", first)
+                assert second.endswith("+1")
+            assert len(first) <= min(width, READING_WIDTH)
 
 
 async def test_keys_choose_blocks_open_them_and_fold_them() -> None:
@@ -279,7 +281,6 @@ async def test_what_is_folded_counts_for_the_limit_too() -> None:
         max_size=12,
     ),
 )
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
 def test_folding_never_loses_a_line_and_a_copy_is_the_whole_text(
     blocks: list[tuple[list[str], int, Opening]],
     turns: list[tuple[int, Opening | None, int]],
@@ -326,7 +327,6 @@ def test_folding_never_loses_a_line_and_a_copy_is_the_whole_text(
 
 
 @given(st.text("abc 日é", max_size=40), st.integers(1, 30))
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
 def test_a_shortened_text_is_its_beginning(source: str, room: int) -> None:
     short = shortened(source, room)
     assert cell_len(short) <= room

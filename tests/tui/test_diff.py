@@ -4,8 +4,7 @@ two.
 
 from collections.abc import Iterable
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cdd_agent.edits.file_diff import LONGEST_DIFF, FileDiff
@@ -128,9 +127,8 @@ def test_the_words_that_changed_are_marked() -> None:
     assert any("keyword" in ink for _, _, ink in added.inks())
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "old", "new"),
-    [
+def test_the_parts_of_a_line_that_changed_are_found() -> None:
+    for before, after, old, new in (
         ("a = 1", "a = 2", ["1"], ["2"]),
         ("return x", "return x", [], []),
         ("nothing alike here", "quite = different()", [], []),
@@ -142,12 +140,10 @@ def test_the_words_that_changed_are_marked() -> None:
             ["1"],
             ["2"],
         ),
-    ],
-)
-def test_changed_words(before: str, after: str, old: list[str], new: list[str]) -> None:
-    gone, come = changed_words(before, after)
-    assert [before[start:end] for start, end in gone] == old
-    assert [after[start:end] for start, end in come] == new
+    ):
+        gone, come = changed_words(before, after)
+        assert [before[start:end] for start, end in gone] == old, before
+        assert [after[start:end] for start, end in come] == new, after
 
 
 def test_a_line_is_compared_with_the_one_that_it_became() -> None:
@@ -206,9 +202,8 @@ def test_a_huge_diff_is_bounded_and_says_so() -> None:
     assert (file.added, file.source) == (9_000, source)
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
+def test_whatever_is_no_diff_does_no_harm() -> None:
+    for source in (
         "",
         "\n",
         "no diff at all",
@@ -218,15 +213,13 @@ def test_a_huge_diff_is_bounded_and_says_so() -> None:
         "diff --git a/ b/\n" * 3,
         "--- a\t2026\n+++ b\t2026\n@@ -1,2 +1 @@\n-a\n\\ No newline at end of file\n",
         "@@ -1 +1 @@\n--- a\n+++ b\n",
-    ],
-)
-def test_whatever_is_no_diff_does_no_harm(source: str) -> None:
-    for width in (2, 20, 200):
-        assert not any(
-            "\x1b" in row or "\u202e" in row
-            for file in of(source)
-            for row in rows(file.lines, width)
-        )
+    ):
+        for width in (2, 20, 200):
+            assert not any(
+                "\x1b" in row or "\u202e" in row
+                for file in of(source)
+                for row in rows(file.lines, width)
+            ), source
 
 
 HOSTILE = st.lists(
@@ -253,7 +246,6 @@ HOSTILE = st.lists(
 
 
 @given(HOSTILE, st.integers(4, 200), st.booleans())
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
 def test_any_text_is_read_drawn_and_kept(
     lines: list[str], width: int, is_side_by_side: bool
 ) -> None:
