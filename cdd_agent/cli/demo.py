@@ -24,7 +24,7 @@ def demo(options: Namespace) -> int:
         folder = copy_sample()
         seen = sys.stdin.isatty() and sys.stdout.isatty()
         if seen and not (options.headless or options.json):
-            return run_demo_in_shell(options, folder)
+            return run_demo_in_shell(options, folder, SLUG)
         sys.stderr.write(DEMO_NOTE.format(folder=folder) + "\n")
         return run_plan(
             open_project(folder, {"approval": "auto"}), SLUG, as_json=options.json

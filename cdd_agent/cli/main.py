@@ -7,7 +7,6 @@ from argparse import Namespace
 from contextlib import suppress
 from pathlib import Path
 
-from cdd_agent.cli.parser import parse_arguments
 from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.version import VERSION
@@ -16,12 +15,14 @@ from cdd_agent.version import VERSION
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return the exit code."""
     arguments = sys.argv[1:] if argv is None else argv
-    # Without the parser: within three times the start of Python.
     if arguments in (["--version"], ["-V"]):
         sys.stdout.write(f"cdd-shell {VERSION}\n")
         return ExitCode.DONE
     try:
         _open_streams()
+        # late: `--version` takes at most three times the start of Python
+        from cdd_agent.cli.parser import parse_arguments  # noqa: PLC0415
+
         return _carry_out(parse_arguments(arguments))
     except KeyboardInterrupt:
         if "--debug" in arguments:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdd_agent.demo.sample import SLUG, copy_sample, own_environment
 from cdd_agent.errors import CddError
 from cdd_agent.events import Emit, Notice, Tone
 from cdd_agent.files.paths import find_root
@@ -69,15 +68,22 @@ def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
         raise error
     sys.stdout.write("".join(f"{line}\n" for line in _farewell(shell, options)))
     if shell.wants_demo:
+        # late: few sessions ask for the demo
+        from cdd_agent.demo.sample import (  # noqa: PLC0415
+            SLUG,
+            copy_sample,
+            own_environment,
+        )
+
         with own_environment():
-            return run_demo_in_shell(options, copy_sample())
+            return run_demo_in_shell(options, copy_sample(), SLUG)
     return shell.return_code or 0
 
 
-def run_demo_in_shell(options: Namespace, folder: Path) -> int:
+def run_demo_in_shell(options: Namespace, folder: Path, slug: str) -> int:
     """Run the shell on a copy of the sample project."""
     options.project = folder
-    code = run_shell(options, DEMO_NOTE.format(folder=folder), f"/exec {SLUG}")
+    code = run_shell(options, DEMO_NOTE.format(folder=folder), f"/exec {slug}")
     sys.stderr.write(
         f"The demo's project stays in {folder}; `cdd -C {folder}` opens it again.\n"
     )

@@ -11,7 +11,6 @@ from textual.containers import Horizontal, Vertical
 from textual.events import DescendantBlur, DescendantFocus
 from textual.screen import Screen
 
-from cdd_agent.commands.completing import complete
 from cdd_agent.commands.registry import can_run_now, hint_for
 from cdd_agent.engine.side_events import SideSteps
 from cdd_agent.events import (
@@ -153,11 +152,12 @@ class Home(GuardedWidget, Screen[None]):
         return self.session.agent if self.session is not None else None
 
     def _complete(self, line: str) -> list[Completion]:
-        return (
-            complete(self.session, line, self.prompt.offer_again)
-            if self.session is not None
-            else []
-        )
+        if self.session is None:
+            return []
+        # late: the first screen shows sooner
+        from cdd_agent.commands.completing import complete  # noqa: PLC0415
+
+        return complete(self.session, line, self.prompt.offer_again)
 
     def show(self, event: Event) -> None:
         """One event, on every part of the screen that it concerns."""

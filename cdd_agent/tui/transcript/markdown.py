@@ -1,15 +1,10 @@
-"""The lines of a piece of Markdown that stands by itself.
-
-markdown_it is imported when the first Markdown is met: the shell's start must not wait
-for it.
-"""
+"""The lines of a piece of Markdown that stands by itself."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from markdown_it import MarkdownIt
 from msgspec import Struct
 
 from cdd_agent.tui.transcript.code import CodeBlock
@@ -18,6 +13,7 @@ from cdd_agent.tui.transcript.lines import Gutter, Ink, TranscriptLine, blank
 from cdd_agent.tui.transcript.tables import Cell, Table
 
 if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
 _BULLETS = "•◦▪"
@@ -32,6 +28,9 @@ def markdown_lines(source: str) -> list[TranscriptLine]:
 
 @cache
 def _parser() -> "MarkdownIt":
+    # late: the first screen shows sooner
+    from markdown_it import MarkdownIt  # noqa: PLC0415
+
     return MarkdownIt("commonmark", {"html": False, "maxNesting": 100}).enable(
         ["table", "strikethrough"]
     )
