@@ -59,13 +59,13 @@ def main() -> None:
             "cdd --version / python -c pass",
             _seconds([_CDD, "--version"]),
             _seconds([_PYTHON, "-c", "pass"]),
-            2.2,
+            3,
         )
         _ratio(
             "cdd --help / python -c pass",
             _seconds([_CDD, "--help"]),
             _seconds([_PYTHON, "-c", "pass"]),
-            4,
+            6,
         )
         for word in ("list", "status"):
             look = _processor_time([_CDD, word, "-C", str(root)])
@@ -73,13 +73,13 @@ def main() -> None:
                 f"cdd {word}, processor time / python -c pass",
                 look,
                 _processor_time([_PYTHON, "-c", "pass"]),
-                6,
+                25,
             )
         shell, minimal = [], []
         for _ in range(RUNS):
             shell.append(_start([_CDD, "-C", str(root)], "❯"))
             minimal.append(_start([_PYTHON, "-c", _MINIMAL], "EADY"))
-        for name, aim in (("seconds", 1.3), ("mebibytes", 1.4), ("processor", 0.5)):
+        for name, aim in (("seconds", 1.6), ("mebibytes", 1.8), ("processor", 0.5)):
             a = statistics.median(getattr(start, name) for start in shell)
             b = statistics.median(getattr(start, name) for start in minimal)
             ratio = a / max(b, 0.001)

@@ -31,6 +31,7 @@ from cdd_agent.config import (
 )
 from cdd_agent.errors import BadInput
 from cdd_agent.forms import read
+from cdd_agent.guarded_yaml import read_mapping
 from cdd_agent.llm.direct.protocol import Call
 from cdd_agent.llm.options import ModelOptions
 from tests.support.tables import each_row
@@ -723,8 +724,6 @@ def test_a_file_that_cannot_be_changed_line_by_line_is_told_what_to_write(
 def test_any_name_is_written_so_that_it_is_read_as_itself(
     value: str, text: str
 ) -> None:
-    from cdd_agent.guarded_yaml import read_mapping
-
     written = changed_text(text, "config.yaml", {"model": value, "api_base": None})
     entries = read_mapping(written, "config.yaml", "a config")
     assert {key: entry.value("config.yaml") for key, entry in entries.items()} == {

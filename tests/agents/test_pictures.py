@@ -12,6 +12,8 @@ from cdd_agent.agents.mention_completion import complete_mention, files_to_menti
 from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Event, Notice
+from cdd_agent.frontend import Nobody
+from cdd_agent.llm.cassette import Recorded
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     Message,
@@ -19,7 +21,9 @@ from cdd_agent.llm.port import (
     RequestRejected,
 )
 from cdd_agent.llm.scripted import ScriptedModel
+from cdd_agent.redaction import Redactor
 from cdd_agent.session import Session
+from cdd_agent.wiring import Wiring
 from tests.agents.asking import TEMPLATE, asks
 from tests.agents.test_chat import asked_last, files
 from tests.support.listening import collect, tell
@@ -156,9 +160,6 @@ async def test_the_setting_for_pictures_overrides_known_facts(
         "model: script:s.yaml\npictures: false\n"
     )
     (project.root / "s.yaml").write_text("replies:\n  - reply: I cannot.\n")
-    from cdd_agent.frontend import Nobody
-    from cdd_agent.wiring import Wiring
-
     events = await say(
         Wiring(project.project, Nobody(), tell).session, "@shot.png what is this?"
     )
@@ -200,9 +201,6 @@ async def test_the_name_of_a_picture_is_redacted(
 
 
 async def test_the_run_s_record_holds_no_picture_content(project: Sandbox) -> None:
-    from cdd_agent.llm.cassette import Recorded
-    from cdd_agent.redaction import Redactor
-
     project.real_model = Recorded(
         ScriptedModel(["Red."]), project.root / "run.jsonl", Redactor()
     )

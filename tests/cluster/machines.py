@@ -2,6 +2,7 @@
 between them that can be cut.
 """
 
+import asyncio
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -51,8 +52,6 @@ def good(request: Request) -> ModelAnswer:
 async def opened_desk(
     sandbox: Sandbox, tell: Callable[[Question], None] = lambda event: None
 ) -> Desk:
-    import asyncio
-
     project = open_project(sandbox.root, sandbox.flags)
     own = await open_own_tree(project, project.tickets.find(SLUG))
     settings = settings_to_send(of_role(project.config, "executor"), project.root)

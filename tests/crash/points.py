@@ -8,6 +8,7 @@ after a program's start are added here.
 """
 
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -245,8 +246,6 @@ def _path_of(descriptor: int) -> str:
     try:
         return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 (what is there need not be a path)
     except OSError:
-        import fcntl
-
         asked = getattr(fcntl, "F_GETPATH", None)  # macOS has no /proc
         found = fcntl.fcntl(descriptor, asked, bytes(1024)) if asked else b""
         return os.fsdecode(found.rstrip(b"\0"))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.edits.model import ReplyRefused
+from cdd_agent.edits.parse import parse_reply
 from tests.edits.applying import CALC, PROJECT, Refused, apply, expected, tree, write
 from tests.support.tables import each_row
 
@@ -678,8 +679,6 @@ def test_what_was_done_already_is_told(tmp_path: Path) -> None:
 
 
 def test_the_words_around_the_edits_are_the_explanation(tmp_path: Path) -> None:
-    from cdd_agent.edits.parse import parse_reply
-
     text = (
         "First.\n\n"
         "src/calc.py\n"

@@ -9,6 +9,7 @@ import pytest
 
 from cdd_agent.edits.model import ReplyRefused, WholeFile
 from cdd_agent.edits.parse import parse_reply
+from cdd_agent.edits.policy import EditPolicy
 from tests.edits.applying import PROJECT, Refused, apply, expected, tree, write
 from tests.support.tables import each_row
 
@@ -357,8 +358,6 @@ def test_what_was_broken_before_may_stay_so(tmp_path: Path) -> None:
 
 
 def test_most_of_a_file_does_not_go_unless_the_task_says_so(tmp_path: Path) -> None:
-    from cdd_agent.edits.policy import EditPolicy
-
     write(tmp_path, {"a.txt": "".join(f"line {number}\n" for number in range(20))})
     with pytest.raises(ReplyRefused, match="never shortened"):
         apply(tmp_path, "```text:a.txt\nline 1\nline 2\n```")

@@ -2,6 +2,7 @@
 had staged stays theirs.
 """
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -198,8 +199,6 @@ def test_a_kill_between_the_commit_and_its_note_makes_no_second_one(
     assert died.returncode == -signal.SIGKILL
     assert subjects(repository) == ["Make a.txt", "start"]
     first = git(repository.root, "rev-parse", "HEAD").strip()
-
-    import asyncio
 
     asyncio.run(run_all(repository.replies(REPLIES[1])))
 

@@ -7,6 +7,7 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event as Flag
 
 import pytest
 
@@ -588,8 +589,6 @@ def test_choices_are_kept_with_the_run(service: Sandbox) -> None:
 async def test_a_long_look_is_told_and_can_be_stopped(
     service: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from threading import Event as Flag
-
     go_on, has_begun = Flag(), Flag()
     rank: Callable[..., list[RankedFile]] = CodeFinder.rank
 

@@ -3,6 +3,7 @@ alone.
 """
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -568,8 +569,6 @@ async def test_a_git_killed_in_the_middle_leaves_no_lock_for_the_next_checkpoint
 
 
 async def test_a_file_too_large_for_the_disk_makes_no_checkpoint(project: Path) -> None:
-    import resource
-
     checkpoints = await opened(project)
     before = await checkpoints.take("before")
     write(project, {"small.txt": "1\n", "large.bin": os.urandom(2 << 20)})

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cdd_agent.engine.whereabouts import OwnTreeMade
 from cdd_agent.git.worktree import Trees
 from tests.support.homes import at_home
 from tests.support.projects import SLUG, Sandbox, Step, check, says
@@ -318,8 +319,6 @@ def test_a_landing_that_was_killed_is_finished(
 
 @pytest.mark.crash
 def test_a_tree_that_was_killed_while_it_was_made_is_made_again(mine: Sandbox) -> None:
-    from cdd_agent.engine.whereabouts import OwnTreeMade
-
     record = tree_of(mine).parent
     record.mkdir(parents=True)
     OwnTreeMade(branch=f"cdd/{SLUG}", base=head(mine)).keep(record)

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdd_agent.edits.file_diff import LONGEST_DIFF, FileDiff
+from cdd_agent.events import StepDiff
+from cdd_agent.tui.transcript.actions import Actions
 from cdd_agent.tui.transcript.diff import (
     SIDE_BY_SIDE_WIDTH,
     DiffLayout,
@@ -270,9 +272,6 @@ def test_any_text_is_read_drawn_and_kept(
 
 async def test_a_transcript_turns_its_diffs() -> None:
     async with shown(width=150) as (transcript, pilot):
-        from cdd_agent.events import StepDiff
-        from cdd_agent.tui.transcript.actions import Actions
-
         Actions(transcript).show(StepDiff(2, "Add them up", GIT))
         await pilot.pause()
         assert sum("import csv" in row for row in screen(transcript)) == 1

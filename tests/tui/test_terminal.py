@@ -10,6 +10,7 @@ from contextlib import suppress
 import pytest
 
 from cdd_agent.errors import ExitCode
+from cdd_agent.tui.asking_driver import _Writer
 from tests.support.projects import SLUG, Sandbox, Step, says
 from tests.support.screens import Screen
 from tests.support.terminals import CDD, PATIENCE, Terminal
@@ -77,8 +78,6 @@ def test_a_closed_terminal_ends_a_shell_that_draws_or_was_stopped(
 
 
 def test_leaving_does_not_wait_for_a_closed_terminal() -> None:
-    from cdd_agent.tui.asking_driver import _Writer
-
     master, slave = pty.openpty()
     with open(slave, "w", closefd=False) as file:
         writer = _Writer(file)

@@ -13,6 +13,8 @@ from textual import events
 from textual.constants import ESCAPE_DELAY
 from textual.message import Message
 
+from cdd_agent.tui import asking_driver
+from cdd_agent.tui.asking_driver import BackgroundParser
 from cdd_agent.tui.background_message import BackgroundTold
 from cdd_agent.tui.screens.palette import Palette
 from cdd_agent.tui.themes import (
@@ -142,8 +144,6 @@ ANSWER = "\x1b]11;rgb:fafa/fafa/fafa\x1b\\"
 
 
 def read(pieces: Iterable[str]) -> list[Message]:
-    from cdd_agent.tui.asking_driver import BackgroundParser
-
     parser = BackgroundParser()
     return [message for piece in filter(None, pieces) for message in parser.feed(piece)]
 
@@ -163,8 +163,6 @@ def test_an_answer_between_keys_is_taken_out_wherever_it_is_cut() -> None:
 def test_keys_that_begin_like_an_answer_stay_keys(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from cdd_agent.tui import asking_driver
-
     parser = asking_driver.BackgroundParser()
     assert list(parser.feed("\x1b]")) == []
     monkeypatch.setattr(asking_driver, "_PAUSE", -1.0)
