@@ -87,9 +87,9 @@ class PageReader(Struct, frozen=True):
                 hint="Try again later.",
             ) from error
 
-    async def _client(self) -> "httpx.AsyncClient":
-        # it takes a while to import httpx and to load the certificates
-        def made() -> "httpx.AsyncClient":
+    async def _client(self) -> httpx.AsyncClient:
+        # loading the certificates takes a while
+        def made() -> httpx.AsyncClient:
             limit = httpx.Timeout(self.time_limit, connect=_CONNECT_TIMEOUT)
             return httpx.AsyncClient(
                 transport=PinnedTransport(self._addresses),
@@ -105,7 +105,7 @@ class PageReader(Struct, frozen=True):
                 hint="Check the certificates that SSL_CERT_FILE or SSL_CERT_DIR names.",
             ) from error
 
-    async def _follow(self, client: "httpx.AsyncClient", url: str) -> Page:
+    async def _follow(self, client: httpx.AsyncClient, url: str) -> Page:
         """Send a request and those that it is redirected to.
 
         Not left to httpx: that would read the bodies of redirects, whatever their size.

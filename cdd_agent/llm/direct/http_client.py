@@ -5,7 +5,6 @@ they use, how long they wait.
 import ssl
 from contextlib import suppress
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 import httpx
@@ -18,11 +17,7 @@ _LAST_PORT = 65_535
 
 
 def prepare(base: str) -> None:
-    """Do what is slow before the first call, once."""
-    # what httpx would import in the middle of the first call
-    with suppress(ImportError):
-        import_module("anyio._backends._asyncio")
-        import_module("httpcore._async.http11")
+    """Read the trusted certificates, once: that is slow."""
     with suppress(httpx.InvalidURL, OSError):  # the call says so
         _trusted(_is_plain_and_local(checked_url(base)))
 

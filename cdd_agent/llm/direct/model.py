@@ -91,12 +91,15 @@ class DirectModel:
         return self._model_facts.facts().price
 
     def warm_up(self) -> None:
-        """Import httpx and read the trusted certificates, in a thread; the first call
-        joins it. Another one asks what the server says of its model.
+        """Read the trusted certificates in a thread, which the first call joins.
+        Another thread asks what the server says of its model.
         """
         self._model_facts.begin()
         threading.Thread(
-            target=prepare, args=(self.endpoint.base,), name="import-httpx", daemon=True
+            target=prepare,
+            args=(self.endpoint.base,),
+            name="read-certificates",
+            daemon=True,
         ).start()
 
     async def reply(self, request: Request, hear: Hear) -> Done:
