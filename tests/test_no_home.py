@@ -7,7 +7,9 @@ that is no folder, and with nothing but `XDG_*`.
 import json
 import os
 import pwd
+import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -122,6 +124,10 @@ def make_project(folder: Path) -> Sandbox:
     return sandbox
 
 
+def commands_in_help(text: str) -> set[str]:
+    return set(re.findall(r"^    (\w+) ", text, re.MULTILINE))
+
+
 def run_every_command(cdd: Cdd) -> None:
     """Check the exit codes of all commands, in an order in which they succeed."""
     assert cdd("init") == 0
@@ -174,6 +180,21 @@ def test_every_command_works(
     assert {path.name for path in kept} == _KEEPS.get(home, set())
 
 
+def test_the_table_has_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    used = set()
+
+    def record(*words: str, typed: str = "") -> int:
+        used.add(words[0])
+        return 2 if "--basic" in words else 0
+
+    run_every_command(record)
+
+    named = commands_in_help(capsys.readouterr().out)
+    assert used - {"--plain"} == named - {"demo", "serve"}
+
+
 @pytest.mark.story
 @pytest.mark.parametrize("home", [no_home], indirect=True)
 def test_the_demo_works(home: str) -> None:
@@ -204,46 +225,8 @@ def user_without_entry(project: Sandbox) -> list[str]:
     return ["setpriv", *become, *read, keep, sys.executable, "-m", "cdd_agent"]
 
 
-@pytest.mark.fork
-def test_every_command_works_for_a_real_user_without_a_passwd_entry(
-    project: Sandbox, user_without_entry: list[str]
-) -> None:
-    kept = ("PATH", "TMPDIR", "PYTEST_DISABLE_PLUGIN_AUTOLOAD")
-    environment = {name: os.environ[name] for name in kept if name in os.environ}
-    environment |= {"PYTHONPATH": str(Path(__file__).parents[1]), **_IDENTITY}
-
-    def cdd(*words: str, typed: str = "") -> int:
-        done = subprocess.run(
-            [*user_without_entry, *words],
-            cwd=project.root,
-            env=environment,
-            input=typed,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert done.returncode in (0, 2), done.stdout + done.stderr
-        return done.returncode
-
-    run_every_command(cdd)
-
-
-@pytest.mark.fork
-@pytest.mark.parametrize("permissions", [0o000, 0o500])
-def test_a_home_folder_may_refuse_to_be_read_or_written(
-    project: Sandbox,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    permissions: int,
-) -> None:
-    for name in ("CONFIG", "STATE", "CACHE"):
-        monkeypatch.delenv(f"XDG_{name}_HOME", raising=False)
-    home = tmp_path / "refusing"
-    home.mkdir()
-    home.chmod(permissions)
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
-
+def run_as_program(sandbox: Sandbox, argv: list[str], **environment: str) -> None:
+    """Check the commands that use files of the user, each as a process."""
     for words in (
         ["doctor"],
         ["exec", SLUG, "--yes"],
@@ -251,15 +234,55 @@ def test_a_home_folder_may_refuse_to_be_read_or_written(
         ["context", "where is the good one?"],
         ["--plain"],
     ):
-        argv = without_override(sys.executable, "-m", "cdd_agent", *words)
         done = subprocess.run(
-            argv,
-            cwd=project.root,
+            [*argv, *words],
+            cwd=sandbox.root,
+            env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=300,
         )
         assert done.returncode == 0, done.stdout + done.stderr
+    server = subprocess.Popen(
+        [*argv, "serve", "--port", "0"],
+        cwd=sandbox.root,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with server:
+        assert server.stdout is not None
+        assert server.stdout.readline().startswith("http://127.0.0.1:")
+        server.send_signal(signal.SIGINT)
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """Return the variables of a program that is started without any of the user's."""
+    kept = ("PATH", "TMPDIR", "PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+    variables = {name: os.environ[name] for name in kept if name in os.environ}
+    return {**variables, "PYTHONPATH": str(Path(__file__).parents[1]), **_IDENTITY}
+
+
+@pytest.mark.fork
+def test_a_real_user_may_have_no_passwd_entry(
+    project: Sandbox, user_without_entry: list[str], environment: dict[str, str]
+) -> None:
+    run_as_program(project, user_without_entry, **environment)
+
+
+@pytest.mark.fork
+@pytest.mark.parametrize("permissions", [0o000, 0o500])
+def test_a_home_folder_may_refuse_to_be_read_or_written(
+    project: Sandbox, tmp_path: Path, environment: dict[str, str], permissions: int
+) -> None:
+    home = tmp_path / "refusing"
+    home.mkdir()
+    home.chmod(permissions)
+    argv = without_override(sys.executable, "-m", "cdd_agent")
+
+    run_as_program(project, argv, HOME=str(home), **environment)
+
     home.chmod(0o700)
     assert list(home.iterdir()) == []

@@ -7,14 +7,13 @@ define something, their types' names say alike in almost all grammars.
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
 from msgspec import Struct
+from tree_sitter import Language, Node, Parser, Query, QueryCursor, QueryError
 
 from cdd_agent.context.source import suffix_of
-
-if TYPE_CHECKING:
-    from tree_sitter import Node, Parser, Query
 
 _LARGEST = 500_000
 """Bytes of a text that is parsed."""
@@ -23,41 +22,40 @@ _MOST = 5_000
 _DEEPEST = 60
 """Nodes around a definition. The time for looking deeper grows with the depth's square.
 """
-_LANGUAGES = {
-    suffix: language
-    for language, suffixes in (
-        ("bash", "sh bash"),
-        ("c", "c"),
-        ("clojure", "clj cljs"),
-        ("cpp", "h cc cpp cxx hh hpp hxx cu ino"),
-        ("csharp", "cs"),
-        ("dart", "dart"),
-        ("elixir", "ex exs"),
-        ("erlang", "erl"),
-        ("go", "go"),
-        ("groovy", "groovy"),
-        ("haskell", "hs"),
-        ("java", "java"),
-        ("javascript", "js jsx mjs cjs"),
-        ("julia", "jl"),
-        ("kotlin", "kt kts"),
-        ("lua", "lua"),
-        ("objc", "m mm"),
-        ("ocaml", "ml"),
-        ("perl", "pl pm"),
-        ("php", "php"),
-        ("python", "py pyi"),
-        ("r", "r"),
-        ("ruby", "rb"),
-        ("rust", "rs"),
-        ("scala", "scala"),
-        ("swift", "swift"),
-        ("tsx", "tsx"),
-        ("typescript", "ts mts cts"),
-        ("zig", "zig"),
+_GRAMMARS = {
+    suffix: (package, function)
+    for package, function, suffixes in (
+        ("tree_sitter_bash", "language", "sh bash"),
+        ("tree_sitter_c", "language", "c"),
+        ("tree_sitter_c_sharp", "language", "cs"),
+        ("tree_sitter_cpp", "language", "h cc cpp cxx hh hpp hxx cu ino"),
+        ("tree_sitter_go", "language", "go"),
+        ("tree_sitter_groovy", "language", "groovy"),
+        ("tree_sitter_haskell", "language", "hs"),
+        ("tree_sitter_java", "language", "java"),
+        ("tree_sitter_javascript", "language", "js jsx mjs cjs"),
+        ("tree_sitter_julia", "language", "jl"),
+        ("tree_sitter_kotlin", "language", "kt kts"),
+        ("tree_sitter_lua", "language", "lua"),
+        ("tree_sitter_objc", "language", "m mm"),
+        ("tree_sitter_php", "language_php", "php"),
+        ("tree_sitter_python", "language", "py pyi"),
+        ("tree_sitter_ruby", "language", "rb"),
+        ("tree_sitter_rust", "language", "rs"),
+        ("tree_sitter_scala", "language", "scala"),
+        ("tree_sitter_swift", "language", "swift"),
+        ("tree_sitter_typescript", "language_tsx", "tsx"),
+        ("tree_sitter_typescript", "language_typescript", "ts mts cts"),
+        ("tree_sitter_zig", "language", "zig"),
     )
     for suffix in suffixes.split()
 }
+"""By suffix, the package of a language's grammar and its function that returns it.
+
+Clojure, Dart, Erlang and R have no well-kept package with wheels for all platforms.
+Perl's has none for Macs with Intel processors. In Elixir and OCaml no query finds
+anything. Files in these languages are found by their text alone.
+"""
 _DEFINES = re.compile(
     r"(?:function|method|class|struct|enum|trait|interface|module|namespace"
     r"|constructor|macro|record|object|protocol"
@@ -101,36 +99,32 @@ def definitions(path: str, data: bytes) -> tuple[Definition, ...]:
     """In the order of the text; none for a language that is not known, or a text that
     is very large.
     """
-    language = _LANGUAGES.get(suffix_of(path))
-    if language is None or len(data) > _LARGEST:
+    grammar = _GRAMMARS.get(suffix_of(path))
+    if grammar is None or len(data) > _LARGEST:
         return ()
-    parser, queries = _grammar(language)
+    parser, queries = _load_grammar(*grammar)
     return tuple(_nested(_named(parser.parse(data).root_node, queries)))
 
 
 @lru_cache
-def _grammar(language: str) -> "tuple[Parser, tuple[Query, ...]]":
-    from tree_sitter import Query, QueryError
-    from tree_sitter_language_pack import get_language, get_parser
-
-    known = get_language(language)  # type: ignore[arg-type]
+def _load_grammar(package: str, function: str) -> tuple[Parser, tuple[Query, ...]]:
+    # late: only the grammar of this language is loaded
+    module = import_module(package)
+    language = Language(getattr(module, function)())
     queries = []
     for text in _QUERIES:
         try:
-            queries.append(Query(known, text))
-        except QueryError:  # the language has no such nodes
+            queries.append(Query(language, text))
+        # the language has no such nodes
+        except QueryError:
             continue
-    return get_parser(language), tuple(queries)  # type: ignore[arg-type]
+    return Parser(language), tuple(queries)
 
 
-def _named(
-    root: "Node", queries: "tuple[Query, ...]"
-) -> list[tuple[int, int, int, str]]:
+def _named(root: Node, queries: tuple[Query, ...]) -> list[tuple[int, int, int, str]]:
     """The first line, the last, the head's and the name of each definition, the outer
     ones first.
     """
-    from tree_sitter import QueryCursor
-
     found: dict[tuple[int, int], tuple[int, int, int, str]] = {}
     for at, query in enumerate(queries):
         cursor: Any = QueryCursor(query, match_limit=20_000)

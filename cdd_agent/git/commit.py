@@ -67,8 +67,8 @@ _UNDER_WAY = {
 """Left by git in its folder while it is in the middle of something."""
 _OR_OFF = "Or set `commit: off`."
 _WHO = (
-    '`git config --global user.name "Your Name"` and `git config --global user.email'
-    " you@example.org` say it."
+    'In the project: `git config user.name "Your Name"` and `git config user.email'
+    " you@example.org`. With --global they are set for all projects."
 )
 _SIGNING = (
     "`commit.gpgsign` asks for it. Unlock the key in another terminal and try again, or"
