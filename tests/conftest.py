@@ -14,6 +14,7 @@ from _pytest.unraisableexception import gc_collect_iterations_key
 from hypothesis import HealthCheck, settings
 
 from tests.support.forked_pytest import quick_pytest
+from tests.support.guard import PytestGuard
 from tests.support.kinds import choose_sample, mark_unit_tests
 from tests.support.patience import be_patient
 from tests.support.projects import Begin, Copied, Sandbox
@@ -94,12 +95,35 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-@pytest.fixture(scope="session", autouse=True)
-def quick_checks() -> Iterator[None]:
-    """That of the projects in tests."""
-    with quick_pytest() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", folder, prepend=os.pathsep)
+@pytest.fixture(scope="session")
+def quick_pytest_folder() -> Iterator[str]:
+    with quick_pytest() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def refusing_pytest(tmp_path_factory: pytest.TempPathFactory) -> PytestGuard:
+    return PytestGuard(tmp_path_factory.mktemp("guard"))
+
+
+@pytest.fixture(autouse=True)
+def checks_of_projects(
+    request: pytest.FixtureRequest,
+    refusing_pytest: PytestGuard,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[None]:
+    """The `pytest` on the PATH of projects in tests: a quick one. In a unit test it is
+    one that fails the test.
+    """
+    if request.node.get_closest_marker("unit") is None:
+        folder = request.getfixturevalue("quick_pytest_folder")
+        monkeypatch.setenv("PATH", folder, prepend=os.pathsep)
         yield
+        return
+    monkeypatch.setenv("PATH", refusing_pytest.path)
+    yield
+    if refusing_pytest.was_started_by(request.node.nodeid):
+        pytest.fail("it started pytest: mark it `story`, or use Sandbox.in_process()")
 
 
 @pytest.fixture(scope="session")

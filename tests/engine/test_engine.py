@@ -4,6 +4,7 @@ can go on.
 
 import asyncio
 import json
+import os
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
@@ -29,7 +30,7 @@ from cdd_agent.events import (
     StepFinished,
     TestsFinished,
 )
-from cdd_agent.files.atomic import NotWritten, _temporary
+from cdd_agent.files.atomic import NotWritten
 from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.git.restore import held
 from cdd_agent.llm.port import AuthenticationFailed, RateLimited, StopReason
@@ -43,6 +44,8 @@ DESCRIPTION = "Word for word *this*."
 SAYS_BAD = "it says bad"
 BY_HAND = "almost, by hand"
 NOW = "as it is now"
+LEFTOVER = f".cdd-{'0' * 12}-{os.getpid()}-{'0' * 8}.tmp"
+"""A file that a killed write of this process left."""
 TORN = '{"ticket_slug": "feature-wo'
 
 T = TypeVar("T")
@@ -290,10 +293,10 @@ async def test_without_a_test_framework_a_step_is_completed_and_says_it_is_unver
 
 
 async def test_a_check_that_takes_too_long_fails(sandbox: Sandbox) -> None:
-    sandbox.flags = {"test_timeout": 0.5}
+    sandbox.flags = {"test_timeout": 0.05}
     sandbox.write(Step("a.txt", 'python -c "import time; time.sleep(60)"'))
     events = await run_all(sandbox.replies(says("a.txt", "good")))
-    assert " 0.5 s" in (of(StepFinished, events)[0].error or "")
+    assert " 0.05 s" in (of(StepFinished, events)[0].error or "")
 
 
 async def test_a_model_that_cannot_be_asked_ends_the_run_with_its_exit_code(
@@ -839,7 +842,7 @@ async def test_leftovers_of_a_killed_write_are_removed(sandbox: Sandbox) -> None
     def is_checked(event: Event) -> bool:
         if isinstance(event, CommandOutput):
             # a kill between the write and the rename
-            (folder / "a.txt").rename(_temporary(folder / "a.txt"))
+            (folder / "a.txt").rename(folder / LEFTOVER)
         return isinstance(event, CommandOutput)
 
     await stop_at(engine.run_step(step), is_checked)

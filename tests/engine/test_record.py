@@ -2,6 +2,7 @@
 over.
 """
 
+import os
 import stat
 from pathlib import Path
 
@@ -10,7 +11,6 @@ import pytest
 from cdd_agent.engine.attempt import AttemptFailure
 from cdd_agent.engine.record import GoingBack, RunRecord
 from cdd_agent.errors import BadInput
-from cdd_agent.files.atomic import _temporary
 from cdd_agent.redaction import Redactor
 
 
@@ -39,7 +39,7 @@ def test_what_a_killed_run_left_half_done_is_removed_and_nothing_else(
     attempt = record.attempt(2, 1)
     attempt.begin("guidance")
     for folder in (record.root / ".cdd", record.folder, attempt.folder):
-        _temporary(folder / "file").touch()
+        (folder / f".cdd-{'0' * 12}-{os.getpid()}-{'0' * 8}.tmp").touch()
         (folder / "check-1a2b3c4d").mkdir()
     record.tidy()
     left = {

@@ -466,7 +466,7 @@ async def test_a_finished_dialogue_is_not_asked_for_again(sandbox: Sandbox) -> N
     assert not (sandbox.root / "a.txt").exists()
 
     sandbox.replies(calls())
-    sandbox.flags = {"test_timeout": 2}
+    sandbox.flags = {"test_timeout": 0.05}
     await run(sandbox)
     assert sandbox.model.requests == []
     # left to be looked at: the check took too long
