@@ -22,8 +22,8 @@ _CHOICE = re.compile(
 )
 """The word for a file that is pinned or left out, still being typed."""
 _MOST = 50
-_SECONDS = 0.03
-"""That may be spent after a key, in the folder that is named and again in the index."""
+COMPLETION_TIMEOUT = 0.03
+"""Seconds after a key for the named folder, and as many for the index."""
 
 
 def files_to_mention(root: Path) -> FileIndex:
@@ -79,7 +79,7 @@ def paths_like(index: FileIndex, typed: str) -> list[str]:
         under = confine_folder(index.root, folder)
     except (PathRefused, UnicodeError):
         return []
-    until = time.monotonic() + _SECONDS
+    until = time.monotonic() + COMPLETION_TIMEOUT
     paths = dict.fromkeys(
         islice(
             (
@@ -92,7 +92,9 @@ def paths_like(index: FileIndex, typed: str) -> list[str]:
         )
     )
     if len(start) > 1:
-        paths |= dict.fromkeys(index.find(typed, _MOST - len(paths), _SECONDS))
+        paths |= dict.fromkeys(
+            index.find(typed, _MOST - len(paths), COMPLETION_TIMEOUT)
+        )
     return list(paths)
 
 

@@ -36,8 +36,8 @@ from cdd_agent.verification.checks import detect, parse_command
 from cdd_agent.version import VERSION
 from cdd_agent.wiring import NO_MODEL_HINT, direct_endpoint, make_model
 
-_PATIENCE = 5.0
-"""Seconds for the list of models of a server that may be far away."""
+SERVER_TIMEOUT = 5.0
+"""Seconds for the list of models of a remote server."""
 _SHOWN_MODELS = 5
 Finding = tuple[bool | None, str]
 """Whether it is good, or None where it may be, and words for it."""
@@ -235,7 +235,7 @@ def _asking(config: Config, root: Path) -> Finding:
         return True, _asked(config)
     try:
         models = asyncio.run(
-            models_at(api_base, endpoint.key if endpoint else None, _PATIENCE)
+            models_at(api_base, endpoint.key if endpoint else None, SERVER_TIMEOUT)
         )
     except ModelError as error:
         return False, f"{model}: {error.message} {error.hint}"

@@ -15,8 +15,8 @@ from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.printer import Printer
 from cdd_agent.terminal import Terminal, find_keyboard
 
-_SLOW = 1.0
-"""Seconds after which silence looks like a fault."""
+NOTICE_DELAY = 1.0
+"""Seconds of silence after which a notice is printed."""
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def preparing_model() -> Iterator[None]:
         "cdd: looking for who offers the model; the list of all providers takes some"
         " seconds to load ...\n"
     )
-    timer = threading.Timer(_SLOW, lambda: sys.stderr.write(text))
+    timer = threading.Timer(NOTICE_DELAY, lambda: sys.stderr.write(text))
     timer.daemon = True
     timer.start()
     try:

@@ -9,8 +9,8 @@ from typing import TypeVar
 from cdd_agent.events import About, Emit, Notice, Tone
 from cdd_agent.threads import in_thread
 
-_PATIENCE = 1.0
-"""Seconds after which it is told."""
+NOTICE_DELAY = 1.0
+"""Seconds after which a notice reports that the search takes long."""
 _TO_STOP = 1.0
 """Seconds that it is given to stop by itself, with the process that reads many files.
 """
@@ -25,7 +25,7 @@ async def told_if_slow(work: Callable[[], T], emit: Emit, words: str) -> T:
         in_thread(work, name="looking for code", patience=_TO_STOP)
     )
     try:
-        done, _ = await asyncio.wait([task], timeout=_PATIENCE)
+        done, _ = await asyncio.wait([task], timeout=NOTICE_DELAY)
         if not done:
             emit(Notice(words, Tone.QUIET, about=About.LOOKING))
         return await task

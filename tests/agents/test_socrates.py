@@ -635,7 +635,7 @@ async def test_a_damaged_record_is_renamed_and_reported(
     notebook(sandbox).write_bytes(damage)
     again = sandbox.session()
     events = await say(again, OPEN)
-    assert "is damaged" in told(events)
+    assert About.SET_ASIDE in noticed(events)
     assert "Who again?" in streamed(events)
     (aside,) = notebook(sandbox).parent.glob("socrates.aside-*.json")
     assert aside.name in told(events)
@@ -666,7 +666,7 @@ async def test_starting_over_renames_the_kept_dialogue(sandbox: Sandbox) -> None
     session = begun(sandbox, asks("Who?", title="Say words"), asks("Who again?"))
     await say(session, OPEN, "exit")
     events = await say(session, f"/socrates --start-over {SLUG}")
-    assert "Starting over" in told(events)
+    assert About.STARTED_OVER in noticed(events)
     assert shown(events).title == ""
     assert "Who again?" in streamed(events)
     (aside,) = notebook(sandbox).parent.glob("socrates.aside-*.json")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from cdd_agent.agents.base import Meaning
 from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.commands.registry import commands, handle
+from cdd_agent.engine.lock import TicketTaken
 from cdd_agent.errors import BadInput
 from cdd_agent.events import (
     About,
@@ -704,7 +705,7 @@ async def test_commands_with_a_slug_leave_the_active_agent_unchanged(
     if agent is None:
         done.engine().close()  # nobody holds the ticket
     elif agent.ticket_slug == SLUG:
-        with pytest.raises(BadInput, match="at work on"):
+        with pytest.raises(TicketTaken):
             done.engine()
         await say(session, "exit")
         done.engine().close()
@@ -780,4 +781,4 @@ async def test_a_read_only_command_reports_a_damaged_state_too(
     session = done.session()
     await say(session, f"/exec {SLUG}", "c", "exit")
     (done.ticket / "execution-state.json").write_text("{ torn")
-    assert "set aside" in told(await say(session, f"/diff {SLUG} 1"))
+    assert About.STATE_REBUILT in noticed(await say(session, f"/diff {SLUG} 1"))

