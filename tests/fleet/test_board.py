@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
@@ -29,6 +28,7 @@ from cdd_agent.fleet.table import comparison, duration, summary, table
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.port import Usage
 from cdd_agent.tickets.status import Cost, RunStatus, StepStatus, Verification
+from tests.support.tables import each_row
 
 STEPS = (
     StepView(
@@ -78,7 +78,7 @@ def test_a_wait_is_shown_until_the_reply_goes_on() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ending", "state"),
     [
         (Ending(ExitCode.DONE), RunState.DONE),
@@ -122,7 +122,7 @@ def board(*states: RunState) -> Board:
     return Board({row.job.name: row for row in rows})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("states", "code"),
     [
         ("done done", 0),
@@ -142,8 +142,8 @@ def test_the_exit_code_is_that_of_the_worst(states: str, code: int) -> None:
 EVERY = tuple(RunState)
 
 
-@pytest.mark.parametrize("width", [30, 40, 80, 200])
-@pytest.mark.parametrize("height", [None, 6])
+@each_row("width", [30, 40, 80, 200])
+@each_row("height", [None, 6])
 def test_no_line_is_wider_and_the_table_no_higher_than_there_is_room(
     width: int, height: int | None
 ) -> None:

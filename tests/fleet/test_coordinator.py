@@ -13,6 +13,7 @@ from cdd_agent.fleet.coordinator import Coordinator
 from cdd_agent.fleet.place import Ending, Tell, TicketJob
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.port import Usage
+from tests.support.tables import each_row
 
 JOBS = [TicketJob(slug) for slug in "abcde"]
 
@@ -102,7 +103,7 @@ async def test_unless_that_is_asked_for() -> None:
     assert stage.stopped == ["b"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "ending",
     [
         Ending(ExitCode.NOT_APPROVED, budget_used_up=True),

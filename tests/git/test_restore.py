@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -512,23 +513,26 @@ async def test_what_was_interrupted_is_taken_back_by_doing_it_again(
     edit_links(project)
     after = await checkpoints.take("after")
 
-    original, restored = restoring._restore_one, []
+    writes = 0
 
-    def cut(*arguments: Any) -> restoring._Fate:
-        if restored:
-            raise KeyboardInterrupt
-        fate = original(*arguments)
-        if fate is restoring._Fate.RESTORED:
-            restored.append(arguments)
-        return fate
+    def cut_at_second(original: Callable[..., None]) -> Callable[..., None]:
+        def write_or_stop(*arguments: Any) -> None:
+            nonlocal writes
+            writes += 1
+            if writes > 1:
+                raise KeyboardInterrupt
+            original(*arguments)
 
-    for _ in range(5):
-        monkeypatch.setattr(restoring, "_restore_one", cut)
-        with pytest.raises(KeyboardInterrupt):
-            await restore(checkpoints, before, after)
-        restored.clear()
+        return write_or_stop
 
-    monkeypatch.setattr(restoring, "_restore_one", original)
+    with monkeypatch.context() as patch:
+        for name in ("remove", "put_link", "put_file"):
+            patch.setattr(restoring, name, cut_at_second(getattr(restoring, name)))
+        for _ in range(5):
+            writes = 0
+            with pytest.raises(KeyboardInterrupt):
+                await restore(checkpoints, before, after)
+
     assert (await restore(checkpoints, before, after)).kept == ()
     assert state(project) == was
 

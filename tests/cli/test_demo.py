@@ -21,7 +21,7 @@ from tests.git.repositories import git
 from tests.support.screens import Screen
 from tests.support.terminals import CDD, Terminal
 
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[2]
 KEYS = sorted(
     {
         name

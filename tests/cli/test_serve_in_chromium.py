@@ -12,8 +12,8 @@ from typing import Any
 import aiohttp
 import pytest
 
+from tests.cli.test_serve import PATIENCE, Served, browser, served
 from tests.support.projects import SLUG
-from tests.test_serve import PATIENCE, Served, browser, served
 
 __all__ = ["browser", "served"]
 CHROMIUM = next(

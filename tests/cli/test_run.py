@@ -133,8 +133,13 @@ def test_the_report_as_yaml_is_the_same_report(
     ],
 )
 def test_a_wrong_plan_gives_a_report_with_its_line_and_exit_code_2(
-    root: Path, capsys: pytest.CaptureFixture[str], plan: str, words: str
+    root: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    plan: str,
+    words: str,
 ) -> None:
+    monkeypatch.chdir(root)
     assert run(root, plan, "--json") == 2
     told = report(capsys)
     assert told["run_summary"]["status"] == "FAILURE"
@@ -466,6 +471,7 @@ def test_no_secret_is_printed(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(root)
     monkeypatch.setenv("DEPLOY_TOKEN", SECRET)
     (root / "notes.txt").write_text(f"{SECRET} {SHAPED}\n")
     (root / "slow.py").write_text(

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:This process .* is multi-threaded:DeprecationWarning"
 )
 
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[2]
 SCRIPT = REPOSITORY / "docs/tutorial/script.yaml"
 SLUG = "feature-reading-time"
 SIZE = 120, 120

@@ -245,7 +245,7 @@ def test_help_lists_the_commands_as_one_gets_to_know_them(
 
 
 def test_the_page_of_commands_names_every_command() -> None:
-    page = Path(__file__).parents[1] / "docs" / "commands.md"
+    page = Path(__file__).parents[2] / "docs" / "commands.md"
     text = page.read_text(encoding="utf-8")
     assert [command for command in COMMANDS if f"`cdd {command}" not in text] == []
 
@@ -345,7 +345,7 @@ def test_no_help_imports_what_a_command_needs_to_run() -> None:
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        cwd=Path(__file__).parents[1],
+        cwd=Path(__file__).parents[2],
     )
     assert result.stdout.splitlines()[-1] == "[]"
 
@@ -375,7 +375,7 @@ def test_the_shell_starts_without_engine_and_adapters() -> None:
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        cwd=Path(__file__).parents[1],
+        cwd=Path(__file__).parents[2],
     )
     assert result.stdout == "[]\n", result.stderr
 
@@ -397,7 +397,7 @@ sys.exit(main(["exec", "nothing"]))
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True,
         text=True,
     )
@@ -457,7 +457,7 @@ def run_cdd(
         cwd=folder,
         env={
             **os.environ,
-            "PYTHONPATH": str(Path(__file__).parents[1]),
+            "PYTHONPATH": str(Path(__file__).parents[2]),
             "PYTHONDONTWRITEBYTECODE": "1",
         },
         capture_output=True,
