@@ -33,7 +33,9 @@ def calls(name: str, **arguments: object) -> ScriptedReply:
 EDIT = calls("edit_file", file_path="greet.py", find="hi", replace="hello")
 
 
-async def test_a_change_is_asked_about_made_and_told(project: Sandbox) -> None:
+async def test_chat_asks_before_a_change_and_then_makes_and_shows_it(
+    project: Sandbox,
+) -> None:
     project.flags = {"approval": "ask"}
     project.replies(EDIT, "Says **hello** now.")
     async with person_at(project) as person:
@@ -66,7 +68,7 @@ async def test_the_title_names_the_model_that_is_asked(project: Sandbox) -> None
         assert "first/model" in person.screen.splitlines()[0]
 
 
-async def test_what_runs_after_a_yes_is_said_and_can_be_stopped(
+async def test_a_command_that_runs_after_a_yes_is_named_and_can_be_stopped(
     project: Sandbox,
 ) -> None:
     project.flags = {"commands": {"mode": "ask"}}
@@ -105,7 +107,7 @@ async def test_escape_stops_an_answer_and_what_was_typed_is_remembered(
         ]
 
 
-async def test_a_line_sent_meanwhile_waits_for_the_end_and_is_then_sent(
+async def test_a_line_sent_during_a_turn_waits_for_its_end(
     project: Sandbox,
 ) -> None:
     project.model = ScriptedModel(["One " + "long " * 1000, "Two."], pace=40)
@@ -124,7 +126,7 @@ async def test_a_line_sent_meanwhile_waits_for_the_end_and_is_then_sent(
 @pytest.mark.skipif(
     sys.platform == "win32", reason="the command is written for a POSIX shell"
 )
-async def test_an_own_command_shows_its_output_and_ctrl_c_ends_it(
+async def test_ctrl_c_ends_a_command_of_the_user(
     project: Sandbox,
 ) -> None:
     async with person_at(project) as person:
@@ -164,7 +166,7 @@ async def test_a_question_in_the_executor_streams_its_answer_and_runs_nothing(
         assert person.steps[1] == "○ 1. Make a.txt"
 
 
-async def test_the_title_says_how_much_of_the_window_is_taken_where_that_is_known(
+async def test_the_title_shows_the_used_share_of_the_context_window_if_it_is_known(
     project: Sandbox,
 ) -> None:
     for window, shown in ((100_000, True), (None, False)):

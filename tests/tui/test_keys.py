@@ -304,7 +304,7 @@ SCREENS: tuple[Callable[[], Screen[str] | Screen[None]], ...] = (
 async def test_on_a_screen_over_the_home_screen_no_key_is_silent(
     sandbox: Sandbox,
 ) -> None:
-    async with person_at(sandbox.write(Step("a.txt")), size=(120, 30)) as person:
+    async with person_at(sandbox.write(Step("a.txt")), size=(80, 20)) as person:
         for screen in SCREENS:
 
             async def again(
