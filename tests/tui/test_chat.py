@@ -13,6 +13,7 @@ from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.tui.widgets.question import Question
 from tests.support.projects import SLUG, Sandbox, Step, check
+from tests.tui.held_model import HeldModel
 from tests.tui.person import person_at
 from tests.tui.test_prompt import completions
 
@@ -90,7 +91,7 @@ async def test_a_command_that_runs_after_a_yes_is_named_and_can_be_stopped(
 async def test_escape_stops_an_answer_and_what_was_typed_is_remembered(
     project: Sandbox,
 ) -> None:
-    project.model = ScriptedModel(["One " + "long " * 1000], pace=40)
+    project.model = model = HeldModel("One reply", "Another")
     async with person_at(project) as person:
         await person.begin("tell me")
         await person.until_told("One ")
@@ -98,7 +99,7 @@ async def test_escape_stops_an_answer_and_what_was_typed_is_remembered(
         await person.until(lambda: not person.is_waiting)
         assert "Stopped." in person.told
         assert "continue" not in person.told
-        project.model.pace = 0
+        model.release()
         await person.say("shorter")
         assert project.model.requests[-1].messages[-1].content.split() == [
             "tell",
@@ -110,14 +111,14 @@ async def test_escape_stops_an_answer_and_what_was_typed_is_remembered(
 async def test_a_line_sent_during_a_turn_waits_for_its_end(
     project: Sandbox,
 ) -> None:
-    project.model = ScriptedModel(["One " + "long " * 1000, "Two."], pace=40)
+    project.model = model = HeldModel("One reply", "Two.")
     async with person_at(project) as person:
         await person.begin("tell me")
         await person.until_told("One ")
         await person.begin("and this")
         await person.until(lambda: "⋯ and this" in person.screen)
         assert person.prompt.text == ""
-        project.model.pace = 0
+        model.release()
         await person.until_told("Two.")
         assert "⋯ and this" not in person.screen
         assert project.model.requests[-1].messages[-1].content == "and this"
