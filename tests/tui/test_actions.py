@@ -112,7 +112,7 @@ async def test_each_call_is_a_line_in_words() -> None:
             assert words(transcript)[0] == header
 
 
-async def test_of_a_long_edit_twelve_lines_are_shown_and_the_rest_on_opening() -> None:
+async def test_a_long_edit_shows_twelve_lines_and_the_rest_once_it_is_opened() -> None:
     async with acting() as (actions, transcript, pilot):
         actions.show(
             ToolFinished(1, "x", tool="create_file", target="src/a.py", files=(LONG,))
@@ -128,7 +128,7 @@ async def test_of_a_long_edit_twelve_lines_are_shown_and_the_rest_on_opening() -
         assert transcript.chosen_text == f"create src/a.py\n{LONG.diff}"
 
 
-async def test_of_a_failed_command_the_last_lines_are_shown() -> None:
+async def test_a_failed_command_shows_its_last_lines() -> None:
     async with acting() as (actions, transcript, _):
         actions.show(
             ToolFinished(
@@ -147,7 +147,7 @@ async def test_of_a_failed_command_the_last_lines_are_shown() -> None:
         ]
 
 
-async def test_files_that_a_reply_wrote_are_lines_that_open_to_their_diff() -> None:
+async def test_each_file_of_a_reply_is_a_line_that_opens_to_its_diff() -> None:
     async with acting() as (actions, transcript, pilot):
         actions.show(
             ChangesApplied(
@@ -172,7 +172,9 @@ async def test_files_that_a_reply_wrote_are_lines_that_open_to_their_diff() -> N
         ]
 
 
-async def test_what_calls_wrote_is_not_shown_again_but_summed_up_for_a_step() -> None:
+async def test_changes_of_tool_calls_are_not_shown_again_but_summed_up_for_a_step() -> (
+    None
+):
     async with acting() as (actions, transcript, pilot):
         actions.show(
             ToolFinished(None, "x", tool="edit_file", target="b.py", files=(SHORT,))
@@ -214,7 +216,7 @@ async def test_a_check_that_passes_is_one_line() -> None:
         assert words(transcript)[1:] == ["│ ....", "│ 4 passed in 0.1s"]
 
 
-async def test_the_last_lines_of_the_users_own_command_are_shown_and_all_on_opening(
+async def test_a_command_of_the_user_shows_its_last_lines_and_all_once_it_is_opened(
     sandbox: Sandbox,
 ) -> None:
     async with person_at(sandbox, size=(80, 60)) as person:
@@ -243,7 +245,7 @@ async def test_the_last_lines_of_the_users_own_command_are_shown_and_all_on_open
         assert words(transcript)[at + 1] == "! Exit code 3"
 
 
-async def test_an_own_command_that_goes_on_shows_its_last_lines_and_escape_ends_it(
+async def test_a_running_command_of_the_user_shows_its_last_lines_and_escape_ends_it(
     sandbox: Sandbox,
 ) -> None:
     async with person_at(sandbox, size=(80, 60)) as person:
@@ -305,7 +307,7 @@ async def test_other_results_of_a_check_are_a_line_below_it() -> None:
             assert rows[2] == "! look here"
 
 
-async def test_output_goes_on_below_what_is_told_in_between() -> None:
+async def test_output_continues_below_a_note_that_comes_in_between() -> None:
     async with acting() as (actions, transcript, pilot):
         actions.show(TestsStarted(1, "make"))
         actions.show(CommandOutput(1, "first\n"))

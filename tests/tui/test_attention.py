@@ -57,7 +57,7 @@ class Called:
         )
 
 
-def test_the_title_and_the_taskbar_follow_a_run_and_are_put_back() -> None:
+def test_the_title_and_the_taskbar_follow_a_run_and_are_restored() -> None:
     called = Called()
     assert called.written == "\x1b[22;0t\x1b]2;shop · cdd\x07"
     assert called.writes(called.run).endswith(
@@ -94,7 +94,7 @@ def test_a_lent_terminal_gets_no_output_and_has_everything_again_after() -> None
     )
 
 
-def test_nobody_is_called_who_looks() -> None:
+def test_a_user_who_looks_is_not_called() -> None:
     called = Called(title=False, progress="off")
     called.run()
     called.attention.ask("May it?")
@@ -137,7 +137,7 @@ def test_the_user_is_called_when_looking_away() -> None:
         assert written.endswith(f"{text}\x07"), text
 
 
-def test_one_who_has_stopped_it_is_there() -> None:
+def test_a_user_who_stopped_the_run_is_not_called() -> None:
     called = Called(title=False, progress="off")
     called.run()
     called.attention.look_away()
@@ -164,7 +164,7 @@ def test_a_terminal_that_knows_nothing_gets_the_bell_alone() -> None:
     assert called.written == "\x07"
 
 
-def test_what_is_chosen_goes_before_what_is_known() -> None:
+def test_settings_take_precedence_over_the_kind_of_terminal() -> None:
     called = Called(KNOWS_NOTHING, bell=False, desktop="osc9", progress="on")
     called.run()
     called.attention.look_away()
@@ -173,7 +173,7 @@ def test_what_is_chosen_goes_before_what_is_known() -> None:
     )
 
 
-def test_tmux_is_told_to_hand_a_notification_on() -> None:
+def test_tmux_is_asked_to_pass_a_notification_on() -> None:
     terminal = TerminalKind(titles=False, desktop="", progress=False, is_tmux=True)
     called = Called(terminal, bell=False, desktop="osc9")
     called.attention.look_away()
@@ -251,7 +251,7 @@ def test_a_terminal_is_sent_only_what_it_is_known_to_understand() -> None:
         assert (found.titles, found.desktop, found.progress) == kind, environment
 
 
-def test_who_comes_back_is_told_what_happened() -> None:
+def test_a_user_who_returns_reads_what_happened() -> None:
     called = Called()
     called.run()
     called.attention.look_away()
@@ -268,7 +268,7 @@ def test_who_comes_back_is_told_what_happened() -> None:
     assert told.endswith("it ended with: The budget is used up · it is your turn")
 
 
-def test_who_comes_back_to_a_question_is_told_so() -> None:
+def test_a_user_who_returns_to_a_question_reads_so() -> None:
     called = Called()
     called.run()
     called.attention.look_away()
@@ -278,7 +278,7 @@ def test_who_comes_back_to_a_question_is_told_so() -> None:
     )
 
 
-def test_where_nothing_happened_nothing_is_told() -> None:
+def test_a_user_who_missed_nothing_reads_nothing() -> None:
     called = Called()
     called.run()
     called.attention.look_away()

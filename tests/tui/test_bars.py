@@ -46,7 +46,7 @@ async def test_the_title_gives_up_what_matters_least() -> None:
             assert len(app.screen._compositor.render_strips()[0].text) == width
 
 
-async def test_what_goes_on_is_shown_with_its_time_and_the_way_out(
+async def test_the_activity_is_shown_with_its_time_and_the_key_that_stops_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 100.0

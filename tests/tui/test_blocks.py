@@ -213,7 +213,7 @@ async def test_a_block_that_folds_goes_above_folded_output_that_still_comes() ->
         assert transcript.plain_text().endswith("\n" + numbered(10))
 
 
-async def test_output_that_is_opened_while_it_comes_goes_on_and_is_settled() -> None:
+async def test_output_that_is_opened_while_it_grows_continues_and_settles() -> None:
     async with shown(height=30) as (transcript, pilot):
         header = FoldHeader(fold=Fold(), title="$ make", ink="action", is_over=False)
         transcript.begin_output(header, glimpse=2, sample=-1)
@@ -233,7 +233,7 @@ async def test_output_that_is_opened_while_it_comes_goes_on_and_is_settled() -> 
         assert text(transcript) == "▸ $ make"
 
 
-async def test_of_endless_folded_output_the_end_is_kept() -> None:
+async def test_folded_output_without_end_keeps_its_last_lines() -> None:
     async with shown() as (transcript, pilot):
         header = FoldHeader(fold=Fold(), title="$ yes", ink="action", is_over=False)
         transcript.begin_output(header, glimpse=2, sample=-3)
@@ -255,7 +255,7 @@ async def test_of_endless_folded_output_the_end_is_kept() -> None:
         assert sum(1 for _ in transcript._scrollback.lines()) < 6_000
 
 
-async def test_what_is_folded_counts_for_the_limit_too() -> None:
+async def test_folded_lines_count_for_the_limit_too() -> None:
     async with shown(max_lines=500) as (transcript, _):
         for number in range(100):
             transcript.add_foldable(block(f"action {number}", *LINES * 5))

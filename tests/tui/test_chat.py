@@ -13,6 +13,7 @@ from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.tui.widgets.question import Question
 from tests.support.projects import SLUG, Sandbox, Step, check
+from tests.tui.held_model import HeldModel
 from tests.tui.person import person_at
 from tests.tui.test_prompt import completions
 
@@ -33,7 +34,9 @@ def calls(name: str, **arguments: object) -> ScriptedReply:
 EDIT = calls("edit_file", file_path="greet.py", find="hi", replace="hello")
 
 
-async def test_a_change_is_asked_about_made_and_told(project: Sandbox) -> None:
+async def test_chat_asks_before_a_change_and_then_makes_and_shows_it(
+    project: Sandbox,
+) -> None:
     project.flags = {"approval": "ask"}
     project.replies(EDIT, "Says **hello** now.")
     async with person_at(project) as person:
@@ -66,7 +69,7 @@ async def test_the_title_names_the_model_that_is_asked(project: Sandbox) -> None
         assert "first/model" in person.screen.splitlines()[0]
 
 
-async def test_what_runs_after_a_yes_is_said_and_can_be_stopped(
+async def test_a_command_that_runs_after_a_yes_is_named_and_can_be_stopped(
     project: Sandbox,
 ) -> None:
     project.flags = {"commands": {"mode": "ask"}}
@@ -88,7 +91,7 @@ async def test_what_runs_after_a_yes_is_said_and_can_be_stopped(
 async def test_escape_stops_an_answer_and_what_was_typed_is_remembered(
     project: Sandbox,
 ) -> None:
-    project.model = ScriptedModel(["One " + "long " * 1000], pace=40)
+    project.model = model = HeldModel("One reply", "Another")
     async with person_at(project) as person:
         await person.begin("tell me")
         await person.until_told("One ")
@@ -96,7 +99,7 @@ async def test_escape_stops_an_answer_and_what_was_typed_is_remembered(
         await person.until(lambda: not person.is_waiting)
         assert "Stopped." in person.told
         assert "continue" not in person.told
-        project.model.pace = 0
+        model.release()
         await person.say("shorter")
         assert project.model.requests[-1].messages[-1].content.split() == [
             "tell",
@@ -105,17 +108,17 @@ async def test_escape_stops_an_answer_and_what_was_typed_is_remembered(
         ]
 
 
-async def test_a_line_sent_meanwhile_waits_for_the_end_and_is_then_sent(
+async def test_a_line_sent_during_a_turn_waits_for_its_end(
     project: Sandbox,
 ) -> None:
-    project.model = ScriptedModel(["One " + "long " * 1000, "Two."], pace=40)
+    project.model = model = HeldModel("One reply", "Two.")
     async with person_at(project) as person:
         await person.begin("tell me")
         await person.until_told("One ")
         await person.begin("and this")
         await person.until(lambda: "⋯ and this" in person.screen)
         assert person.prompt.text == ""
-        project.model.pace = 0
+        model.release()
         await person.until_told("Two.")
         assert "⋯ and this" not in person.screen
         assert project.model.requests[-1].messages[-1].content == "and this"
@@ -124,7 +127,7 @@ async def test_a_line_sent_meanwhile_waits_for_the_end_and_is_then_sent(
 @pytest.mark.skipif(
     sys.platform == "win32", reason="the command is written for a POSIX shell"
 )
-async def test_an_own_command_shows_its_output_and_ctrl_c_ends_it(
+async def test_ctrl_c_ends_a_command_of_the_user(
     project: Sandbox,
 ) -> None:
     async with person_at(project) as person:
@@ -164,7 +167,7 @@ async def test_a_question_in_the_executor_streams_its_answer_and_runs_nothing(
         assert person.steps[1] == "○ 1. Make a.txt"
 
 
-async def test_the_title_says_how_much_of_the_window_is_taken_where_that_is_known(
+async def test_the_title_shows_the_used_share_of_the_context_window_if_it_is_known(
     project: Sandbox,
 ) -> None:
     for window, shown in ((100_000, True), (None, False)):

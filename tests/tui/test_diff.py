@@ -148,7 +148,7 @@ def test_the_parts_of_a_line_that_changed_are_found() -> None:
         assert [after[start:end] for start, end in come] == new, after
 
 
-def test_a_line_is_compared_with_the_one_that_it_became() -> None:
+def test_each_removed_line_is_compared_with_the_added_line_most_like_it() -> None:
     source = (
         "--- a\n"
         "+++ a\n"
@@ -166,7 +166,7 @@ def test_a_line_is_compared_with_the_one_that_it_became() -> None:
     ]
 
 
-def test_side_by_side_each_line_is_beside_what_it_was() -> None:
+def test_side_by_side_each_line_is_next_to_its_previous_content() -> None:
     wide = rows(of(GIT)[0].lines, SIDE_BY_SIDE_WIDTH)
     halves = [(row[:69].rstrip(), row[69:].rstrip()) for row in wide]
     assert halves[:5] == [
@@ -289,7 +289,7 @@ async def test_a_transcript_turns_its_diffs() -> None:
         assert text(transcript).count("import csv") == 1
 
 
-def test_the_difference_of_a_file_is_told_within_bounds() -> None:
+def test_the_diff_of_a_file_is_bounded() -> None:
     assert FileDiff.of("a.py", None, b"one\ntwo\n") == FileDiff(
         "a.py", 2, 0, "--- /dev/null\n+++ a.py\n@@ -0,0 +1,2 @@\n+one\n+two\n"
     )

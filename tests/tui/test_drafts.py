@@ -64,7 +64,7 @@ def test_a_killed_shell_leaves_its_drafts_to_the_next_one_alone(project: Path) -
     assert files(project) == []
 
 
-def test_those_of_a_shell_that_lives_stay_its_own(project: Path) -> None:
+def test_the_drafts_of_a_running_shell_stay_its_own(project: Path) -> None:
     alive, other = Drafts(project), Drafts(project)
     alive.keep(["mine"])
     assert other.left_by_others() == []

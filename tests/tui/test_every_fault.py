@@ -406,7 +406,7 @@ TOUR = (*AROUND, in_the_prompt, in_the_window, *AROUND, in_a_run, in_a_run)
 """What opens a screen fails before what is on it."""
 
 
-async def test_each_of_them_fails_once_and_the_session_goes_on(
+async def test_each_method_fails_once_and_the_session_continues(
     sandbox: Sandbox,
 ) -> None:
     sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"))).replies(
@@ -431,7 +431,7 @@ async def test_each_of_them_fails_once_and_the_session_goes_on(
         await works(person, sandbox)
 
 
-async def test_each_command_and_each_agent_fails_once_and_the_session_goes_on(
+async def test_each_command_and_each_agent_fails_once_and_the_session_continues(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox.write(Step("a.txt", check("a.txt"))).replies(

@@ -53,7 +53,7 @@ def highlighted(transcript: Transcript) -> list[str]:
 # --- a text
 
 
-async def test_one_finds_what_was_said_and_goes_from_place_to_place(
+async def test_enter_and_arrows_go_from_match_to_match(
     sandbox: Sandbox,
 ) -> None:
     async with person_at(sandbox) as person:
@@ -80,7 +80,7 @@ async def test_one_finds_what_was_said_and_goes_from_place_to_place(
         assert person.prompt.text == "a"
 
 
-async def test_what_arrives_meanwhile_is_counted(sandbox: Sandbox) -> None:
+async def test_matches_in_new_text_are_counted(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
         person.app.show(Notice("here is alpha"))
         await person.press("ctrl+f")
@@ -103,7 +103,7 @@ async def test_what_arrives_meanwhile_is_counted(sandbox: Sandbox) -> None:
         assert highlighted(transcript_of(person)) == ["ALPHA"]
 
 
-async def test_what_is_typed_into_the_bar_answers_no_question(sandbox: Sandbox) -> None:
+async def test_text_in_the_find_bar_answers_no_question(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
         asked = person.app.run_worker(
             person.app.asking.approve(CommandProposed("ls", "Because"))
@@ -130,7 +130,7 @@ async def test_a_click_elsewhere_closes_the_bar(sandbox: Sandbox) -> None:
         await person.until(lambda: not person.app.query(FindBar))
 
 
-async def test_a_folded_block_opens_for_what_is_found_in_it_and_folds_again() -> None:
+async def test_a_folded_block_opens_for_a_match_and_folds_again() -> None:
     async with shown() as (transcript, pilot):
         one = block("one", "needle", *LINES)
         two = block("two", *LINES, "needle", sample=1, opening=Opening.SOME)
@@ -213,7 +213,7 @@ def test_every_place_is_found_once_and_lies_where_it_says(
 # --- what is new below
 
 
-async def test_above_the_end_it_tells_what_is_new_and_end_or_a_click_returns() -> None:
+async def test_above_the_end_new_lines_are_counted_and_end_or_a_click_returns() -> None:
     async with shown() as (transcript, pilot):
         transcript.add(BlockKind.OUTPUT, numbered(60))
         await pilot.pause()
@@ -298,7 +298,7 @@ def test_addresses_are_seen_in_text() -> None:
         assert addresses == found, source[:80]
 
 
-def test_only_files_of_the_project_can_be_gone_to(tmp_path: Path) -> None:
+def test_only_files_of_the_project_can_be_opened(tmp_path: Path) -> None:
     project = tmp_path / "project"
     (project / "src").mkdir(parents=True)
     (tmp_path / "beside.py").touch()

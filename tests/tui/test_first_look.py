@@ -14,7 +14,7 @@ from tests.support.projects import Sandbox
 from tests.tui.person import person_at
 
 
-async def test_what_is_found_is_offered_and_one_choice_sets_it_for_the_project(
+async def test_local_models_are_offered_and_one_choice_sets_the_projects_model(
     sandbox: Sandbox,
 ) -> None:
     with answering(listing("qwen3-coder:30b", "llama3.2")) as (port, _):
@@ -54,7 +54,7 @@ async def test_a_server_without_a_model_is_named(sandbox: Sandbox) -> None:
             )
 
 
-async def test_nobody_waits_for_what_is_slow_neither_to_type_nor_to_leave(
+async def test_a_slow_search_for_models_delays_neither_typing_nor_leaving(
     sandbox: Sandbox,
 ) -> None:
     looks = asyncio.Event()
@@ -73,7 +73,7 @@ async def test_nobody_waits_for_what_is_slow_neither_to_type_nor_to_leave(
     assert person.app.return_code == 0
 
 
-async def test_nonsense_at_a_port_is_passed_over(sandbox: Sandbox) -> None:
+async def test_nonsense_at_a_port_is_ignored(sandbox: Sandbox) -> None:
     page = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<html>\x1b[31mIt works!</html>"
     with answering(page) as (port, heads):
         async with person_at(

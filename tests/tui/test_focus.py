@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from textual import events
 
 from cdd_agent.events import Answer, Choice, CommandProposed
-from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.find_bar import FindInput
 from cdd_agent.tui.transcript.folds import FoldHeader, Opening
@@ -14,6 +13,7 @@ from cdd_agent.tui.widgets.bars import TitleBar
 from cdd_agent.tui.widgets.question import Question
 from cdd_agent.tui.widgets.steps import StepList
 from tests.support.projects import SLUG, Sandbox, Step
+from tests.tui.held_model import HeldModel
 from tests.tui.person import Person, person_at
 from tests.tui.test_blocks import LINES, block
 
@@ -147,8 +147,7 @@ async def test_all_that_is_typed_is_in_the_prompt_wherever_the_focus_is(
 async def test_enter_sends_and_escape_stops_wherever_the_focus_is(
     sandbox: Sandbox,
 ) -> None:
-    # a reply that is stopped stays the next one
-    sandbox.model = ScriptedModel(["Reply: " + "long " * 1000], pace=40)
+    sandbox.model = HeldModel(*["Reply: more"] * len(FOCI), beginning="Reply: ")
     async with person_at(sandbox) as person:
         transcript = person.app.home.transcript
         transcript.add_foldable(block("read a.py", *LINES))

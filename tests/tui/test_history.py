@@ -47,7 +47,7 @@ def test_up_walks_back_and_down_comes_back_to_what_was_being_typed(
     ]
 
 
-def test_what_is_made_of_an_earlier_line_is_there_when_the_walk_comes_back(
+def test_edits_of_an_earlier_line_are_there_when_the_walk_returns(
     project: Path,
 ) -> None:
     history = filled(project, "one", "two")
@@ -59,7 +59,7 @@ def test_what_is_made_of_an_earlier_line_is_there_when_the_walk_comes_back(
     ]
 
 
-def test_drafts_that_were_left_on_the_way_to_a_line_are_kept(project: Path) -> None:
+def test_drafts_on_the_way_to_an_earlier_line_are_kept(project: Path) -> None:
     history = filled(project, "one", "two")
     history.previous("dra")
     history.previous("two, edited")
@@ -89,7 +89,7 @@ def test_any_text_survives_the_session(project: Path) -> None:
     assert walked(PromptHistory(project)) == [*reversed(lines), "before"]
 
 
-def test_damaged_lines_are_passed_over(project: Path) -> None:
+def test_damaged_lines_are_ignored(project: Path) -> None:
     file = file_of(project)
     file.parent.mkdir()
     file.write_bytes(

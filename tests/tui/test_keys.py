@@ -20,7 +20,6 @@ from cdd_agent.events import (
     UndoPreview,
 )
 from cdd_agent.llm.offered_model import OfferedModel
-from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.criteria_screen import CriteriaScreen
@@ -33,6 +32,7 @@ from cdd_agent.tui.widgets.prompt_area import PromptArea
 from cdd_agent.tui.widgets.steps import StepList
 from tests.support.projects import SLUG, Sandbox, Step
 from tests.support.reviews import review_of
+from tests.tui.held_model import HeldModel
 from tests.tui.person import Person, person_at
 from tests.tui.test_focus import FOCI, Move
 from tests.tui.test_snapshots import ATTEMPT, PLAN_STEP
@@ -219,8 +219,7 @@ async def test_letters_are_the_prompts_wherever_the_focus_is_but_in_the_find_bar
 
 
 async def test_while_something_runs_no_key_is_silent(sandbox: Sandbox) -> None:
-    # a word, and the next one is minutes away
-    sandbox.model = ScriptedModel(["One " + "long" * 10_000], pace=40)
+    sandbox.model = HeldModel("One word and another")
     async with person_at(sandbox) as person:
         await person.begin("hello")
         await person.until_told("One ")
@@ -304,7 +303,7 @@ SCREENS: tuple[Callable[[], Screen[str] | Screen[None]], ...] = (
 async def test_on_a_screen_over_the_home_screen_no_key_is_silent(
     sandbox: Sandbox,
 ) -> None:
-    async with person_at(sandbox.write(Step("a.txt")), size=(120, 30)) as person:
+    async with person_at(sandbox.write(Step("a.txt")), size=(80, 20)) as person:
         for screen in SCREENS:
 
             async def again(

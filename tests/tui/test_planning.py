@@ -42,7 +42,7 @@ async def test_a_plan_is_proposed_changed_and_approved(sandbox: Sandbox) -> None
         assert heading(2, BETTER) in (sandbox.ticket / "plan.md").read_text()
 
 
-async def test_a_plan_that_becomes_unreadable_meanwhile_is_told(
+async def test_a_plan_that_becomes_unreadable_is_reported(
     sandbox: Sandbox,
 ) -> None:
     sandbox.write(spec=SPEC)

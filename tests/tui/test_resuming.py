@@ -36,7 +36,7 @@ def chooser(person: Person) -> SessionsScreen:
     return person.app.screen
 
 
-async def test_what_was_on_the_screen_is_there_again_and_nothing_is_done_again(
+async def test_resuming_shows_the_earlier_screen_and_does_nothing_again(
     worked: Sandbox,
 ) -> None:
     before = worked.state()
@@ -70,7 +70,7 @@ async def test_what_was_on_the_screen_is_there_again_and_nothing_is_done_again(
         assert "│ bad" in person.screen
 
 
-async def test_an_earlier_session_is_chosen_from_the_list_and_goes_on(
+async def test_an_earlier_session_is_chosen_from_the_list_and_continues(
     worked: Sandbox,
 ) -> None:
     worked.replies("Fine, and you?")
@@ -114,7 +114,7 @@ async def test_the_list_can_be_read_in_small_windows_and_escape_changes_nothing(
         assert worked.state() == before
 
 
-async def test_where_there_is_no_earlier_session_that_is_said(sandbox: Sandbox) -> None:
+async def test_the_shell_says_if_there_is_no_earlier_session(sandbox: Sandbox) -> None:
     (sandbox.root / ".cdd").mkdir()
     async with person_at(sandbox) as person:
         await person.say("/resume list")

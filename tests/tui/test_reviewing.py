@@ -75,7 +75,7 @@ def left_out(answer: Reviewed) -> list[str]:
     return [str(part) for part in answer.review.left_out]
 
 
-async def test_files_and_what_is_different_in_them_are_shown_with_counts(
+async def test_a_review_shows_the_files_their_diffs_and_counts(
     sandbox: Sandbox,
 ) -> None:
     async with reviewing(sandbox) as (person, _):
@@ -89,7 +89,7 @@ async def test_files_and_what_is_different_in_them_are_shown_with_counts(
         assert "[h] hunks" in person.screen
 
 
-async def test_hunk_by_hunk_with_reasons_and_then_all_that_is_taken(
+async def test_a_review_goes_hunk_by_hunk_and_then_asks_about_the_rest(
     sandbox: Sandbox,
 ) -> None:
     async with reviewing(sandbox) as (person, asked):
@@ -130,7 +130,7 @@ async def test_arrows_take_parts_and_leave_them_out_and_go_back(
         assert left_out(await asked.wait()) == ["a.txt, line 15", "b.txt"]
 
 
-async def test_file_by_file(sandbox: Sandbox) -> None:
+async def test_a_review_goes_file_by_file(sandbox: Sandbox) -> None:
     async with reviewing(sandbox) as (person, asked):
         await send(person, "f")
         assert "1 of 2: change a.txt  +3 −3" in person.screen
@@ -170,7 +170,7 @@ async def test_keys_in_a_row_answer_no_question_that_has_not_been_seen(
         assert "↩ y" in person.screen
 
 
-async def test_where_all_is_left_out_nothing_is_there_to_agree_to(
+async def test_a_review_that_leaves_everything_out_offers_no_yes(
     sandbox: Sandbox,
 ) -> None:
     async with reviewing(sandbox, review_of(1, {"a.txt": (OLD, NEW)})) as (
@@ -206,7 +206,7 @@ async def test_a_no_with_a_reason_is_shown_before_enter_and_sent_by_it(
         assert person.told.count("Your answer: no: use tabs") == 3
 
 
-async def test_a_sentence_that_was_begun_before_the_question_is_no_reason(
+async def test_a_sentence_begun_before_the_question_is_no_reason(
     sandbox: Sandbox,
 ) -> None:
     async with person_at(sandbox) as person:
@@ -329,7 +329,7 @@ def edits(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[str, str]]:
     return edits
 
 
-async def test_what_the_editor_makes_of_a_result_is_asked_about_and_taken(
+async def test_an_edited_result_is_asked_about_again_and_taken(
     sandbox: Sandbox, edits: dict[str, tuple[str, str]]
 ) -> None:
     edits |= {"a.txt": ("good", "better"), "b.txt": ("b", "b, by me")}
@@ -358,7 +358,7 @@ async def test_an_editor_that_fails_changes_nothing_and_the_question_stays(
         assert (await asked.wait()).review.is_untouched
 
 
-async def test_of_one_part_the_editor_has_the_file_with_what_was_left_out(
+async def test_the_editor_of_one_part_has_the_file_without_the_parts_left_out(
     sandbox: Sandbox, edits: dict[str, tuple[str, str]]
 ) -> None:
     edits |= {"a.txt": ("line 15", "fifteen, by me"), "b.txt": ("b", "x")}
@@ -391,7 +391,7 @@ def asking(sandbox: Sandbox) -> Sandbox:
     )
 
 
-async def test_a_step_of_which_a_part_is_taken(asking: Sandbox) -> None:
+async def test_a_step_writes_only_the_parts_that_were_taken(asking: Sandbox) -> None:
     async with person_at(asking, f"/exec {SLUG}", size=(100, 40)) as person:
         await person.begin("")
         await person.until_asked()
@@ -419,7 +419,7 @@ async def test_a_reason_brings_the_next_attempt_at_once(asking: Sandbox) -> None
         assert asking.text("a.txt") == "good\n"
 
 
-async def test_all_of_the_run_is_said_above_as_long_as_it_holds(
+async def test_the_title_says_that_all_changes_are_accepted_as_long_as_they_are(
     asking: Sandbox,
 ) -> None:
     async with person_at(asking, f"/exec {SLUG}", size=(100, 40)) as person:
