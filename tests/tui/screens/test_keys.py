@@ -32,10 +32,7 @@ SCREENS = {
     "f4": TicketsScreen,
     "f5": SettingsScreen,
 }
-KEYS = (
-    *("a", " ", "up", "left", "pagedown", "tab", "backspace"),
-    *("f3", "ctrl+n", "ctrl+u"),
-)
+KEYS = (*("a", "up", "pagedown", "tab", "backspace", "f3", "ctrl+n"),)
 FEW = ("a", "pagedown")
 """Keys to press in a window with hardly any room."""
 

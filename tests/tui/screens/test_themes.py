@@ -190,7 +190,7 @@ def contrast(front: Color, back: Color) -> float:
     return (lighter + 0.05) / (darker + 0.05)
 
 
-SCREENS = ("", "f1", "f4", "ctrl+p")
+SCREENS = ("", "f1", "ctrl+p")
 
 
 @pytest.mark.parametrize("colours", ["truecolor", "standard"])
