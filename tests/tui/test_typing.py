@@ -107,7 +107,7 @@ async def test_keys_that_arrive_late_answer_no_question(sandbox: Sandbox) -> Non
     app = shell(sandbox, time=time)
     async with app.run_test() as pilot:
         await session_opened(app, pilot)
-        for number in range(40):
+        for number in range(25):
             proposal = chance.choice(PROPOSALS)
             if number % 5:
                 asking: Coroutine[Any, Any, object] = app.asking.ask("Which?")
@@ -233,7 +233,7 @@ async def test_a_letter_answers_once_the_question_was_seen_and_the_keyboard_rest
     sandbox: Sandbox,
 ) -> None:
     async with person_at(sandbox) as person:
-        for letter in "yna":
+        for letter in "yn":
             asked = opened(person, COMMAND)
             await person.until_asked()
             await person.rest(REST / 2)
