@@ -837,9 +837,8 @@ def test_opened_thoughts(shop: Sandbox, snap_compare: Compare) -> None:
     assert snap_compare(shell(shop, opening=()), run_before=look)
 
 
-@pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
-def test_what_was_done(shop: Sandbox, snap_compare: Compare, theme: str) -> None:
-    assert snap_compare(shell(shop, opening=()), run_before=showing(*DONE, theme=theme))
+def test_what_was_done(shop: Sandbox, snap_compare: Compare) -> None:
+    assert snap_compare(shell(shop, opening=()), run_before=showing(*DONE))
 
 
 def test_diffs_side_by_side(shop: Sandbox, snap_compare: Compare) -> None:
