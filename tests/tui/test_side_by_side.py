@@ -46,20 +46,3 @@ async def test_the_panel_shows_all_that_run_and_the_transcript_tells_one_by_one(
         first, second = order[0], order[1]
         own = person.told[person.told.index(f"Step {first}: Make") : places[0]]
         assert f"Step {second}: Make" not in own
-
-
-async def test_escape_stops_all_steps_that_run_side_by_side(tmp_path: Path) -> None:
-    sandbox = project_in(tmp_path).write(Step("a.txt", "none"), Step("b.txt", "none"))
-    sandbox.real_model = model = Together(
-        {1: says("a.txt", "good"), 2: says("b.txt", "good")}, at_once=3
-    )
-    async with person_at(sandbox, f"/exec {SLUG}", size=(100, 30)) as person:
-        await person.begin("all")
-        await person.until(lambda: len(model.asked) == 2)
-        await person.press("escape")
-        await person.until(lambda: not person.is_waiting)
-        assert sandbox.statuses() == ["pending"] * 2
-        assert not (sandbox.root / ".cdd" / "runs" / SLUG / "side").exists()
-        model.let_go()
-        await person.say("all")
-        assert sandbox.statuses() == ["completed"] * 2

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.drivers.headless_driver import HeadlessDriver
 
 from cdd_agent.engine.step_details import AttemptDetails, SeenTest, StepDetails
@@ -21,7 +22,9 @@ from cdd_agent.tui.widgets.steps import StepList
 from cdd_agent.verification.outcomes import Result
 from tests.support.projects import SLUG, Sandbox, Step, says
 from tests.tui.held_model import HeldModel
-from tests.tui.person import Person, person_at
+from tests.tui.person import Person, person_at, shell
+from tests.tui.person import opened as session_opened
+from tests.tui.test_typing import StampedTime
 
 DIFF = "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n"
 GUIDANCE = "Write it in lower case, please."
@@ -396,14 +399,22 @@ async def test_a_step_that_is_done_or_runs_is_not_edited_and_others_are(
 async def test_keys_from_before_the_step_was_seen_go_to_the_prompt(
     one_done: Sandbox,
 ) -> None:
-    async with person_at(one_done, f"/exec {SLUG}") as person:
+    time = StampedTime()
+    app = shell(one_done, f"/exec {SLUG}", time=time)
+    async with app.run_test() as pilot:
+        await session_opened(app, pilot)
+        person = Person(app, pilot, time)
         await opened(person)
-        step, _ = person.app._opened_step
-        # it is drawn a second later
-        person.app._opened_step = (step, person.time.now + 1)
-        await person.press("r", "s", "u")
-        assert person.app.screen is step
-        person.time.pass_by(1)
-        await person.press("escape")
-        await person.until(lambda: person.app.screen is person.app.home)
+
+        def press(key: str, at: float) -> None:
+            event = events.Key(key, key if len(key) == 1 else None)
+            event.time = at
+            app.post_message(event)
+
+        for key in "rsu":
+            press(key, time.now - 1)
+        await person.until(lambda: person.prompt.text == "rsu")
+        assert isinstance(app.screen, StepScreen)
+        press("escape", time.now + 1)
+        await person.until(lambda: app.screen is app.home)
         assert person.prompt.text == "rsu"

@@ -159,7 +159,7 @@ async def test_lines_typed_faster_than_they_are_handled_stay_lines(
         assert "abc" not in person.told
 
 
-WAYS_TO_LEAVE: list[list[str]] = [["ctrl+d"], ["ctrl+q"], ["ctrl+c", "ctrl+c"]]
+WAYS_TO_LEAVE: list[list[str]] = [["ctrl+q"], ["ctrl+c", "ctrl+c"]]
 if os.name == "posix":
     WAYS_TO_LEAVE.append(["SIGTERM"])
 

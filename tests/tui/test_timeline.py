@@ -2,7 +2,11 @@
 
 import asyncio
 
-from cdd_agent.events import UndoPreview
+from cdd_agent.engine.step_details import StepDetails
+from cdd_agent.engine.timeline import Timeline
+from cdd_agent.events import StepView, UndoPreview
+from cdd_agent.tickets.plan import PlanStep
+from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.timeline_screen import TimelineScreen
 from cdd_agent.tui.transcript.widget import Transcript
 from tests.support.projects import SLUG, Sandbox, Step, says
@@ -89,22 +93,23 @@ async def test_without_a_completed_step_there_is_no_timeline(
 async def test_the_timeline_can_be_closed_before_its_preview_is_there(
     sandbox: Sandbox,
 ) -> None:
-    sandbox.write(*STEPS).replies(*REPLIES)
-    async with person_at(sandbox, f"/exec {SLUG}") as person:
-        await person.say("continue")
-        await opened(person)
-        screen, known = person.app.screen, asyncio.Event()
-        assert isinstance(screen, TimelineScreen)
-        preview = screen._preview
+    is_known = asyncio.Event()
+    view = StepView(1, "Make a.txt", StepStatus.COMPLETED)
+    details = StepDetails(SLUG, PlanStep(1, "Make a.txt", "Make it."), view, ())
 
-        async def late(number: int) -> UndoPreview:
-            await known.wait()
-            return await preview(number)
+    async def preview(number: int) -> UndoPreview:
+        await is_known.wait()
+        return UndoPreview((number,), ("a.txt",), (), ())
 
-        screen._preview = late
+    async with person_at(sandbox) as person:
+        timeline = Timeline(SLUG, (view,), ())
+        screen = TimelineScreen(timeline, lambda number: details, preview)
+        person.app.push_screen(screen)
+        await person.until(lambda: person.app.screen is screen)
         await person.press("left")
-        await screen.query_one(Transcript).remove()  # the first of it to go
-        known.set()
+        # the first part of the screen to go
+        await screen.query_one(Transcript).remove()
+        is_known.set()
         await person.until(
             lambda: all(
                 worker.is_finished

@@ -253,29 +253,34 @@ async def test_empty_text_shows_nothing() -> None:
 
 
 async def test_text_is_never_markup() -> None:
-    for kind in KINDS:
-        assert MARKUP in await text_of(kind, MARKUP), kind
+    async with shown() as (transcript, _):
+        for kind in KINDS:
+            assert MARKUP in text_of(transcript, kind, MARKUP), kind
 
 
 async def test_control_characters_are_shown_as_symbols() -> None:
-    for kind in KINDS:
-        shown_text = await text_of(kind, "a\x07b\x7f\u202e\u2028\ud800c\td")
-        assert re.search("a␇b␡\ufffd\ufffd\ufffdc +d", shown_text), kind
+    source = "a\x07b\x7f\u202e\u2028\ud800c\td"
+    async with shown() as (transcript, _):
+        for kind in KINDS:
+            shown_text = text_of(transcript, kind, source)
+            assert re.search("a␇b␡\ufffd\ufffd\ufffdc +d", shown_text), kind
 
 
 async def test_escape_sequences_are_removed_except_in_markdown() -> None:
     source = "\x1b[1;31mred\x1b[0m \x1b]8;;http://x\x1b\\link\x1b]8;;\x07\x1b(B\x1b[2K"
-    for kind in KINDS:
-        if kind is not BlockKind.MARKDOWN:
-            assert "red link" in await text_of(kind, source), kind
-
-
-async def text_of(kind: BlockKind, source: str) -> str:
-    """Return what is shown of one block."""
     async with shown() as (transcript, _):
-        transcript.add(kind, source)
+        for kind in KINDS:
+            if kind is not BlockKind.MARKDOWN:
+                assert "red link" in text_of(transcript, kind, source), kind
+
+
+def text_of(transcript: Transcript, kind: BlockKind, source: str) -> str:
+    """Return what is shown of this block alone."""
+    transcript.clear()
+    transcript.add(kind, source)
+    if kind is BlockKind.THOUGHTS:
         transcript.toggle_thoughts()
-        return text(transcript)
+    return text(transcript)
 
 
 async def test_a_line_that_begins_with_a_bold_label_is_a_line_of_its_own() -> None:
@@ -300,8 +305,9 @@ async def test_markdown_shows_escapes_harmlessly() -> None:
 
 
 async def test_status_lines_show_code_between_backticks() -> None:
-    for kind in (BlockKind.NOTE, BlockKind.GOOD, BlockKind.WARNING, BlockKind.ERROR):
-        async with shown() as (transcript, pilot):
+    async with shown() as (transcript, pilot):
+        for kind in (BlockKind.NOTE, BlockKind.GOOD, BlockKind.WARNING):
+            transcript.clear()
             transcript.add(kind, "`/retry [b]1` or *stop*")
             transcript.add(BlockKind.MARKDOWN, "`code`")
             await pilot.pause()
@@ -322,7 +328,9 @@ async def test_only_pairs_of_single_backticks_are_code() -> None:
         "``a`` ``` ``": "``a`` ``` ``",
         "\x1b[1m`a\tb`": "a  b",
     }
-    assert {s: await text_of(BlockKind.NOTE, s) for s in expected} == expected
+    async with shown() as (transcript, _):
+        texts = {s: text_of(transcript, BlockKind.NOTE, s) for s in expected}
+    assert texts == expected
 
 
 # --- thoughts
@@ -526,10 +534,11 @@ def test_a_long_table_repeats_its_head() -> None:
 
 
 async def test_narrow_widths_do_no_harm() -> None:
-    for width in (1, 2, 5, 12, 30):
-        async with shown(width=width) as (transcript, pilot):
-            transcript.add(BlockKind.MARKDOWN, NASTY)
-            transcript.add(BlockKind.HEADING, "A heading that is too long")
+    async with shown() as (transcript, pilot):
+        transcript.add(BlockKind.MARKDOWN, NASTY)
+        transcript.add(BlockKind.HEADING, "A heading that is too long")
+        for width in (30, 12, 5, 2, 1):
+            await pilot.resize_terminal(width, 24)
             await pilot.pause()
             widths = [transcript.render_line(y).cell_length for y in range(24)]
             assert max(widths) <= width
@@ -627,19 +636,20 @@ async def test_adding_a_block_settles_the_live_one() -> None:
 async def test_a_block_that_is_added_next_to_a_live_one_does_not_cut_it(
     live: BlockKind,
 ) -> None:
-    for kind in BlockKind:
-        if kind in (BlockKind.THOUGHTS, BlockKind.ACTION):
-            continue
-        async with shown() as (transcript, pilot):
+    async with shown() as (transcript, pilot):
+
+        def grow(text: str) -> None:
+            if live is BlockKind.THOUGHTS:
+                transcript.think(text, "1 s")
+            else:
+                transcript.write(text)
+
+        for kind in BlockKind:
+            if kind in (BlockKind.THOUGHTS, BlockKind.ACTION):
+                continue
+            transcript.clear()
             transcript.add(BlockKind.NOTE, "above")
             transcript.begin(live)
-
-            def grow(text: str, transcript: Transcript = transcript) -> None:
-                if live is BlockKind.THOUGHTS:
-                    transcript.think(text, "1 s")
-                else:
-                    transcript.write(text)
-
             grow("one\n\ntwo ")
             with beside_the_turn():
                 transcript.add(kind, "looked at")
@@ -712,10 +722,9 @@ async def test_blocks_next_to_an_endless_stream_stay_within_the_limit() -> None:
         transcript.add(BlockKind.NOTE, "end")
         await pilot.pause()
         assert "look 15" in text(transcript)
-        assert "… earlier output is left out" in "\n".join(
-            row.line.text for row in transcript._scrollback.rows
-        )
-        assert len(transcript._scrollback.rows) <= 22
+        assert transcript.virtual_size.height <= 22
+        transcript.scroll_home(animate=False)
+        assert screen(transcript)[0].startswith("… ")
 
 
 async def test_only_some_kinds_grow() -> None:

@@ -153,7 +153,6 @@ async def sent_meanwhile(person: Person, model: HeldModel, *lines: str) -> None:
 AFTER_ENTER = {
     "use a table": "completed",
     "skip because it is slow": "skipped",
-    "> x": "completed",
 }
 """Lines for a step, and what they make of the next one."""
 

@@ -25,7 +25,6 @@ async def back(person: Person) -> None:
 
 
 CHOSEN = {
-    "cost": "/cost",
     "carry out plan": "/exec ",
     "ticket planned": f"/exec {SLUG}",
     "sctes": "/socrates ",

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from time import sleep
+from time import monotonic, sleep
 
 import pytest
 from rich.color import Color, ColorSystem
@@ -165,7 +165,7 @@ def test_keys_that_begin_like_an_answer_stay_keys(
 ) -> None:
     parser = asking_driver.BackgroundParser()
     assert list(parser.feed("\x1b]")) == []
-    monkeypatch.setattr(asking_driver, "_PAUSE", -1.0)
+    monkeypatch.setattr(asking_driver, "monotonic", lambda: monotonic() + 1)
     told = list(parser.tick())
     sleep(2 * ESCAPE_DELAY)
     told += [*parser.tick(), *parser.feed("x")]
@@ -190,7 +190,7 @@ def contrast(front: Color, back: Color) -> float:
     return (lighter + 0.05) / (darker + 0.05)
 
 
-SCREENS = ("", "f1", "f4", "ctrl+p")
+SCREENS = ("", "f1", "ctrl+p")
 
 
 @pytest.mark.parametrize("colours", ["truecolor", "standard"])
