@@ -28,6 +28,7 @@ from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
 from cdd_agent.verification.taken_away import TestChanges
 from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.verdict import Verdict, Work, judge, useful_end, verify
+from tests.support.fake_programs import FakePrograms
 from tests.support.listening import collect
 from tests.support.projects import Sandbox, Step, says
 from tests.support.tables import each_row
@@ -324,10 +325,12 @@ async def test_what_real_pytest_says(
 async def test_tests_that_were_found_and_collect_nothing_verify_nothing(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
     check = detect(tmp_path)
     assert check
-    verdict = await verify(check, CommandRunner(tmp_path), 60, tmp_path)
+    verdict = await verify(
+        check, CommandRunner(tmp_path, run_program=FakePrograms()), 60, tmp_path
+    )
     assert verdict.verification is Verification.NONE
     assert f"`{check.shown}`" in verdict.reason
 
