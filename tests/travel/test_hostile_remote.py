@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -21,8 +21,60 @@ from cdd_agent.travel.reference import NotARun, RunReference
 from tests.support.projects import SLUG, Sandbox
 from tests.travel.copies import REFERENCE, Copies, cdd, files, git, many_processes
 
-Tamper = Callable[["Tampered"], None]
+Tamper = Callable[["Files"], None]
 ATTEMPT = "record/step-01/attempt-1"
+
+
+class Files(Protocol):
+    """The files of the commit in the remote, about to be changed."""
+
+    def read(self, path: str) -> str: ...
+
+    def put(self, path: str, content: str | bytes, mode: str = "100644") -> None: ...
+
+    def remove(self, path: str) -> None: ...
+
+
+def change_json(content: Files, path: str, change: Callable[[Any], None]) -> None:
+    """Change a file of JSON."""
+    value = json.loads(content.read(path))
+    change(value)
+    content.put(path, json.dumps(value))
+
+
+class Imported:
+    """Commits beside the one in the remote, all made by one process of git."""
+
+    def __init__(self, remote: Path) -> None:
+        self.remote = remote
+        self._count = 0
+        self._known = dict[str, str]()
+        self._stream = bytearray()
+
+    def begin(self) -> str:
+        """Begin another commit; return its name."""
+        self._count += 1
+        name = f"refs/tampered/{self._count}"
+        self._stream += f"commit {name}\ncommitter Eve <eve@example.org> now\n".encode()
+        self._stream += f"data 0\nfrom {REFERENCE}^0\n".encode()
+        return name
+
+    def read(self, path: str) -> str:
+        if path not in self._known:
+            self._known[path] = git(self.remote, "show", f"{REFERENCE}:{path}")
+        return self._known[path]
+
+    def put(self, path: str, content: str | bytes, mode: str = "100644") -> None:
+        data = content if isinstance(content, bytes) else content.encode()
+        self._stream += f"M {mode} inline {path}\ndata {len(data)}\n".encode()
+        self._stream += data + b"\n"
+
+    def remove(self, path: str) -> None:
+        self._stream += f"D {path}\n".encode()
+
+    def make(self) -> None:
+        words = ("fast-import", "--quiet", "--date-format=now")
+        git(self.remote, *words, data=bytes(self._stream))
 
 
 class Tampered:
@@ -64,11 +116,6 @@ class Tampered:
     def tree(self) -> str:
         return self.git("write-tree").strip()
 
-    def change(self, path: str, change: Callable[[Any], None]) -> None:
-        value = json.loads(self.read(path))
-        change(value)
-        self.put(path, json.dumps(value))
-
     def remove(self, path: str) -> None:
         self.git("rm", "-r", "--quiet", "--cached", path)
 
@@ -80,14 +127,7 @@ class Tampered:
 
 
 def span(change: Callable[[Any], None]) -> Tamper:
-    return lambda it: it.change(f"{ATTEMPT}/span.json", change)
-
-
-def journal(path: str) -> Tamper:
-    def change(value: Any) -> None:
-        value["files"][0]["path"] = path
-
-    return lambda it: it.change(f"{ATTEMPT}/changes.json", change)
+    return lambda it: change_json(it, f"{ATTEMPT}/span.json", change)
 
 
 def calls(value: dict[str, Any]) -> Tamper:
@@ -95,18 +135,18 @@ def calls(value: dict[str, Any]) -> Tamper:
 
 
 def state(change: Callable[[Any], None]) -> Tamper:
-    return lambda it: it.change("ticket/execution-state.json", change)
+    return lambda it: change_json(it, "ticket/execution-state.json", change)
 
 
-def put_journal(tampered: Tampered, path: str) -> None:
-    change = {"path": path, "before": None, "after": None}
-    tampered.put(f"{ATTEMPT}/changes.json", json.dumps({"files": [change]}))
+def put_journal(content: Files, path: str) -> None:
+    entry = {"path": path, "before": None, "after": None}
+    content.put(f"{ATTEMPT}/changes.json", json.dumps({"files": [entry]}))
 
 
 def put_link(tampered: Tampered, target: str) -> None:
     tampered.put("project/files/links/away", target, "120000")
     project = tampered.git("write-tree", "--prefix=project/").strip()
-    tampered.change("run.json", lambda it: it.update(project=project))
+    change_json(tampered, "run.json", lambda it: it.update(project=project))
 
 
 TAMPERED: dict[str, Tamper] = {
@@ -119,12 +159,14 @@ TAMPERED: dict[str, Tamper] = {
     "no project": lambda it: it.remove("project"),
     "no checkpoints": lambda it: it.remove("checkpoints"),
     "a torn manifest": lambda it: it.put("run.json", "{"),
-    "another run": lambda it: it.change(
-        "run.json", lambda it: it.update(slug="feature-other")
+    "another run": lambda it: change_json(
+        it, "run.json", lambda it: it.update(slug="feature-other")
     ),
-    "a newer form": lambda it: it.change("run.json", lambda it: it.update(version=99)),
-    "a name that goes up": lambda it: it.change(
-        "run.json", lambda it: it["checkpoints"].update({"a/../b": "0" * 40})
+    "a newer form": lambda it: change_json(
+        it, "run.json", lambda it: it.update(version=99)
+    ),
+    "a name that goes up": lambda it: change_json(
+        it, "run.json", lambda it: it["checkpoints"].update({"a/../b": "0" * 40})
     ),
     "a torn lease": lambda it: it.put("lease.json", '{"holder": 1}'),
     "a torn state": lambda it: it.put("ticket/execution-state.json", "{"),
@@ -146,8 +188,10 @@ TAMPERED: dict[str, Tamper] = {
     ),
     "a path that goes up": span(lambda it: it.update(paths=["../x"])),
     "a torn span": lambda it: it.put(f"{ATTEMPT}/span.json", "{"),
-    "a shown file elsewhere": lambda it: it.change(
-        f"{ATTEMPT}/shown.json", lambda it: it["files"].update({"/etc/passwd": None})
+    "a shown file elsewhere": lambda it: change_json(
+        it,
+        f"{ATTEMPT}/shown.json",
+        lambda it: it["files"].update({"/etc/passwd": None}),
     ),
     "a call's copy from elsewhere": calls(
         {"a.txt": {"name": "../../../../etc/passwd", "permissions": 420}}
@@ -163,7 +207,7 @@ TAMPERED: dict[str, Tamper] = {
 }
 
 
-LINKS_OUT: dict[str, Tamper] = {
+LINKS_OUT: dict[str, Callable[[Tampered], None]] = {
     "an absolute link": lambda it: put_link(it, "/etc"),
     "a link that goes up": lambda it: put_link(it, "../../x"),
     "a link to a folder above": lambda it: put_link(it, "../.."),
@@ -212,14 +256,17 @@ async def test_what_is_no_run_is_not_taken_for_one(
         tmp_path,
         lambda: datetime.now(UTC),
     )
-    taken = []
+    imported = Imported(sent.remote)
+    commits = dict[str, str]()
     for name, tamper in TAMPERED.items():
-        if name in WHOLE:
-            continue
-        tampered = Tampered(sent)
-        tamper(tampered)
+        if name not in WHOLE:
+            commits[name] = imported.begin()
+            tamper(imported)
+    imported.make()
+    taken = []
+    for name, commit in commits.items():
         try:
-            await Arrival.read(there, tampered.tree, tmp_path / "arriving")
+            await Arrival.read(there, f"{commit}^{{tree}}", tmp_path / "arriving")
             taken.append(name)
         except NotARun:
             assert not (tmp_path / "arriving").exists(), name
@@ -260,7 +307,7 @@ def publish_folder_named(name: str, tampered: Tampered) -> None:
     project = tampered.git(
         "mktree", data=f"040000 tree {bad}\tfiles\n".encode()
     ).strip()
-    tampered.change("run.json", lambda it: it.update(project=project))
+    change_json(tampered, "run.json", lambda it: it.update(project=project))
     top = tampered.git("write-tree").strip()
     lines = [
         line
@@ -310,7 +357,7 @@ def test_settings_of_the_project_are_each_copys_own(
     tampered = Tampered(sent)
     tampered.put("project/files/.cdd/config.yaml", "commands: {mode: unsafe}\n")
     project = tampered.git("write-tree", "--prefix=project/").strip()
-    tampered.change("run.json", lambda it: it.update(project=project))
+    change_json(tampered, "run.json", lambda it: it.update(project=project))
     tampered.publish()
     assert cdd(second, "pull", SLUG) == 0
     assert second.text(".cdd/config.yaml") == "commands: {mode: safe}\n"
