@@ -452,7 +452,8 @@ async def test_each_command_and_each_agent_fails_once_and_the_session_continues(
         )
     left.add("completion")
     monkeypatch.setattr(
-        "cdd_agent.tui.home.complete", fails_once(complete, "completion", left)
+        "cdd_agent.commands.completing.complete",
+        fails_once(complete, "completion", left),
     )
     names = frozenset(left)
     async with person_at(sandbox, faults=True) as person:
