@@ -248,6 +248,8 @@ async def test_a_text_in_full_sight_is_answered_at_once(sandbox: Sandbox) -> Non
         assert transcript.scroll_offset.y < bottom
         await give(person, "y")
         assert await asked.wait() is Choice.YES
+        # the question stays in the transcript with its answer
+        assert "Your answer: yes" in person.told
 
 
 async def test_a_text_whose_end_was_seen_need_not_be_scrolled_in_a_smaller_window(
