@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.forked_pytest import quick_pytest
 from tests.support.guard import PytestGuard
-from tests.support.kinds import choose_sample, mark_unit_tests
+from tests.support.kinds import SLOW, choose_sample, mark_unit_tests
 from tests.support.patience import be_patient
 from tests.support.projects import Begin, Copied, Sandbox
 
@@ -145,8 +145,17 @@ def nobody_else(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def sandbox(tmp_path: Path) -> Sandbox:
-    return Sandbox(tmp_path)
+def sandbox(tmp_path: Path, request: pytest.FixtureRequest) -> Sandbox:
+    """A project. In a unit test, its commands and checkpoints start no process."""
+    sandbox = Sandbox(tmp_path)
+    kinds = {mark.name for mark in request.node.iter_markers()}
+    return sandbox if kinds & (SLOW | {"story"}) else sandbox.in_process()
+
+
+@pytest.fixture
+def in_git(sandbox: Sandbox) -> None:
+    """The checkpoints of the project are in git after all."""
+    sandbox.open_checkpoints = None
 
 
 @pytest.fixture(scope="session")

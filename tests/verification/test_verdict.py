@@ -590,6 +590,7 @@ async def test_in_safe_mode_such_a_plan_does_not_start(
     assert not sandbox.model.requests
 
 
+@pytest.mark.story
 @pytest.mark.skipif(os.name != "posix", reason="grep and a POSIX shell")
 async def test_in_ask_mode_the_person_is_asked_before_the_model_is(
     sandbox: Sandbox,
@@ -630,6 +631,7 @@ async def test_without_a_yes_nothing_is_asked_of_the_model_and_nothing_written(
     assert not (sandbox.root / "a.txt").exists()
 
 
+@pytest.mark.story
 @pytest.mark.skipif(os.name != "posix", reason="grep and a POSIX shell")
 async def test_always_holds_for_the_rest_of_the_run(sandbox: Sandbox) -> None:
     sandbox.frontend = frontend = Answers(Choice.ALWAYS)
@@ -640,6 +642,7 @@ async def test_always_holds_for_the_rest_of_the_run(sandbox: Sandbox) -> None:
     assert sandbox.statuses() == ["completed", "completed"]
 
 
+@pytest.mark.story
 @pytest.mark.skipif(os.name != "posix", reason="grep and a POSIX shell")
 async def test_in_unsafe_mode_nobody_is_asked_and_the_run_says_so(
     sandbox: Sandbox,
