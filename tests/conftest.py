@@ -15,19 +15,19 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.forked_pytest import quick_pytest
 from tests.support.guard import PytestGuard
-from tests.support.kinds import SLOW, choose_sample, mark_unit_tests
+from tests.support.homes import HOME_VARIABLES
+from tests.support.kinds import QUICK, SLOW, choose_sample, mark_unit_tests
 from tests.support.patience import be_patient
 from tests.support.projects import Begin, Copied, Sandbox
 
-# of a job in the background; what we start would inherit it
+# A job in the background ignores SIGINT, and programs started by tests would inherit
+# that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-# What is compiled once need not be compiled again by each worker and each program that
-# tests start.
+# Write bytecode, so that workers and programs started by tests need not compile again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-# The pytest of these tests is also that of the projects in them: whichever else there
-# is may be slow to start, or old.
+# Projects in tests use the programs of this environment: others may be slow or old.
 os.environ["PATH"] = os.pathsep.join(
     [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
 )
@@ -40,18 +40,17 @@ if (
     and not os.statvfs(_MEMORY).f_flag & os.ST_NOEXEC
     and shutil.disk_usage(_MEMORY).free > _ROOM
 ):
-    # most of the waiting is for a disk to sync, and a power cut is played by the tests
-    # themselves
+    # Tests mostly wait for disk syncs, and none needs its files to survive a power cut.
     os.environ["TMPDIR"] = str(_MEMORY)
-    tempfile.tempdir = None  # it is asked for anew
-# A busy machine is no failure, and what passed once passes again: `pytest
-# --hypothesis-profile many` looks further.
+    tempfile.tempdir = None  # is computed again
+# No deadlines, since a computer may be slow, and the same examples each time.
+# `--hypothesis-profile many` tries more.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", _PATIENT, max_examples=50, derandomize=True)
 settings.register_profile("many", _PATIENT, max_examples=4_000)
 settings.load_profile("same")
 be_patient()
-gc.disable()  # until all tests are collected: what is made till then stays to the end
+gc.disable()  # objects made during collection stay; see pytest_collection_finish
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -59,7 +58,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--sample", type=float, help="run only this share of the tests, from 0 to 1"
     )
     parser.addoption(
-        "--sample-seed", default="", help="a text: another one, another sample"
+        "--sample-seed", default="", help="choose another sample with another text"
     )
 
 
@@ -67,7 +66,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Sample what is left after other options deselected tests, hence last."""
+    """Sample the tests that other options left selected, hence last."""
     share: float | None = config.getoption("--sample")
     if share is None:
         return
@@ -81,14 +80,16 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # at the end: the other four are for Pythons that count no references
+    for name, text in {**QUICK, **SLOW}.items():
+        config.addinivalue_line("markers", f"{name}: {text}")
+    # One round of collection at the end is enough for CPython.
     config.stash[gc_collect_iterations_key] = 1
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of collected tests are not looked through again each time that garbage
-    is collected, and that is seldom: shells come and go, and looking for what they
-    leave takes a quarter of their time.
+    """Keep the collected tests out of garbage collection, and collect rarely.
+
+    Collection took a quarter of the time of the shell's tests.
     """
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
@@ -107,14 +108,12 @@ def refusing_pytest(tmp_path_factory: pytest.TempPathFactory) -> PytestGuard:
 
 
 @pytest.fixture(autouse=True)
-def checks_of_projects(
+def project_pytest(
     request: pytest.FixtureRequest,
     refusing_pytest: PytestGuard,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[None]:
-    """The `pytest` on the PATH of projects in tests: a quick one. In a unit test it is
-    one that fails the test.
-    """
+    """Put a quick `pytest` on the PATH; in a unit test, one that fails the test."""
     if request.node.get_closest_marker("unit") is None:
         folder = request.getfixturevalue("quick_pytest_folder")
         monkeypatch.setenv("PATH", folder, prepend=os.pathsep)
@@ -132,12 +131,13 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def nobody_else(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings of whoever runs the tests: an empty home folder, no `CDD_*`
-    variables, no plugins for a project's own pytest, which starts faster without.
+def isolate_from_user(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the user's settings: an empty home folder and no `CDD_*` variables.
+
+    Plugins are off in the projects' pytest, which then starts faster.
     """
     home = tempfile.mkdtemp(dir=homes)
-    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+    for name in HOME_VARIABLES:
         monkeypatch.setenv(name, home)
     for name in [name for name in os.environ if name.startswith(("CDD_", "HIVE_"))]:
         monkeypatch.delenv(name)
@@ -148,13 +148,14 @@ def nobody_else(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def sandbox(tmp_path: Path, request: pytest.FixtureRequest) -> Sandbox:
     """A project. In a unit test, its commands and checkpoints start no process."""
     sandbox = Sandbox(tmp_path)
-    kinds = {mark.name for mark in request.node.iter_markers()}
-    return sandbox if kinds & (SLOW | {"story"}) else sandbox.in_process()
+    if request.node.get_closest_marker("unit"):
+        return sandbox.in_process()
+    return sandbox
 
 
 @pytest.fixture
 def in_git(sandbox: Sandbox) -> None:
-    """The checkpoints of the project are in git after all."""
+    """Keep the checkpoints of `sandbox` in git."""
     sandbox.open_checkpoints = None
 
 
@@ -170,9 +171,9 @@ def copied(
     beginnings: dict[tuple[Begin, bool], Path],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Copied:
-    """For tests that begin with the same run: it is carried out for the first of them,
-    and each gets a copy of the project as it is then. What the model was asked is not
-    in it.
+    """Return a function that makes `sandbox` a copy of a prepared run.
+
+    Each run is prepared once. The copy has no record of the model's requests.
     """
 
     async def copy(begin: Begin) -> Sandbox:

@@ -74,10 +74,9 @@ def examine(
             None,
             "package",
             (
-                f"cdd-agent {other} is installed here, too, and overwrites files of"
-                " cdd-shell. Remove it, then install cdd-shell again, as the same files"
-                " are removed: pip uninstall cdd-agent && pip install"
-                " --force-reinstall --no-deps cdd-shell"
+                f"cdd-agent {other} is installed, too, and has the same files as"
+                " cdd-shell. Remove it (pip uninstall cdd-agent), then install"
+                " cdd-shell again in the same way: its files were removed, too."
             ),
         )
     root = find_root(folder)

@@ -1,4 +1,4 @@
-"""`cdd`: exit codes, and the one place where a `CddError` becomes words."""
+"""The entry point of `cdd`: prints errors and returns exit codes."""
 
 import io
 import os
@@ -38,10 +38,9 @@ def _carry_out(options: Namespace) -> int:
     except CddError as error:
         if options.debug:
             raise
-        for line in filter(
-            None, [*f"cdd: {error.message}".split("\n"), *error.hint.split("\n")]
-        ):
-            sys.stderr.write(sanitize_for_display(line) + "\n")
+        for line in f"cdd: {error.message}\n{error.hint}".split("\n"):
+            if line:
+                sys.stderr.write(sanitize_for_display(line) + "\n")
         return error.exit_code
     except KeyboardInterrupt:
         if options.debug:

@@ -163,6 +163,17 @@ def hint_for(line: str) -> str:
     return f"Enter: {help_[:1].lower()}{help_[1:]}"
 
 
+def _hint_for_unknown(name: str) -> str:
+    if name in TERMINAL_COMMANDS:
+        return f"In a terminal: `cdd {name}`."
+    near = [other for other in commands() if name and other.startswith(name.lower())]
+    if not near:
+        near = difflib.get_close_matches(name, commands(), n=2)
+    if not near:
+        return "/help lists them."
+    return f"Did you mean {' or '.join(f'/{other}' for other in near)}?"
+
+
 def _called(line: str) -> Run:
     """The command that a line calls, with its arguments. Raises `BadInput` for what is
     not written as it has to be.
@@ -175,17 +186,7 @@ def _called(line: str) -> Run:
         ) from error
     known = commands().get(name.lower())
     if known is None:
-        near = [
-            f"/{other}"
-            for other in commands()
-            if name and other.startswith(name.lower())
-        ]
-        near = near or [
-            f"/{other}" for other in difflib.get_close_matches(name, commands(), n=2)
-        ]
-        hint = f"Did you mean {' or '.join(near)}?" if near else "/help lists them."
-        hint = f"In a terminal: `cdd {name}`." if name in TERMINAL_COMMANDS else hint
-        raise BadInput(f"There is no command /{name}", hint=hint)
+        raise BadInput(f"There is no command /{name}", hint=_hint_for_unknown(name))
     names = known.usage.split()
     flags = [name.strip("[]") for name in names if name.startswith("[--")]
     given = [word for word in typed if flags and word.startswith("--")]

@@ -96,28 +96,40 @@ class Definition(Struct, frozen=True):
 
 
 def definitions(path: str, data: bytes) -> tuple[Definition, ...]:
-    """In the order of the text; none for a language that is not known, or a text that
-    is very large.
+    """Return the definitions in the order of the text.
+
+    There are none for a language without a grammar, or for a very large text. Callers
+    then search the text itself.
     """
-    grammar = _GRAMMARS.get(suffix_of(path))
-    if grammar is None or len(data) > _LARGEST:
+    names = _GRAMMARS.get(suffix_of(path))
+    if names is None or len(data) > _LARGEST:
         return ()
-    parser, queries = _load_grammar(*grammar)
+    grammar = _load_grammar(*names)
+    if grammar is None:
+        return ()
+    parser, queries = grammar
     return tuple(_nested(_named(parser.parse(data).root_node, queries)))
 
 
 @lru_cache
-def _load_grammar(package: str, function: str) -> tuple[Parser, tuple[Query, ...]]:
-    # late: only the grammar of this language is loaded
-    module = import_module(package)
-    language = Language(getattr(module, function)())
+def _load_grammar(
+    package: str, function: str
+) -> tuple[Parser, tuple[Query, ...]] | None:
+    """Return the parser and its queries; None if the installed package is missing or
+    does not fit tree-sitter.
+    """
+    try:
+        # late: only the grammar of this language is loaded
+        module = import_module(package)
+        language = Language(getattr(module, function)())
+    except (ImportError, AttributeError, ValueError):
+        return None
     queries = []
     for text in _QUERIES:
         try:
             queries.append(Query(language, text))
-        # the language has no such nodes
         except QueryError:
-            continue
+            continue  # the language has no such nodes
     return Parser(language), tuple(queries)
 
 

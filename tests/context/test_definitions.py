@@ -1,5 +1,10 @@
 """The definitions that each grammar finds in a small file of its language."""
 
+import subprocess
+import sys
+
+import pytest
+
 from cdd_agent.context.definitions import definitions
 from tests.support.tables import each_row
 
@@ -611,3 +616,25 @@ def test_each_language(path: str, text: str, expected: list[str]) -> None:
 )
 def test_a_language_without_a_grammar_has_no_definitions(path: str, text: str) -> None:
     assert definitions(path, text.encode()) == ()
+
+
+@pytest.mark.fork
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "sys.modules['tree_sitter_go'] = None",
+        "import tree_sitter_go as go; del go.language",
+    ],
+    ids=["missing", "another interface"],
+)
+def test_a_grammar_that_cannot_be_loaded_is_like_none(broken: str) -> None:
+    code = f"""
+import sys
+{broken}
+from cdd_agent.context.definitions import definitions
+print(definitions("a.go", b"package shop\\n\\nfunc total() int {{ return 0 }}\\n"))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "()\n", done.stderr

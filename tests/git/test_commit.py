@@ -81,7 +81,7 @@ def index(folder: Path) -> set[str]:
 
 
 @pytest.fixture(autouse=True)
-def ann(nobody_else: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def ann(isolate_from_user: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A person with a name in an empty home folder, on a machine without settings."""
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     (Path(os.environ["HOME"]) / ".gitconfig").write_text(

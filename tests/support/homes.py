@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+HOME_VARIABLES = ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
+
 
 @contextmanager
 def at_home(folder: Path) -> Iterator[None]:
-    """Use the folder as the home folder, as `nobody_else` does for a single test."""
+    """Use the folder as the home folder, as `isolate_from_user` does for one test."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        for name in HOME_VARIABLES:
             patch.setenv(name, str(folder))
         yield

@@ -1,15 +1,23 @@
-"""The kinds of tests, as pytest markers, and the sample of slow tests that CI runs.
-
-`make test` runs the unit tests and the stories. `make test-all` runs the other kinds
-too, except for those that need tools or a model. CONTRIBUTING.md has the table.
-"""
+"""The kinds of tests, as pytest markers, and the sample of slow tests that CI runs."""
 
 import hashlib
 
 import pytest
 
-QUICK = frozenset({"unit", "story"})
-SLOW = frozenset({"pty", "fork", "crash", "adapters", "cluster", "real", "model"})
+QUICK = {
+    "unit": "in this process; git where git is the subject",
+    "story": "a whole run through real git and a real pytest",
+}
+"""What `make test` runs: the name of each kind, and what its tests use."""
+SLOW = {
+    "pty": "a pseudo-terminal",
+    "fork": "processes: signals, exit codes, pipes",
+    "crash": "kills and faults at chosen points",
+    "adapters": "litellm against every simulated provider",
+    "cluster": "a Dask cluster on this computer",
+    "real": "tools that must be installed",
+    "model": "a model on this computer",
+}
 
 
 def mark_unit_tests(items: list[pytest.Item]) -> None:
@@ -19,10 +27,12 @@ def mark_unit_tests(items: list[pytest.Item]) -> None:
     `make test` would then run it.
     """
     for item in items:
-        kinds = {mark.name for mark in item.iter_markers()} & (QUICK | SLOW)
+        kinds = {mark.name for mark in item.iter_markers()} & (
+            QUICK.keys() | SLOW.keys()
+        )
         if not kinds:
             item.add_marker("unit")
-        elif kinds & QUICK and len(kinds) > 1:
+        elif kinds & QUICK.keys() and len(kinds) > 1:
             marked = ", ".join(sorted(kinds))
             raise pytest.UsageError(f"{item.nodeid} is marked as {marked}: choose one")
 

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -26,12 +24,6 @@ from cdd_agent.wiring import Wiring
 from tests.support.fake_checkpoints import FakeCheckpoints
 from tests.support.fake_programs import FakePrograms
 from tests.support.listening import collect, tell
-
-# As in an environment that was activated: `python` in a check is the one that runs the
-# tests.
-os.environ["PATH"] = os.pathsep.join(
-    (str(Path(sys.executable).parent), os.environ["PATH"])
-)
 
 SLUG = "feature-words"
 SPEC = """\

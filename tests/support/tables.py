@@ -4,7 +4,7 @@ import functools
 import inspect
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -36,24 +36,28 @@ def each_row(
     def decorate(test: Test) -> Test:
         @functools.wraps(test)
         def run_rows(*args: Any, **fixtures: Any) -> None:
-            with _Rows(len(table)) as run:
-                for number, (label, values) in enumerate(table.items()):
-                    with run.row(label, number, fixtures) as own:
-                        test(*args, **own, **values)
+            failures: list[Exception] = []
+            for number, (label, values) in enumerate(table.items()):
+                with _run_row(label, number, fixtures, failures) as row_fixtures:
+                    result = test(*args, **row_fixtures, **values)
+                    assert result is None, "a test returns nothing"
+            _raise_failures(failures, len(table))
 
         @functools.wraps(test)
         async def run_rows_async(*args: Any, **fixtures: Any) -> None:
-            with _Rows(len(table)) as run:
-                for number, (label, values) in enumerate(table.items()):
-                    with run.row(label, number, fixtures) as own:
-                        await test(*args, **own, **values)
+            failures: list[Exception] = []
+            for number, (label, values) in enumerate(table.items()):
+                with _run_row(label, number, fixtures, failures) as row_fixtures:
+                    result = await test(*args, **row_fixtures, **values)
+                    assert result is None, "a test returns nothing"
+            _raise_failures(failures, len(table))
 
         wrapper = run_rows_async if inspect.iscoroutinefunction(test) else run_rows
         signature = inspect.signature(test)
-        kept = [
+        parameters = [
             each for each in signature.parameters.values() if each.name not in names
         ]
-        wrapper.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+        wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return wrapper
 
     return decorate
@@ -64,98 +68,83 @@ def _label_rows(
     rows: Sequence[Any],
     ids: Iterable[str] | Callable[[Any], object] | None,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield a label that occurs once, and the values by name, of each row."""
-    given = None if ids is None or callable(ids) else list(ids)
+    """Yield each row's unique label and its values by name."""
+    labels = None if ids is None or callable(ids) else list(ids)
     for number, row in enumerate(rows):
         label = ""
         value = row
         if isinstance(row, type(pytest.param())):
+            assert not row.marks, "a row has no marks"
             label = row.id or ""
             value = row.values if len(names) > 1 else row.values[0]
         values = dict(zip(names, value if len(names) > 1 else [value], strict=True))
         if not label and callable(ids):
             label = "-".join(str(ids(each)) for each in values.values())
-        elif not label and given is not None:
-            label = given[number]
+        elif not label and labels is not None:
+            label = labels[number]
         elif not label:
             label = ", ".join(f"{name}={each!r}" for name, each in values.items())
         yield f"row {number}: {label}", values
 
 
-class _Rows:
-    """The rows of one test, and the failures so far."""
+@contextmanager
+def _run_row(
+    label: str, number: int, fixtures: dict[str, Any], failures: list[Exception]
+) -> Iterator[dict[str, Any]]:
+    """Yield private copies of the fixtures, and collect the failure of the row."""
+    copies: dict[Path, Path] = {}
+    with ExitStack() as stack:
+        try:
+            yield _copy_fixtures(fixtures, number, copies, stack)
+        # any failure of a row is collected, and raised after the last row
+        except (Exception, pytest.fail.Exception, pytest.skip.Exception) as caught:  # noqa: BLE001
+            error = _as_exception(caught)
+            error.add_note(label)
+            failures.append(error)
+            return  # the folders of rows that failed stay, as pytest's do
+    for copy in copies.values():
+        shutil.rmtree(copy, ignore_errors=True)
 
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._failures: list[Exception] = []
 
-    def __enter__(self) -> "_Rows":
-        return self
+def _copy_fixtures(
+    fixtures: dict[str, Any], number: int, copies: dict[Path, Path], stack: ExitStack
+) -> dict[str, Any]:
+    row_fixtures = dict(fixtures)
+    sandboxes: dict[int, Sandbox] = {}
+    for name, value in fixtures.items():
+        if isinstance(value, Path) and value.is_dir():
+            row_fixtures[name] = _copy_folder(value, number, copies)
+        elif isinstance(value, Sandbox):
+            if id(value) not in sandboxes:
+                sandbox = value.at(_copy_folder(value.root, number, copies))
+                sandbox.model = deepcopy(value.model)
+                sandboxes[id(value)] = sandbox
+            row_fixtures[name] = sandboxes[id(value)]
+        elif isinstance(value, pytest.MonkeyPatch):
+            row_fixtures[name] = stack.enter_context(value.context())
+    return row_fixtures
 
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if error is None and self._failures:
-            message = f"{len(self._failures)} of {self._count} rows failed"
-            raise ExceptionGroup(message, self._failures)
 
-    def row(self, label: str, number: int, fixtures: dict[str, Any]) -> "_Row":
-        return _Row(label, number, fixtures, self._failures)
+def _copy_folder(folder: Path, number: int, copies: dict[Path, Path]) -> Path:
+    """Return the row's copy of a folder, inside the copy of a folder that holds it."""
+    for source, copy in copies.items():
+        if folder.is_relative_to(source):
+            return copy / folder.relative_to(source)
+    copy = folder.with_name(f"{folder.name}-{number}")
+    shutil.copytree(folder, copy, symlinks=True)
+    copies[folder] = copy
+    return copy
 
 
-class _Row:
-    """One row: its private fixtures while it runs, then its failure."""
+def _as_exception(error: BaseException) -> Exception:
+    """Return what an `ExceptionGroup` can hold. A skipped row is a failure, since
+    otherwise it would hide the other rows.
+    """
+    if isinstance(error, Exception):
+        return error
+    return AssertionError(str(error)).with_traceback(error.__traceback__)
 
-    def __init__(
-        self,
-        label: str,
-        number: int,
-        fixtures: dict[str, Any],
-        failures: list[Exception],
-    ) -> None:
-        self._label = label
-        self._number = number
-        self._fixtures = fixtures
-        self._failures = failures
-        self._stack = ExitStack()
-        self._copies: dict[Path, Path] = {}
 
-    def __enter__(self) -> dict[str, Any]:
-        own = dict(self._fixtures)
-        sandboxes: dict[int, Sandbox] = {}
-        for name, value in self._fixtures.items():
-            if isinstance(value, Path) and value.is_dir():
-                own[name] = self._copy(value)
-            elif isinstance(value, Sandbox):
-                if id(value) not in sandboxes:
-                    row = value.at(self._copy(value.root))
-                    row.model = deepcopy(value.model)
-                    sandboxes[id(value)] = row
-                own[name] = sandboxes[id(value)]
-            elif isinstance(value, pytest.MonkeyPatch):
-                own[name] = self._stack.enter_context(value.context())
-        return own
-
-    def _copy(self, folder: Path) -> Path:
-        """The row's copy of a folder, inside the copy of a folder that holds it."""
-        for source, copy in self._copies.items():
-            if folder.is_relative_to(source):
-                return copy / folder.relative_to(source)
-        copy = folder.with_name(f"{folder.name}-{self._number}")
-        shutil.copytree(folder, copy, symlinks=True)
-        self._copies[folder] = copy
-        return copy
-
-    def __exit__(
-        self, kind: object, error: BaseException | None, trace: object
-    ) -> bool:
-        self._stack.close()
-        if isinstance(error, pytest.fail.Exception):  # it is no `Exception`
-            error = AssertionError(str(error)).with_traceback(error.__traceback__)
-        if error is None:
-            # the folders of rows that failed stay, as pytest's do
-            for copy in self._copies.values():
-                shutil.rmtree(copy, ignore_errors=True)
-        if not isinstance(error, Exception):
-            return False
-        error.add_note(self._label)
-        self._failures.append(error)
-        return True
+def _raise_failures(failures: list[Exception], count: int) -> None:
+    if failures:
+        raise ExceptionGroup(f"{len(failures)} of {count} rows failed", failures)
