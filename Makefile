@@ -104,7 +104,7 @@ LOCKED := --no-deps --require-hashes --requirement
 $(RUNS): pyproject.toml requirements-uv.lock requirements-run.lock
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "cdd-shell needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...")'
 	@echo "Setting up $(VENV): $$(grep -c == requirements-run.lock) packages ..."
-	@$(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/pip || $(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check $(LOCKED) requirements-uv.lock
 	@$(UV) $(LOCKED) requirements-run.lock
 	@$(UV) --no-deps --no-build-isolation --editable .

@@ -33,6 +33,7 @@ class RecordedCall(Struct, frozen=True, dict=True):
 
     is_for_any = False
     goes_again = False
+    is_fallback = False
 
     @property
     def with_tools(self) -> bool:

@@ -36,7 +36,7 @@ class ScriptedModel:
     where it is made, or for any. So a run that is resumed in a new process, with the
     same script, still gets the reply that belongs to its step. Each is played once, in
     order; only one with `when` is played again, if no other fits: a step may be asked
-    for once more.
+    for once more. One with an empty `when` answers what no other fits.
     """
 
     def __init__(
@@ -99,15 +99,20 @@ class ScriptedModel:
         return any(entry.with_tools for entry in self._script)
 
     def next_reply(self, request: Request) -> ScriptedReply | RecordedCall:
-        """Take the entry for `request` out of the script; one with `when` goes again
-        where no other fits.
+        """Take the entry for `request` out of the script.
+
+        An entry with `when` is played again if no other fits. One with an empty `when`
+        is played only if no other fits, not even again.
         """
         self.requests.append(request)
         asked = as_recorded(request, self._redactor) if self._redactor else request
-        fitting = [entry for entry in self._left if entry.fits(asked)]
-        fitting = fitting or [
+        unused = [entry for entry in self._left if entry.fits(asked)]
+        again = [
             entry for entry in self._script if entry.goes_again and entry.fits(asked)
         ]
+        fitting = [entry for entry in unused if not entry.is_fallback]
+        fitting = fitting or [entry for entry in again if not entry.is_fallback]
+        fitting = fitting or again
         if not fitting:
             raise self._no_reply(asked)
         chosen = next((entry for entry in fitting if not entry.is_for_any), fitting[0])

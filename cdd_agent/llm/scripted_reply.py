@@ -73,6 +73,11 @@ class ScriptedReply(Struct, frozen=True):
         return self.when is not None
 
     @property
+    def is_fallback(self) -> bool:
+        """True if the reply fits every request, and any other reply is better."""
+        return self.when == ""
+
+    @property
     def with_tools(self) -> bool:
         return bool(self.tool_calls)
 

@@ -109,6 +109,15 @@ async def test_words_count_as_tokens() -> None:
     assert last == Done(StopReason.STOP, Usage(prompt_tokens=4, completion_tokens=3))
 
 
+async def test_an_empty_when_answers_only_what_no_other_reply_fits() -> None:
+    model = ScriptedModel(
+        [ScriptedReply("whatever", when=""), ScriptedReply("first", when="Step 1")]
+    )
+    asked = ("Step 1", "Step 1", "Why?", "Step 1", "Why?")
+    answers = [await reply_to(model, ask(text)) for text in asked]
+    assert answers == ["first", "first", "whatever", "first", "whatever"]
+
+
 async def test_a_step_may_repeat_if_no_other_reply_matches() -> None:
     model = ScriptedModel(
         [
