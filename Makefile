@@ -11,8 +11,8 @@ COMPILED := $(VENV)/.compiled
 MODEL_VENV := .venv-model
 MODEL_READY := $(MODEL_VENV)/.ready
 
-# Two workers a core: half of the time is waiting for programs.
-PYTEST := $(BIN)/pytest --dist loadgroup -n $$((2 * $$(getconf _NPROCESSORS_ONLN)))
+# Three workers for two cores: a third of the time is waiting for programs and disks.
+PYTEST := $(BIN)/pytest --dist loadgroup -n $$((3 * $$(getconf _NPROCESSORS_ONLN) / 2))
 
 .PHONY: demo test test-all test-sample ready-to-test test-fast test-crash test-mutations test-model check format bench picture models lock clean
 
