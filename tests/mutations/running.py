@@ -145,11 +145,17 @@ def _tested(copy: Path, arguments: Sequence[str], limit: float) -> Tried:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """With everything that it has started, in whichever group or session."""
+    """End the process and everything that it started, in whichever group or session.
+
+    Parents end before their children: a parent that outlives its child may start
+    another one.
+    """
     if process.poll() is not None:
         return
     with contextlib.suppress(psutil.NoSuchProcess):
-        for each in (*psutil.Process(process.pid).children(recursive=True), process):
+        parent = psutil.Process(process.pid)
+        parent.suspend()  # it starts nothing while its children are listed
+        for each in (parent, *parent.children(recursive=True)):
             with contextlib.suppress(psutil.NoSuchProcess):
                 each.kill()
     process.wait()

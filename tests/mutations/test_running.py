@@ -3,10 +3,12 @@ program as it is.
 """
 
 import time
+import uuid
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+from psutil import process_iter
 
 from tests.mutations.running import (
     BadMutation,
@@ -36,11 +38,13 @@ def test_in_another_process(tmp_path):
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
 """
 TRIPLE = "number * 2", "number * 3"
+ENDLESS_MARK = f"endless-{uuid.uuid4().hex}"
+"""An argument of the processes that `ENDLESS` starts, one after the other."""
 ENDLESS = (
     "return number * 2",
     (
         "while True: subprocess.run([sys.executable, '-c', 'import time;"
-        " time.sleep(600)'])"
+        f" time.sleep(600)', '{ENDLESS_MARK}'])"
     ),
 )
 
@@ -108,6 +112,8 @@ def test_a_fault_that_does_not_end_is_noticed_and_ended_with_what_it_started(
     assert result.fate is Fate.KILLED
     assert " 3 s" in result.output
     assert time.monotonic() - start < 300
+    commands = [process.info["cmdline"] or [] for process in process_iter(["cmdline"])]
+    assert not [command for command in commands if ENDLESS_MARK in command]
 
 
 @pytest.mark.parametrize(
