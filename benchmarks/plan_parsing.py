@@ -39,7 +39,7 @@ def plan_of(steps: int) -> ImplementationPlan:
                 estimated_time="30 min",
                 dependencies=(number - 1,) if number > 1 else (),
                 files_affected=(AffectedFile(f"src/part_{number}.py", "new"),),
-                verify=f"pytest tests/test_part_{number}.py",
+                checks=(f"pytest tests/test_part_{number}.py",),
             )
             for number in range(1, steps + 1)
         ),

@@ -106,7 +106,7 @@ class PlanDesk(Struct, frozen=True):
         found = list(check_plan(plan, spec, self.root, begun))
         for step in plan.steps:
             try:
-                if step.verify is not None:
+                if step.checks is not None:
                     check_for(step, self.test_command, self.commands)
             except BadInput as error:
                 text = (

@@ -31,7 +31,7 @@ from cdd_agent.llm.port import ContextTooLong, Message, PromptShare, Request
 from cdd_agent.project.context import entries
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.sanitize import fenced
-from cdd_agent.tickets.plan import NO_CHECK, ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.tickets.status import StepStatus
@@ -220,8 +220,8 @@ def step_digest(step: PlanStep, guidance: str) -> str:
         step.number,
         step.title,
         step.description,
-        [file.path for file in step.files_affected],
-        step.verify,
+        [file.place for file in step.files_affected],
+        step.check_lines,
     )
     return digest(repr((asked, guidance)).encode("utf-8", "surrogatepass")) or ""
 
@@ -234,7 +234,7 @@ def _query(spec: TicketSpec, step: PlanStep) -> str:
         for number in step.serves
         if number <= len(spec.acceptance_criteria)
     )
-    check = step.verify if step.verify not in (None, NO_CHECK) else ""
+    check = "\n".join(step.checks or ())
     return "\n".join(
         filter(
             None,
@@ -292,9 +292,7 @@ def _step(plan: ImplementationPlan, step: PlanStep) -> str:
     head = (
         f"# Step {step.number} of {len(plan.steps)}: {step.title}\n\n{step.description}"
     )
-    check = (
-        f"\n\nChecked by: {step.verify}" if step.verify not in (None, NO_CHECK) else ""
-    )
+    check = f"\n\nChecked by: {', '.join(step.checks)}" if step.checks else ""
     return (
         head
         + (f"\n\nFiles of this step:\n{files_affected}" if files_affected else "")

@@ -94,7 +94,7 @@ class StepRunner(Struct, frozen=True):
         """Raises `BadInput` for a check that cannot be run, before anything else is."""
         problems: list[BadInput] = []
         for step in plan.steps:
-            if step.verify is None and self.test_command is None:
+            if step.checks is None and self.test_command is None:
                 # what the project holds is looked at when the step runs: it may have
                 # changed by then
                 continue

@@ -53,7 +53,7 @@ def usable_reply(transaction: StepTransaction) -> Reply:
             (
                 step.title,
                 step.description,
-                step.verify,
+                step.check_lines,
                 transaction.attempt.all_guidance,
             ),
         )
@@ -155,14 +155,14 @@ class StepChecker(Struct, frozen=True):
         guidance = attempt.all_guidance
         assignment = Assignment(self.root, step, before.agenda, guidance, changes)
         work = Work(
-            changes, StepMandate.by(step, guidance), step.verify is not None, assignment
+            changes, StepMandate.by(step, guidance), step.checks is not None, assignment
         )
-        if check is None or not (step.verify or await is_something()):
+        if check is None or not (step.checks is not None or await is_something()):
             reason = (
                 "nothing to check"
                 if check
                 else "no check was asked for"
-                if step.verify
+                if step.checks is not None
                 else "no tests were found"
             )
             work = replace(work, tests=await tests())

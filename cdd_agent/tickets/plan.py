@@ -3,24 +3,29 @@ it from running.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
+from urllib.parse import unquote
 
 from msgspec import Struct, to_builtins
-from msgspec.structs import astuple, force_setattr
+from msgspec.structs import astuple, force_setattr, replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.writable_text import one_line, plain_text
 
 NO_CHECK = "none"
-"""The `verify` of a step that has no check."""
+"""The word for "no check" in plan.md and in JSON."""
 DEFAULT_COMPLEXITY = "medium"
 DEFAULT_TIME = "unknown"
 DEFAULT_TYPE = "feature"
 NEW = "new"
 DELETED = "deleted"
+
+STEP_ID = re.compile("[a-z0-9]{4,8}")
+STEP_LABEL = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})*(?:\.?[A-Za-z])?")
+"""The number of a step as people write it: `2`, `1b`, `1.5`, `2.1.a`."""
 
 _REMARK = r"\s*(?:[,;:.(–—-].*)?"
 _CREATED = re.compile(
@@ -31,16 +36,32 @@ _DELETED = re.compile(
     rf"(?:to be )?(?:deleted?|removed?){_REMARK}|(?:moved|renamed) to\b.*",
     re.IGNORECASE,
 )
+_LINES = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
+_LINES_IN_PATH = re.compile(
+    r"(?P<path>.+?)(?::L?|#L)(?P<first>[0-9]{1,9})"
+    r"(?:[-–]L?(?P<last>[0-9]{1,9})|:[0-9]{1,9})?"
+)
 
 
 class AffectedFile(Struct, frozen=True):
-    """A file that a step creates, changes or deletes."""
+    """A file that a step creates, changes or deletes. A pattern (`src/*.py`) or a
+    folder (`src/`) means the files that match when the step starts.
+    """
 
     path: str
     note: str = ""
+    lines: str = ""
+    """The lines to look at, from 1: `12` or `3-9`."""
 
     def __post_init__(self) -> None:
-        normalise(self, path=one_line(self.path), note=one_line(self.note))
+        path, lines = _split_place(self.path)
+        lines = lines or self.lines
+        normalise(
+            self,
+            path=path,
+            note=one_line(self.note),
+            lines=lines if _LINES.fullmatch(lines) else "",
+        )
 
     @property
     def is_created(self) -> bool:
@@ -52,6 +73,50 @@ class AffectedFile(Struct, frozen=True):
     @property
     def is_deleted(self) -> bool:
         return _DELETED.fullmatch(self.note) is not None
+
+    @property
+    def is_pattern(self) -> bool:
+        return "*" in self.path or "?" in self.path
+
+    @property
+    def is_folder(self) -> bool:
+        """True if the plan writes the path as a folder, with a slash at its end."""
+        return self.path.endswith(("/", "\\"))
+
+    @property
+    def place(self) -> str:
+        """The path, with its lines if it has any, as the plan writes it."""
+        return f"{self.path}:{self.lines}" if self.lines else self.path
+
+
+def _split_place(text: str) -> tuple[str, str]:
+    """Return a path and its lines: `a.py:3-9`, `@a.py#L3-L9` and `file://a.py:3-9` are
+    `a.py` and `3-9`.
+    """
+    lines = ""
+    before = ""
+    path = one_line(text)
+    while path != before:
+        before = path
+        path = path.lstrip("@ ")
+        if path.lower().startswith("file://"):
+            path = one_line(unquote(path[len("file://") :]))
+        match = _LINES_IN_PATH.fullmatch(path)
+        if match:
+            path = match["path"].rstrip()
+            lines = "-".join(filter(None, (match["first"], match["last"])))
+    return path, lines
+
+
+class MayFail(Struct, frozen=True):
+    """A test, a file of tests, or a folder of tests that need not pass yet."""
+
+    tests: str
+    until: str = ""
+    """The label of the step from which on they must pass; empty: no step is named."""
+
+    def __post_init__(self) -> None:
+        normalise(self, tests=one_line(self.tests), until=one_line(self.until))
 
 
 class PlanStep(Struct, frozen=True):
@@ -66,31 +131,48 @@ class PlanStep(Struct, frozen=True):
     estimated_time: str = DEFAULT_TIME
     dependencies: tuple[int, ...] = ()
     files_affected: tuple[AffectedFile, ...] = ()
-    verify: str | None = None
-    """The command that checks this step; `NO_CHECK` for no check, None if the engine
-    chooses.
+    checks: tuple[str, ...] | None = None
+    """The commands that check this step, all of which must pass. Empty for no check,
+    None if the engine chooses.
     """
     serves: tuple[int, ...] = ()
     """Numbers of the acceptance criteria that the step serves, from 1."""
+    removes_tests: tuple[str, ...] | None = None
+    """Tests, or files of tests, that the step may remove, skip or weaken. None if the
+    plan says nothing about it.
+    """
+    may_fail: tuple[MayFail, ...] = ()
+    """Tests that need not pass yet."""
+    label: str = ""
+    """The number as the plan writes it, such as `1b`."""
+    id: str = ""
+    """Identifies the step when it is renumbered or reworded; empty if the plan gives
+    none.
+    """
+    missing_dependencies: tuple[str, ...] = ()
+    """The labels among its dependencies that no step of the plan has."""
     line: int = 0
     """Line of its heading in plan.md, from 1; 0 if it was not read from a file. The
     last field; not compared.
     """
 
     def __post_init__(self) -> None:
-        verify = one_line(self.verify or "")
-        if verify.lower() == NO_CHECK:
-            verify = NO_CHECK
+        label = self.label if STEP_LABEL.fullmatch(self.label) else ""
         normalise(
             self,
-            title=one_line(self.title) or f"Step {self.number}",
+            title=_plain_title(self.title) or f"Step {label or self.number}",
             description=plain_text(self.description),
             complexity=one_line(self.complexity) or DEFAULT_COMPLEXITY,
             estimated_time=one_line(self.estimated_time) or DEFAULT_TIME,
             dependencies=tuple(sorted(set(self.dependencies))),
             files_affected=tuple(file for file in self.files_affected if file.path),
-            verify=verify or None,
+            checks=None if self.checks is None else _normal_checks(self.checks),
             serves=tuple(sorted(set(self.serves))),
+            removes_tests=_normal_names(self.removes_tests),
+            may_fail=tuple(_normal_leave(self.may_fail)),
+            label=str(int(label)) if label.isdigit() else label or str(self.number),
+            id=self.id if STEP_ID.fullmatch(self.id) else "",
+            missing_dependencies=tuple(sorted(set(self.missing_dependencies))),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -98,6 +180,75 @@ class PlanStep(Struct, frozen=True):
 
     def __hash__(self) -> int:
         return hash(astuple(self)[:-1])
+
+    @property
+    def has_no_check(self) -> bool:
+        """True if the plan says that nothing checks the step."""
+        return self.checks == ()
+
+    @property
+    def check_lines(self) -> str | None:
+        """The checks as one text, for digests and searches. A line for each, `none` for
+        no check, None if the engine chooses.
+        """
+        if self.checks is None:
+            return None
+        return "\n".join(self.checks) or NO_CHECK
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the step as `cdd plan show --json` prints it. `verify` is the only
+        check, `none` for no check, and null if the engine chooses or there are several.
+        """
+        data: dict[str, Any] = to_builtins(self)
+        data["files_affected"] = [file.path for file in self.files_affected]
+        checks = list(self.checks or ())
+        data["checks"] = checks
+        data["verify"] = checks[0] if len(checks) == 1 else None
+        if self.has_no_check:
+            data["verify"] = NO_CHECK
+        del data["line"], data["missing_dependencies"]
+        return data
+
+
+_ID_COMMENT = re.compile(r"\s*<!--\s*id:\s*[a-z0-9]{4,8}\s*-->$")
+_TICK = r"(?:[✅✓✔☑☐⬜]\ufe0f?|\[[ xX]\])"
+_TICKS = re.compile(rf"^(?:{_TICK}\s*)+|(?:\s*{_TICK})+$")
+_STRUCK = re.compile(r"~~(.*)~~")
+
+
+def _plain_title(title: str) -> str:
+    """Return a title without an id, tick marks and strike-through: a heading means
+    something else by them.
+    """
+    before = ""
+    title = one_line(title)
+    while title != before:
+        before = title
+        title = _TICKS.sub("", _ID_COMMENT.sub("", title))
+        struck = _STRUCK.fullmatch(title)
+        title = (struck[1] if struck else title).strip()
+    return title
+
+
+def _normal_checks(checks: Sequence[str]) -> tuple[str, ...]:
+    commands = []
+    for check in checks:
+        command = one_line(check)
+        if command and command.lower() != NO_CHECK:
+            commands.append(command)
+    return tuple(dict.fromkeys(commands))
+
+
+def _normal_names(names: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if names is None else _normal_checks(names)
+
+
+def _normal_leave(may_fail: Sequence[MayFail]) -> list[MayFail]:
+    leave = []
+    for item in may_fail:
+        if item.tests and item.tests.lower() != NO_CHECK and item not in leave:
+            leave.append(item)
+    return leave
 
 
 class Problem(Struct, frozen=True):
@@ -129,7 +280,7 @@ def step_problem(
 ) -> Problem:
     """Return a problem of one step; `text` continues the sentence "step 1 …"."""
     return Problem(
-        kind, step.number, step.line, f"step {step.number} {text}", is_warning
+        kind, step.number, step.line, f"step {step.label} {text}", is_warning
     )
 
 
@@ -152,6 +303,10 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
     total_estimated_time: str = DEFAULT_TIME
     risks: tuple[str, ...] = ()
     steps: tuple[PlanStep, ...] = ()
+    notes: str = ""
+    """The text outside the overview, the steps and the risks."""
+    findings: tuple[Problem, ...] = ()
+    """Problems of the text that was read. The last field; not compared."""
 
     def __post_init__(self) -> None:
         normalise(
@@ -163,16 +318,32 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
             total_complexity=one_line(self.total_complexity) or DEFAULT_COMPLEXITY,
             total_estimated_time=one_line(self.total_estimated_time) or DEFAULT_TIME,
             risks=tuple(filter(None, map(plain_text, self.risks))),
-            steps=tuple(self.steps),
+            steps=_number_steps(self.steps),
+            notes=plain_text(self.notes),
         )
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, ImplementationPlan)
+            and astuple(self)[:-1] == astuple(other)[:-1]
+        )
+
+    def __hash__(self) -> int:
+        return hash(astuple(self)[:-1])
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as `cdd plan show --json` prints it."""
         data: dict[str, Any] = to_builtins(self)
-        for step in data["steps"]:
-            step["files_affected"] = [file["path"] for file in step["files_affected"]]
-            del step["line"]
+        data["steps"] = [step.to_json() for step in self.steps]
+        data["findings"] = [problem.to_json() for problem in self.findings]
         return data
+
+    def find_step(self, label: str) -> PlanStep | None:
+        """Return the step with this label, in upper or lower case."""
+        for step in self.steps:
+            if step.label.casefold() == label.casefold():
+                return step
+        return None
 
     def order(self) -> tuple[PlanStep, ...]:
         """Return the steps so that each follows its dependencies, otherwise in plan
@@ -196,7 +367,8 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
     @cached_property
     def errors(self) -> tuple[Problem, ...]:
         """The problems that keep the plan from running, in the order of their lines."""
-        errors = [*self._number_errors(), *self._path_errors()]
+        errors = [finding for finding in self.findings if not finding.is_warning]
+        errors += [*self._number_errors(), *self._path_errors()]
         blocked = {step.number: step for step in self.steps}
         for step in self._run_order:
             del blocked[step.number]
@@ -229,19 +401,32 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
                 " `### Step 1: Create the model`"
             )
             errors.append(Problem("no_steps", None, 1, text))
-        by_number: dict[int, PlanStep] = {}
+        by_label: dict[str, PlanStep] = {}
+        by_id: dict[str, PlanStep] = {}
         for step in self.steps:
-            first = by_number.setdefault(step.number, step)
+            first = by_label.setdefault(step.label.casefold(), step)
             if first is not step:
                 text = f"is there twice, first in line {first.line}"
                 errors.append(step_problem(step, "duplicate_step", text))
+            first = by_id.setdefault(step.id or f"no id: {step.label}", step)
+            if step.id and first is not step:
+                text = (
+                    f"has the id `{step.id}` of step {first.label}; remove one of them"
+                )
+                errors.append(step_problem(step, "duplicate_id", text))
         for step in self.steps:
-            for number in step.dependencies:
-                if number == step.number:
-                    errors.append(step_problem(step, "cycle", "depends on itself"))
-                elif number not in by_number:
-                    text = f"depends on step {number}, which does not exist"
-                    errors.append(step_problem(step, "unknown_dependency", text))
+            if step.number in step.dependencies:
+                errors.append(step_problem(step, "cycle", "depends on itself"))
+            for label in step.missing_dependencies:
+                text = f"depends on step {label}, which does not exist"
+                errors.append(step_problem(step, "unknown_dependency", text))
+            for leave in step.may_fail:
+                if leave.until and leave.until.casefold() not in by_label:
+                    text = (
+                        f"lets `{leave.tests}` fail until step {leave.until}, which"
+                        " does not exist"
+                    )
+                    errors.append(step_problem(step, "unknown_step", text))
         return errors
 
     def _path_errors(self) -> list[Problem]:
@@ -261,6 +446,41 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
                 )
                 errors.append(step_problem(step, "outside_project", text))
         return errors
+
+
+def _number_steps(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
+    """Number the steps. Steps with plain numbers keep them; if any label is not a plain
+    number, the steps are numbered in their order. Dependencies follow their steps.
+    """
+    are_plain = all(step.label.isdigit() for step in steps)
+    numbers: dict[int, int] = {}
+    by_label: dict[str, int] = {}
+    for position, step in enumerate(steps, 1):
+        number = int(step.label) if are_plain else position
+        numbers.setdefault(step.number, number)
+        by_label.setdefault(step.label.casefold(), number)
+    result = []
+    for position, step in enumerate(steps, 1):
+        dependencies = set()
+        missing = []
+        for label in step.missing_dependencies:
+            if label.casefold() in by_label:
+                dependencies.add(by_label[label.casefold()])
+            else:
+                missing.append(label)
+        for old in step.dependencies:
+            if old in numbers:
+                dependencies.add(numbers[old])
+            else:
+                missing.append(str(old))
+        numbered = replace(
+            step,
+            number=int(step.label) if are_plain else position,
+            dependencies=tuple(dependencies),
+            missing_dependencies=tuple(missing),
+        )
+        result.append(step if step == numbered else numbered)
+    return tuple(result)
 
 
 def _find_cycle(blocked: Mapping[int, PlanStep]) -> list[int]:

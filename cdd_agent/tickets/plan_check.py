@@ -14,7 +14,6 @@ from msgspec import Struct, field
 
 from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.tickets.plan import (
-    NO_CHECK,
     AffectedFile,
     ImplementationPlan,
     PlanStep,
@@ -146,13 +145,13 @@ def _unserved_criterion(number: int, criterion: str) -> Problem:
 
 
 def _step_problems(step: PlanStep) -> Iterator[Problem]:
-    if step.verify is None:
+    if step.checks is None:
         text = (
             "has no check of its own; name in `**Verify:**` the tests that it has to"
             " make pass"
         )
         yield step_problem(step, "no_check", text, is_warning=True)
-    elif step.verify == NO_CHECK and step.files_affected:
+    elif step.has_no_check and step.files_affected:
         text = (
             "changes files, and `Verify: none` means that nothing shows whether they"
             " are right"

@@ -105,7 +105,7 @@ class StepDraft(Struct, frozen=True, forbid_unknown_fields=True):
             estimated_time=self.estimated_time,
             dependencies=self.dependencies,
             files_affected=tuple(file.to_file(previous) for file in self.files),
-            verify=self.verify,
+            checks=(self.verify,),
             serves=self.serves,
         )
 

@@ -243,7 +243,9 @@ def _comparable(
     steps = []
     for step in plan.steps:
         steps.append(
-            replace(step, dependencies=()) if step.number in unchanged else step
+            replace(step, dependencies=(), missing_dependencies=())
+            if step.number in unchanged
+            else step
         )
     return replace(
         plan, steps=tuple(steps), ticket_slug=plan.ticket_slug or wanted.ticket_slug

@@ -40,19 +40,16 @@ def write_plan(plan: ImplementationPlan) -> str:
 
 def step_block(step: PlanStep, depth: int = 3) -> str:
     """Return a step with a heading of this depth."""
+    dependencies = ", ".join([*map(str, step.dependencies), *step.missing_dependencies])
     fields = [
         f"**Complexity:** {step.complexity}",
         f"**Estimated Time:** {step.estimated_time}",
-        (
-            "**Dependencies:**"
-            f" {f'Step {_join(step.dependencies)}' if step.dependencies else 'None'}"
-        ),
+        (f"**Dependencies:** {f'Step {dependencies}' if dependencies else 'None'}"),
     ]
-    if step.verify:
-        fields.append(
-            "**Verify:**"
-            f" {NO_CHECK if step.verify == NO_CHECK else code_span(step.verify)}"
-        )
+    if step.has_no_check:
+        fields.append(f"**Verify:** {NO_CHECK}")
+    for check in step.checks or ():
+        fields.append(f"**Verify:** {code_span(check)}")
     if step.serves:
         fields.append(f"**Serves:** {_join(step.serves)}")
     blocks = [_heading(f"{'#' * depth} Step {step.number}: {step.title}")]

@@ -51,8 +51,8 @@ def fingerprint(step: PlanStep) -> str:
     """Return a digest of what a step asks for, without its number and title."""
     content = (
         step.description,
-        [file.path for file in step.files_affected],
-        step.verify,
+        [file.place for file in step.files_affected],
+        step.check_lines,
     )
     return digest(repr(content).encode("utf-8", "surrogatepass")) or ""
 

@@ -56,7 +56,7 @@ def read_step(
             values.get(Field.DEPENDENCIES, ""), earlier, heading_line + 1
         ),
         files_affected=tuple(files),
-        verify=_parse_command(values.get(Field.VERIFY, "")),
+        checks=_parse_checks(values.get(Field.VERIFY, "")),
         serves=_parse_criteria(values.get(Field.SERVES, "")),
         line=heading_line + 1,
     )
@@ -319,6 +319,11 @@ def _parse_command(value: str) -> str:
     if _UNSPECIFIED.fullmatch(value):
         return ""
     return NO_CHECK if _NO_COMMAND.fullmatch(value) else value
+
+
+def _parse_checks(value: str) -> tuple[str, ...] | None:
+    command = _parse_command(value)
+    return (command,) if command else None
 
 
 def _parse_file_list(value: str) -> list[AffectedFile]:

@@ -182,7 +182,7 @@ class Landing(Struct, frozen=True):
             if (
                 known.status is StepStatus.COMPLETED
                 and was_checked
-                and step.verify is not None
+                and step.checks is not None
             ):
                 check = check_for(step, self.test_command, commands)
                 if check is not None:

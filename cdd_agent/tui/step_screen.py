@@ -16,6 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.tickets.plan import NO_CHECK
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.actions import show_diff
@@ -280,7 +281,9 @@ def _words(details: StepDetails, attempt: AttemptDetails | None) -> Iterator[Blo
         yield BlockKind.OUTPUT, attempt.failure
     files = "\n".join(f"- `{file.path}`" for file in step.files_affected)
     depends = ", ".join(map(str, step.dependencies)) or "none"
-    verify = f"`{step.verify}`" if step.verify else "the project's check"
+    verify = "the project's check"
+    if step.checks is not None:
+        verify = ", ".join(f"`{check}`" for check in step.checks) or NO_CHECK
     yield (
         BlockKind.MARKDOWN,
         (

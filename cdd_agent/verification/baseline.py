@@ -58,10 +58,10 @@ def is_of_use(
         own = (
             check_for(step, test_command, commands)
             for step in steps
-            if step.verify is not None
+            if step.checks is not None
         )
         tests = project is None or project.invocation is not None
-        return any(step.verify is None for step in steps) or any(
+        return any(step.checks is None for step in steps) or any(
             check.invocation and tests for check in own if check
         )
     except BadInput:  # that is a matter of the steps that use it

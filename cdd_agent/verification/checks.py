@@ -25,7 +25,7 @@ from cdd_agent.files.manifests import Manifests, section
 from cdd_agent.process.policy import Command, CommandRefused, CommandRunner, split
 from cdd_agent.process.programs import as_started
 from cdd_agent.process.run import CommandResult, Hear, OutputChunk, unheard
-from cdd_agent.tickets.plan import NO_CHECK, PlanStep
+from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.invocation import Invocation, invocation
 from cdd_agent.verification.outcomes import SuiteRun
 from cdd_agent.verification.runner import Reported, Reporting, ReportUnreadable
@@ -133,12 +133,14 @@ def check_for(
     the program of the project's tests. In the check's `command` is whether a person has
     to be asked.
     """
-    if step.verify is None or step.verify == test_command:
+    if step.checks is None or step.checks == (test_command,):
         return project_check(test_command, commands)
-    if step.verify == NO_CHECK:
+    if step.has_no_check:
         return None
+    if len(step.checks) > 1:
+        raise BadInput(f"Step {step.label} has several checks; one is run")
     return _judged(
-        step.verify,
+        step.checks[0],
         commands,
         also=lambda program: program == _test_program(test_command, commands.root),
     )

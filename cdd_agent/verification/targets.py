@@ -47,7 +47,7 @@ class _Scope(Struct, frozen=True):
         declared = frozenset(PurePosixPath(file.path) for file in step.files_affected)
         asked, check = (
             StepMandate.by(step, guidance),
-            StepMandate.in_text(step.verify or ""),
+            StepMandate.in_text(step.check_lines or ""),
         )
         return cls(
             step, asked, check, declared, declared.union(map(PurePosixPath, changed))

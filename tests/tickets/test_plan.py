@@ -147,7 +147,7 @@ STEPS = st.builds(
     files_affected=st.lists(st.builds(AffectedFile, NASTY, NASTY), max_size=3).map(
         tuple
     ),
-    verify=st.none() | NASTY,
+    checks=st.none() | st.lists(NASTY, max_size=1).map(tuple),
     serves=st.lists(NUMBERS, max_size=3).map(tuple),
 )
 PLANS = st.builds(
@@ -200,7 +200,7 @@ def test_a_plan_is_read() -> None:
                 complexity="simple",
                 estimated_time="30 min",
                 files_affected=(AffectedFile("src/models/user.py", "new"),),
-                verify="pytest tests/test_user.py",
+                checks=("pytest tests/test_user.py",),
             ),
             PlanStep(2, "Sign in", "The form.", "complex", "1 hour", (1,)),
         ),
@@ -221,6 +221,7 @@ def test_a_plan_as_json_has_the_promised_keys() -> None:
     assert list(read) == [
         *("ticket_slug", "ticket_title", "ticket_type", "overview"),
         *("total_complexity", "total_estimated_time", "risks", "steps"),
+        *("notes", "findings"),
     ]
     assert read["steps"] == [
         {
@@ -231,8 +232,13 @@ def test_a_plan_as_json_has_the_promised_keys() -> None:
             "estimated_time": "unknown",
             "dependencies": [],
             "files_affected": ["a.py"],
-            "verify": None,
             "serves": [],
+            "removes_tests": None,
+            "may_fail": [],
+            "label": "1",
+            "id": "",
+            "checks": [],
+            "verify": None,
         }
     ]
 
@@ -286,7 +292,7 @@ def test_a_step_heading_is_read_in_many_forms(heading: str) -> None:
         ],
         *[
             ("\n- Step 1\n- Step 3", (1, 3)),
-            ("Steps 1-999999999", (1, 999999999)),
+            ("Steps 1-999999999", (1,)),
             ("None (Step 1 helps)", ()),
         ],
     ],
@@ -384,7 +390,7 @@ def test_no_files_are_said_in_many_words(form: str, words: str) -> None:
     ],
 )
 def test_verify_is_read_in_many_forms(written: str, command: str | None) -> None:
-    assert step_of(f"**Verify:**{written}").verify == command
+    assert step_of(f"**Verify:**{written}").check_lines == command
 
 
 @each_row(
@@ -494,7 +500,7 @@ def test_line_ends_and_a_byte_order_mark_make_no_difference(end: str) -> None:
 def test_what_stands_in_code_or_a_comment_is_text(hidden: str) -> None:
     step = step_of(f"**Description:**\n\n{hidden}\n\n**Complexity:** hard")
 
-    assert (step.description, step.verify, step.complexity) == (hidden, None, "hard")
+    assert (step.description, step.checks, step.complexity) == (hidden, None, "hard")
 
 
 def test_text_without_a_label_is_the_description() -> None:
@@ -545,7 +551,7 @@ def test_order_follows_dependencies_and_otherwise_the_plan() -> None:
 
 
 def test_what_a_step_serves_is_no_part_of_what_it_asks_for() -> None:
-    plain = PlanStep(1, "A", "Do it.", verify="make")
+    plain = PlanStep(1, "A", "Do it.", checks=("make",))
     assert fingerprint(replace(plain, serves=(1,))) == fingerprint(plain)
     assert step_digest(replace(plain, serves=(1,)), "") == step_digest(plain, "")
 
@@ -625,7 +631,7 @@ def test_dependencies_that_cannot_be_read_are_refused_with_their_line() -> None:
 def test_every_line_of_a_fenced_check_has_to_succeed_and_comments_are_none(
     fence: str, command: str
 ) -> None:
-    assert (step_of(f"**Verify:**\n```bash\n{fence}\n```").verify or "") == command
+    assert (step_of(f"**Verify:**\n```bash\n{fence}\n```").check_lines or "") == command
 
 
 @each_row("label", ["Complexity", "Estimated Time", "Dependencies", "Verify"])

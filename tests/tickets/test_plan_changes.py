@@ -275,7 +275,7 @@ def test_any_change_of_any_plan_is_written_and_the_steps_that_stay_keep_their_by
     after = edit_plan(write_plan(plan), wanted)
 
     assert read_plan(after) == wanted
-    for step in steps:
+    for step in wanted.steps:
         assert step_block(step) in after
 
 

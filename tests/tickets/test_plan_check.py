@@ -35,7 +35,7 @@ def step(
         "Do it",
         dependencies=needs,
         files_affected=tuple(affected),
-        verify="pytest -q",
+        checks=("pytest -q",),
         serves=serves,
     )
 
@@ -130,7 +130,7 @@ def test_what_would_go_wrong_is_found(
     ],
 )
 def test_a_step_of_more_than_a_days_work_is_wide(time: str, is_wide: bool) -> None:
-    wide = PlanStep(1, estimated_time=time, verify="make", serves=(1, 2))
+    wide = PlanStep(1, estimated_time=time, checks=("make",), serves=(1, 2))
     assert (found(wide) == [("too_wide", 1)]) is is_wide
 
 
@@ -142,7 +142,10 @@ def test_a_step_without_a_check_is_told_unless_it_changes_nothing(
     verify: str, file: str, is_told: bool
 ) -> None:
     bare = PlanStep(
-        1, verify=verify, files_affected=(AffectedFile(file, "new"),), serves=(1, 2)
+        1,
+        checks=(verify,) if verify else None,
+        files_affected=(AffectedFile(file, "new"),),
+        serves=(1, 2),
     )
     assert (found(bare) == [("no_check", 1)]) is is_told
 

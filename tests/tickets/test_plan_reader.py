@@ -2,9 +2,10 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
-from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.plan_labels import Field
 from cdd_agent.tickets.plan_reader import ParsedPlan, parse_plan
 from cdd_agent.tickets.plan_writer import write_plan
@@ -14,6 +15,10 @@ from tests.tickets.test_plan import NASTY, PLAN, PLANS
 def text_of(parsed: ParsedPlan, lines: range | None) -> str:
     assert lines is not None
     return "".join(parsed.source[lines.start : lines.stop])
+
+
+def without_dependencies(step: PlanStep) -> PlanStep:
+    return replace(step, dependencies=(), missing_dependencies=())
 
 
 def test_each_part_of_a_plan_has_its_lines() -> None:
@@ -49,7 +54,7 @@ def test_the_lines_of_a_step_say_that_step_by_themselves(
     parsed = parse_plan(write_plan(plan))
     for found, step in zip(parsed.steps, plan.steps, strict=True):
         (alone,) = parse_plan(text_of(parsed, found.written)).steps
-        assert alone.step == step
+        assert without_dependencies(alone.step) == without_dependencies(step)
 
 
 @settings(deadline=None)

@@ -46,7 +46,7 @@ def step(
         "Work",
         text,
         files_affected=tuple(map(AffectedFile, files)),
-        verify=verify,
+        checks=(verify,) if verify else None,
         serves=serves,
     )
 

@@ -152,8 +152,10 @@ def test_pytest_runs_in_the_projects_own_environment_first(
     assert CommandRunner(root).judge("pytest -q").argv == words()
 
 
-def step(verify: str | None) -> PlanStep:
-    return PlanStep(number=1, title="x", description="", verify=verify)
+def step(check: str | None) -> PlanStep:
+    return PlanStep(
+        number=1, title="x", description="", checks=(check,) if check else None
+    )
 
 
 def test_the_steps_own_check_wins_then_the_config_then_what_is_found(
