@@ -1,9 +1,10 @@
-"""What a model or a person wrote, as a `Struct` of ours, or everything that is wrong
-with it; and the schema of one.
+"""Values that check themselves, and values that are read from what models and users
+write.
 
-msgspec itself stops at the first fault, and a model that is told one at a time needs a
-call for each. It reads numbers that are written as text, too, but not in all the
-spellings that models use.
+One mechanism, `_Check`, compares a value with the annotations of a `Struct`. `Checked`
+uses it when a value is made, `read` when one is decoded. It reports all faults at once,
+since a model that receives one fault at a time needs a call for each. msgspec itself
+stops at the first.
 """
 
 import contextlib
@@ -11,6 +12,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
+from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
@@ -20,12 +22,21 @@ from msgspec import Meta, Struct, structs
 
 T = TypeVar("T")
 
+
+class _AnyCharacters:
+    """Marks a text that may hold halves of characters (lone surrogates)."""
+
+
 Written = Annotated[str, Meta(pattern=r"\S")]
-"""A text that says something: not empty, not only white space."""
+"""A text that is not empty and not only white space."""
+Captured = Annotated[str, _AnyCharacters()]
+"""A text from outside, such as a command's output, with any characters."""
+CapturedName = Annotated[Written, _AnyCharacters()]
+"""A name from outside, such as the path of a folder, with any characters."""
 
 _WHOLE = re.compile(r"\s*([+-]?[0-9]+(?:_[0-9]+)*)(?:\.0+)?\s*")
 _MOST_DIGITS = 4_000
-"""Python itself refuses to read somewhat longer ones."""
+"""Python refuses to read numbers that are somewhat longer."""
 _ANSWERS: dict[object, bool] = {
     **dict.fromkeys((1, "true", "t", "yes", "y", "on", "1"), True),
     **dict.fromkeys((0, "false", "f", "no", "n", "off", "0"), False),
@@ -33,7 +44,7 @@ _ANSWERS: dict[object, bool] = {
 _HALF = re.compile("[\ud800-\udfff]")
 _MOST_FAULTS = 50
 _LONGEST_PATH = 100
-"""Characters of a place that are told: keys may be anything."""
+"""Characters of a fault's path that are shown: keys may be anything."""
 _LIMITS = {
     "minimum": "at least {}",
     "maximum": "at most {}",
@@ -49,35 +60,40 @@ _TYPES = {
     "boolean": "true or false",
     "array": "a list",
     "mapping": "a mapping",
+    "date-time": "a time",
 }
 """In words, by the names of JSON schemas."""
+_WITH_ANY_PARTS: dict[Any, Any] = {
+    list: list[Any],
+    tuple: tuple[Any, ...],
+    dict: dict[Any, Any],
+}
 
 
 class Respelled(Struct, frozen=True):
-    """In a kind's `Annotated`: what is read is not the value but what this makes of it,
-    another spelling of the same.
+    """In a field's `Annotated`: `spelled` turns a decoded value into the form that is
+    checked.
 
-    A plain function there is a rule: it is given a value that is of the kind, and
-    returns it, or raises `ValueError`.
+    A plain function there is a rule. It receives a value of the right type, and returns
+    it or raises `ValueError`.
     """
 
     spelled: Callable[[Any], Any]
 
 
 class Fault(Struct, frozen=True):
-    """One thing that is wrong; as a text a sentence without its full stop."""
+    """One thing that is wrong. As a text it is a sentence without its full stop."""
 
     place: tuple[str | int, ...]
-    """The keys, and numbers in lists, that lead to it; none for the whole."""
+    """The keys and list indexes that lead to the value; empty for the whole."""
     why: str
-    """The end of the sentence: "missing", "not a text", ...; of a rule all of it."""
+    """The end of the sentence: "missing", "not a text", ...; for a rule, all of it."""
     kind: Literal["value", "missing", "unknown", "rule"] = "value"
-    """A wrong value, none, a key that must not be there, or what a form's own
-    `__post_init__` refuses.
+    """A wrong value, a missing key, a key that is not allowed, or what a rule refuses.
     """
     allowed: tuple[str, ...] = ()
-    """The keys that may be where one is unknown or missing; the words that a wrong
-    value may be.
+    """The allowed keys where one is unknown or missing; the allowed words for a wrong
+    value.
     """
 
     @property
@@ -91,9 +107,11 @@ class Fault(Struct, frozen=True):
         return f"`{self.path}` is {self.why}" if self.place else f"it is {self.why}"
 
 
-class NotOfForm(ValueError):
-    """A value that is not of the form that was asked for. `faults` are all of them,
-    unless they are very many; in each part unknown keys come first.
+class NotOfForm(ValueError, TypeError):
+    """A value that does not have the form of its type. `faults` are all of them, up to
+    a limit; in each part unknown keys come first.
+
+    It is a `TypeError` too, since wrong types are among the faults.
     """
 
     def __init__(self, faults: list[Fault]) -> None:
@@ -101,21 +119,37 @@ class NotOfForm(ValueError):
         self.faults = faults
 
 
+class Checked(Struct, frozen=True):
+    """A value that checks its fields against their annotations when it is made.
+
+    Lists and mappings are copied; a list becomes a tuple where the field is one. Raises
+    `NotOfForm`, also when it is decoded.
+    """
+
+    def __post_init__(self) -> None:
+        check = _Check(is_decoded=False)
+        for name, field in _fields(type(self)).items():
+            given = getattr(self, name)
+            value = check.value(field.type, given, (name,))
+            if value is not given:
+                structs.force_setattr(self, name, value)
+        check.finish()
+
+
 def read(form: type[T], value: object) -> T:
-    """A value, as JSON and YAML have them, as one of a form. Whole numbers, and yes and
-    no, may be written as text.
+    """Return a value from JSON or YAML as one of a type. Whole numbers, yes and no may
+    be written as text.
 
     Raises `NotOfForm`.
     """
-    faults: list[Fault] = []
-    made: T = _made(form, value, (), faults)
-    if faults:
-        raise NotOfForm(faults)
+    check = _Check(is_decoded=True)
+    made: T = check.value(form, value, ())
+    check.finish()
     return made
 
 
 def read_json(form: type[T], text: str | bytes) -> T:
-    """The same of a text in JSON."""
+    """Return a JSON text as a value of a type. Raises `NotOfForm`."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -123,10 +157,18 @@ def read_json(form: type[T], text: str | bytes) -> T:
     return read(form, value)
 
 
+def check_argument(name: str, kind: Any, value: object) -> Any:
+    """Return an argument of a call as one of its type. Raises `NotOfForm`."""
+    check = _Check(is_decoded=False)
+    checked = check.value(kind, value, (name,))
+    check.finish()
+    return checked
+
+
 def schema_of(kind: Any) -> dict[str, Any]:
-    """The JSON schema of a form or a field, without what says little and takes room:
-    the names of forms, the null of what can be left out, empty defaults, and that a
-    text must not be blank.
+    """Return the JSON schema of a type, without the parts that take room and say
+    little: titles, null for optional values, empty defaults, and the pattern of
+    `Written`.
     """
     (schema,), forms = msgspec.json.schema_components(
         [kind], ref_template="#/$defs/{name}"
@@ -146,7 +188,7 @@ def _plain(schema: Any) -> Any:
     if len(kinds) == 1:
         schema = {**schema, **kinds[0]}
         del schema["anyOf"]
-    # others are names of fields
+    # a field may be called `title` or `pattern`; then the value is a schema
     unsaid = {key for key in ("title", "pattern") if isinstance(schema.get(key), str)}
     unsaid |= {
         key
@@ -156,106 +198,195 @@ def _plain(schema: Any) -> Any:
     return {key: _plain(value) for key, value in schema.items() if key not in unsaid}
 
 
-def _made(
-    kind: Any, value: Any, place: tuple[str | int, ...], faults: list[Fault]
-) -> Any:
-    """The value as one of its kind, or None and its faults."""
-    so_far, its = len(faults), bare(kind)
-    if so_far >= _MOST_FAULTS:
-        return None
-    for each in _added(kind):
-        value = each.spelled(value) if isinstance(each, Respelled) else value
-    if isinstance(value, str) and _HALF.search(value):
-        faults.append(
-            Fault(
-                place,
-                "no text that can be written: it has half of a character (a lone"
-                " surrogate)",
-            )
-        )
-    elif isinstance(its, msgspec.StructMeta) and isinstance(value, dict):
-        fields = _fields(its)
-        if its.__struct_config__.forbid_unknown_fields:
-            unknown = itertools.islice(
-                (key for key in value if key not in fields), _MOST_FAULTS
-            )
-            faults += [
-                Fault((*place, key), "unknown", "unknown", tuple(fields))
-                for key in unknown
-            ]
-        needed = (
-            name
-            for name, field in fields.items()
-            if field.required and name not in value
-        )
-        faults += [
-            Fault((*place, name), "missing", "missing", tuple(fields))
-            for name in needed
-        ]
-        given = ((name, field.type) for name, field in fields.items() if name in value)
-        value = {
-            name: _made(its_kind, value[name], (*place, name), faults)
-            for name, its_kind in given
-        }
-    elif get_origin(its) is tuple and isinstance(value, list | tuple):
-        if any(
-            isinstance(one, Meta) and len(value) > (one.max_length or len(value))
-            for one in _added(kind)
+Place = tuple[str | int, ...]
+
+
+class _Check(Struct):
+    """Compares values with their types and collects the faults.
+
+    Each method returns the value as one of its type. Its result has no meaning once
+    there are faults.
+    """
+
+    is_decoded: bool
+    """The value comes from JSON or YAML: mappings stand for `Struct`s, and numbers, yes
+    and no may be written as text. Else the value must be of its type already.
+    """
+    faults: list[Fault] = msgspec.field(default_factory=list)
+
+    def finish(self) -> None:
+        """Raise `NotOfForm` if there are faults."""
+        if self.faults:
+            raise NotOfForm(self.faults)
+
+    def value(self, kind: Any, value: Any, place: Place) -> Any:
+        if len(self.faults) >= _MOST_FAULTS:
+            return None
+        if self.is_decoded:
+            for each in _added(kind):
+                if isinstance(each, Respelled):
+                    value = each.spelled(value)
+        if (
+            isinstance(value, str)
+            and _HALF.search(value)
+            and not any(isinstance(each, _AnyCharacters) for each in _added(kind))
         ):
-            # whatever is wrong with the items
-            faults.append(Fault(place, f"not {_described(schema_of(kind))}"))
-        value = tuple(
-            _made(get_args(its)[0], item, (*place, i), faults)
-            for i, item in enumerate(value)
-        )
-    elif get_origin(its) is dict and isinstance(value, dict):
-        key, item = get_args(its)
-        value = {
-            _made(key, k, (*place, k), faults): _made(item, v, (*place, k), faults)
-            for k, v in value.items()
-        }
-    elif its is int:
-        value = _as_number(value)
-    elif its is float and isinstance(value, str | bool):
-        with contextlib.suppress(ValueError):
-            value = float(value)
-    elif its is bool and isinstance(value, str | int | float):
-        value = _ANSWERS.get(value.lower() if isinstance(value, str) else value, value)
-    if len(faults) > so_far:
+            why = "no text that can be written: it has half of a character"
+            self.faults.append(Fault(place, f"{why} (a lone surrogate)"))
+            return None
+        count = len(self.faults)
+        value = self._with_parts(kind, value, place)
+        if len(self.faults) > count:
+            return None
+        return self._converted(kind, value, place)
+
+    def _with_parts(self, kind: Any, value: Any, place: Place) -> Any:
+        """Check the parts of a value, and return it with its parts as of their types.
+        A value that can have none is returned, as its type spells it.
+        """
+        form = bare(kind)
+        origin = get_origin(form)
+        if isinstance(form, msgspec.StructMeta):
+            if self.is_decoded and isinstance(value, dict):
+                return self._struct(form, value, place)
+        elif origin in (list, tuple):
+            if isinstance(value, list | tuple):
+                return self._items(kind, value, place)
+        elif origin is dict:
+            if isinstance(value, dict):
+                return self._entries(form, value, place)
+        elif self.is_decoded:
+            return _respelled(form, value)
+        return value
+
+    def _struct(
+        self, form: msgspec.StructMeta, value: dict[Any, Any], place: Place
+    ) -> Any:
+        fields = _fields(form)
+        names = tuple(fields)
+        count = len(self.faults)
+        if form.__struct_config__.forbid_unknown_fields:
+            unknown = (key for key in value if key not in fields)
+            for key in itertools.islice(unknown, _MOST_FAULTS):
+                self.faults.append(Fault((*place, key), "unknown", "unknown", names))
+        for name, field in fields.items():
+            if field.required and name not in value:
+                self.faults.append(Fault((*place, name), "missing", "missing", names))
+        arguments = {}
+        for name, field in fields.items():
+            if name in value:
+                argument = self.value(field.type, value[name], (*place, name))
+                arguments[name] = argument
+        if len(self.faults) > count:
+            return None
+        try:
+            return form(**arguments)
+        except NotOfForm as error:
+            for fault in error.faults:
+                self.faults.append(structs.replace(fault, place=(*place, *fault.place)))
+        except ValueError as error:
+            self.faults.append(Fault(place, str(error), "rule"))
         return None
-    try:
-        made = msgspec.convert(value, kind)
-        for rule in filter(callable, _added(kind)):
-            made = rule(made) if made is not None else None
-        return made
-    except msgspec.ValidationError as error:
-        if isinstance(error.__cause__, ValueError):
-            faults.append(Fault(place, str(error.__cause__), "rule"))
-        elif value == () or (
-            its is str and isinstance(value, str) and not value.strip()
-        ):
-            faults.append(Fault(place, "empty"))
+
+    def _items(
+        self, kind: Any, value: list[Any] | tuple[Any, ...], place: Place
+    ) -> tuple[Any, ...]:
+        for meta in _added(kind):
+            if isinstance(meta, Meta) and len(value) > (meta.max_length or len(value)):
+                # reported first, whatever is wrong with the items
+                self._report_type(kind, place)
+        item_kind = get_args(bare(kind))[0]
+        items = []
+        for index, item in enumerate(value):
+            items.append(self.value(item_kind, item, (*place, index)))
+        return tuple(items)
+
+    def _entries(
+        self, form: Any, value: dict[Any, Any], place: Place
+    ) -> dict[Any, Any]:
+        key_kind, item_kind = get_args(form)
+        entries = {}
+        for key, item in value.items():
+            checked_key = self.value(key_kind, key, (*place, key))
+            entries[checked_key] = self.value(item_kind, item, (*place, key))
+        return entries
+
+    def _converted(self, kind: Any, value: Any, place: Place) -> Any:
+        """Compare a value with its type and its rules. Its parts have no faults."""
+        if not any(self._fits(form, value) for form in _alternatives(kind)):
+            self._report_type(kind, place)
+            return None
+        try:
+            if isinstance(value, list | tuple | dict):
+                value = msgspec.convert(value, _shallow(kind))
+            elif not isinstance(value, Struct):
+                value = msgspec.convert(value, kind)
+            for rule in _added(kind):
+                if callable(rule) and value is not None:
+                    value = rule(value)
+        except msgspec.ValidationError:
+            is_blank = isinstance(value, str) and not value.strip()
+            if value == () or (is_blank and bare(kind) is str):
+                self.faults.append(Fault(place, "empty"))
+            else:
+                self._report_type(kind, place)
+        except ValueError as error:
+            self.faults.append(Fault(place, str(error), "rule"))
+        return value
+
+    def _fits(self, form: Any, value: Any) -> bool:
+        """False for values that msgspec would take for one of the type, although they
+        are not. None is left to msgspec.
+        """
+        if value is None:
+            return True
+        if get_origin(form) in (list, tuple):
+            return isinstance(value, list | tuple)
+        if isinstance(form, msgspec.StructMeta):
+            return isinstance(value, form)
+        if self.is_decoded or not isinstance(form, type) or issubclass(form, Enum):
+            return True
+        if form is int:
+            return type(value) is int
+        if form is float:
+            return type(value) in (int, float)
+        return isinstance(value, form)
+
+    def _report_type(self, kind: Any, place: Place) -> None:
+        form = bare(kind)
+        words = get_args(form) if get_origin(form) is Literal else ()
+        if isinstance(form, msgspec.StructMeta) and not self.is_decoded:
+            description = f"of type `{form.__name__}`"
+        elif isinstance(form, type) and issubclass(form, Exception):
+            description = "an exception"
         else:
-            words = get_args(its) if get_origin(its) is Literal else ()
-            faults.append(
-                Fault(place, f"not {_described(schema_of(kind))}", allowed=words)
-            )
-        return None
-    except ValueError as error:
-        faults.append(Fault(place, str(error), "rule"))
-        return None
+            description = _described(schema_of(kind))
+        self.faults.append(Fault(place, f"not {description}", allowed=words))
 
 
 @cache
 def _fields(form: msgspec.StructMeta) -> dict[str, structs.FieldInfo]:
-    """By their names. msgspec finds them out anew each time, which takes longer than
-    all the rest of reading a form.
+    """The fields of a type by name. msgspec itself does not keep them, and finding them
+    takes longer than the rest of reading a value.
     """
     return {field.name: field for field in structs.fields(cast("type[Struct]", form))}
 
 
+def _respelled(form: Any, value: Any) -> Any:
+    """Return the number, or the yes or no, that a decoded value means, or the value."""
+    if form is int:
+        return _as_number(value)
+    if form is float and isinstance(value, str | bool):
+        with contextlib.suppress(ValueError):
+            return float(value)
+    if form is bool and isinstance(value, str | int | float):
+        word = value.lower() if isinstance(value, str) else value
+        return _ANSWERS.get(word, value)
+    return value
+
+
 def _as_number(value: Any) -> Any:
-    """The whole number that is meant, or the value itself."""
+    """Return the whole number that is meant, or the value itself."""
     if isinstance(value, str):
         found = _WHOLE.fullmatch(value) if len(value) < _MOST_DIGITS else None
         return int(found[1]) if found else value
@@ -263,6 +394,20 @@ def _as_number(value: Any) -> Any:
         isinstance(value, float) and value.is_integer() and abs(value) < 2**63
     )
     return int(value) if is_whole else value
+
+
+def _shallow(kind: Any) -> Any:
+    """Return the type of a list or mapping with any parts, for parts that were compared
+    with their types before. Other types are returned unchanged.
+    """
+    origin = get_origin(bare(kind))
+    if origin not in _WITH_ANY_PARTS:
+        return kind
+    shallow = _WITH_ANY_PARTS[origin]
+    for meta in _added(kind):
+        if isinstance(meta, Meta):
+            shallow = Annotated[shallow, meta]
+    return shallow
 
 
 def _described(schema: dict[str, Any]) -> str:
@@ -277,20 +422,30 @@ def _described(schema: dict[str, Any]) -> str:
         if key in schema
     ]
     name = "mapping" if schema.get("additionalProperties") else str(schema.get("type"))
+    name = schema.get("format", name)
     return _TYPES.get(name, "an object") + (f" ({', '.join(limits)})" if limits else "")
 
 
 def bare(kind: Any) -> Any:
-    """Without null and what `Annotated` adds."""
+    """Return the type without null and without what `Annotated` adds."""
+    return _alternatives(kind)[0]
+
+
+def _alternatives(kind: Any) -> tuple[Any, ...]:
+    """Return the types of a union, or the type itself, each as `bare` does."""
     if get_origin(kind) is Annotated:
-        return bare(get_args(kind)[0])
-    if get_origin(kind) in (Union, UnionType):
-        return next(bare(one) for one in get_args(kind) if one is not NoneType)
-    return kind
+        return _alternatives(get_args(kind)[0])
+    if get_origin(kind) not in (Union, UnionType):
+        return (kind,)
+    alternatives: list[Any] = []
+    for one in get_args(kind):
+        if one is not NoneType:
+            alternatives += _alternatives(one)
+    return tuple(alternatives)
 
 
 def _added(kind: Any) -> Iterator[Any]:
-    """What `Annotated` adds to a kind, or to those of a union."""
+    """Yield what `Annotated` adds to a type, or to those of a union."""
     if get_origin(kind) is Annotated:
         yield from _added(get_args(kind)[0])
         yield from kind.__metadata__

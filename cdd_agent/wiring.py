@@ -61,7 +61,14 @@ from cdd_agent.llm.shared import Shared
 from cdd_agent.llm.window_limited import WindowLimited
 from cdd_agent.llm.wrapper import RejectEmpty, SwappableModel
 from cdd_agent.open_project import Project
-from cdd_agent.process.policy import CommandRunner, Permission, Permit, RunProgram
+from cdd_agent.process.policy import (
+    CommandRunner,
+    IShellExecutor,
+    Permission,
+    Permit,
+    RunProgram,
+)
+from cdd_agent.process.run import Hear, unheard
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import FindServers, Session
 from cdd_agent.tickets.store import Ticket, TicketStore
@@ -425,7 +432,9 @@ def _chat_tools(
     left_out = {"chat_with_user"} | (
         {"research"} if find_spec("ddgs") is None else set()
     )
-    acting = [tool for tool in acting_tools(runner) if tool.name not in left_out]
+    acting = [
+        tool for tool in acting_tools(runner, commands) if tool.name not in left_out
+    ]
     tools = sorted(
         (*read_only_tools(project.root, code), *acting),
         key=lambda tool: tool.category == "Git",
@@ -571,9 +580,16 @@ def prepare_model(engine: Engine) -> None:
         raise
 
 
-def open_commands(project: Project, frontend: Frontend) -> CommandRunner:
-    """A runner of commands in a project, under its settings."""
-    return CommandRunner(project.root, project.config.commands, _permit_of(frontend))
+def open_commands(
+    project: Project, frontend: Frontend, on_output: Hear = unheard
+) -> CommandRunner:
+    """Return a runner of commands in a project, under its settings. `on_output`
+    receives the output of commands as it comes.
+    """
+    permit = _permit_of(frontend)
+    return CommandRunner(
+        project.root, project.config.commands, permit, on_output=on_output
+    )
 
 
 def _permit_of(frontend: Frontend) -> Permit:
@@ -587,17 +603,15 @@ def _permit_of(frontend: Frontend) -> Permit:
 
 
 def open_runner(
-    project: Project, frontend: Frontend, commands: CommandRunner | None = None
+    project: Project, frontend: Frontend, executor: IShellExecutor
 ) -> ActionRunner:
-    """A runner of actions in a project, under its settings; with `commands` that are
-    open already, or its own.
-    """
+    """Return a runner of actions in a project, under its settings."""
     # late: httpx takes 50 ms to import
     from cdd_agent.web.pages import PageReader  # noqa: PLC0415
 
     return ActionRunner(
         project.root,
-        commands or open_commands(project, frontend),
+        executor,
         PageReader(project.config.web.private),
         DdgsSearcher(),
         frontend.ask,

@@ -1,273 +1,265 @@
-"""The one vocabulary for everything done to a project: actions, what became of each,
-and the report of a run.
+"""Actions, their results, and the report of a run. Every spelling of an action, whether
+in YAML, a reply or a tool call, becomes one of these values.
 """
 
 import os
 import platform
+from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
+from copy import deepcopy
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct, to_builtins
+from msgspec import Meta, StructMeta, to_builtins
 from msgspec.structs import force_setattr
 
 from cdd_agent.errors import CddError
-from cdd_agent.forms import Written
+from cdd_agent.forms import Captured, CapturedName, Checked, Written, check_argument
+
+_LONGEST_TITLE = 100
+
+FilePath = Annotated[Written, Meta(description="In the project.")]
+Folder = Annotated[str, Meta(description="In the project; created if missing.")]
 
 
-class _Action(Struct, frozen=True, forbid_unknown_fields=True, tag_field="action"):
+class _AbstractStruct(StructMeta, ABCMeta):
+    """The metaclass of a `Struct` with abstract methods."""
+
+
+class Action(
+    Checked,
+    frozen=True,
+    forbid_unknown_fields=True,
+    tag_field="action",
+    metaclass=_AbstractStruct,
+):
+    """Something to do in a project. The descriptions of fields are sent to models."""
+
     @property
     def action_type(self) -> str:
         """The name of this kind of action: `execute`, `read`, ..."""
         return str(self.__struct_config__.tag)
 
+    @abstractmethod
+    def title(self) -> str:
+        """Return the action in one line, for the user."""
+
     def details(self) -> str:
-        """All else that a person should see before they say yes to it."""
+        """Return what the user needs to see, beyond the title, to approve it."""
         return ""
 
     def to_json(self) -> dict[str, Any]:
-        """`{"action": ..., ...}` with the fields that say something: what `ActionPlan`
-        reads.
+        """Return `{"action": ..., ...}` with the fields that are set, in the form that
+        `ActionPlan` reads.
         """
-        return {
-            name: value
-            for name, value in to_builtins(self).items()
-            if value is not None
-        }
+        written: dict[str, Any] = to_builtins(self)
+        return {name: value for name, value in written.items() if value is not None}
 
 
-class ExecuteAction(_Action, frozen=True, tag="execute"):
-    """Run one command in the project. Nothing carries over from one to the next: no
-    folder, no variable.
-    """
+class ExecuteAction(Action, frozen=True, tag="execute"):
+    """Run one command in the project. Its folder and variables apply to it alone."""
 
-    command: Written
-    cwd: str | None = None
-    env: dict[str, str] | None = None
+    command: Annotated[Written, Meta(description="As in `pytest -q`.")]
+    cwd: Folder | None = None
+    env: Annotated[
+        dict[str, str] | None, Meta(description="For this command only.")
+    ] = None
 
     def title(self) -> str:
-        where = f" in {self.cwd}" if self.cwd else ""
-        return f"run `{_one_line(self.command)}`{where}"
+        title = f"run `{_one_line(self.command)}`"
+        return f"{title} in {self.cwd}" if self.cwd else title
 
     def details(self) -> str:
-        lines = (
-            [] if _one_line(self.command) == self.command.strip() else [self.command]
-        )
-        return "\n".join(
-            [*lines, *(f"{name}={value}" for name, value in (self.env or {}).items())]
-        )
+        lines = [] if _is_one_line(self.command) else [self.command]
+        for name, value in (self.env or {}).items():
+            lines.append(f"{name}={value}")
+        return "\n".join(lines)
 
 
-class CreateFileAction(_Action, frozen=True, tag="create_file"):
-    """Create a file that does not exist yet; missing folders are made."""
+class CreateFileAction(Action, frozen=True, tag="create_file"):
+    """Create a file that does not exist yet, and its folders."""
 
-    file_path: Written
-    content: str = ""
+    file_path: FilePath
+    content: Annotated[str, Meta(description="The whole content.")] = ""
 
     def title(self) -> str:
         count = len(self.content.splitlines())
-        return f"create {self.file_path} ({count} line{'' if count == 1 else 's'})"
+        unit = "line" if count == 1 else "lines"
+        return f"create {self.file_path} ({count} {unit})"
 
     def details(self) -> str:
         return self.content
 
 
-class EditAction(_Action, frozen=True, tag="edit"):
-    """Replace a text in a file by another. The text must be there once; white space
-    around its lines may differ.
+class EditAction(Action, frozen=True, tag="edit"):
+    """Replace a text in a file. The text must be there once; white space around its
+    lines may differ.
     """
 
-    file_path: Written
-    find: str
-    """Empty: the whole file."""
-    replace: str
+    file_path: FilePath
+    find: Annotated[
+        str,
+        Meta(description="Exact and unique; empty: the whole file."),
+    ]
+    replace: Annotated[str, Meta(description="The new text.")]
 
     def title(self) -> str:
-        return (
-            f"edit {self.file_path}"
-            if self.find
-            else f"replace the whole of {self.file_path}"
-        )
+        if not self.find:
+            return f"replace the whole of {self.file_path}"
+        return f"edit {self.file_path}"
 
     def details(self) -> str:
-        return "\n".join(
-            [f"- {line}" for line in self.find.splitlines()]
-            + [f"+ {line}" for line in self.replace.splitlines()]
-        )
+        removed = [f"- {line}" for line in self.find.splitlines()]
+        added = [f"+ {line}" for line in self.replace.splitlines()]
+        return "\n".join(removed + added)
 
 
-class ReadAction(_Action, frozen=True, tag="read"):
-    """Read a file or a folder of the project, or a page of the web."""
+class ReadAction(Action, frozen=True, tag="read"):
+    """Read a file or folder of the project, or a web page."""
 
-    source: Written
-    """A path relative to the project, or an http(s) address."""
+    source: Annotated[
+        Written, Meta(description="In the project, or an http(s) address.")
+    ]
 
     def is_remote(self) -> bool:
-        """It is a page of the web."""
+        """True if the source is a web page."""
         return self.source.strip().lower().startswith(("http://", "https://"))
 
     def title(self) -> str:
         return f"read {self.source}"
 
 
-class ChatWithUserAction(_Action, frozen=True, tag="chat_with_user"):
-    """Ask the person at the other end, and take what they say as the output."""
+class ChatWithUserAction(Action, frozen=True, tag="chat_with_user"):
+    """Ask the user a question. The answer is the output."""
 
-    prompt: Written
+    prompt: Annotated[Written, Meta(description="The question.")]
 
     def title(self) -> str:
         return f"ask you: {_one_line(self.prompt)}"
 
     def details(self) -> str:
-        return "" if _one_line(self.prompt) == self.prompt.strip() else self.prompt
+        return "" if _is_one_line(self.prompt) else self.prompt
 
 
-class ResearchAction(_Action, frozen=True, tag="research"):
-    """Search the web for one or more queries."""
+class ResearchAction(Action, frozen=True, tag="research"):
+    """Search the web."""
 
-    queries: Annotated[tuple[Written, ...], Meta(min_length=1)]
+    queries: Annotated[
+        tuple[Written, ...], Meta(min_length=1, description="A search for each.")
+    ]
 
     def title(self) -> str:
         return f"search the web: {'; '.join(self.queries)}"
 
 
-class ParsePlanAction(_Action, frozen=True, tag="parse_plan"):
-    """Reading the plan itself. Only reports hold it: its failure is how a wrong plan is
-    reported.
-    """
+class ParsePlanAction(Action, frozen=True, tag="parse_plan"):
+    """Reading the plan itself. It occurs only in reports, for a plan that is wrong."""
 
     def title(self) -> str:
         return "read the plan"
 
 
-Action = (
-    ExecuteAction
-    | CreateFileAction
-    | EditAction
-    | ReadAction
-    | ChatWithUserAction
-    | ResearchAction
-    | ParsePlanAction
-)
-"""Something to be done, as a value: every spelling (YAML, a tool call) ends in one of
-these. Each has a `title`, the action in a line for people.
-"""
-
 KINDS: dict[str, type[Action]] = {
-    str(kind.__struct_config__.tag): kind
-    for kind in (
-        ExecuteAction,
-        CreateFileAction,
-        EditAction,
-        ReadAction,
-        ChatWithUserAction,
-        ResearchAction,
-    )
+    "execute": ExecuteAction,
+    "create_file": CreateFileAction,
+    "edit": EditAction,
+    "read": ReadAction,
+    "chat_with_user": ChatWithUserAction,
+    "research": ResearchAction,
 }
 """The actions that a plan or a model can ask for, by name."""
 
 
 class ActionStatus(StrEnum):
-    """The outcome of an action. `COMPLETED` is for what has no pass or fail: chat."""
+    """The outcome of an action. A chat that was answered is `COMPLETED`."""
 
     SUCCESS = "SUCCESS"
     FAILURE = "FAILURE"
     COMPLETED = "COMPLETED"
 
 
-class ActionResult(Struct, frozen=True):
-    """One action and what became of it. Raises `ValueError` for any other status."""
+class ActionResult(Checked, frozen=True):
+    """A copy of an action, and its outcome."""
 
     action: Action
     status: ActionStatus
-    output: str = ""
-    """All that it printed, read or was told; for a failed `create_file` or `edit`, the
-    file's present content.
+    output: Captured = ""
+    """The text that it printed or read, or the user's answer. For a failed
+    `create_file` or `edit`: the current content of the file.
     """
-    error: str = ""
-    """Why it failed; of a command that did not, what it wrote to standard error."""
+    error: Captured = ""
+    """The reason of a failure; for a successful command, its standard error."""
     return_code: int | None = None
-    """A command's; None for all else."""
+    """The exit code of a command; None for other actions."""
 
     def __post_init__(self) -> None:
-        force_setattr(self, "status", ActionStatus(self.status))
+        super().__post_init__()
+        force_setattr(self, "action", deepcopy(self.action))
 
     def to_json(self) -> dict[str, Any]:
-        code = {} if self.return_code is None else {"return_code": self.return_code}
-        return {
+        result: dict[str, Any] = {
             "action": self.action.to_json(),
             "status": str(self.status),
             "output": self.output,
             "error": self.error or None,
-            **code,
         }
+        if self.return_code is not None:
+            result["return_code"] = self.return_code
+        return result
 
 
-class RunSummary(Struct, frozen=True):
-    """How a run went as a whole; `duration` in seconds."""
+class RunSummary(Checked, frozen=True):
+    """The outcome of a run as a whole."""
 
     status: ActionStatus
     start_time: datetime
-    duration: float
+    duration: Annotated[float, Meta(ge=0)]
+    """In seconds."""
 
 
-class RunEnvironment(Struct, frozen=True):
+class RunEnvironment(Checked, frozen=True):
     """Where a run took place."""
 
-    os: str
-    cwd: str
+    os: Written
+    cwd: CapturedName
 
 
-class ExecutionReport(Struct, frozen=True):
-    """The result of every action of a plan, in its order. Raises `TypeError` for logs
-    that are no results.
-    """
+class ExecutionReport(Checked, frozen=True):
+    """The results of a plan's actions, in the plan's order."""
 
     run_summary: RunSummary
     environment: RunEnvironment
-    action_logs: Sequence[ActionResult]
-
-    def __post_init__(self) -> None:
-        logs: Any = self.action_logs
-        if not isinstance(logs, list | tuple) or not all(
-            isinstance(log, ActionResult) for log in logs
-        ):
-            raise TypeError("action_logs is a list of ActionResult")
-        force_setattr(self, "action_logs", tuple(logs))
+    action_logs: list[ActionResult]
 
     @classmethod
-    def of(
+    def from_logs(
         cls,
         root: Path,
         logs: Sequence[ActionResult],
         started_at: datetime,
         duration: float,
     ) -> "ExecutionReport":
-        """The report of a run in `root`: a failure if any action failed."""
-        failed = any(log.status is ActionStatus.FAILURE for log in logs)
-        summary = RunSummary(
-            ActionStatus.FAILURE if failed else ActionStatus.SUCCESS,
-            started_at,
-            duration,
-        )
+        """Return the report of a run in `root`. The run failed if an action failed."""
+        status = ActionStatus.SUCCESS
+        if any(log.status is ActionStatus.FAILURE for log in logs):
+            status = ActionStatus.FAILURE
+        system = f"{platform.system()} {platform.release()}"
         return cls(
-            summary,
-            RunEnvironment(
-                f"{platform.system()} {platform.release()}", os.fspath(root)
-            ),
-            logs,
+            RunSummary(status, started_at, duration),
+            RunEnvironment(system, os.fspath(root)),
+            list(logs),
         )
 
     @property
-    def failed(self) -> tuple[ActionResult, ...]:
-        return tuple(
-            log for log in self.action_logs if log.status is ActionStatus.FAILURE
-        )
+    def failures(self) -> int:
+        """The number of failed actions."""
+        statuses = [log.status for log in self.action_logs]
+        return statuses.count(ActionStatus.FAILURE)
 
     def to_json(self) -> dict[str, Any]:
-        """The report as `cdd run --json` prints it."""
+        """Return the report as `cdd run --json` prints it."""
         summary = self.run_summary
         return {
             "run_summary": {
@@ -275,56 +267,62 @@ class ExecutionReport(Struct, frozen=True):
                 "start_time": summary.start_time.isoformat(),
                 "duration": round(summary.duration, 3),
             },
-            "environment": {"os": self.environment.os, "cwd": self.environment.cwd},
+            "environment": to_builtins(self.environment),
             "action_logs": [log.to_json() for log in self.action_logs],
         }
 
 
 class ActionFailed(CddError):
-    """An action could not be done. What it carries is what whoever asked for it needs
-    to do better.
-    """
+    """An action that could not be done. The message is for the author of the action."""
 
 
 class FileAlreadyExistsError(ActionFailed):
-    """`create_file` found the file there already; nothing was written."""
+    """`create_file` found an existing file, and wrote nothing."""
 
     def __init__(self, file_path: str) -> None:
+        self.file_path: str = check_argument("file_path", CapturedName, file_path)
         super().__init__(
             f"{file_path} exists already; nothing was written",
             hint="Use `edit` to change it.",
         )
-        self.file_path = file_path
 
 
 class SearchTextNotFoundError(ActionFailed):
-    """An edit did not find its text. `content` is the file's, unchanged; `closest`:
-    lines that are alike.
+    """An edit did not find its text. `content` is the unchanged file, `closest` its
+    most similar lines.
     """
 
     def __init__(self, content: str, closest: str = "") -> None:
-        near = f". The closest lines of the file are\n{closest}" if closest else ""
-        super().__init__(
-            f"The text to find is not in the file; nothing was changed{near}"
-        )
-        self.content = content
-        self.closest = closest
+        self.content: str = check_argument("content", Captured, content)
+        self.closest: str = check_argument("closest", Captured, closest)
+        message = "The text to find is not in the file; nothing was changed"
+        if closest:
+            message += f". The closest lines of the file are\n{closest}"
+        super().__init__(message)
 
 
 class MultipleMatchesFoundError(ActionFailed):
-    """An edit found its text more than once. `content` is the file's, unchanged."""
+    """An edit found its text in several places, which start at `lines`. `content` is
+    the unchanged file.
+    """
 
     def __init__(self, content: str, lines: Sequence[int] = ()) -> None:
-        where = f" (lines {', '.join(map(str, lines))})" if lines else ""
+        self.content: str = check_argument("content", Captured, content)
+        self.lines: tuple[int, ...] = check_argument("lines", tuple[int, ...], lines)
+        places = f" (lines {', '.join(map(str, lines))})" if lines else ""
         super().__init__(
-            f"The text to find is in the file more than once{where}; nothing was"
+            f"The text to find is in the file more than once{places}; nothing was"
             " changed",
             hint="Give more of the lines around it.",
         )
-        self.content = content
-        self.lines = tuple(lines)
+
+
+def _is_one_line(text: str) -> bool:
+    return _one_line(text) == text.strip()
 
 
 def _one_line(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= 100 else line[:99] + "…"
+    if len(line) <= _LONGEST_TITLE:
+        return line
+    return line[: _LONGEST_TITLE - 1] + "…"

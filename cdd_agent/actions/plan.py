@@ -1,16 +1,16 @@
-"""Action plans: a list of actions in YAML, as a person or a model writes it. The format
-is in docs/action-plan.md.
+"""Action plans: a list of actions in YAML, written by a user or a model. The format is
+in docs/action-plan.md.
 """
 
 import difflib
-from typing import Self
+from typing import Annotated, Self
 
 import yaml
-from msgspec import Struct
+from msgspec import Meta
 
 from cdd_agent.actions.model import KINDS, Action
 from cdd_agent.errors import BadInput
-from cdd_agent.forms import NotOfForm, read
+from cdd_agent.forms import Checked, Fault, NotOfForm, read
 from cdd_agent.guarded_yaml import (
     Tree,
     YamlEntry,
@@ -29,83 +29,85 @@ _MAIN_FIELD = {
     "chat_with_user": "prompt",
     "research": "queries",
 }
-"""The field that the plain form of an action gives: `- execute: "ls"`,
+"""The field that the short form of an action sets: `- execute: "ls"`,
 `- read: README.md`.
 """
 _KINDS = ", ".join(KINDS)
 _MOST_PROBLEMS = 10
+_LONGEST_NAME = 60
 
 
 class ActionPlanRefused(BadInput):
-    """A text that is no action plan; the message names file, line and reason."""
+    """A text that is no action plan. The message names file, line and reason."""
 
 
-class ActionPlan(Struct, frozen=True):
-    """Actions in the order in which they are done, at least one."""
+class ActionPlan(Checked, frozen=True):
+    """Actions in the order in which they are carried out."""
 
-    actions: tuple[Action, ...]
-
-    def __post_init__(self) -> None:
-        if not self.actions:
-            raise ValueError("an action plan has at least one action")
+    actions: Annotated[tuple[Action, ...], Meta(min_length=1)]
 
     @classmethod
     def from_yaml(cls, text: str, source: str = "plan.yaml") -> Self:
-        """Raises `ActionPlanRefused`. `source` names the file in messages."""
-        if text.lstrip().startswith("```"):
-            raise ActionPlanRefused(
-                f"{source}:1: the plan is in a code fence",
-                hint="Give the YAML inside it alone.",
-            )
-        try:
-            node = read_node(text, source)
-        except BadInput as error:
-            raise ActionPlanRefused(error.message, hint=error.hint) from error
-        if node is None:
-            raise ActionPlanRefused(
-                f"{source}: the plan is empty",
-                hint="Write a list of actions: `- execute: ls`.",
-            )
-        items = list_items(node)
-        if items is None:
-            raise ActionPlanRefused(
-                f"{line_of(node, source)}: a plan is a list of actions; this is"
-                f" {described(node)}",
-                hint="Begin each action with `- `.",
-            )
-        if not items:
-            raise ActionPlanRefused(f"{line_of(node, source)}: the plan has no actions")
+        """Return the plan in a text. `source` names the file in messages.
+
+        Raises `ActionPlanRefused` with all mistakes, up to a limit.
+        """
         actions: list[Action] = []
-        wrong: list[BadInput] = []
-        for item in items:
+        mistakes: list[BadInput] = []
+        for item in _read_items(text, source):
             try:
-                actions.append(_action(item, source))
+                actions.append(_read_action(item, source))
             except BadInput as error:
-                # also of the YAML reader, for keys that are there twice and the like
-                wrong.append(error)
-        if wrong:
-            messages = [error.message for error in wrong[:_MOST_PROBLEMS]]
-            more = (
-                [f"… and {len(wrong) - _MOST_PROBLEMS} more"]
-                if len(wrong) > _MOST_PROBLEMS
-                else []
-            )
-            raise ActionPlanRefused("\n".join(messages + more), hint=wrong[0].hint)
-        return cls(tuple(actions))
+                # the YAML reader raises it too, for repeated keys
+                mistakes.append(error)
+        if not mistakes:
+            return cls(tuple(actions))
+        messages = [error.message for error in mistakes[:_MOST_PROBLEMS]]
+        if len(mistakes) > _MOST_PROBLEMS:
+            messages.append(f"… and {len(mistakes) - _MOST_PROBLEMS} more")
+        raise ActionPlanRefused("\n".join(messages), hint=mistakes[0].hint)
 
 
-def _action(item: yaml.Node, source: str) -> Action:
-    where = line_of(item, source)
+def _read_items(text: str, source: str) -> list[yaml.Node]:
+    """Return the items of the list, at least one. Raises `ActionPlanRefused`."""
+    if text.lstrip().startswith("```"):
+        raise ActionPlanRefused(
+            f"{source}:1: the plan is in a code fence",
+            hint="Give the YAML inside it alone.",
+        )
+    try:
+        node = read_node(text, source)
+    except BadInput as error:
+        raise ActionPlanRefused(error.message, hint=error.hint) from error
+    if node is None:
+        raise ActionPlanRefused(
+            f"{source}: the plan is empty",
+            hint="Write a list of actions: `- execute: ls`.",
+        )
+    place = line_of(node, source)
+    items = list_items(node)
+    if items is None:
+        raise ActionPlanRefused(
+            f"{place}: a plan is a list of actions; this is {described(node)}",
+            hint="Begin each action with `- `.",
+        )
+    if not items:
+        raise ActionPlanRefused(f"{place}: the plan has no actions")
+    return items
+
+
+def _read_action(item: yaml.Node, source: str) -> Action:
+    place = line_of(item, source)
     if described(item) == "empty":
-        raise BadInput(f"{where}: an action is empty")
+        raise BadInput(f"{place}: an action is empty")
     if isinstance(item, yaml.ScalarNode):
-        return _made("execute", {"command": YamlEntry.of(item)}, where, source)
+        return _make_action("execute", {"command": YamlEntry.of(item)}, place, source)
     if not isinstance(item, yaml.MappingNode):
         raise BadInput(
-            f"{where}: an action is a mapping of keys; this is {described(item)}"
+            f"{place}: an action is a mapping of keys; this is {described(item)}"
         )
     fields = {str(key): entry for key, entry in entries(item, source).items()}
-    kind = _kind(fields, where, source)
+    kind = _take_kind(fields, place, source)
     if "params" in fields:
         params = fields.pop("params")
         if not isinstance(params.node, yaml.MappingNode):
@@ -113,55 +115,52 @@ def _action(item: yaml.Node, source: str) -> Action:
                 f"{params.at(source)}: `params` is a mapping; this is"
                 f" {described(params.node)}"
             )
-        for key, entry in params.entries(source).items():
-            _add(fields, str(key), entry, source)
-    return _made(kind, fields, where, source)
+        _add_fields(fields, params, source)
+    return _make_action(kind, fields, place, source)
 
 
-def _kind(fields: dict[str, YamlEntry], where: str, source: str) -> str:
-    """Take the kind of action out of its fields: `action: read`, or the short
-    `read: README.md`.
+def _take_kind(fields: dict[str, YamlEntry], place: str, source: str) -> str:
+    """Remove the kind of action from its fields, and return it: `action: read`, or the
+    short `read: README.md`.
     """
     if "action" in fields:
         entry = fields.pop("action")
-        if not isinstance(entry.tree, str) or entry.tree not in KINDS:
-            shown = (
-                f"`{entry.tree[:60]}`"
-                if isinstance(entry.tree, str)
-                else "of that form"
-            )
-            raise BadInput(
-                f"{entry.at(source)}: there is no action {shown}{_near(entry.tree)}"
-            )
-        return entry.tree
-    named = [name for name in fields if name in KINDS]
-    if len(named) > 1:
+        kind = entry.tree
+        if isinstance(kind, str) and kind in KINDS:
+            return kind
+        name = "of that form"
+        if isinstance(kind, str):
+            name = f"`{kind[:_LONGEST_NAME]}`"
         raise BadInput(
-            f"{where}: {' and '.join(f'`{name}`' for name in named)} are two actions;"
-            " begin each with `- `"
+            f"{entry.at(source)}: there is no action {name}{_suggest_kind(kind)}"
         )
-    if not named:
+    kinds = [name for name in fields if name in KINDS]
+    if len(kinds) > 1:
+        names = " and ".join(f"`{name}`" for name in kinds)
+        raise BadInput(f"{place}: {names} are two actions; begin each with `- `")
+    if not kinds:
         first = next(iter(fields), "nothing")
-        odd = (
-            "; a command with `: ` in it needs quotes around it"
-            if " " in first
-            else _near(first)
-        )
+        advice = _suggest_kind(first)
+        if " " in first:
+            advice = "; a command with `: ` in it needs quotes around it"
         raise BadInput(
-            f"{where}: an action says which it is, as `action: execute`; here is"
-            f" `{first[:60]}`{odd}"
+            f"{place}: an action names its kind, as `action: execute`; here is"
+            f" `{first[:_LONGEST_NAME]}`{advice}"
         )
-    kind = named[0]
-    entry = fields.pop(kind)
+    entry = fields.pop(kinds[0])
     if isinstance(entry.node, yaml.MappingNode):
-        for key, inner in entry.entries(source).items():
-            _add(fields, str(key), inner, source)
+        _add_fields(fields, entry, source)
     else:
-        _add(fields, _MAIN_FIELD[kind], entry, source)
-    return kind
+        _add_field(fields, _MAIN_FIELD[kinds[0]], entry, source)
+    return kinds[0]
 
 
-def _add(
+def _add_fields(fields: dict[str, YamlEntry], mapping: YamlEntry, source: str) -> None:
+    for key, entry in mapping.entries(source).items():
+        _add_field(fields, str(key), entry, source)
+
+
+def _add_field(
     fields: dict[str, YamlEntry], name: str, entry: YamlEntry, source: str
 ) -> None:
     if name in fields:
@@ -172,30 +171,38 @@ def _add(
     fields[name] = entry
 
 
-def _made(kind: str, fields: dict[str, YamlEntry], where: str, source: str) -> Action:
-    """Values are taken as the text that was written: `replace: 1.10` and `PORT: 8080`
-    stay what they are.
+def _make_action(
+    kind: str, fields: dict[str, YamlEntry], place: str, source: str
+) -> Action:
+    """Return the action with the values as they are spelled: `replace: 1.10` and
+    `PORT: 8080` stay these texts.
     """
-    given: dict[str, Tree] = {
-        name: entry.tree for name, entry in fields.items() if not entry.is_null
-    }
+    values: dict[str, Tree] = {}
+    for name, entry in fields.items():
+        if not entry.is_null:
+            values[name] = entry.tree
     try:
-        return read(KINDS[kind], given)
+        return read(KINDS[kind], values)
     except NotOfForm as error:
         fault = error.faults[0]
         name = str(fault.place[0])
-        place = fields[name].at(source) if name in fields else where
-        if fault.kind != "unknown":
-            raise BadInput(f"{place}: {kind}: {fault}") from error
-        near = difflib.get_close_matches(name, fault.allowed, n=1)
-        meant = (
-            f"did you mean `{near[0]}`?"
-            if near
-            else f"its keys are {', '.join(fault.allowed)}"
-        )
-        raise BadInput(f"{place}: {kind}: there is no key `{name}`; {meant}") from error
+        if name in fields:
+            place = fields[name].at(source)
+        raise BadInput(f"{place}: {kind}: {_describe(fault, name)}") from error
 
 
-def _near(name: Tree) -> str:
-    near = difflib.get_close_matches(name, KINDS, n=1) if isinstance(name, str) else []
-    return f"; did you mean `{near[0]}`?" if near else f"; there are {_KINDS}"
+def _describe(fault: Fault, name: str) -> str:
+    if fault.kind != "unknown":
+        return str(fault)
+    similar = difflib.get_close_matches(name, fault.allowed, n=1)
+    advice = f"its keys are {', '.join(fault.allowed)}"
+    if similar:
+        advice = f"did you mean `{similar[0]}`?"
+    return f"there is no key `{name}`; {advice}"
+
+
+def _suggest_kind(name: Tree) -> str:
+    if isinstance(name, str):
+        for similar in difflib.get_close_matches(name, KINDS, n=1):
+            return f"; did you mean `{similar}`?"
+    return f"; there are {_KINDS}"

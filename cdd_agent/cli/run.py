@@ -27,7 +27,7 @@ from cdd_agent.open_project import open_project
 from cdd_agent.printer import TextPrinter
 from cdd_agent.redaction import Redactor
 from cdd_agent.terminal import AnswersFromPipe, find_pipe
-from cdd_agent.wiring import open_runner
+from cdd_agent.wiring import open_commands, open_runner
 
 
 def run(options: Namespace) -> ExitCode:
@@ -59,18 +59,19 @@ def run(options: Namespace) -> ExitCode:
                 ActionFinished(1, 1, result.action.title(), result.status, result.error)
             )
         )
-        print_report(ExecutionReport.of(project.root, [result], datetime.now(UTC), 0.0))
+        print_report(
+            ExecutionReport.from_logs(project.root, [result], datetime.now(UTC), 0.0)
+        )
         return error.exit_code
     frontend = whoever_is_there(printer)
     if options.plan != "-" and (pipe := find_pipe()) is not None:
         frontend = AnswersFromPipe(pipe, frontend)
     output = Output(printer)
     emit = RedactedEvents(redactor, output.emit).emit
-    actions = ActionPlanRun(
-        open_runner(project, frontend), frontend, plan, not options.yes, emit
-    )
+    actions = ActionPlanRun(plan, project.root, frontend, not options.yes, emit)
+    commands = open_commands(project, frontend, actions.show_output)
     try:
-        output.carry_out(actions.run())
+        output.carry_out(actions.run(open_runner(project, frontend, commands)))
     finally:
         print_report(actions.report())
     return actions.exit_code

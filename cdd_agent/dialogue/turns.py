@@ -569,7 +569,8 @@ def _joined(messages: Sequence[Message]) -> Iterator[Message]:
 def definitions(tools: Sequence[Tool[Any]]) -> tuple[ToolDefinition, ...]:
     """The tools as a request offers them."""
     return tuple(
-        ToolDefinition(tool.name, tool.purpose, tool.schema_to_send) for tool in tools
+        ToolDefinition(tool.name, tool.description, tool.parameters_schema)
+        for tool in tools
     )
 
 

@@ -1,12 +1,12 @@
-"""Carrying out an action plan: each action is shown, asked about, done and reported, in
-the plan's order.
+"""Carrying out an action plan: each action is shown, approved, carried out and
+reported, in the plan's order.
 """
 
 from datetime import UTC, datetime
+from pathlib import Path
 from time import monotonic
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from cdd_agent.actions.model import (
     Action,
@@ -34,110 +34,122 @@ NOT_APPROVED = "Not approved; nothing was done"
 STOPPED = "Not run: the run was stopped before it"
 INTERRUPTED = "Interrupted: it may be done in part"
 _SHOWN_LINES = 20
-"""Lines of a file's present content that are shown with a failure; the report has all.
-"""
+"""Lines of a file's content that are shown with a failure; the report has all."""
 
 
 class ActionPlanRun(Struct):
-    """One run of an action plan. A failed action does not stop those after it."""
+    """One run of an action plan. A failed action does not stop the next ones."""
 
-    runner: ActionRunner
-    frontend: Frontend
     plan: ActionPlan
+    root: Path
+    frontend: Frontend
     confirm: bool
     """Ask before each action."""
     emit: Emit
     logs: list[ActionResult] = field(default_factory=list)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     _begin: float = field(default_factory=monotonic)
-    _under_way: bool = False
+    _is_under_way: bool = False
+    _has_shown_output: bool = False
+    """The output of the current command was shown as it came."""
     _failed: int = 0
+    """Actions that were carried out and failed; those not carried out do not count."""
 
-    async def run(self) -> None:
-        """To the plan's end. Raises `NotApproved` where there is nobody to ask."""
+    async def run(self, runner: ActionRunner) -> None:
+        """Carry out the plan. The commands of `runner` send their output to
+        `show_output`.
+
+        Raises `NotApproved` where a question cannot be answered.
+        """
         total = len(self.plan.actions)
         for number, action in enumerate(self.plan.actions, 1):
-            title, choice = action.title(), Choice.YES
-            self.emit(ActionStarted(number, total, title))
-            # that is a question by itself
-            if self.confirm and not isinstance(action, ChatWithUserAction):
-                choice = await self.frontend.approve(
-                    ActionProposed(number, total, title, action.details())
-                )
-                self.confirm = choice is not Choice.ALWAYS
+            self.emit(ActionStarted(number, total, action.title()))
+            choice = await self._ask(number, action)
             if choice is Choice.QUIT:
                 break
             if choice is Choice.NO:
-                self.logs.append(
-                    ActionResult(action, ActionStatus.FAILURE, error=NOT_APPROVED)
-                )
-                self.emit(
-                    ActionFinished(
-                        number, total, title, ActionStatus.FAILURE, NOT_APPROVED
-                    )
-                )
-                continue
-            await self._do(number, total, action)
-        not_done = len(self.report().failed)
+                result = ActionResult(action, ActionStatus.FAILURE, error=NOT_APPROVED)
+                self._finish(result, NOT_APPROVED)
+            else:
+                await self._carry_out(number, action, runner)
+        not_done = self.report().failures
         self.emit(
             ActionsFinished(
                 succeeded=total - not_done,
                 failed=self._failed,
                 not_run=not_done - self._failed,
                 seconds=monotonic() - self._begin,
-                cwd=str(self.runner.root),
+                cwd=str(self.root),
             )
         )
 
-    async def _do(self, number: int, total: int, action: Action) -> None:
-        is_told = False
+    def show_output(self, chunk: OutputChunk) -> None:
+        """Show a piece of the current command's output."""
+        self._has_shown_output = True
+        self.emit(ActionOutput(len(self.logs) + 1, chunk.text))
 
-        def hear(chunk: OutputChunk) -> None:
-            nonlocal is_told
-            is_told = True
-            self.emit(ActionOutput(number, chunk.text))
+    async def _ask(self, number: int, action: Action) -> Choice:
+        # a chat is a question already
+        if not self.confirm or isinstance(action, ChatWithUserAction):
+            return Choice.YES
+        total = len(self.plan.actions)
+        choice = await self.frontend.approve(
+            ActionProposed(number, total, action.title(), action.details())
+        )
+        self.confirm = choice is not Choice.ALWAYS
+        return choice
 
-        self._under_way = True
-        result = await replace(self.runner, hear=hear).run(action)
-        self._under_way = False
-        self.logs.append(result)
-        has_failed = result.status is ActionStatus.FAILURE
-        self._failed += has_failed
-        why = result.error if has_failed else ""
-        if is_told:
-            why = why.partition("\n")[0]  # the rest was told as it came
+    async def _carry_out(
+        self, number: int, action: Action, runner: ActionRunner
+    ) -> None:
+        self._has_shown_output = False
+        self._is_under_way = True
+        result = await runner.run(action)
+        self._is_under_way = False
+        reason = ""
+        if result.status is ActionStatus.FAILURE:
+            self._failed += 1
+            reason = result.error
+        if self._has_shown_output:
+            # its other lines are the command's standard error
+            reason = reason.partition("\n")[0]
         elif result.output:
-            text, lines = result.output, result.output.splitlines()
-            if has_failed and len(lines) > _SHOWN_LINES:
-                more = (
-                    f"… ({len(lines) - _SHOWN_LINES:,} more lines of the file as it is)"
-                )
-                text = "\n".join([*lines[:_SHOWN_LINES], more])
-            self.emit(ActionOutput(number, text))
-        self.emit(ActionFinished(number, total, action.title(), result.status, why))
+            self.emit(ActionOutput(number, _shorten_failed_output(result)))
+        self._finish(result, reason)
+
+    def _finish(self, result: ActionResult, reason: str) -> None:
+        self.logs.append(result)
+        number, total = len(self.logs), len(self.plan.actions)
+        title = result.action.title()
+        self.emit(ActionFinished(number, total, title, result.status, reason))
 
     def report(self) -> ExecutionReport:
-        """The fate of every action of the plan, also when the run was stopped before
-        its end.
+        """Return the report, with one result for each action of the plan, even if the
+        run was stopped before its end.
         """
-        left = self.plan.actions[len(self.logs) :]
-        rest = [
-            ActionResult(action, ActionStatus.FAILURE, error=STOPPED) for action in left
-        ]
-        if self._under_way:
-            rest[0] = ActionResult(left[0], ActionStatus.FAILURE, error=INTERRUPTED)
-        return ExecutionReport.of(
-            self.runner.root,
-            [*self.logs, *rest],
-            self.started_at,
-            monotonic() - self._begin,
+        logs = list(self.logs)
+        reason = INTERRUPTED if self._is_under_way else STOPPED
+        for action in self.plan.actions[len(logs) :]:
+            logs.append(ActionResult(action, ActionStatus.FAILURE, error=reason))
+            reason = STOPPED
+        return ExecutionReport.from_logs(
+            self.root, logs, self.started_at, monotonic() - self._begin
         )
 
     @property
     def exit_code(self) -> ExitCode:
-        """0 only if nothing failed; 3 if all that was not done is what a person did not
-        approve.
+        """0 only if nothing failed; 3 if the actions that were not carried out are
+        those that the user did not approve.
         """
-        if self._failed or self._under_way:
+        if self._failed or self._is_under_way:
             return ExitCode.FAILED
-        return ExitCode.NOT_APPROVED if self.report().failed else ExitCode.DONE
+        return ExitCode.NOT_APPROVED if self.report().failures else ExitCode.DONE
+
+
+def _shorten_failed_output(result: ActionResult) -> str:
+    """Return the output; for a failure, only the first lines of the file."""
+    lines = result.output.splitlines()
+    if result.status is not ActionStatus.FAILURE or len(lines) <= _SHOWN_LINES:
+        return result.output
+    more = f"… ({len(lines) - _SHOWN_LINES:,} more lines of the file)"
+    return "\n".join([*lines[:_SHOWN_LINES], more])

@@ -19,6 +19,7 @@ from msgspec import Struct, field
 from cdd_agent.config import Commands
 from cdd_agent.errors import BadInput
 from cdd_agent.files.paths import PathRefused, confine_folder
+from cdd_agent.forms import Captured
 from cdd_agent.process.programs import OWN_PROGRAMS, as_started, own_folders
 from cdd_agent.process.run import CommandResult, Hear, run_command, shell_argv, unheard
 from cdd_agent.sanitize import UNSEEN
@@ -105,9 +106,9 @@ class Refused(CommandResult, frozen=True):
     `CommandRefused`.
     """
 
-    program: str = ""
+    program: Captured = ""
     allowed: tuple[str, ...] = ()
-    hint: str = ""
+    hint: Captured = ""
     """For a person, who can do something about it; a model cannot."""
 
     @property
@@ -204,15 +205,34 @@ def split(text: str) -> Words:
 
 
 class IShellExecutor(Protocol):
-    """Runs commands; a `CommandRunner` is one."""
+    """The port through which tools and action plans run commands. `CommandRunner`
+    implements it.
+    """
 
     async def execute(
         self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> CommandResult:
-        """Run a command text to its end. A command that fails or is refused is a
-        result, too.
+        """Run a command to its end. A command that fails or is refused is a result, not
+        an exception.
         """
         ...
+
+
+async def execute_inside(
+    root: Path,
+    executor: IShellExecutor,
+    command: str,
+    cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
+) -> CommandResult:
+    """Run a command through the port if its folder is inside the project. Else the
+    result is a refusal, and the port is not called.
+    """
+    try:
+        confine_folder(root, cwd or "")
+    except PathRefused as error:
+        return CommandRefused(error.message).as_result()
+    return await executor.execute(command, cwd, env)
 
 
 class RunProgram(Protocol):
@@ -250,6 +270,8 @@ class CommandRunner(Struct, frozen=True):
     noted_in: Path | None = None
     """The folder in which commands are noted while they run, as `run_command` does."""
     run_program: RunProgram = run_command
+    on_output: Hear = unheard
+    """Receives the output of commands as it comes, from `execute` and `run`."""
 
     @property
     def allowed(self) -> tuple[str, ...]:
@@ -259,7 +281,7 @@ class CommandRunner(Struct, frozen=True):
     async def execute(
         self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> CommandResult:
-        """The result alone, as `IShellExecutor`."""
+        """Run a command as `IShellExecutor` does, with the rules of `run`."""
         return await self.run(command, cwd=cwd, env=env)
 
     async def run(
@@ -268,17 +290,13 @@ class CommandRunner(Struct, frozen=True):
         *,
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
-        limit: float | None = None,
         starts: Callable[[], None] = lambda: None,
-        hear: Hear = unheard,
     ) -> CommandResult:
-        """Run a command text, and `hear` its output. The result is a `Refused` one if
-        nothing ran.
+        """Run a command text. The result is a `Refused` one if nothing ran.
 
-        `cwd` is relative to the project and made when missing; `env` is for this
-        command only; `limit` is in seconds; `starts` is called when nothing is in the
-        way of the command any more. Nothing is raised but what that raises, or
-        `permit`.
+        `cwd` is relative to the project and created if missing; `env` is for this
+        command only; `starts` is called just before the command starts. Raises only
+        what `starts` and `permit` raise.
         """
         try:
             folder = self.root.resolve() / confine_folder(self.root, cwd or "")
@@ -298,7 +316,7 @@ class CommandRunner(Struct, frozen=True):
                 else CommandRefused(error.message)
             )
             return refusal.as_result()
-        return await self.start(judged, env=env, limit=limit, hear=hear)
+        return await self.start(judged, env=env, hear=self.on_output)
 
     def judge(
         self,

@@ -25,6 +25,7 @@ from typing import IO, Literal
 import psutil
 from msgspec import Struct, field
 
+from cdd_agent.forms import Captured, Checked
 from cdd_agent.process.ending import GRACE, MARK, end_marked, noted
 from cdd_agent.process.programs import find_program
 from cdd_agent.secret_names import is_secret_name
@@ -66,13 +67,13 @@ class OutputChunk(Struct, frozen=True):
     """Where it was written to; of a piece that is joined from both, its end."""
 
 
-class CommandResult(Struct, frozen=True):
+class CommandResult(Checked, frozen=True):
     """The end of a command. `return_code` is 127 when there is no such program, 126
     when it could not be started or was refused, negative for a signal.
     """
 
-    stdout: str
-    stderr: str
+    stdout: Captured
+    stderr: Captured
     return_code: int
     seconds: float = 0.0
     timed_out: bool = False
@@ -86,10 +87,6 @@ class CommandResult(Struct, frozen=True):
     """The policy, or a person, said no; the reason is in `stderr`."""
     limit: float = 0.0
     """Seconds that it was given."""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.return_code, int) or isinstance(self.return_code, bool):
-            raise TypeError(f"return_code is a whole number, not {self.return_code!r}")
 
     @property
     def failure(self) -> str:

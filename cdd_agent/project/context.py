@@ -8,13 +8,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path, PurePath
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from msgspec import Struct, field, to_builtins
 from msgspec.structs import asdict
 
 from cdd_agent.files.read import SourceMissing, SourceUnreadable, read_source
 from cdd_agent.files.walk import Kind, WalkEntry, walk
+from cdd_agent.forms import Captured, CapturedName, Checked
 from cdd_agent.git.branch import current_branch
 from cdd_agent.process.programs import find_program
 from cdd_agent.sanitize import fenced, sanitize_for_display
@@ -29,43 +30,35 @@ _COUNTED = 100_000
 _GITIGNORE = 10_000
 """Characters of the `.gitignore` that are shown."""
 
-FileStatus = Literal["found", "not_found"]
 
-
-class FileContext(Struct, frozen=True):
-    """A file that was asked for; `content` is None when there is no such file, or it
-    cannot be read.
+class FileContext(Checked, frozen=True):
+    """A requested file. `content` is None when the file does not exist or cannot be
+    read.
     """
 
-    file_path: str
-    content: str | None
-    status: FileStatus
-    problem: str = ""
+    file_path: CapturedName
+    content: Captured | None
+    status: Literal["found", "not_found"]
+    problem: Captured = ""
     """Why it cannot be read."""
 
-    def __post_init__(self) -> None:
-        if self.status not in get_args(FileStatus):
-            raise ValueError(
-                f"status is {' or '.join(get_args(FileStatus))}, not {self.status!r}"
-            )
 
-
-class Environment(Struct, frozen=True):
+class Environment(Checked, frozen=True):
     """Where commands will run."""
 
-    os: str
-    python: str
-    shell: str
-    cwd: str
-    git: str
+    os: Captured
+    python: Captured
+    shell: Captured
+    cwd: Captured
+    git: Captured
 
 
-class ContextResult(Struct, frozen=True):
+class ContextResult(Checked, frozen=True):
     """The context of a project."""
 
-    repo_tree: str
+    repo_tree: Captured
     environment_info: Environment
-    gitignore_content: str
+    gitignore_content: Captured
     """The `.gitignore` at the root; empty without one."""
     file_contexts: tuple[FileContext, ...]
 

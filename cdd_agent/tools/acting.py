@@ -1,7 +1,6 @@
-"""The tools that change something or ask somebody: the actions, as a model calls
-them.
-"""
+"""The actions, as a model calls them: tools that change something or ask the user."""
 
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -14,24 +13,30 @@ from cdd_agent.actions.model import (
     CreateFileAction,
     EditAction,
     ExecuteAction,
+    Folder,
     ResearchAction,
 )
 from cdd_agent.config import Commands
-from cdd_agent.process.policy import IShellExecutor, as_tool_answer
+from cdd_agent.process.policy import (
+    CommandRunner,
+    IShellExecutor,
+    as_tool_answer,
+    execute_inside,
+)
 from cdd_agent.tools.action_runner import ActionRunner
 from cdd_agent.tools.base import Answer, Tool
 
 
 class RunsActions(Protocol):
-    """The port by which actions are done, one at a time; `ActionRunner` is one."""
+    """The port through which tools carry out actions. `ActionRunner` implements it."""
 
     async def run(self, action: Action) -> ActionResult:
-        """Do it. May raise `CddError`."""
+        """Carry out an action. May raise `CddError`."""
         ...
 
 
 class _CommandArguments(ExecuteAction, frozen=True):
-    cwd: str = "."
+    cwd: Folder = "."
 
 
 _RULES = {
@@ -40,34 +45,16 @@ _RULES = {
         " programs may be run: {allowed}."
     ),
     "ask": (
-        "The person is asked before a shell runs what needs one (pipes, redirection,"
-        " `&&`), and before any other program is run than {allowed}; where nobody is"
-        " there, that is refused. Without a shell `*`, `~`, `$X` stay as they are."
-        " Nothing carries over to the next call."
+        "The user is asked before a shell runs pipes, redirection or `&&`, and before"
+        " other programs than {allowed} run; without a user these are refused. Without"
+        " a shell `*`, `~`, `$X` are plain text."
     ),
-    "unsafe": (
-        "It runs through the system's shell, and any program may be run. Nothing"
-        " carries over to the next call."
-    ),
+    "unsafe": "It runs through the system's shell, and any program may be run.",
 }
-_REFUSED = {
-    "safe": (
-        "it was refused, with `allowed_commands` if its text is not one that may run"
-    ),
-    "ask": "it was refused, or the person said no",
-    "unsafe": "its folder is outside the project",
-}
-_RETURNS = (
-    "`success`, `command`, `return_code` and, as the same number, `returncode` (0 is"
-    " good; 127: there is no such program; 1 also: it could not be started), `stdout`"
-    " and `stderr` (of much output the middle is left out), `cwd`. A command that fails"
-    " by itself is no error of the call: its code and its output say so. Or `error`,"
-    " when {refused}, or when it took too long, with what it had printed."
-)
 
 
 class ExecuteCommandTool(Tool[_CommandArguments]):
-    """Run a command in the project. Use it when you need to see what a program says:
+    """Run a command in the project. Use it when you need to see what a program prints:
     tests, a linter, a build. For files there are other tools.
     """
 
@@ -75,27 +62,34 @@ class ExecuteCommandTool(Tool[_CommandArguments]):
     main_argument = "command"
     category = "System"
     tags = ("cli", "command", "execute", "system")
+    returns = (
+        "`success` (also if the command fails), `command`, `stdout`, `stderr` (both"
+        " shortened in the middle), `cwd`, and the exit code as `return_code` and"
+        " `returncode` (127: no such program); or `error`, if it was refused or took"
+        " too long."
+    )
     arguments = _CommandArguments
 
     def __init__(
-        self, executor: IShellExecutor, settings: Commands, allowed: tuple[str, ...]
+        self,
+        executor: IShellExecutor,
+        settings: Commands,
+        allowed: tuple[str, ...],
+        root: Path | None = None,
     ) -> None:
-        """`settings` and `allowed`, the programs that run without a question, are what
-        the model is told.
+        """The description for the model names the mode of `settings` and the `allowed`
+        programs. With `root`, the folder of a command is checked before the executor
+        is called; without it, the executor alone checks it.
         """
-        self._executor, self._settings, self._allowed = executor, settings, allowed
-        self.returns = _RETURNS.format(refused=_REFUSED[settings.mode])
+        self._executor, self._root = executor, root
+        self._settings, self._allowed = settings, allowed
+        last = "pytest -q 2>&1 | tail -20"
+        if settings.mode == "safe":
+            last = "python -m build"
         self.examples = (
             {"command": "pytest -q tests/test_user.py"},
             {"command": "ruff check .", "cwd": "src"},
-            {
-                "command": (
-                    "python -m build"
-                    if settings.mode == "safe"
-                    else "pytest -q 2>&1 | tail -20"
-                ),
-                "env": {"MODE": "test"},
-            },
+            {"command": last, "env": {"MODE": "test"}},
         )
 
     @property
@@ -103,20 +97,22 @@ class ExecuteCommandTool(Tool[_CommandArguments]):
         rules = _RULES[self._settings.mode].format(allowed=", ".join(self._allowed))
         return (
             f"{super().purpose} {rules} After {self._settings.timeout:g} seconds it is"
-            " ended."
+            " ended. Nothing carries over to the next call."
         )
 
     async def run(self, arguments: _CommandArguments) -> Answer:
-        result = await self._executor.execute(
-            arguments.command, arguments.cwd, arguments.env
-        )
+        command, cwd, env = arguments.command, arguments.cwd, arguments.env
+        if self._root is None:
+            result = await self._executor.execute(command, cwd, env)
+        else:
+            result = await execute_inside(self._root, self._executor, command, cwd, env)
         if not (result.started or result.refused) and result.return_code != 127:
-            why = f"Error executing command: {result.stderr}"
-            result = replace(result, return_code=1, stderr=why, started=True)
-        answer = as_tool_answer(arguments.command, result, arguments.cwd)
-        return answer | (
-            {"returncode": result.return_code} if "return_code" in answer else {}
-        )
+            reason = f"Error executing command: {result.stderr}"
+            result = replace(result, return_code=1, stderr=reason, started=True)
+        answer = as_tool_answer(command, result, cwd)
+        if "return_code" in answer:
+            answer["returncode"] = result.return_code
+        return answer
 
 
 B = TypeVar("B", bound=Action)
@@ -132,11 +128,14 @@ class _ActionTool(Tool[B]):
 
     async def run(self, arguments: B) -> Answer:
         result = await self._runner.run(arguments)
+        answer: Answer = {"success": True}
+        key = "output"
         if result.status is ActionStatus.FAILURE:
-            return {"error": result.error} | (
-                {"content": result.output} if result.output else {}
-            )
-        return {"success": True} | ({"output": result.output} if result.output else {})
+            answer = {"error": result.error}
+            key = "content"
+        if result.output:
+            answer[key] = result.output
+        return answer
 
 
 class CreateFileTool(_ActionTool[CreateFileAction]):
@@ -145,10 +144,7 @@ class CreateFileTool(_ActionTool[CreateFileAction]):
     name = "create_file"
     main_argument = "file_path"
     tags = ("file", "create", "write")
-    returns = (
-        "`success`; or `error`, with the present `content` when the file exists"
-        " already."
-    )
+    returns = "`success`; or `error`, with the `content` of a file that exists already."
     examples = (
         {
             "file_path": "src/greet.py",
@@ -161,16 +157,13 @@ class CreateFileTool(_ActionTool[CreateFileAction]):
 
 
 class EditFileTool(_ActionTool[EditAction]):
-    """Replace a text in a file by another. Use it for every change. `find` must be
-    there exactly, and once; empty, it means the whole file.
-    """
+    """Replace a text in a file. Use it for every change of an existing file."""
 
     name = "edit_file"
     main_argument = "file_path"
     tags = ("file", "edit", "write")
     returns = (
-        "`success`; or `error`, with the unchanged `content` when the text was not"
-        " found, or more than once."
+        "`success`; or `error`, with the unchanged `content` if the text is not unique."
     )
     examples = (
         {
@@ -185,15 +178,15 @@ class EditFileTool(_ActionTool[EditAction]):
 
 
 class ChatWithUserTool(_ActionTool[ChatWithUserAction]):
-    """Ask the person a question and wait for the answer. Use it when a choice is theirs
-    to make.
+    """Ask the user a question and wait for the answer. Use it when the choice is
+    theirs.
     """
 
     name = "chat_with_user"
     main_argument = "prompt"
     category = "Conversation"
     tags = ("ask", "user")
-    returns = "`output`: what the person said; or `error` when nobody is there."
+    returns = "`output`: the user's answer; or `error` if no user can answer."
     examples = (
         {"prompt": "Which database should it use?"},
         {"prompt": "Delete the old endpoint, or keep it for a release?"},
@@ -211,9 +204,7 @@ class ResearchTool(_ActionTool[ResearchAction]):
     main_argument = "queries"
     category = "Web"
     tags = ("web", "search")
-    returns = (
-        "`output`: for each query the titles, addresses and snippets found; or `error`."
-    )
+    returns = "`output`: for each query the titles, addresses and snippets; or `error`."
     examples = (
         {"queries": ["textual markdown streaming"]},
         {"queries": ["pytest junit xml format", "pytest exit codes"]},
@@ -222,13 +213,15 @@ class ResearchTool(_ActionTool[ResearchAction]):
     arguments = ResearchAction
 
 
-def acting_tools(runner: "ActionRunner") -> tuple[Tool[Any], ...]:
-    """All of them, over one runner: the same rules as for an action plan."""
+def acting_tools(
+    runner: ActionRunner, commands: CommandRunner
+) -> tuple[Tool[Any], ...]:
+    """Return all of them for one project. They follow the rules of an action plan."""
     return (
         CreateFileTool(runner),
         EditFileTool(runner),
         ExecuteCommandTool(
-            runner.commands, runner.commands.settings, runner.commands.allowed
+            runner.executor, commands.settings, commands.allowed, runner.root
         ),
         ChatWithUserTool(runner),
         ResearchTool(runner),

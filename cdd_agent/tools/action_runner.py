@@ -1,4 +1,4 @@
-"""Doing actions: each ends in one `ActionResult`, whatever happens."""
+"""Carrying out actions. Each ends in one `ActionResult`, whatever happens."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -26,130 +26,126 @@ from cdd_agent.edits.build import creation, edit
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.errors import CddError
 from cdd_agent.files.read import read_source
-from cdd_agent.process.policy import CommandRunner
-from cdd_agent.process.run import Hear, unheard
+from cdd_agent.process.policy import IShellExecutor, execute_inside
 from cdd_agent.web.search import IWebSearcher, research
 
 if TYPE_CHECKING:
     from cdd_agent.web.pages import PageReader
 
 Permit = Callable[[ChangeSet], Awaitable[tuple[ChangeSet, str]]]
-"""Which of these changes may be written, and what is to be said of the others."""
+"""Returns the changes that may be written, and a message about the others."""
+_WITH_CONTENT = (
+    FileAlreadyExistsError,
+    SearchTextNotFoundError,
+    MultipleMatchesFoundError,
+)
+"""Failures that are reported with the content of the file: the author of the action
+needs it for the next attempt.
+"""
 
 
-async def _permitted(changes: ChangeSet) -> tuple[ChangeSet, str]:
+async def _permit_all(changes: ChangeSet) -> tuple[ChangeSet, str]:
     return changes, ""
 
 
 class ActionRunner(Struct, frozen=True):
-    """Does actions in a project, one at a time. Nothing carries over from one to the
-    next.
+    """Carries out actions in a project, one at a time. Nothing carries over from one
+    action to the next.
     """
 
     root: Path
-    commands: CommandRunner
+    executor: IShellExecutor
     pages: "PageReader"
     searcher: IWebSearcher
     ask: Callable[[str], Awaitable[str]]
-    """Asks the person; raises `NotApproved` where there is nobody."""
+    """Asks the user. Raises `NotApproved` where no user can answer."""
     protected: Callable[[Path], bool] = lambda place: False
-    """Tells of a resolved place that no action may write to it."""
-    permit: Permit = _permitted
+    """True for a resolved path that no action may write to."""
+    permit: Permit = _permit_all
     wrote: Callable[[ChangeSet], None] = lambda changes: None
-    """Is told of changes that were written."""
-    hear: Hear = unheard
-    """Is given the output of commands as it comes."""
+    """Receives the changes that were written."""
 
     async def run(self, action: Action) -> ActionResult:
-        """Do it. A failure is a result, not an exception."""
+        """Carry out an action. A failure is a result, not an exception."""
         try:
-            return await self._result(action)
+            return await self._carry_out(action)
         except CddError as error:
-            why = "\n".join(filter(None, (error.message, error.hint)))
-            return ActionResult(
-                action, ActionStatus.FAILURE, self._present_content(action, error), why
-            )
+            reason = f"{error.message}\n{error.hint}" if error.hint else error.message
+            content = await asyncio.to_thread(self._content_for, error, action)
+            return ActionResult(action, ActionStatus.FAILURE, content, reason)
 
-    async def _result(self, action: Action) -> ActionResult:
+    async def _carry_out(self, action: Action) -> ActionResult:
+        status, output = ActionStatus.SUCCESS, ""
         match action:
-            case ExecuteAction(command=command, cwd=cwd, env=env):
-                result = await self.commands.run(
-                    command, cwd=cwd, env=env, hear=self.hear
-                )
-                if result.return_code == 0 and not result.timed_out:
-                    return ActionResult(
-                        action,
-                        ActionStatus.SUCCESS,
-                        result.stdout,
-                        result.stderr,
-                        result.return_code,
-                    )
-                return ActionResult(
-                    action,
-                    ActionStatus.FAILURE,
-                    result.stdout,
-                    result.failure,
-                    result.return_code,
-                )
-            case CreateFileAction(file_path=path, content=content):
+            case ExecuteAction():
+                return await self._execute(action)
+            case CreateFileAction():
                 changes = await asyncio.to_thread(
-                    creation, self.root, path, content, self.protected
+                    creation,
+                    self.root,
+                    action.file_path,
+                    action.content,
+                    self.protected,
                 )
-                return await self._write(action, changes)
-            case EditAction(file_path=path, find=find, replace=replace):
+                output = await self._write(changes)
+            case EditAction():
                 changes = await asyncio.to_thread(
-                    edit, self.root, path, find, replace, self.protected
+                    edit,
+                    self.root,
+                    action.file_path,
+                    action.find,
+                    action.replace,
+                    self.protected,
                 )
-                return await self._write(action, changes)
-            case ReadAction(source=source) if action.is_remote():
-                return ActionResult(
-                    action,
-                    ActionStatus.SUCCESS,
-                    (await self.pages.read(source.strip())).as_text(),
-                )
-            case ReadAction(source=source) if "://" in source:
-                raise ActionFailed(
-                    f"{source} cannot be read: only http and https addresses can"
-                )
-            case ReadAction(source=source):
-                text = await asyncio.to_thread(read_source, self.root, source)
-                return ActionResult(action, ActionStatus.SUCCESS, text.as_text())
-            case ChatWithUserAction(prompt=prompt):
-                return ActionResult(
-                    action, ActionStatus.COMPLETED, await self.ask(prompt)
-                )
-            case ResearchAction(queries=queries):
-                report = await research(self.searcher, queries)
-                return ActionResult(action, ActionStatus.SUCCESS, report.as_text())
+                output = await self._write(changes)
+            case ReadAction():
+                output = await self._read(action)
+            case ChatWithUserAction():
+                status = ActionStatus.COMPLETED
+                output = await self.ask(action.prompt)
+            case ResearchAction():
+                report = await research(self.searcher, action.queries)
+                output = report.as_text()
             case _:
-                raise TypeError(
-                    f"{action.action_type} is not done by anyone; only reports hold it"
-                )
+                raise TypeError(f"{action.action_type} occurs only in reports")
+        return ActionResult(action, status, output)
 
-    async def _write(self, action: Action, changes: ChangeSet) -> ActionResult:
-        permitted, said = (
-            await self.permit(changes) if changes.changes else (changes, "")
+    async def _execute(self, action: ExecuteAction) -> ActionResult:
+        result = await execute_inside(
+            self.root, self.executor, action.command, action.cwd, action.env
         )
-        if changes.changes and not permitted.changes:
-            raise ActionFailed(f"{said}; nothing was written")
+        status, error = ActionStatus.FAILURE, result.failure
+        if result.return_code == 0 and not result.timed_out:
+            status, error = ActionStatus.SUCCESS, result.stderr
+        return ActionResult(action, status, result.stdout, error, result.return_code)
+
+    async def _read(self, action: ReadAction) -> str:
+        source = action.source
+        if action.is_remote():
+            return (await self.pages.read(source.strip())).as_text()
+        if "://" in source:
+            raise ActionFailed(
+                f"{source} cannot be read: only http and https addresses can"
+            )
+        return (await asyncio.to_thread(read_source, self.root, source)).as_text()
+
+    async def _write(self, changes: ChangeSet) -> str:
+        """Write the permitted changes, and return the remarks about them."""
+        permitted, remark = changes, ""
+        if changes.changes:
+            permitted, remark = await self.permit(changes)
+            if not permitted.changes:
+                raise ActionFailed(f"{remark}; nothing was written")
         permitted.apply(self.root)
         self.wrote(permitted)
-        return ActionResult(
-            action,
-            ActionStatus.SUCCESS,
-            "\n".join(filter(None, (*permitted.notes, said))),
-        )
+        remarks = [*permitted.notes, remark]
+        return "\n".join(filter(None, remarks))
 
-    def _present_content(self, action: Action, error: CddError) -> str:
-        """The file as `read` would show it, where whoever asked for the change needs to
-        see it to do better.
-        """
-        needs_it = (
-            FileAlreadyExistsError | SearchTextNotFoundError | MultipleMatchesFoundError
-        )
-        if not isinstance(error, needs_it) or not isinstance(
-            action, CreateFileAction | EditAction
-        ):
+    def _content_for(self, error: CddError, action: Action) -> str:
+        """Return the content of the action's file, as `read` shows it, or nothing."""
+        if not isinstance(error, _WITH_CONTENT):
+            return ""
+        if not isinstance(action, CreateFileAction | EditAction):
             return ""
         try:
             return read_source(self.root, action.file_path).text

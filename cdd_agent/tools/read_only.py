@@ -1,5 +1,5 @@
-"""The tools that only look: at files, folders and history. Socrates and the Planner
-have these and no others.
+"""The read-only tools, for files, folders and history. Socrates and the Planner have
+these and no others.
 """
 
 import asyncio
@@ -21,6 +21,10 @@ from cdd_agent.tools.base import A, Answer, Arguments, Tool
 
 _MOST_LINES = 1000
 
+ProjectPath = Annotated[str, Meta(description="In the project.")]
+Pattern = Annotated[Written, Meta(description="As in `src/**/*.py`.")]
+LineLimit = Annotated[int, Meta(ge=1, le=_MOST_LINES, description="Most lines.")]
+
 
 class _ReadOnlyTool(Tool[A]):
     category = "Files"
@@ -31,9 +35,9 @@ class _ReadOnlyTool(Tool[A]):
 
 
 class ReadArguments(Arguments, frozen=True):
-    path: Annotated[Written, Meta(description="Relative to the project, as all paths.")]
-    start_line: Annotated[int, Meta(ge=1)] = 1
-    end_line: Annotated[int, Meta(ge=1)] | None = None
+    path: Annotated[Written, Meta(description="In the project.")]
+    start_line: Annotated[int, Meta(ge=1, description="First line.")] = 1
+    end_line: Annotated[int, Meta(ge=1, description="Last line.")] | None = None
 
 
 class ReadFileTool(_ReadOnlyTool[ReadArguments]):
@@ -41,7 +45,7 @@ class ReadFileTool(_ReadOnlyTool[ReadArguments]):
 
     name = "read_file"
     tags = ("file", "read")
-    returns = "`output`: the text; `cut`: whether some of it was left out; or `error`."
+    returns = "`output`, `cut` (true if shortened), or `error`."
     examples = (
         {"path": "README.md"},
         {"path": "src/app.py", "start_line": 40, "end_line": 80},
@@ -61,16 +65,16 @@ class ReadFileTool(_ReadOnlyTool[ReadArguments]):
 
 
 class _ListArguments(Arguments, frozen=True):
-    path: str = "."
-    limit: Annotated[int, Meta(ge=1, le=_MOST_LINES)] = 200
+    path: ProjectPath = "."
+    limit: LineLimit = 200
 
 
 class ListFilesTool(_ReadOnlyTool[_ListArguments]):
-    """List all files below a folder; none that git ignores."""
+    """List all files below a folder, without those that git ignores."""
 
     name = "list_files"
     tags = ("file", "list", "folder")
-    returns = "`output`: one path a line; `cut`: whether there are more; or `error`."
+    returns = "`output` (a path a line), `cut` (true if there are more), or `error`."
     examples = ({}, {"path": "src"}, {"path": "tests", "limit": 50})
     arguments = _ListArguments
 
@@ -83,17 +87,17 @@ class ListFilesTool(_ReadOnlyTool[_ListArguments]):
 
 
 class _GlobArguments(Arguments, frozen=True):
-    pattern: Written
-    limit: Annotated[int, Meta(ge=1, le=_MOST_LINES)] = 200
+    pattern: Pattern
+    limit: LineLimit = 200
 
 
 class GlobFilesTool(_ReadOnlyTool[_GlobArguments]):
-    """Find files by a pattern, as in `src/**/*.py`; none that git ignores."""
+    """Find files by a pattern of paths, without those that git ignores."""
 
     name = "glob_files"
     main_argument = "pattern"
     tags = ("file", "find", "pattern")
-    returns = "`output`: one path a line; `cut`: whether there are more; or `error`."
+    returns = "`output` (a path a line), `cut` (true if there are more), or `error`."
     examples = (
         {"pattern": "**/*.py"},
         {"pattern": "src/**/test_*.py"},
@@ -110,17 +114,15 @@ class GlobFilesTool(_ReadOnlyTool[_GlobArguments]):
 
 
 class _GrepArguments(Arguments, frozen=True):
-    pattern: Written
-    path: str = "."
-    glob: Annotated[str | None, Meta(description="Only these files, as in `*.py`.")] = (
-        None
-    )
-    ignore_case: bool = False
-    limit: Annotated[int, Meta(ge=1, le=_MOST_LINES)] = 200
+    pattern: Annotated[Written, Meta(description="For Python's `re`.")]
+    path: ProjectPath = "."
+    glob: Annotated[str | None, Meta(description="Files, as in `*.py`.")] = None
+    ignore_case: Annotated[bool, Meta(description="False: exact case.")] = False
+    limit: LineLimit = 200
 
 
 class GrepFilesTool(_ReadOnlyTool[_GrepArguments]):
-    """Search files line by line for a regular expression of Python; none that git
+    """Search the lines of files for a regular expression, without files that git
     ignores.
     """
 
@@ -128,8 +130,7 @@ class GrepFilesTool(_ReadOnlyTool[_GrepArguments]):
     main_argument = "pattern"
     tags = ("file", "search", "text")
     returns = (
-        "`output`: `path:line: text` for each line found; `cut`: whether there are"
-        " more; or `error`."
+        "`output` (`path:line: text`), `cut` (true if there are more), or `error`."
     )
     examples = (
         {"pattern": "def login"},
@@ -152,7 +153,7 @@ class GrepFilesTool(_ReadOnlyTool[_GrepArguments]):
 
 class _CodeArguments(Arguments, frozen=True):
     query: Annotated[Written, Meta(description="Plain words, names, an error message.")]
-    limit: Annotated[int, Meta(ge=1, le=50)] = 8
+    limit: Annotated[int, Meta(ge=1, le=50, description="Most files.")] = 8
 
 
 class FindCodeTool(_ReadOnlyTool[_CodeArguments]):
@@ -163,7 +164,7 @@ class FindCodeTool(_ReadOnlyTool[_CodeArguments]):
     name = "find_code"
     main_argument = "query"
     tags = ("code", "search", "definition")
-    returns = "`output`: files with reasons, each with its places; or `error`."
+    returns = "`output` (files with reasons and places), or `error`."
     examples = (
         {"query": "where is the rate limit handled?"},
         {"query": "TypeError in parse_range", "limit": 5},
@@ -198,7 +199,7 @@ class GitStatusTool(_GitTool[_NoArguments]):
 
     name = "git_status"
     tags = ("git", "status")
-    returns = "`output`: as `git status` says it, in short form; or `error`."
+    returns = "`output` (as of `git status --short`), or `error`."
     examples = ({},)
     arguments = _NoArguments
 
@@ -207,21 +208,16 @@ class GitStatusTool(_GitTool[_NoArguments]):
 
 
 class _LogArguments(Arguments, frozen=True):
-    path: str | None = None
-    limit: Annotated[int, Meta(ge=1, le=200)] = 20
+    path: Annotated[str | None, Meta(description="Commits that changed it.")] = None
+    limit: Annotated[int, Meta(ge=1, le=200, description="Most commits.")] = 20
 
 
 class GitLogTool(_GitTool[_LogArguments]):
-    """Show the latest commits, or those that changed a `path`: hash, date, author and
-    subject.
-    """
+    """Show the latest commits: hash, date, author and subject."""
 
     name = "git_log"
     tags = ("git", "history")
-    returns = (
-        "`output`: one commit a line, the latest first; `cut`: whether there are more;"
-        " or `error`."
-    )
+    returns = "`output` (a commit a line), `cut` (true if there are more), or `error`."
     examples = ({}, {"path": "src/app.py"}, {"limit": 5})
     arguments = _LogArguments
 
@@ -230,23 +226,20 @@ class GitLogTool(_GitTool[_LogArguments]):
 
 
 class _DiffArguments(Arguments, frozen=True):
-    path: str | None = None
-    staged: bool = False
-    commit: Annotated[Written | None, Meta(description="A hash, or as `HEAD~1`.")] = (
-        None
-    )
+    path: Annotated[str | None, Meta(description="Changes of it alone.")] = None
+    staged: Annotated[bool, Meta(description="False: unstaged changes.")] = False
+    commit: Annotated[
+        Written | None,
+        Meta(description="A hash, or as `HEAD~1`."),
+    ] = None
 
 
 class GitDiffTool(_GitTool[_DiffArguments]):
-    """Show what is changed and not staged; what is `staged`, instead; or what a
-    `commit` changed.
-    """
+    """Show changes as a diff: unstaged ones, staged ones, or those of a commit."""
 
     name = "git_diff"
     tags = ("git", "changes")
-    returns = (
-        "`output`: a unified diff; `cut`: whether some of it was left out; or `error`."
-    )
+    returns = "`output` (a unified diff), `cut` (true if shortened), or `error`."
     examples = ({}, {"path": "src/app.py", "staged": True}, {"commit": "HEAD~1"})
     arguments = _DiffArguments
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from cdd_agent.errors import CddError
+from cdd_agent.forms import Captured, Checked, Written, check_argument
 from cdd_agent.threads import in_thread
 from cdd_agent.web.readable import one_line
 
@@ -16,54 +17,56 @@ _LONGEST_SNIPPET = 1000
 _LONGEST_URL = 2000
 
 
-class SearchResult(Struct, frozen=True):
-    """A page that a search found, and what the search engine shows of it."""
+class SearchResult(Checked, frozen=True):
+    """A page that a search engine found, as the engine describes it."""
 
-    title: str
-    url: str
-    snippet: str = ""
+    title: Captured
+    url: Written
+    snippet: Captured = ""
 
 
-class QueryResult(Struct, frozen=True):
+class QueryResult(Checked, frozen=True):
     """The pages that were found for one query, the best first."""
 
-    query: str
+    query: Written
     search_results: tuple[SearchResult, ...] = ()
 
 
-class SERPReport(Struct, frozen=True):
-    """The search engine result pages (SERP) of some queries, in the order in which they
-    were asked.
+class SERPReport(Checked, frozen=True):
+    """The search engine result pages (SERP) of some queries, in the order of the
+    queries.
     """
 
     results: tuple[QueryResult, ...] = ()
 
     def as_text(self) -> str:
-        """The whole report for a model or a person to read."""
+        """Return the whole report for a model or a user to read."""
         sections = []
-        for found in self.results:
-            lines = [
-                f"Search: {found.query}",
-                *([] if found.search_results else ["No results."]),
-            ]
-            for number, result in enumerate(found.search_results, start=1):
+        for page in self.results:
+            lines = [f"Search: {page.query}"]
+            if not page.search_results:
+                lines.append("No results.")
+            for number, result in enumerate(page.search_results, start=1):
                 lines += [f"{number}. {result.title}", f"   {result.url}"]
-                lines += [f"   {result.snippet}"] if result.snippet else []
+                if result.snippet:
+                    lines.append(f"   {result.snippet}")
             sections.append("\n".join(lines))
         return "\n\n".join(sections)
 
 
 class WebSearchError(CddError):
-    """A search could not be made. That nothing was found is none."""
+    """A search could not be made. A search without results is no error."""
 
     def __init__(
         self, original_exception: Exception, message: str = "", *, hint: str = ""
     ) -> None:
+        self.original_exception: Exception = check_argument(
+            "original_exception", Exception, original_exception
+        )
+        """The error of the search library."""
         super().__init__(
             message or f"The search failed: {original_exception}", hint=hint
         )
-        self.original_exception = original_exception
-        """As the search library raised it."""
 
 
 class IWebSearcher(Protocol):
@@ -144,13 +147,13 @@ class DdgsSearcher(Struct, frozen=True):
     async def search(self, query: str) -> QueryResult:
         try:
             async with timeout(self.time_limit):
-                entries = await in_thread(
+                found = await in_thread(
                     lambda: list(
                         self.client().text(query, max_results=self.max_results)
                     ),
                     name="search",
                 )
-                results = [_result(entry) for entry in entries]
+                results = _results(found)
         except WebSearchError:
             raise
         except TimeoutError as error:
@@ -165,19 +168,21 @@ class DdgsSearcher(Struct, frozen=True):
             ):
                 return QueryResult(query)
             raise _failed(query, str(error) or type(error).__name__, error) from error
-        usable = [result for result in results if 0 < len(result.url) <= _LONGEST_URL]
-        return QueryResult(query, tuple(usable[: self.max_results]))
+        return QueryResult(query, tuple(results[: self.max_results]))
 
 
-def _result(entry: Mapping[str, Any]) -> SearchResult:
-    title, url, snippet = (
-        one_line(str(entry.get(key) or "")) for key in ("title", "href", "body")
-    )
-    return SearchResult(
-        _shortened(title, _LONGEST_TITLE) or url[:_LONGEST_TITLE],
-        url,
-        _shortened(snippet, _LONGEST_SNIPPET),
-    )
+def _results(entries: Iterable[Mapping[str, Any]]) -> list[SearchResult]:
+    """Return the results that have a usable address."""
+    results = []
+    for entry in entries:
+        title, url, snippet = (
+            one_line(str(entry.get(key) or "")) for key in ("title", "href", "body")
+        )
+        if 0 < len(url) <= _LONGEST_URL:
+            title = _shortened(title, _LONGEST_TITLE) or url[:_LONGEST_TITLE]
+            snippet = _shortened(snippet, _LONGEST_SNIPPET)
+            results.append(SearchResult(title, url, snippet))
+    return results
 
 
 def _failed(query: str, reason: str, error: Exception) -> WebSearchError:

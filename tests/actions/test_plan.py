@@ -151,8 +151,8 @@ def test_an_empty_text_is_a_text_where_it_means_something() -> None:
             "p.yaml:1: there is no action `parse_plan`; there are execute, create_file",
         ),
         ("- action: [execute]", "p.yaml:1: there is no action of that form"),
-        ("- command: ls", "p.yaml:1: an action says which it is"),
-        ("- {}", "p.yaml:1: an action says which it is"),
+        ("- command: ls", "p.yaml:1: an action names its kind"),
+        ("- {}", "p.yaml:1: an action names its kind"),
         ("- execute: ls\n  read: a", "p.yaml:1: `execute` and `read` are two actions"),
         ("- execute: ls\n-\n- execute: ls", "p.yaml:2: an action is empty"),
         ("- [execute, ls]", "p.yaml:1: an action is a mapping of keys; this is a list"),
@@ -248,7 +248,7 @@ def test_python_objects_are_never_made() -> None:
 
 
 def test_a_plan_of_nothing_cannot_be_made() -> None:
-    with pytest.raises(ValueError, match="at least one action"):
+    with pytest.raises(ValueError, match="`actions` is empty"):
         ActionPlan(())
 
 

@@ -471,10 +471,10 @@ async def test_a_call_may_be_repeated_after_an_action(
             ),
         ]
     rounds += [calls(("execute_command", {"command": "cat a.txt"})) for _ in range(4)]
-    runner = ActionRunner(
-        root, CommandRunner(root), PageReader(), ScriptedSearcher([]), _nobody
-    )
-    talk = Dialogue(ScriptedModel([*rounds, "Enough."]), acting_tools(runner), "on")
+    commands = CommandRunner(root)
+    runner = ActionRunner(root, commands, PageReader(), ScriptedSearcher([]), _nobody)
+    tools = acting_tools(runner, commands)
+    talk = Dialogue(ScriptedModel([*rounds, "Enough."]), tools, "on")
     result = await heard(talk)
     problems = [
         event.problem

@@ -7,13 +7,15 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.turns import definitions
-from cdd_agent.errors import BudgetExhausted, ExitCode
+from cdd_agent.errors import BudgetExhausted, ExitCode, NotApproved
 from cdd_agent.llm import timeouts
 from cdd_agent.llm.budget import CEILING, Budgeted, Limit
 from cdd_agent.llm.direct.anthropic_messages import MessageReader
@@ -47,7 +49,13 @@ from cdd_agent.llm.port import (
 from cdd_agent.llm.providers import Speaks
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
+from cdd_agent.process.policy import CommandRunner
+from cdd_agent.tools.acting import acting_tools
+from cdd_agent.tools.action_runner import ActionRunner
+from cdd_agent.tools.base import Tool
 from cdd_agent.tools.read_only import read_only_tools
+from cdd_agent.web.pages import PageReader
+from cdd_agent.web.search import ScriptedSearcher
 from tests.llm.server import Answer, LoopbackServer, Recorded, directly, failure
 from tests.support.replies import all_of, stopped
 from tests.support.tables import each_row
@@ -401,7 +409,7 @@ async def test_a_request_is_sent_as_compact_json(text: str, size: int) -> None:
 async def test_every_tool_is_sent_with_its_own_definition(
     served: MakeServed, tmp_path: Path
 ) -> None:
-    tools = read_only_tools(tmp_path)
+    tools = all_tools(tmp_path)
     with LoopbackServer(["I have seen them."]) as server:
         await events_of(
             served(server.url),
@@ -411,6 +419,33 @@ async def test_every_tool_is_sent_with_its_own_definition(
     assert server.requests[0].body["tools"] == [
         tool.get_openrouter_tool_definition() for tool in tools
     ]
+
+
+@sampled
+async def test_every_description_is_sent(served: MakeServed, tmp_path: Path) -> None:
+    tools = all_tools(tmp_path)
+    with LoopbackServer(["I have seen them."]) as server:
+        await events_of(
+            served(server.url),
+            Request((Message("user", "Look around."),), definitions(tools)),
+        )
+    for tool, sent in zip(tools, server.requests[0].body["tools"], strict=True):
+        function = sent.get("function", sent)
+        parameters = function.get("parameters", function.get("input_schema"))
+        assert function["name"] == tool.name
+        assert function["description"] == tool.description
+        assert parameters["properties"] == tool.parameters_schema["properties"]
+
+
+def all_tools(root: Path) -> list[Tool[Any]]:
+    commands = CommandRunner(root)
+    runner = ActionRunner(root, commands, PageReader(), ScriptedSearcher(), no_answer)
+    tools = (*read_only_tools(root, CodeFinder(root)), *acting_tools(runner, commands))
+    return list(tools)
+
+
+async def no_answer(question: str) -> str:
+    raise NotApproved(question)
 
 
 @in_chat_completions

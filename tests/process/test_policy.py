@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cdd_agent.config import Commands
 from cdd_agent.process.policy import (
@@ -268,12 +269,11 @@ async def test_variables_hold_for_one_command_over_the_users_own(
 
 async def test_a_command_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     sleep = "python -c 'import os, time; os.write(1, b\"1\"); time.sleep(60)'"
-    for runner, limit in (
-        (CommandRunner(tmp_path, Commands(timeout=40)), None),
-        (CommandRunner(tmp_path), 40),
-    ):
-        result = await runner.run(sleep, limit=limit, hear=lambda chunk: leap(40))
-        assert (result.timed_out, result.stdout, result.limit) == (True, "1", 40)
+    runner = CommandRunner(
+        tmp_path, Commands(timeout=40), on_output=lambda chunk: leap(40)
+    )
+    result = await runner.run(sleep)
+    assert (result.timed_out, result.stdout, result.limit) == (True, "1", 40)
 
 
 async def test_leaving_early_ends_the_command(tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ async def test_leaving_early_ends_the_command(tmp_path: Path) -> None:
         said.append(chunk.text)
         running.cancel()
 
-    running = asyncio.ensure_future(CommandRunner(tmp_path).run(code, hear=hear))
+    running = asyncio.ensure_future(CommandRunner(tmp_path, on_output=hear).run(code))
     with pytest.raises(asyncio.CancelledError):
         await running
     with pytest.raises(ProcessLookupError):
@@ -488,11 +488,10 @@ async def test_the_tools_answers_have_the_promised_forms(tmp_path: Path) -> None
     runner = CommandRunner(tmp_path, Commands(timeout=40))
 
     async def answer(
-        command: str, cwd: str = ".", hear: Hear = unheard
+        command: str, cwd: str = ".", on_output: Hear = unheard
     ) -> dict[str, object]:
-        return as_tool_answer(
-            command, await runner.run(command, cwd=cwd, hear=hear), cwd
-        )
+        watched = replace(runner, on_output=on_output)
+        return as_tool_answer(command, await watched.run(command, cwd=cwd), cwd)
 
     said = await answer(
         "python -c 'import sys; print(1); print(2, file=sys.stderr); sys.exit(3)'",
@@ -529,7 +528,7 @@ async def test_the_tools_answers_have_the_promised_forms(tmp_path: Path) -> None
     assert "allowed_commands" not in await answer("ls", "..")
     slow = await answer(
         "python -c 'import os, time; os.write(1, b\"1\"); time.sleep(60)'",
-        hear=lambda chunk: leap(40),
+        on_output=lambda chunk: leap(40),
     )
     assert slow == {"error": TIMED_OUT.format(40), "stdout": "1"}
 

@@ -195,12 +195,11 @@ async def test_refused_missing_and_slow_commands_are_failures(
     assert missing.error == NOT_FOUND.format("no-such-program-here")
     hasty = ActionRunner(
         root,
-        CommandRunner(root, Commands(timeout=40)),
+        CommandRunner(root, Commands(timeout=40), on_output=lambda chunk: leap(40)),
         PageReader(),
         ScriptedSearcher([]),
         says_blue,
     )
-    hasty = replace(hasty, hear=lambda chunk: leap(40))
     slow = await done(
         root,
         ExecuteAction(
@@ -223,8 +222,12 @@ async def test_output_arrives_while_the_command_runs(root: Path) -> None:
     )
     (root / "wait.py").write_text(code)
     async with asyncio.timeout(60):
-        runs = replace(runner(root), hear=lambda chunk: (root / "go").touch())
-        result = await runs.run(ExecuteAction(command="python wait.py"))
+        commands = CommandRunner(
+            root, Commands(timeout=20), on_output=lambda chunk: (root / "go").touch()
+        )
+        result = await replace(runner(root), executor=commands).run(
+            ExecuteAction(command="python wait.py")
+        )
     assert result.status is SUCCESS
 
 

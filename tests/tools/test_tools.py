@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import NODEFAULT, structs
 
 from cdd_agent.config import Commands
 from cdd_agent.context.finder import CodeFinder
@@ -19,6 +20,7 @@ from cdd_agent.dialogue.turns import definitions
 from cdd_agent.process.policy import (
     ALWAYS_ALLOWED,
     CommandRunner,
+    IShellExecutor,
     Permission,
     RunProgram,
 )
@@ -57,15 +59,18 @@ async def runs_nothing(argv: Sequence[str], **how: Any) -> CommandResult:
     return CommandResult("", "", 0)
 
 
-def runner(
+def commands_in(
     root: Path, run_program: RunProgram = run_command, **more: Any
-) -> ActionRunner:
+) -> CommandRunner:
+    settings = Commands(**{"timeout": 20, **more})
+    return CommandRunner(root, settings, run_program=run_program)
+
+
+def runner(root: Path, executor: IShellExecutor | None = None) -> ActionRunner:
     found = [SearchResult("A title", "https://a.example", "A snippet")]
     return ActionRunner(
         root,
-        CommandRunner(
-            root, Commands(**{"timeout": 20, **more}), run_program=run_program
-        ),
+        executor or commands_in(root),
         PageReader(),
         ScriptedSearcher([found] * 9),
         says_blue,
@@ -73,7 +78,9 @@ def runner(
 
 
 def command_tool(commands: CommandRunner) -> ExecuteCommandTool:
-    return ExecuteCommandTool(commands, commands.settings, commands.allowed)
+    return ExecuteCommandTool(
+        commands, commands.settings, commands.allowed, commands.root
+    )
 
 
 @pytest.fixture
@@ -93,11 +100,12 @@ def tools(root: Path) -> dict[str, Tool[Any]]:
 
 
 def all_tools(root: Path, run_program: RunProgram) -> dict[str, Tool[Any]]:
+    commands = commands_in(root, run_program)
     return {
         tool.name: tool
         for tool in (
             *read_only_tools(root, CodeFinder(root)),
-            *acting_tools(runner(root, run_program)),
+            *acting_tools(runner(root, commands), commands),
         )
     }
 
@@ -150,19 +158,51 @@ def test_a_definition_is_complete_and_short(
     definition = tool.get_openrouter_tool_definition()
     assert definition["type"] == "function"
     assert definition["function"]["name"] == name
-    assert definition["function"]["description"] == tool.purpose
+    assert definition["function"]["description"] == tool.description
     schema = definition["function"]["parameters"]
-    assert schema["required"] == tool.parameters_schema["required"]
+    assert schema == tool.parameters_schema
     assert schema["type"] == "object"
-    assert set(schema["required"]) <= set(schema["properties"])
-    assert schema["properties"].keys() == tool.parameters_schema["properties"].keys()
-    assert all(field["type"] for field in schema["properties"].values())
     assert tool.category
     assert tool.tags
     # paid for in every round
-    assert not re.search(
-        r"\$ref|anyOf|\btitle\b|default|m(in|ax)imum", json.dumps(schema)
-    )
+    assert not re.search(r"\$ref|anyOf|\btitle\b|\\\\S", json.dumps(schema))
+
+
+@each_row("name", READ_ONLY + ACTING)
+def test_every_parameter_has_a_type_a_description_and_its_default(
+    tools: dict[str, Tool[Any]], name: str
+) -> None:
+    schema = tools[name].parameters_schema
+    fields = {field.name: field for field in structs.fields(tools[name].arguments)}
+    assert schema["properties"].keys() == fields.keys()
+    assert schema["required"] == [
+        name for name, field in fields.items() if field.required
+    ]
+    for name, described in schema["properties"].items():
+        assert described["type"] in (
+            "string",
+            "integer",
+            "boolean",
+            "array",
+            "object",
+        ), name
+        assert described["description"].endswith("."), name
+        assert described["description"][0].isupper(), name
+        default = fields[name].default
+        has_default = default is not NODEFAULT and default is not None
+        assert described.get("default", NODEFAULT) == (
+            default if has_default else NODEFAULT
+        ), name
+
+
+@each_row("name", READ_ONLY + ACTING)
+def test_a_description_mentions_the_answer_and_its_errors(
+    tools: dict[str, Tool[Any]], name: str
+) -> None:
+    sent = tools[name].get_openrouter_tool_definition()["function"]["description"]
+    assert sent.startswith(tools[name].purpose)
+    assert "`error`" in sent
+    assert re.search(r"`(output|success)`", sent)
 
 
 @each_row("name", READ_ONLY + ACTING)
@@ -195,8 +235,9 @@ def test_the_instructions_describe_the_result(
     assert (
         f"Answer: {tools[name].returns}\n" in tools[name].get_ai_prompt_instructions()
     )
-    (told,) = definitions([tools[name]])
-    assert told.description == tools[name].purpose  # it is paid for in every round
+    (sent,) = definitions([tools[name]])
+    assert sent.description == tools[name].description
+    assert sent.parameters == tools[name].parameters_schema
 
 
 @each_row("name", ACTING)
@@ -211,12 +252,13 @@ MODES = ["safe", "ask", "unsafe"]
 
 @each_row("mode", MODES)
 def test_execute_command_has_its_promised_description(root: Path, mode: str) -> None:
-    tool = command_tool(runner(root, mode=mode, timeout=7).commands)
+    tool = command_tool(commands_in(root, mode=mode, timeout=7))
     for promised in (
         "Use it when",
         "`stdout`",
         "`stderr`",
         "`returncode`",
+        "exit code",
         "127",
         "`error`",
         "`cwd`",
@@ -230,10 +272,8 @@ def test_execute_command_has_its_promised_description(root: Path, mode: str) -> 
     )
     assert schema["required"] == ["command"]
     assert schema["properties"]["command"]["type"] == "string"
-    assert (
-        schema["properties"]["cwd"]["type"],
-        schema["properties"]["cwd"]["default"],
-    ) == ("string", ".")
+    cwd = schema["properties"]["cwd"]
+    assert (cwd["type"], cwd["default"]) == ("string", ".")
     assert len(tool.examples) == 3
     words = tool.get_ai_prompt_instructions()
     assert "- `cwd` (string," in words
@@ -276,7 +316,7 @@ async def test_a_program_that_cannot_start_has_the_promised_code(
     (root / "broken").write_bytes(b"\x7fELF, but not really")
     (root / "broken").chmod(0o755)
     monkeypatch.setenv("PATH", str(root), prepend=os.pathsep)
-    answer = await command_tool(runner(root, allow=("broken",)).commands).execute(
+    answer = await command_tool(commands_in(root, allow=("broken",))).execute(
         command="broken"
     )
     assert (answer["return_code"], answer["returncode"], answer["stdout"]) == (1, 1, "")
@@ -331,6 +371,46 @@ async def test_wrong_arguments_are_an_error_with_the_right_parameters(
     assert answer["error"].startswith(f"{name} ")
     assert words in answer["error"]
     assert "Its parameters: " in answer["error"]
+
+
+@each_row(
+    ("name", "values", "arguments", "words"),
+    [
+        ("execute_command", ("ls",), {"command": "ls"}, "`command` is given twice"),
+        ("execute_command", ("ls", ".", None, 1), {}, "4 positional arguments"),
+        ("execute_command", (["ls"],), {}, "`command` is not a text"),
+        ("git_status", (".",), {}, "1 positional arguments"),
+    ],
+)
+async def test_wrong_positional_arguments_are_an_error(
+    tools: dict[str, Tool[Any]],
+    name: str,
+    values: tuple[object, ...],
+    arguments: dict[str, object],
+    words: str,
+) -> None:
+    answer = await tools[name].execute(*values, **arguments)
+    assert words in answer["error"]
+
+
+@each_row("name", [*READ_ONLY, *ACTING])
+async def test_arguments_may_be_positional(root: Path, name: str) -> None:
+    tool = all_tools(root, runs_nothing)[name]
+    received: list[object] = []
+
+    async def record(arguments: object) -> dict[str, Any]:
+        received.append(arguments)
+        return {}
+
+    tool.run = record  # type: ignore[method-assign]
+    for example in tool.examples:
+        names = [name for name in tool.arguments.__struct_fields__ if name in example]
+        in_order = names == [*tool.arguments.__struct_fields__][: len(names)]
+        await tool.execute(**example)
+        if in_order:
+            await tool.execute(*[example[name] for name in names])
+            assert received[-1] == received[-2]
+    assert received
 
 
 async def test_all_faults_of_a_call_are_named_at_once(
@@ -438,14 +518,14 @@ async def test_execute_command_answers_in_the_promised_forms(
     }
     assert "needs a shell" in (await run(command="ls | wc"))["error"]
     assert "absolute" in (await run(command="ls", cwd="/tmp"))["error"]
-    missing = await command_tool(
-        runner(root, allow=("no-such-program",)).commands
-    ).execute(command="no-such-program")
+    missing = await command_tool(commands_in(root, allow=("no-such-program",))).execute(
+        command="no-such-program"
+    )
     assert (missing["return_code"], missing["stderr"]) == (
         127,
         NOT_FOUND.format("no-such-program"),
     )
-    slow = command_tool(runner(root, timeout=0.5).commands)
+    slow = command_tool(commands_in(root, timeout=0.5))
     answer = await slow.execute(command='python -c "import time; time.sleep(60)"')
     assert answer == {"error": TIMED_OUT.format(0.5)}
 
@@ -525,14 +605,7 @@ ANYTHING: st.SearchStrategy[Any] = st.recursive(
 async def test_any_arguments_get_an_answer(
     root: Path, name: str, arguments: dict[str, Any]
 ) -> None:
-    tools = {
-        tool.name: tool
-        for tool in (
-            *read_only_tools(root, CodeFinder(root)),
-            *acting_tools(runner(root)),
-        )
-    }
-    answer = await tools[name].execute(**arguments)
+    answer = await all_tools(root, run_command)[name].execute(**arguments)
     assert json.dumps(answer, ensure_ascii=False).encode()
 
 
