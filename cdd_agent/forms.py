@@ -1,10 +1,9 @@
 """Values that check themselves, and values that are read from what models and users
 write.
 
-One mechanism, `_Check`, compares a value with the annotations of a `Struct`. `Checked`
-uses it when a value is made, `read` when one is decoded. It reports all faults at once,
-since a model that receives one fault at a time needs a call for each. msgspec itself
-stops at the first.
+`_Check` compares values with annotations, for the constructor (`Checked`) and for
+decoding (`read`). It reports all faults, where msgspec stops at the first: a model that
+receives one fault at a time needs a call for each.
 """
 
 import contextlib
@@ -23,16 +22,14 @@ from msgspec import Meta, Struct, structs
 T = TypeVar("T")
 
 
-class _AnyCharacters:
-    """Marks a text that may hold halves of characters (lone surrogates)."""
-
-
 Written = Annotated[str, Meta(pattern=r"\S")]
 """A text that is not empty and not only white space."""
-Captured = Annotated[str, _AnyCharacters()]
-"""A text from outside, such as a command's output, with any characters."""
-CapturedName = Annotated[Written, _AnyCharacters()]
-"""A name from outside, such as the path of a folder, with any characters."""
+_ANY_CHARACTERS = object()
+"""Marks a text that may hold halves of characters (lone surrogates)."""
+Captured = Annotated[str, _ANY_CHARACTERS]
+"""A text from outside, such as a command's output."""
+CapturedName = Annotated[Written, _ANY_CHARACTERS]
+"""A name from outside, such as the path of a folder."""
 
 _WHOLE = re.compile(r"\s*([+-]?[0-9]+(?:_[0-9]+)*)(?:\.0+)?\s*")
 _MOST_DIGITS = 4_000
@@ -63,19 +60,15 @@ _TYPES = {
     "date-time": "a time",
 }
 """In words, by the names of JSON schemas."""
-_WITH_ANY_PARTS: dict[Any, Any] = {
-    list: list[Any],
-    tuple: tuple[Any, ...],
-    dict: dict[Any, Any],
-}
+_EXACT = {int: (int,), float: (int, float)}
+"""Types of which instances of subclasses, such as bool, are no values."""
 
 
 class Respelled(Struct, frozen=True):
-    """In a field's `Annotated`: `spelled` turns a decoded value into the form that is
-    checked.
+    """In an `Annotated`: `spelled` returns the value that a decoded one stands for.
 
-    A plain function there is a rule. It receives a value of the right type, and returns
-    it or raises `ValueError`.
+    A plain function there is a rule. It receives a value of the type, and returns it or
+    raises `ValueError`.
     """
 
     spelled: Callable[[Any], Any]
@@ -85,16 +78,12 @@ class Fault(Struct, frozen=True):
     """One thing that is wrong. As a text it is a sentence without its full stop."""
 
     place: tuple[str | int, ...]
-    """The keys and list indexes that lead to the value; empty for the whole."""
+    """The keys and indexes that lead to the value; empty for the whole."""
     why: str
     """The end of the sentence: "missing", "not a text", ...; for a rule, all of it."""
     kind: Literal["value", "missing", "unknown", "rule"] = "value"
-    """A wrong value, a missing key, a key that is not allowed, or what a rule refuses.
-    """
     allowed: tuple[str, ...] = ()
-    """The allowed keys where one is unknown or missing; the allowed words for a wrong
-    value.
-    """
+    """The allowed keys, or the allowed words for a value."""
 
     @property
     def path(self) -> str:
@@ -108,10 +97,8 @@ class Fault(Struct, frozen=True):
 
 
 class NotOfForm(ValueError, TypeError):
-    """A value that does not have the form of its type. `faults` are all of them, up to
-    a limit; in each part unknown keys come first.
-
-    It is a `TypeError` too, since wrong types are among the faults.
+    """A value that its type does not allow. `faults` has all faults, up to a limit; in
+    each part unknown keys come first.
     """
 
     def __init__(self, faults: list[Fault]) -> None:
@@ -120,10 +107,8 @@ class NotOfForm(ValueError, TypeError):
 
 
 class Checked(Struct, frozen=True):
-    """A value that checks its fields against their annotations when it is made.
-
-    Lists and mappings are copied; a list becomes a tuple where the field is one. Raises
-    `NotOfForm`, also when it is decoded.
+    """A value that compares its fields with their annotations, and copies lists and
+    mappings. The constructor raises `NotOfForm`.
     """
 
     def __post_init__(self) -> None:
@@ -137,11 +122,7 @@ class Checked(Struct, frozen=True):
 
 
 def read(form: type[T], value: object) -> T:
-    """Return a value from JSON or YAML as one of a type. Whole numbers, yes and no may
-    be written as text.
-
-    Raises `NotOfForm`.
-    """
+    """Return a value from JSON or YAML as one of a type. Raises `NotOfForm`."""
     check = _Check(is_decoded=True)
     made: T = check.value(form, value, ())
     check.finish()
@@ -166,9 +147,8 @@ def check_argument(name: str, kind: Any, value: object) -> Any:
 
 
 def schema_of(kind: Any) -> dict[str, Any]:
-    """Return the JSON schema of a type, without the parts that take room and say
-    little: titles, null for optional values, empty defaults, and the pattern of
-    `Written`.
+    """Return the JSON schema of a type, without titles, null for optional values,
+    empty defaults, and the pattern of `Written`.
     """
     (schema,), forms = msgspec.json.schema_components(
         [kind], ref_template="#/$defs/{name}"
@@ -202,15 +182,13 @@ Place = tuple[str | int, ...]
 
 
 class _Check(Struct):
-    """Compares values with their types and collects the faults.
-
-    Each method returns the value as one of its type. Its result has no meaning once
-    there are faults.
+    """Compares values with their types and collects the faults. A returned value has
+    its type if there are none.
     """
 
     is_decoded: bool
-    """The value comes from JSON or YAML: mappings stand for `Struct`s, and numbers, yes
-    and no may be written as text. Else the value must be of its type already.
+    """Values come from JSON or YAML: a mapping may stand for a `Struct`, and a text for
+    a number, or for yes or no.
     """
     faults: list[Fault] = msgspec.field(default_factory=list)
 
@@ -220,86 +198,81 @@ class _Check(Struct):
             raise NotOfForm(self.faults)
 
     def value(self, kind: Any, value: Any, place: Place) -> Any:
-        if len(self.faults) >= _MOST_FAULTS:
+        count, added = len(self.faults), list(_added(kind))
+        if count >= _MOST_FAULTS:
             return None
         if self.is_decoded:
-            for each in _added(kind):
+            for each in added:
                 if isinstance(each, Respelled):
                     value = each.spelled(value)
-        if (
-            isinstance(value, str)
-            and _HALF.search(value)
-            and not any(isinstance(each, _AnyCharacters) for each in _added(kind))
-        ):
+        is_broken = isinstance(value, str) and _HALF.search(value)
+        if is_broken and _ANY_CHARACTERS not in added:
             why = "no text that can be written: it has half of a character"
             self.faults.append(Fault(place, f"{why} (a lone surrogate)"))
             return None
-        count = len(self.faults)
-        value = self._with_parts(kind, value, place)
-        if len(self.faults) > count:
-            return None
-        return self._converted(kind, value, place)
-
-    def _with_parts(self, kind: Any, value: Any, place: Place) -> Any:
-        """Check the parts of a value, and return it with its parts as of their types.
-        A value that can have none is returned, as its type spells it.
-        """
-        form = bare(kind)
-        origin = get_origin(form)
-        if isinstance(form, msgspec.StructMeta):
-            if self.is_decoded and isinstance(value, dict):
-                return self._struct(form, value, place)
-        elif origin in (list, tuple):
-            if isinstance(value, list | tuple):
-                return self._items(kind, value, place)
-        elif origin is dict:
-            if isinstance(value, dict):
-                return self._entries(form, value, place)
-        elif self.is_decoded:
-            return _respelled(form, value)
+        value = self._of_type(kind, value, place)
+        if value is not None and len(self.faults) == count:
+            with self._collecting(place):
+                for rule in filter(callable, added):
+                    value = rule(value)
         return value
 
-    def _struct(
-        self, form: msgspec.StructMeta, value: dict[Any, Any], place: Place
-    ) -> Any:
-        fields = _fields(form)
-        names = tuple(fields)
-        count = len(self.faults)
-        if form.__struct_config__.forbid_unknown_fields:
-            unknown = (key for key in value if key not in fields)
-            for key in itertools.islice(unknown, _MOST_FAULTS):
-                self.faults.append(Fault((*place, key), "unknown", "unknown", names))
-        for name, field in fields.items():
-            if field.required and name not in value:
-                self.faults.append(Fault((*place, name), "missing", "missing", names))
-        arguments = {}
-        for name, field in fields.items():
-            if name in value:
-                argument = self.value(field.type, value[name], (*place, name))
-                arguments[name] = argument
-        if len(self.faults) > count:
-            return None
-        try:
-            return form(**arguments)
-        except NotOfForm as error:
-            for fault in error.faults:
-                self.faults.append(structs.replace(fault, place=(*place, *fault.place)))
-        except ValueError as error:
-            self.faults.append(Fault(place, str(error), "rule"))
+    def _of_type(self, kind: Any, value: Any, place: Place) -> Any:
+        form = bare(kind)
+        origin = get_origin(form)
+        if origin in (list, tuple) and isinstance(value, list | tuple):
+            return origin(self._items(kind, value, place))
+        if origin is dict and isinstance(value, dict):
+            return self._entries(form, value, place)
+        is_struct = isinstance(form, msgspec.StructMeta)
+        if is_struct and isinstance(value, form):
+            return value
+        if is_struct and self.is_decoded and isinstance(value, dict):
+            return self._struct(form, value, place)
+        return self._converted(kind, value, place)
+
+    def _converted(self, kind: Any, value: Any, place: Place) -> Any:
+        form = bare(kind)
+        if self.is_decoded:
+            value = _respelled(form, value)
+        if self._is_exact(form, value):
+            with contextlib.suppress(msgspec.ValidationError):
+                return msgspec.convert(value, kind)
+        if form is str and isinstance(value, str) and not value.strip():
+            self.faults.append(Fault(place, "empty"))
+        else:
+            self._report_type(kind, place)
         return None
+
+    def _is_exact(self, form: Any, value: Any) -> bool:
+        """False for a value that msgspec would take for another one."""
+        if isinstance(value, set | frozenset):
+            return False
+        if self.is_decoded or value is None:
+            return True
+        if form in _EXACT:
+            return type(value) in _EXACT[form]
+        if not isinstance(form, type) or issubclass(form, Enum):
+            return True
+        return isinstance(value, form)
 
     def _items(
         self, kind: Any, value: list[Any] | tuple[Any, ...], place: Place
-    ) -> tuple[Any, ...]:
+    ) -> list[Any]:
         for meta in _added(kind):
-            if isinstance(meta, Meta) and len(value) > (meta.max_length or len(value)):
-                # reported first, whatever is wrong with the items
+            if not isinstance(meta, Meta):
+                continue
+            if len(value) > (meta.max_length or len(value)):
                 self._report_type(kind, place)
+            elif not value and meta.min_length:
+                self.faults.append(Fault(place, "empty"))
         item_kind = get_args(bare(kind))[0]
+        if item_kind is Any:
+            return list(value)
         items = []
         for index, item in enumerate(value):
             items.append(self.value(item_kind, item, (*place, index)))
-        return tuple(items)
+        return items
 
     def _entries(
         self, form: Any, value: dict[Any, Any], place: Place
@@ -311,46 +284,39 @@ class _Check(Struct):
             entries[checked_key] = self.value(item_kind, item, (*place, key))
         return entries
 
-    def _converted(self, kind: Any, value: Any, place: Place) -> Any:
-        """Compare a value with its type and its rules. Its parts have no faults."""
-        if not any(self._fits(form, value) for form in _alternatives(kind)):
-            self._report_type(kind, place)
-            return None
+    def _struct(
+        self, form: msgspec.StructMeta, value: dict[Any, Any], place: Place
+    ) -> Any:
+        count, fields = len(self.faults), _fields(form)
+        names = tuple(fields)
+        if form.__struct_config__.forbid_unknown_fields:
+            unknown = (key for key in value if key not in fields)
+            for key in itertools.islice(unknown, _MOST_FAULTS):
+                self.faults.append(Fault((*place, key), "unknown", "unknown", names))
+        for name, field in fields.items():
+            if field.required and name not in value:
+                self.faults.append(Fault((*place, name), "missing", "missing", names))
+        arguments = {}
+        for name, field in fields.items():
+            if name in value:
+                checked = self.value(field.type, value[name], (*place, name))
+                arguments[name] = checked
+        if len(self.faults) == count:
+            with self._collecting(place):
+                return form(**arguments)
+        return None
+
+    @contextlib.contextmanager
+    def _collecting(self, place: Place) -> Iterator[None]:
+        """Collect the fault of a rule, or the faults of a `Checked` value."""
         try:
-            if isinstance(value, list | tuple | dict):
-                value = msgspec.convert(value, _shallow(kind))
-            elif not isinstance(value, Struct):
-                value = msgspec.convert(value, kind)
-            for rule in _added(kind):
-                if callable(rule) and value is not None:
-                    value = rule(value)
-        except msgspec.ValidationError:
-            is_blank = isinstance(value, str) and not value.strip()
-            if value == () or (is_blank and bare(kind) is str):
-                self.faults.append(Fault(place, "empty"))
-            else:
-                self._report_type(kind, place)
+            yield
+        except NotOfForm as error:
+            for fault in error.faults:
+                inner = (*place, *fault.place)
+                self.faults.append(structs.replace(fault, place=inner))
         except ValueError as error:
             self.faults.append(Fault(place, str(error), "rule"))
-        return value
-
-    def _fits(self, form: Any, value: Any) -> bool:
-        """False for values that msgspec would take for one of the type, although they
-        are not. None is left to msgspec.
-        """
-        if value is None:
-            return True
-        if get_origin(form) in (list, tuple):
-            return isinstance(value, list | tuple)
-        if isinstance(form, msgspec.StructMeta):
-            return isinstance(value, form)
-        if self.is_decoded or not isinstance(form, type) or issubclass(form, Enum):
-            return True
-        if form is int:
-            return type(value) is int
-        if form is float:
-            return type(value) in (int, float)
-        return isinstance(value, form)
 
     def _report_type(self, kind: Any, place: Place) -> None:
         form = bare(kind)
@@ -366,14 +332,12 @@ class _Check(Struct):
 
 @cache
 def _fields(form: msgspec.StructMeta) -> dict[str, structs.FieldInfo]:
-    """The fields of a type by name. msgspec itself does not keep them, and finding them
-    takes longer than the rest of reading a value.
-    """
+    # msgspec does not keep them; finding them takes longer than all the rest
     return {field.name: field for field in structs.fields(cast("type[Struct]", form))}
 
 
 def _respelled(form: Any, value: Any) -> Any:
-    """Return the number, or the yes or no, that a decoded value means, or the value."""
+    """Return the number, the yes or the no that a text or number means."""
     if form is int:
         return _as_number(value)
     if form is float and isinstance(value, str | bool):
@@ -396,20 +360,6 @@ def _as_number(value: Any) -> Any:
     return int(value) if is_whole else value
 
 
-def _shallow(kind: Any) -> Any:
-    """Return the type of a list or mapping with any parts, for parts that were compared
-    with their types before. Other types are returned unchanged.
-    """
-    origin = get_origin(bare(kind))
-    if origin not in _WITH_ANY_PARTS:
-        return kind
-    shallow = _WITH_ANY_PARTS[origin]
-    for meta in _added(kind):
-        if isinstance(meta, Meta):
-            shallow = Annotated[shallow, meta]
-    return shallow
-
-
 def _described(schema: dict[str, Any]) -> str:
     """The values that a schema allows, in words."""
     if "enum" in schema:
@@ -428,20 +378,11 @@ def _described(schema: dict[str, Any]) -> str:
 
 def bare(kind: Any) -> Any:
     """Return the type without null and without what `Annotated` adds."""
-    return _alternatives(kind)[0]
-
-
-def _alternatives(kind: Any) -> tuple[Any, ...]:
-    """Return the types of a union, or the type itself, each as `bare` does."""
     if get_origin(kind) is Annotated:
-        return _alternatives(get_args(kind)[0])
-    if get_origin(kind) not in (Union, UnionType):
-        return (kind,)
-    alternatives: list[Any] = []
-    for one in get_args(kind):
-        if one is not NoneType:
-            alternatives += _alternatives(one)
-    return tuple(alternatives)
+        return bare(get_args(kind)[0])
+    if get_origin(kind) in (Union, UnionType):
+        return next(bare(one) for one in get_args(kind) if one is not NoneType)
+    return kind
 
 
 def _added(kind: Any) -> Iterator[Any]:

@@ -1,6 +1,4 @@
-"""Actions, their results, and the report of a run. Every spelling of an action, whether
-in YAML, a reply or a tool call, becomes one of these values.
-"""
+"""Actions, their results, and the report of a run."""
 
 import os
 import platform
@@ -25,7 +23,7 @@ Folder = Annotated[str, Meta(description="In the project; created if missing.")]
 
 
 class _AbstractStruct(StructMeta, ABCMeta):
-    """The metaclass of a `Struct` with abstract methods."""
+    pass
 
 
 class Action(
@@ -35,11 +33,11 @@ class Action(
     tag_field="action",
     metaclass=_AbstractStruct,
 ):
-    """Something to do in a project. The descriptions of fields are sent to models."""
+    """Something to do in a project. Models receive the descriptions of the fields."""
 
     @property
     def action_type(self) -> str:
-        """The name of this kind of action: `execute`, `read`, ..."""
+        """The kind of action: `execute`, `read`, ..."""
         return str(self.__struct_config__.tag)
 
     @abstractmethod
@@ -47,19 +45,17 @@ class Action(
         """Return the action in one line, for the user."""
 
     def details(self) -> str:
-        """Return what the user needs to see, beyond the title, to approve it."""
+        """Return the rest that the user needs to see before approving it."""
         return ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return `{"action": ..., ...}` with the fields that are set, in the form that
-        `ActionPlan` reads.
-        """
+        """Return the action in the form that `ActionPlan` reads."""
         written: dict[str, Any] = to_builtins(self)
         return {name: value for name, value in written.items() if value is not None}
 
 
 class ExecuteAction(Action, frozen=True, tag="execute"):
-    """Run one command in the project. Its folder and variables apply to it alone."""
+    """Run a command in the project."""
 
     command: Annotated[Written, Meta(description="As in `pytest -q`.")]
     cwd: Folder | None = None
@@ -79,7 +75,7 @@ class ExecuteAction(Action, frozen=True, tag="execute"):
 
 
 class CreateFileAction(Action, frozen=True, tag="create_file"):
-    """Create a file that does not exist yet, and its folders."""
+    """Create a new file, and its folders."""
 
     file_path: FilePath
     content: Annotated[str, Meta(description="The whole content.")] = ""
@@ -94,9 +90,7 @@ class CreateFileAction(Action, frozen=True, tag="create_file"):
 
 
 class EditAction(Action, frozen=True, tag="edit"):
-    """Replace a text in a file. The text must be there once; white space around its
-    lines may differ.
-    """
+    """Replace a text in a file."""
 
     file_path: FilePath
     find: Annotated[
@@ -124,7 +118,6 @@ class ReadAction(Action, frozen=True, tag="read"):
     ]
 
     def is_remote(self) -> bool:
-        """True if the source is a web page."""
         return self.source.strip().lower().startswith(("http://", "https://"))
 
     def title(self) -> str:
@@ -132,7 +125,7 @@ class ReadAction(Action, frozen=True, tag="read"):
 
 
 class ChatWithUserAction(Action, frozen=True, tag="chat_with_user"):
-    """Ask the user a question. The answer is the output."""
+    """Ask the user a question."""
 
     prompt: Annotated[Written, Meta(description="The question.")]
 
@@ -155,7 +148,7 @@ class ResearchAction(Action, frozen=True, tag="research"):
 
 
 class ParsePlanAction(Action, frozen=True, tag="parse_plan"):
-    """Reading the plan itself. It occurs only in reports, for a plan that is wrong."""
+    """Reading a wrong plan. It occurs only in reports."""
 
     def title(self) -> str:
         return "read the plan"
@@ -173,7 +166,7 @@ KINDS: dict[str, type[Action]] = {
 
 
 class ActionStatus(StrEnum):
-    """The outcome of an action. A chat that was answered is `COMPLETED`."""
+    """The outcome of an action. An answered chat is `COMPLETED`."""
 
     SUCCESS = "SUCCESS"
     FAILURE = "FAILURE"
@@ -186,13 +179,13 @@ class ActionResult(Checked, frozen=True):
     action: Action
     status: ActionStatus
     output: Captured = ""
-    """The text that it printed or read, or the user's answer. For a failed
-    `create_file` or `edit`: the current content of the file.
+    """The text that was printed, read or answered; for a failed `create_file` or
+    `edit`, the content of the file.
     """
     error: Captured = ""
     """The reason of a failure; for a successful command, its standard error."""
     return_code: int | None = None
-    """The exit code of a command; None for other actions."""
+    """The exit code of a command."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -220,14 +213,14 @@ class RunSummary(Checked, frozen=True):
 
 
 class RunEnvironment(Checked, frozen=True):
-    """Where a run took place."""
+    """The place of a run."""
 
     os: Written
     cwd: CapturedName
 
 
 class ExecutionReport(Checked, frozen=True):
-    """The results of a plan's actions, in the plan's order."""
+    """The results of the actions of a plan, in its order."""
 
     run_summary: RunSummary
     environment: RunEnvironment
@@ -241,7 +234,7 @@ class ExecutionReport(Checked, frozen=True):
         started_at: datetime,
         duration: float,
     ) -> "ExecutionReport":
-        """Return the report of a run in `root`. The run failed if an action failed."""
+        """Return the report of a run in `root`. It failed if an action did."""
         status = ActionStatus.SUCCESS
         if any(log.status is ActionStatus.FAILURE for log in logs):
             status = ActionStatus.FAILURE
@@ -255,8 +248,7 @@ class ExecutionReport(Checked, frozen=True):
     @property
     def failures(self) -> int:
         """The number of failed actions."""
-        statuses = [log.status for log in self.action_logs]
-        return statuses.count(ActionStatus.FAILURE)
+        return sum(log.status is ActionStatus.FAILURE for log in self.action_logs)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as `cdd run --json` prints it."""
@@ -273,7 +265,7 @@ class ExecutionReport(Checked, frozen=True):
 
 
 class ActionFailed(CddError):
-    """An action that could not be done. The message is for the author of the action."""
+    """An action that could not be carried out."""
 
 
 class FileAlreadyExistsError(ActionFailed):
@@ -288,7 +280,7 @@ class FileAlreadyExistsError(ActionFailed):
 
 
 class SearchTextNotFoundError(ActionFailed):
-    """An edit did not find its text. `content` is the unchanged file, `closest` its
+    """An edit did not find its text in the `content` of the file. `closest` are the
     most similar lines.
     """
 
@@ -302,9 +294,7 @@ class SearchTextNotFoundError(ActionFailed):
 
 
 class MultipleMatchesFoundError(ActionFailed):
-    """An edit found its text in several places, which start at `lines`. `content` is
-    the unchanged file.
-    """
+    """An edit found its text at several `lines` of the `content` of the file."""
 
     def __init__(self, content: str, lines: Sequence[int] = ()) -> None:
         self.content: str = check_argument("content", Captured, content)

@@ -1,6 +1,4 @@
-"""Action plans: a list of actions in YAML, written by a user or a model. The format is
-in docs/action-plan.md.
-"""
+"""Action plans: lists of actions in YAML. docs/action-plan.md describes the format."""
 
 import difflib
 from typing import Annotated, Self
@@ -21,36 +19,20 @@ from cdd_agent.guarded_yaml import (
     read_node,
 )
 
-_MAIN_FIELD = {
-    "execute": "command",
-    "create_file": "file_path",
-    "edit": "file_path",
-    "read": "source",
-    "chat_with_user": "prompt",
-    "research": "queries",
-}
-"""The field that the short form of an action sets: `- execute: "ls"`,
-`- read: README.md`.
-"""
 _KINDS = ", ".join(KINDS)
 _MOST_PROBLEMS = 10
 _LONGEST_NAME = 60
 
 
-class ActionPlanRefused(BadInput):
-    """A text that is no action plan. The message names file, line and reason."""
-
-
 class ActionPlan(Checked, frozen=True):
-    """Actions in the order in which they are carried out."""
+    """Actions, in their order."""
 
     actions: Annotated[tuple[Action, ...], Meta(min_length=1)]
 
     @classmethod
     def from_yaml(cls, text: str, source: str = "plan.yaml") -> Self:
-        """Return the plan in a text. `source` names the file in messages.
-
-        Raises `ActionPlanRefused` with all mistakes, up to a limit.
+        """Return the plan in a text. Raises `BadInput`. `source` names the file in
+        messages.
         """
         actions: list[Action] = []
         mistakes: list[BadInput] = []
@@ -58,41 +40,36 @@ class ActionPlan(Checked, frozen=True):
             try:
                 actions.append(_read_action(item, source))
             except BadInput as error:
-                # the YAML reader raises it too, for repeated keys
                 mistakes.append(error)
         if not mistakes:
             return cls(tuple(actions))
         messages = [error.message for error in mistakes[:_MOST_PROBLEMS]]
         if len(mistakes) > _MOST_PROBLEMS:
             messages.append(f"… and {len(mistakes) - _MOST_PROBLEMS} more")
-        raise ActionPlanRefused("\n".join(messages), hint=mistakes[0].hint)
+        raise BadInput("\n".join(messages), hint=mistakes[0].hint)
 
 
 def _read_items(text: str, source: str) -> list[yaml.Node]:
-    """Return the items of the list, at least one. Raises `ActionPlanRefused`."""
     if text.lstrip().startswith("```"):
-        raise ActionPlanRefused(
+        raise BadInput(
             f"{source}:1: the plan is in a code fence",
             hint="Give the YAML inside it alone.",
         )
-    try:
-        node = read_node(text, source)
-    except BadInput as error:
-        raise ActionPlanRefused(error.message, hint=error.hint) from error
+    node = read_node(text, source)
     if node is None:
-        raise ActionPlanRefused(
+        raise BadInput(
             f"{source}: the plan is empty",
             hint="Write a list of actions: `- execute: ls`.",
         )
     place = line_of(node, source)
     items = list_items(node)
     if items is None:
-        raise ActionPlanRefused(
+        raise BadInput(
             f"{place}: a plan is a list of actions; this is {described(node)}",
             hint="Begin each action with `- `.",
         )
     if not items:
-        raise ActionPlanRefused(f"{place}: the plan has no actions")
+        raise BadInput(f"{place}: the plan has no actions")
     return items
 
 
@@ -107,7 +84,7 @@ def _read_action(item: yaml.Node, source: str) -> Action:
             f"{place}: an action is a mapping of keys; this is {described(item)}"
         )
     fields = {str(key): entry for key, entry in entries(item, source).items()}
-    kind = _take_kind(fields, place, source)
+    kind = _pop_kind(fields, place, source)
     if "params" in fields:
         params = fields.pop("params")
         if not isinstance(params.node, yaml.MappingNode):
@@ -119,10 +96,8 @@ def _read_action(item: yaml.Node, source: str) -> Action:
     return _make_action(kind, fields, place, source)
 
 
-def _take_kind(fields: dict[str, YamlEntry], place: str, source: str) -> str:
-    """Remove the kind of action from its fields, and return it: `action: read`, or the
-    short `read: README.md`.
-    """
+def _pop_kind(fields: dict[str, YamlEntry], place: str, source: str) -> str:
+    """Remove the kind from the fields: `action: read`, or the short `read: a.md`."""
     if "action" in fields:
         entry = fields.pop("action")
         kind = entry.tree
@@ -151,7 +126,8 @@ def _take_kind(fields: dict[str, YamlEntry], place: str, source: str) -> str:
     if isinstance(entry.node, yaml.MappingNode):
         _add_fields(fields, entry, source)
     else:
-        _add_field(fields, _MAIN_FIELD[kinds[0]], entry, source)
+        main_field = KINDS[kinds[0]].__struct_fields__[0]
+        _add_field(fields, main_field, entry, source)
     return kinds[0]
 
 
@@ -174,13 +150,7 @@ def _add_field(
 def _make_action(
     kind: str, fields: dict[str, YamlEntry], place: str, source: str
 ) -> Action:
-    """Return the action with the values as they are spelled: `replace: 1.10` and
-    `PORT: 8080` stay these texts.
-    """
-    values: dict[str, Tree] = {}
-    for name, entry in fields.items():
-        if not entry.is_null:
-            values[name] = entry.tree
+    values = {name: entry.tree for name, entry in fields.items() if not entry.is_null}
     try:
         return read(KINDS[kind], values)
     except NotOfForm as error:

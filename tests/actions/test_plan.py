@@ -17,8 +17,8 @@ from cdd_agent.actions.model import (
     ReadAction,
     ResearchAction,
 )
-from cdd_agent.actions.plan import ActionPlan, ActionPlanRefused
-from cdd_agent.errors import ExitCode
+from cdd_agent.actions.plan import ActionPlan
+from cdd_agent.errors import BadInput, ExitCode
 from tests.support.tables import each_row
 
 
@@ -98,7 +98,7 @@ def test_a_merge_brings_keys_that_the_item_can_override() -> None:
 
 
 def test_every_mistake_is_named_at_once() -> None:
-    with pytest.raises(ActionPlanRefused) as caught:
+    with pytest.raises(BadInput) as caught:
         actions("- action: fly\n- ls\n- action: read")
     assert [line.split(": ")[0] for line in caught.value.message.splitlines()] == [
         "plan.yaml:1",
@@ -232,7 +232,7 @@ def test_an_empty_text_is_a_text_where_it_means_something() -> None:
     ids=lambda value: repr(value)[1:40],
 )
 def test_a_wrong_plan_is_refused_with_its_line(text: str, message: str) -> None:
-    with pytest.raises(ActionPlanRefused) as caught:
+    with pytest.raises(BadInput) as caught:
         ActionPlan.from_yaml(text, "p.yaml")
     assert message in caught.value.message
     assert caught.value.exit_code == ExitCode.BAD_INPUT
@@ -243,7 +243,7 @@ def test_python_objects_are_never_made() -> None:
         "- !!python/object/apply:os.system ['touch canary']\n"
         "- execute: !!python/name:os.system ''"
     )
-    with pytest.raises(ActionPlanRefused):
+    with pytest.raises(BadInput):
         ActionPlan.from_yaml(text)
 
 
@@ -254,7 +254,7 @@ def test_a_plan_of_nothing_cannot_be_made() -> None:
 
 @given(st.text())
 def test_any_text_is_a_plan_or_refused(text: str) -> None:
-    with suppress(ActionPlanRefused):
+    with suppress(BadInput):
         assert ActionPlan.from_yaml(text).actions
 
 
@@ -292,7 +292,7 @@ TREES: st.SearchStrategy[Any] = st.recursive(
 
 @given(st.lists(TREES, max_size=4) | TREES)
 def test_any_yaml_is_a_plan_or_refused(tree: Any) -> None:
-    with suppress(ActionPlanRefused):
+    with suppress(BadInput):
         assert ActionPlan.from_yaml(yaml.safe_dump(tree, allow_unicode=True)).actions
 
 

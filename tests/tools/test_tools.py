@@ -28,7 +28,7 @@ from cdd_agent.process.run import CommandResult, run_command
 from cdd_agent.tools.acting import ExecuteCommandTool, acting_tools
 from cdd_agent.tools.action_runner import ActionRunner
 from cdd_agent.tools.base import Tool
-from cdd_agent.tools.read_only import ReadArguments, ReadFileTool, read_only_tools
+from cdd_agent.tools.read_only import ReadFileTool, read_only_tools
 from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import ScriptedSearcher, SearchResult
 from tests.support.promised import NOT_ALLOWED, NOT_FOUND, NOT_STARTED, TIMED_OUT
@@ -611,11 +611,16 @@ async def test_any_arguments_get_an_answer(
 
 def test_the_documentation_shows_the_current_tool() -> None:
     text = DOCS.read_text()
-    for part in (ReadArguments, ReadFileTool):
-        assert inspect.getsource(part).strip() in text
-    assert re.findall(r"^## (\d+)\. .*$", text, re.MULTILINE) == [
-        str(number) for number in range(1, 11)
+    headings = re.findall(r"^## (\d+)\. (.*)$", text, re.MULTILINE)
+    assert [number for number, _ in headings] == [str(n) for n in range(1, 11)]
+    assert [title for _, title in headings][-3:] == [
+        "Example: `ReadFileTool`",
+        "Example: `ExecuteCommandTool`",
+        "Conclusion",
     ]
-    assert "`ReadFileTool`\n" in text
-    assert "`ExecuteCommandTool`\n" in text
-    assert "## 10. " in text
+    sections = re.split(r"^## .*$", text, flags=re.MULTILINE)
+    for number, tool in ((8, ReadFileTool), (9, ExecuteCommandTool)):
+        for part in (tool.arguments, tool):
+            assert inspect.getsource(part).strip() in sections[number]
+    (schema,) = re.findall(r"```json\n(.*?)```", sections[9], re.DOTALL)
+    assert json.loads(schema) == command_tool(CommandRunner(Path())).parameters_schema

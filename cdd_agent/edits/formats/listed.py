@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 
 from cdd_agent.actions.model import KINDS
-from cdd_agent.actions.plan import ActionPlan, ActionPlanRefused
+from cdd_agent.actions.plan import ActionPlan
 from cdd_agent.edits.formats.fences import Fence
 from cdd_agent.edits.formats.form import Form
 from cdd_agent.edits.model import Edit, ReplyRefused, edit_of
+from cdd_agent.errors import BadInput
 
 _KIND = rf"(?:{'|'.join(KINDS)})"
 _ITEM = (
@@ -39,7 +40,7 @@ class Actions(Form):
         )
         try:
             actions = ActionPlan.from_yaml(body, "the list of actions").actions
-        except ActionPlanRefused as refusal:
+        except BadInput as refusal:
             raise ReplyRefused(refusal.message, hint=refusal.hint) from refusal
         edits: list[Edit] = []
         for action in actions:
