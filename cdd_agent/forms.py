@@ -61,7 +61,7 @@ _TYPES = {
 }
 """In words, by the names of JSON schemas."""
 _EXACT = {int: (int,), float: (int, float)}
-"""Types of which instances of subclasses, such as bool, are no values."""
+"""The classes of values for types of which subclasses, such as enums, do not count."""
 
 
 class Respelled(Struct, frozen=True):

@@ -46,7 +46,7 @@ def execute_command_tool(
             )
         }
     runner = CommandRunner(folder, switched(Commands(), os.environ))
-    return as_tool_answer(command, waited_for(runner.run(command, cwd=cwd)), cwd or ".")
+    return as_tool_answer(command, waited_for(runner.execute(command, cwd)), cwd or ".")
 
 
 def _session_folder(*ids: str) -> Path:

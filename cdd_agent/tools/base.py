@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from msgspec import NODEFAULT, Struct, structs
 
 from cdd_agent.errors import CddError
-from cdd_agent.forms import Fault, NotOfForm, read, schema_of
+from cdd_agent.forms import Checked, Fault, NotOfForm, read, schema_of
 
 Answer = dict[str, Any]
 """The answer of a tool, as a JSON object: its result, or `error` with a message that a
@@ -22,7 +22,7 @@ model can act on.
 """
 
 
-class Arguments(Struct, frozen=True, forbid_unknown_fields=True):
+class Arguments(Checked, frozen=True, forbid_unknown_fields=True):
     """The arguments of a call. Each field has a description for the model."""
 
 

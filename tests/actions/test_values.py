@@ -6,6 +6,8 @@ from enum import IntEnum
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import Struct, structs
 
 from cdd_agent.actions.model import (
@@ -261,6 +263,39 @@ def test_decoding_gives_the_faults_of_the_constructor(
     with pytest.raises(NotOfForm) as decoded:
         read(kind, arguments)
     assert decoded.value.faults == made.value.faults
+
+
+ANYTHING: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=3)
+    | st.sampled_from(["\ud800", " ", b"a", Code.NINE]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.tuples(inner)
+        | st.dictionaries(st.text(max_size=2), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+
+
+@given(st.sampled_from(ACTIONS), st.data())
+def test_constructor_and_decoder_agree_about_any_arguments(
+    kind: type[Action], data: st.DataObject
+) -> None:
+    arguments = dict(EXAMPLES[kind])
+    for name in arguments:
+        if data.draw(st.booleans()):
+            arguments[name] = data.draw(ANYTHING)
+    assert outcome(lambda: kind(**arguments)) == outcome(lambda: read(kind, arguments))
+
+
+def outcome(make: Callable[[], Any]) -> Any:
+    try:
+        return make()
+    except NotOfForm as error:
+        return error.faults
 
 
 @each_row("kind", [kind for kind in EXAMPLES if kind in ACTIONS])

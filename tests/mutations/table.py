@@ -12,9 +12,79 @@ _GUARDS = (
     "edits/validators.py",
     "tests/edits/test_changes.py tests/edits/test_replies_whole_files.py tests/edits/test_replies_of_models.py",
 )
+_VALUES = "tests/actions/test_values.py"
 _ENGINE = "tests/engine/test_engine.py"
 
 MUTATIONS = [
+    # --- actions: values that check themselves, and the folders of commands -----------
+    *[
+        Mutation(rule, file, old, new, tests)
+        for rule, file, old, new, tests in [
+            (
+                "a value in code is not converted to its type",
+                "forms.py",
+                "if self.is_decoded or value is None:",
+                "if True:",
+                _VALUES,
+            ),
+            (
+                "an enum of numbers is no whole number",
+                "forms.py",
+                "return type(value) in _EXACT[form]",
+                "return isinstance(value, _EXACT[form])",
+                _VALUES,
+            ),
+            (
+                "a mapping in code is no value",
+                "forms.py",
+                "if is_struct and self.is_decoded and isinstance(value, dict):",
+                "if is_struct and isinstance(value, dict):",
+                _VALUES,
+            ),
+            (
+                "the items of a list are checked",
+                "forms.py",
+                "            items.append(self.value(item_kind, item, (*place, index)))",
+                "            items.append(item)",
+                _VALUES,
+            ),
+            (
+                "a list must not be empty where it needs items",
+                "forms.py",
+                "elif not value and meta.min_length:",
+                "elif not value and meta.min_length and self.is_decoded:",
+                _VALUES,
+            ),
+            (
+                "a result keeps a copy of its action",
+                "actions/model.py",
+                "deepcopy(self.action)",
+                "self.action",
+                _VALUES,
+            ),
+            (
+                "a bad folder does not reach the port",
+                "process/policy.py",
+                '        confine_folder(root, cwd or "")\n    except',
+                "        pass\n    except",
+                "tests/tools/test_command_folder.py",
+            ),
+            (
+                "an action plan continues after a failed action",
+                "engine/action_plan.py",
+                "            if choice is Choice.QUIT:",
+                "            if choice is Choice.QUIT or self._failed:",
+                "tests/tools/test_command_folder.py",
+            ),
+            (
+                "an argument is not given twice",
+                "tools/base.py",
+                "for name in given.keys() & kwargs.keys():",
+                "for name in ():",
+                "tests/tools/test_tools.py",
+            ),
+        ]
+    ],
     # --- actions: where an edit belongs -----------------------------------------------
     *[
         Mutation(rule, _MATCHING[0], old, new, _MATCHING[1])
