@@ -205,8 +205,8 @@ class _Check(Struct):
             for each in added:
                 if isinstance(each, Respelled):
                     value = each.spelled(value)
-        is_broken = isinstance(value, str) and _HALF.search(value)
-        if is_broken and _ANY_CHARACTERS not in added:
+        is_limited = isinstance(value, str) and _ANY_CHARACTERS not in added
+        if is_limited and _HALF.search(value):
             why = "no text that can be written: it has half of a character"
             self.faults.append(Fault(place, f"{why} (a lone surrogate)"))
             return None

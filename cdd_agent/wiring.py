@@ -422,7 +422,7 @@ def _chat_tools(
         refused = (
             ""
             if taken.changes or answer.reason
-            else "The person did not approve of this change"
+            else "The user did not approve this change"
         )
         return taken, redactor.redact(answer.review.told(answer.reason)) or refused
 

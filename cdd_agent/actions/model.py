@@ -18,8 +18,8 @@ from cdd_agent.forms import Captured, CapturedName, Checked, Written, check_argu
 
 _LONGEST_TITLE = 100
 
-FilePath = Annotated[Written, Meta(description="In the project.")]
-Folder = Annotated[str, Meta(description="In the project; created if missing.")]
+FilePath = Annotated[Written, Meta(description="Path in the project.")]
+Folder = Annotated[str, Meta(description="Folder in the project, created if missing.")]
 
 
 class _AbstractStruct(StructMeta, ABCMeta):
@@ -60,7 +60,7 @@ class ExecuteAction(Action, frozen=True, tag="execute"):
     command: Annotated[Written, Meta(description="As in `pytest -q`.")]
     cwd: Folder | None = None
     env: Annotated[
-        dict[str, str] | None, Meta(description="For this command only.")
+        dict[str, str] | None, Meta(description="Variables for this command only.")
     ] = None
 
     def title(self) -> str:
@@ -95,7 +95,7 @@ class EditAction(Action, frozen=True, tag="edit"):
     file_path: FilePath
     find: Annotated[
         str,
-        Meta(description="Exact and unique; empty: the whole file."),
+        Meta(description="Exact, unique text; empty: the whole file."),
     ]
     replace: Annotated[str, Meta(description="The new text.")]
 
@@ -140,7 +140,7 @@ class ResearchAction(Action, frozen=True, tag="research"):
     """Search the web."""
 
     queries: Annotated[
-        tuple[Written, ...], Meta(min_length=1, description="A search for each.")
+        tuple[Written, ...], Meta(min_length=1, description="One search for each.")
     ]
 
     def title(self) -> str:

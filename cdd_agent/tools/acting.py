@@ -54,8 +54,8 @@ _RULES = {
 
 
 class ExecuteCommandTool(Tool[_CommandArguments]):
-    """Run a command in the project. Use it when you need to see what a program prints:
-    tests, a linter, a build. For files there are other tools.
+    """Run a command in the project. Use it when you need the output of a program:
+    tests, a linter, a build. Files have other tools.
     """
 
     name = "execute_command"

@@ -21,7 +21,7 @@ from cdd_agent.tools.base import A, Answer, Arguments, Tool
 
 _MOST_LINES = 1000
 
-ProjectPath = Annotated[str, Meta(description="In the project.")]
+ProjectPath = Annotated[str, Meta(description="Path in the project.")]
 Pattern = Annotated[Written, Meta(description="As in `src/**/*.py`.")]
 LineLimit = Annotated[int, Meta(ge=1, le=_MOST_LINES, description="Most lines.")]
 
@@ -35,7 +35,7 @@ class _ReadOnlyTool(Tool[A]):
 
 
 class ReadArguments(Arguments, frozen=True):
-    path: Annotated[Written, Meta(description="In the project.")]
+    path: Annotated[Written, Meta(description="Path in the project.")]
     start_line: Annotated[int, Meta(ge=1, description="First line.")] = 1
     end_line: Annotated[int, Meta(ge=1, description="Last line.")] | None = None
 
@@ -79,7 +79,7 @@ class ListFilesTool(_ReadOnlyTool[_ListArguments]):
     arguments = _ListArguments
 
     async def run(self, arguments: _ListArguments) -> Answer:
-        return _found(
+        return _list_answer(
             await asyncio.to_thread(
                 list_files, self._root, arguments.path, limit=arguments.limit
             )
@@ -106,7 +106,7 @@ class GlobFilesTool(_ReadOnlyTool[_GlobArguments]):
     arguments = _GlobArguments
 
     async def run(self, arguments: _GlobArguments) -> Answer:
-        return _found(
+        return _list_answer(
             await asyncio.to_thread(
                 glob_files, self._root, arguments.pattern, limit=arguments.limit
             )
@@ -114,10 +114,14 @@ class GlobFilesTool(_ReadOnlyTool[_GlobArguments]):
 
 
 class _GrepArguments(Arguments, frozen=True):
-    pattern: Annotated[Written, Meta(description="For Python's `re`.")]
+    pattern: Annotated[Written, Meta(description="Python regular expression.")]
     path: ProjectPath = "."
-    glob: Annotated[str | None, Meta(description="Files, as in `*.py`.")] = None
-    ignore_case: Annotated[bool, Meta(description="False: exact case.")] = False
+    glob: Annotated[str | None, Meta(description="Only these files, as in `*.py`.")] = (
+        None
+    )
+    ignore_case: Annotated[bool, Meta(description="Ignore upper and lower case.")] = (
+        False
+    )
     limit: LineLimit = 200
 
 
@@ -140,7 +144,7 @@ class GrepFilesTool(_ReadOnlyTool[_GrepArguments]):
     arguments = _GrepArguments
 
     async def run(self, arguments: _GrepArguments) -> Answer:
-        found = await grep_files(
+        lines = await grep_files(
             self._root,
             arguments.pattern,
             arguments.path,
@@ -148,7 +152,7 @@ class GrepFilesTool(_ReadOnlyTool[_GrepArguments]):
             ignore_case=arguments.ignore_case,
             limit=arguments.limit,
         )
-        return _found(found)
+        return _list_answer(lines)
 
 
 class _CodeArguments(Arguments, frozen=True):
@@ -178,10 +182,10 @@ class FindCodeTool(_ReadOnlyTool[_CodeArguments]):
 
     async def run(self, arguments: _CodeArguments) -> Answer:
         return {
-            "output": await in_thread(lambda: self._found(arguments), name=self.name)
+            "output": await in_thread(lambda: self._search(arguments), name=self.name)
         }
 
-    def _found(self, arguments: _CodeArguments) -> str:
+    def _search(self, arguments: _CodeArguments) -> str:
         ranked = self._code.rank(Query(arguments.query), most=arguments.limit)
         return in_words(self._root, ranked) or "Nothing in the project is about that."
 
@@ -204,11 +208,13 @@ class GitStatusTool(_GitTool[_NoArguments]):
     arguments = _NoArguments
 
     async def run(self, arguments: _NoArguments) -> Answer:
-        return _found(await git_status(self._root))
+        return _list_answer(await git_status(self._root))
 
 
 class _LogArguments(Arguments, frozen=True):
-    path: Annotated[str | None, Meta(description="Commits that changed it.")] = None
+    path: Annotated[
+        str | None, Meta(description="File or folder; all if left out.")
+    ] = None
     limit: Annotated[int, Meta(ge=1, le=200, description="Most commits.")] = 20
 
 
@@ -222,12 +228,14 @@ class GitLogTool(_GitTool[_LogArguments]):
     arguments = _LogArguments
 
     async def run(self, arguments: _LogArguments) -> Answer:
-        return _found(await git_log(self._root, arguments.path, arguments.limit))
+        return _list_answer(await git_log(self._root, arguments.path, arguments.limit))
 
 
 class _DiffArguments(Arguments, frozen=True):
-    path: Annotated[str | None, Meta(description="Changes of it alone.")] = None
-    staged: Annotated[bool, Meta(description="False: unstaged changes.")] = False
+    path: Annotated[
+        str | None, Meta(description="File or folder; all if left out.")
+    ] = None
+    staged: Annotated[bool, Meta(description="Show staged changes only.")] = False
     commit: Annotated[
         Written | None,
         Meta(description="A hash, or as `HEAD~1`."),
@@ -244,7 +252,7 @@ class GitDiffTool(_GitTool[_DiffArguments]):
     arguments = _DiffArguments
 
     async def run(self, arguments: _DiffArguments) -> Answer:
-        return _found(
+        return _list_answer(
             await git_diff(
                 self._root, arguments.path, arguments.staged, arguments.commit
             )
@@ -281,5 +289,5 @@ def read_only_tools(
     )
 
 
-def _found(found: Found) -> Answer:
-    return {"output": found.as_text(), "cut": found.cut}
+def _list_answer(lines: Found) -> Answer:
+    return {"output": lines.as_text(), "cut": lines.cut}
