@@ -262,10 +262,12 @@ class _Check(Struct):
         for meta in _added(kind):
             if not isinstance(meta, Meta):
                 continue
-            if len(value) > (meta.max_length or len(value)):
-                self._report_type(kind, place)
-            elif not value and meta.min_length:
+            is_long = len(value) > (meta.max_length or len(value))
+            is_short = len(value) < (meta.min_length or 0)
+            if is_short and not value:
                 self.faults.append(Fault(place, "empty"))
+            elif is_short or is_long:
+                self._report_type(kind, place)
         item_kind = get_args(bare(kind))[0]
         if item_kind is Any:
             return list(value)

@@ -338,6 +338,17 @@ def test_of_a_list_that_is_too_long_its_items_are_told_too() -> None:
     ]
 
 
+def test_a_list_has_its_least_and_most_items() -> None:
+    class Pair(Struct):
+        ends: Annotated[tuple[int, ...], Meta(min_length=2, max_length=2)]
+
+    assert read(Pair, {"ends": [1, 2]}) == Pair((1, 2))
+    assert faults({"ends": []}, Pair) == ["`ends` is empty"]
+    for ends in ([1], [1, 2, 3]):
+        (fault,) = faults({"ends": ends}, Pair)
+        assert fault.startswith("`ends` is not a list (each a whole number, ")
+
+
 def test_a_rule_of_a_part_is_told_with_its_place() -> None:
     class Two(Struct):
         whole: Whole

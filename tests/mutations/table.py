@@ -51,8 +51,8 @@ MUTATIONS = [
             (
                 "a list must not be empty where it needs items",
                 "forms.py",
-                "elif not value and meta.min_length:",
-                "elif not value and meta.min_length and self.is_decoded:",
+                "is_short = len(value) < (meta.min_length or 0)",
+                "is_short = False",
                 _VALUES,
             ),
             (
