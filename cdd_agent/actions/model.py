@@ -42,10 +42,10 @@ class Action(
 
     @abstractmethod
     def title(self) -> str:
-        """Return the action in one line, for the user."""
+        """Return the action in one line."""
 
     def details(self) -> str:
-        """Return the rest that the user needs to see before approving it."""
+        """Return the rest that the user must see to approve it."""
         return ""
 
     def to_json(self) -> dict[str, Any]:
@@ -55,8 +55,6 @@ class Action(
 
 
 class ExecuteAction(Action, frozen=True, tag="execute"):
-    """Run a command in the project."""
-
     command: Annotated[Written, Meta(description="As in `pytest -q`.")]
     cwd: Folder | None = None
     env: Annotated[
@@ -90,8 +88,6 @@ class CreateFileAction(Action, frozen=True, tag="create_file"):
 
 
 class EditAction(Action, frozen=True, tag="edit"):
-    """Replace a text in a file."""
-
     file_path: FilePath
     find: Annotated[
         str,
@@ -125,8 +121,6 @@ class ReadAction(Action, frozen=True, tag="read"):
 
 
 class ChatWithUserAction(Action, frozen=True, tag="chat_with_user"):
-    """Ask the user a question."""
-
     prompt: Annotated[Written, Meta(description="The question.")]
 
     def title(self) -> str:
@@ -137,8 +131,6 @@ class ChatWithUserAction(Action, frozen=True, tag="chat_with_user"):
 
 
 class ResearchAction(Action, frozen=True, tag="research"):
-    """Search the web."""
-
     queries: Annotated[
         tuple[Written, ...], Meta(min_length=1, description="One search for each.")
     ]
@@ -185,7 +177,6 @@ class ActionResult(Checked, frozen=True):
     error: Captured = ""
     """The reason of a failure; for a successful command, its standard error."""
     return_code: int | None = None
-    """The exit code of a command."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -204,8 +195,6 @@ class ActionResult(Checked, frozen=True):
 
 
 class RunSummary(Checked, frozen=True):
-    """The outcome of a run as a whole."""
-
     status: ActionStatus
     start_time: datetime
     duration: Annotated[float, Meta(ge=0)]
@@ -213,8 +202,6 @@ class RunSummary(Checked, frozen=True):
 
 
 class RunEnvironment(Checked, frozen=True):
-    """The place of a run."""
-
     os: Written
     cwd: CapturedName
 
