@@ -138,7 +138,7 @@ _ESCAPED = re.compile(rf"{_LEAD}\\(?={_PUNCTUATION}|[ \t])")
 _ESCAPABLE = re.compile(rf"{_LEAD}(?={_PUNCTUATION})")
 _STRUCTURE = re.compile(
     # a heading, a bold label
-    r"[ \t]*(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)?(?:#{1,6}(?:[ \t]|$)|\*\*|__)"
+    r"[ \t]*(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)?(?:#{1,6}|\*\*|__)"
     r"|[ \t]*(?:=+|-+)[ \t]*$"  # the underline of a heading
     rf"|{_ESCAPED.pattern}"
 )

@@ -24,10 +24,12 @@ NEW = "new"
 DELETED = "deleted"
 
 STEP_ID = re.compile("[a-z0-9]{4,8}")
+ID_COMMENT = re.compile(r"\s*<!--\s*id:\s*(?P<id>[^\s>]*)\s*-->\s*$")
+"""The id of a step, at the end of its heading."""
 STEP_LABEL = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})*(?:\.?[A-Za-z])?")
 """The number of a step as people write it: `2`, `1b`, `1.5`, `2.1.a`."""
 
-_REMARK = r"\s*(?:[,;:.(–—-].*)?"
+_REMARK = r"\s*(?:[,;:.(\[–—-].*)?"
 _CREATED = re.compile(
     rf"(?:a )?new(?: file)?{_REMARK}|creat(?:e|es|ed)\b.*|(?:moved|renamed) from\b.*",
     re.IGNORECASE,
@@ -59,7 +61,7 @@ class AffectedFile(Struct, frozen=True):
         normalise(
             self,
             path=path,
-            note=one_line(self.note),
+            note=_plain_note(self.note),
             lines=lines if _LINES.fullmatch(lines) else "",
         )
 
@@ -89,6 +91,19 @@ class AffectedFile(Struct, frozen=True):
         return f"{self.path}:{self.lines}" if self.lines else self.path
 
 
+def _plain_note(note: str) -> str:
+    """Return a note as it can be written in brackets behind a path."""
+    note = one_line(note)
+    depth = 0
+    for sign in note:
+        depth += (sign == "(") - (sign == ")")
+        if depth < 0:
+            break
+    if depth or ("`" in note and "(" in note):
+        return note.replace("(", "[").replace(")", "]")
+    return note
+
+
 def _split_place(text: str) -> tuple[str, str]:
     """Return a path and its lines: `a.py:3-9`, `@a.py#L3-L9` and `file://a.py:3-9` are
     `a.py` and `3-9`.
@@ -116,7 +131,7 @@ class MayFail(Struct, frozen=True):
     """The label of the step from which on they must pass; empty: no step is named."""
 
     def __post_init__(self) -> None:
-        normalise(self, tests=one_line(self.tests), until=one_line(self.until))
+        normalise(self, tests=one_line(self.tests), until=_plain_label(self.until))
 
 
 class PlanStep(Struct, frozen=True):
@@ -157,10 +172,10 @@ class PlanStep(Struct, frozen=True):
     """
 
     def __post_init__(self) -> None:
-        label = self.label if STEP_LABEL.fullmatch(self.label) else ""
+        label = _plain_label(self.label) or str(self.number)
         normalise(
             self,
-            title=_plain_title(self.title) or f"Step {label or self.number}",
+            title=_plain_title(self.title) or f"Step {label}",
             description=plain_text(self.description),
             complexity=one_line(self.complexity) or DEFAULT_COMPLEXITY,
             estimated_time=one_line(self.estimated_time) or DEFAULT_TIME,
@@ -170,7 +185,7 @@ class PlanStep(Struct, frozen=True):
             serves=tuple(sorted(set(self.serves))),
             removes_tests=_normal_names(self.removes_tests),
             may_fail=tuple(_normal_leave(self.may_fail)),
-            label=str(int(label)) if label.isdigit() else label or str(self.number),
+            label=label,
             id=self.id if STEP_ID.fullmatch(self.id) else "",
             missing_dependencies=tuple(sorted(set(self.missing_dependencies))),
         )
@@ -210,10 +225,16 @@ class PlanStep(Struct, frozen=True):
         return data
 
 
-_ID_COMMENT = re.compile(r"\s*<!--\s*id:\s*[a-z0-9]{4,8}\s*-->$")
 _TICK = r"(?:[✅✓✔☑☐⬜]\ufe0f?|\[[ xX]\])"
 _TICKS = re.compile(rf"^(?:{_TICK}\s*)+|(?:\s*{_TICK})+$")
 _STRUCK = re.compile(r"~~(.*)~~")
+
+
+def _plain_label(label: str) -> str:
+    """Return a label as plans hold it, or nothing for a text that is none."""
+    if not STEP_LABEL.fullmatch(label):
+        return ""
+    return str(int(label)) if label.isdigit() else label
 
 
 def _plain_title(title: str) -> str:
@@ -224,7 +245,7 @@ def _plain_title(title: str) -> str:
     title = one_line(title)
     while title != before:
         before = title
-        title = _TICKS.sub("", _ID_COMMENT.sub("", title))
+        title = _TICKS.sub("", ID_COMMENT.sub("", title))
         struck = _STRUCK.fullmatch(title)
         title = (struck[1] if struck else title).strip()
     return title
@@ -457,22 +478,18 @@ def _number_steps(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
     by_label: dict[str, int] = {}
     for position, step in enumerate(steps, 1):
         number = int(step.label) if are_plain else position
-        numbers.setdefault(step.number, number)
-        by_label.setdefault(step.label.casefold(), number)
+        first = by_label.setdefault(step.label.casefold(), number)
+        numbers.setdefault(step.number, first)
     result = []
     for position, step in enumerate(steps, 1):
-        dependencies = set()
+        dependencies = {numbers[old] for old in step.dependencies if old in numbers}
+        unknown = [str(old) for old in step.dependencies if old not in numbers]
         missing = []
-        for label in step.missing_dependencies:
+        for label in (*step.missing_dependencies, *unknown):
             if label.casefold() in by_label:
                 dependencies.add(by_label[label.casefold()])
             else:
                 missing.append(label)
-        for old in step.dependencies:
-            if old in numbers:
-                dependencies.add(numbers[old])
-            else:
-                missing.append(str(old))
         numbered = replace(
             step,
             number=int(step.label) if are_plain else position,

@@ -127,40 +127,40 @@ def merge_plans(
 def _step_conflicts(
     base: ImplementationPlan, wanted: ImplementationPlan, current: ImplementationPlan
 ) -> list[str]:
-    before, ours, theirs = _by_number(base), _by_number(wanted), _by_number(current)
+    before, ours, theirs = _by_label(base), _by_label(wanted), _by_label(current)
     reasons = []
-    for number, step in before.items():
-        if step != ours.get(number) and step != theirs.get(number):
+    for label, step in before.items():
+        if step != ours.get(label) and step != theirs.get(label):
             reasons.append(
-                f"step {number} was edited meanwhile, and the proposal changes it too"
+                f"step {label} has been edited, and the proposal changes it too"
             )
-    for number in ours:
-        if number not in before and number in theirs:
-            reasons.append(f"there is another step {number} by now")
+    for label in ours:
+        if label not in before and label in theirs:
+            reasons.append(f"step {label} has been added, and the proposal adds it too")
     return reasons
 
 
 def _merge_steps(
     base: ImplementationPlan, wanted: ImplementationPlan, current: ImplementationPlan
 ) -> tuple[PlanStep, ...]:
-    before, ours = _by_number(base), _by_number(wanted)
+    before, ours = _by_label(base), _by_label(wanted)
     steps = []
     for step in current.steps:
-        number = step.number
-        if number not in before:
+        label = step.label
+        if label not in before:
             steps.append(step)
-        elif number in ours:
-            steps.append(step if ours[number] == before[number] else ours[number])
+        elif label in ours:
+            steps.append(step if ours[label] == before[label] else ours[label])
     previous = 0
     for step in wanted.steps:
-        if step.number not in before:
+        if step.label not in before:
             _insert_after(steps, previous, step)
         previous = step.number
     return tuple(steps)
 
 
-def _by_number(plan: ImplementationPlan) -> dict[int, PlanStep]:
-    return {step.number: step for step in plan.steps}
+def _by_label(plan: ImplementationPlan) -> dict[str, PlanStep]:
+    return {step.label: step for step in plan.steps}
 
 
 def _insert_after(steps: list[PlanStep], number: int | None, new: PlanStep) -> None:

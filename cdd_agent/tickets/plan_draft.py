@@ -107,6 +107,8 @@ class StepDraft(Struct, frozen=True, forbid_unknown_fields=True):
             files_affected=tuple(file.to_file(previous) for file in self.files),
             checks=(self.verify,),
             serves=self.serves,
+            label=previous.label if previous else "",
+            id=previous.id if previous else "",
         )
 
 

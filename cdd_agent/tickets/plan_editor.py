@@ -12,7 +12,12 @@ from cdd_agent.tickets.line_edits import LineEdit, apply_edits
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_labels import Field
 from cdd_agent.tickets.plan_reader import ParsedPlan, ParsedStep, parse_plan, read_plan
-from cdd_agent.tickets.plan_writer import overview_block, risks_block, step_block
+from cdd_agent.tickets.plan_writer import (
+    overview_block,
+    risks_block,
+    step_block,
+    step_labels,
+)
 
 
 class PlanTextLost(BadInput):
@@ -37,7 +42,7 @@ def edit_plan(text: str, wanted: ImplementationPlan) -> str:
     """
     parsed = parse_plan(text)
     current = parsed.to_plan()
-    _check_step_numbers(current, wanted)
+    _check_order(current, wanted)
     if not f"{wanted.overview}\n\n".startswith(f"{parsed.introduction}\n\n"):
         overview = "\n\n".join(filter(None, [parsed.introduction, wanted.overview]))
         wanted = replace(wanted, overview=overview)
@@ -61,7 +66,8 @@ def edit_plan(text: str, wanted: ImplementationPlan) -> str:
             )
         )
     result = _apply(parsed, edits)
-    unchanged = {step.number for step in wanted.steps if step in current.steps}
+    blocks = {block for _, block in _blocks(current)}
+    unchanged = {label for label, block in _blocks(wanted) if block in blocks}
     if _comparable(read_plan(result), wanted, unchanged) != _comparable(
         wanted, wanted, unchanged
     ):
@@ -71,7 +77,7 @@ def edit_plan(text: str, wanted: ImplementationPlan) -> str:
 
 def step_section(text: str, number: int) -> str:
     """Return the lines of one step in a plan.md, from its heading on. Raises `BadInput`
-    if it is not there once.
+    if the plan does not have exactly one such step.
     """
     parsed = parse_plan(text)
     lines = _only_step(parsed, number).written
@@ -87,11 +93,12 @@ def replace_step_section(text: str, number: int, section: str) -> str:
     lines = section.strip("\r\n").splitlines()
     result = _apply(parsed, [LineEdit(_only_step(parsed, number).written, lines)])
     after = read_plan(result)
-    if [step.number for step in after.steps] != [step.number for step in before.steps]:
+    if [step.label for step in after.steps] != [step.label for step in before.steps]:
+        label = _only_step(parsed, number).step.label
         raise BadInput(
-            f"The text has to be step {number}, and no other one",
+            f"The text must be step {label} and no other step",
             hint=(
-                f"It begins with the heading `### Step {number}: …`, and no other"
+                f"It begins with the heading `### Step {label}: …`, and no other"
                 " heading in it begins with `Step`."
             ),
         )
@@ -107,18 +114,22 @@ def replace_step_section(text: str, number: int, section: str) -> str:
     return result
 
 
-def _check_step_numbers(
-    current: ImplementationPlan, wanted: ImplementationPlan
-) -> None:
-    numbers = [step.number for step in current.steps]
-    for number, count in Counter(numbers).items():
+def _blocks(plan: ImplementationPlan) -> list[tuple[str, str]]:
+    """Return the label and the text of each step, without its number in the plan."""
+    labels = step_labels(plan)
+    return [(step.label, step_block(step, labels)) for step in plan.steps]
+
+
+def _check_order(current: ImplementationPlan, wanted: ImplementationPlan) -> None:
+    labels = [step.label for step in current.steps]
+    for label, count in Counter(labels).items():
         if count > 1:
             raise BadInput(
-                f"Step {number} is there twice in the plan",
+                f"Step {label} is there twice in the plan",
                 hint="Fix that by hand, or `regenerate` it.",
             )
-    staying = [step.number for step in wanted.steps if step.number in numbers]
-    if staying != [number for number in numbers if number in staying]:
+    staying = [step.label for step in wanted.steps if step.label in labels]
+    if staying != [label for label in labels if label in staying]:
         raise BadInput(
             "The steps would change places, and with them what you wrote around them",
             hint=(
@@ -177,24 +188,30 @@ def _step_edits(parsed: ParsedPlan, wanted: ImplementationPlan) -> list[LineEdit
     """Remove, replace and add the sections of steps. A new step follows the step that
     precedes it in the plan.
     """
-    current = {old.step.number: old for old in parsed.steps}
-    wanted_numbers = {step.number for step in wanted.steps}
+    current = {old.step.label: old for old in parsed.steps}
+    current_blocks = dict(_blocks(parsed.to_plan()))
+    wanted_labels = step_labels(wanted)
     edits = [
         LineEdit(old.section)
-        for number, old in current.items()
-        if number not in wanted_numbers
+        for label, old in current.items()
+        if label not in wanted_labels.values()
     ]
-    position = parsed.steps[0].section.start if parsed.steps else parsed.lines.stop
-    depth = parsed.steps[0].depth if parsed.steps else 3
+    position = parsed.lines.stop if parsed.steps_end is None else parsed.steps_end
+    depth = 3
+    if parsed.steps:
+        position = parsed.steps[0].section.start
+        depth = parsed.steps[0].depth
     for step in wanted.steps:
-        old = current.get(step.number)
+        old = current.get(step.label)
         if old is None:
-            edits.append(_insert(parsed, position, step_block(step, depth).split("\n")))
+            block = step_block(step, wanted_labels, depth)
+            edits.append(_insert(parsed, position, block.split("\n")))
             continue
         depth = old.depth
         position = old.section.stop
-        if old.step != step:
-            edits.append(LineEdit(old.written, step_block(step, depth).split("\n")))
+        if current_blocks[step.label] != step_block(step, wanted_labels):
+            block = step_block(step, wanted_labels, depth)
+            edits.append(LineEdit(old.written, block.split("\n")))
     return edits
 
 
@@ -229,13 +246,12 @@ def _only_step(parsed: ParsedPlan, number: int) -> ParsedStep:
 
 
 def _without_step(plan: ImplementationPlan, number: int) -> ImplementationPlan:
-    return replace(
-        plan, steps=tuple(step for step in plan.steps if step.number != number)
-    )
+    steps = [step for step in plan.steps if step.number != number]
+    return replace(plan, steps=tuple(steps), findings=())
 
 
 def _comparable(
-    plan: ImplementationPlan, wanted: ImplementationPlan, unchanged: set[int]
+    plan: ImplementationPlan, wanted: ImplementationPlan, unchanged: set[str]
 ) -> ImplementationPlan:
     """Return the plan without the dependencies of unchanged steps: "all previous steps"
     may mean others now.
@@ -244,7 +260,7 @@ def _comparable(
     for step in plan.steps:
         steps.append(
             replace(step, dependencies=(), missing_dependencies=())
-            if step.number in unchanged
+            if step.label in unchanged
             else step
         )
     return replace(

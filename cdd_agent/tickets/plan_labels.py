@@ -8,6 +8,8 @@ from enum import Enum, auto
 
 from msgspec import Struct
 
+from cdd_agent.tickets.plan import DELETED, NEW
+
 
 class Field(Enum):
     """A value behind a label."""
@@ -21,6 +23,8 @@ class Field(Enum):
     VERIFY = auto()
     SERVES = auto()
     FILES = auto()
+    REMOVES_TESTS = auto()
+    MAY_FAIL = auto()
 
 
 PLAN_FIELDS = {
@@ -36,49 +40,149 @@ STEP_FIELDS = {
     "complexity": Field.COMPLEXITY,
     "estimated time": Field.ESTIMATED_TIME,
     "dependencies": Field.DEPENDENCIES,
+    "dependency": Field.DEPENDENCIES,
     "depends on": Field.DEPENDENCIES,
     "verify": Field.VERIFY,
+    "verification": Field.VERIFY,
+    "verify command": Field.VERIFY,
+    "verify commands": Field.VERIFY,
+    "verification command": Field.VERIFY,
+    "verification commands": Field.VERIFY,
+    "verification steps": Field.VERIFY,
+    "success criteria": Field.VERIFY,
     "serves": Field.SERVES,
     "files affected": Field.FILES,
     "affected files": Field.FILES,
     "files": Field.FILES,
+    "removes tests": Field.REMOVES_TESTS,
+    "may fail": Field.MAY_FAIL,
+}
+# A plain line such as `Check: the page` is too often a sentence.
+_BOLD_STEP_FIELDS = STEP_FIELDS | {
+    "estimate": Field.ESTIMATED_TIME,
+    "time estimate": Field.ESTIMATED_TIME,
+    "check": Field.VERIFY,
+    "checks": Field.VERIFY,
+    "verified by": Field.VERIFY,
+    "how to verify": Field.VERIFY,
+    "test command": Field.VERIFY,
+    "test commands": Field.VERIFY,
+    "automated verification": Field.VERIFY,
+    "file": Field.FILES,
+    "files changed": Field.FILES,
+    "files modified": Field.FILES,
+    "files touched": Field.FILES,
+    "files involved": Field.FILES,
+    "modified files": Field.FILES,
+    "changed files": Field.FILES,
+    "files to change": Field.FILES,
+    "files to modify": Field.FILES,
+    "files to edit": Field.FILES,
+    "files to update": Field.FILES,
+    "files to create/modify": Field.FILES,
+    "files to modify/create": Field.FILES,
+    "files to create": Field.FILES,
+    "files to add": Field.FILES,
+    "files created": Field.FILES,
+    "new files": Field.FILES,
+    "create": Field.FILES,
+    "modify": Field.FILES,
+    "delete": Field.FILES,
+    "files to delete": Field.FILES,
+    "files to remove": Field.FILES,
+    "removes test": Field.REMOVES_TESTS,
+}
+_IMPLIED_NOTES = {
+    "files to create": NEW,
+    "files to add": NEW,
+    "files created": NEW,
+    "new files": NEW,
+    "create": NEW,
+    "delete": DELETED,
+    "files to delete": DELETED,
+    "files to remove": DELETED,
 }
 
-# A bullet, then the name with its colon inside or outside the marks:
-# `- **Files:** a.py`, `*Files*: a.py`, `Files: a`
+_NAME = r"[^\W\d_](?:[\w /&'’()\[\].-]{0,48}[\w)\].])?"
+_SIGN = r"(?:(?<=[*_])[^\x00-\x7f\w\s]{1,3}[ \t]*)?"
+# A bullet, a tick box, then the name with its colon inside or outside the marks:
+# `- **Files:** a.py`, `*Files*: a.py`, `- [ ] Files: a`, `**✅ Files:** a`
 _LABEL = re.compile(
-    r"[ \t]*(?:(?:[-*+•]|[0-9]{1,9}[.)])[ \t]+)?"
-    r"(?P<marks>\*\*|__|[*_`]?)[ \t]*(?P<name>[A-Za-z][A-Za-z ]{0,30}?)[ \t]*"
+    r"[ \t]*(?:(?:[-*+•]|[0-9]{1,9}[.)])[ \t]+)?(?:\[[ xX]\][ \t]+)?"
+    rf"(?P<marks>\*\*|__|[*_`]?)[ \t]*{_SIGN}(?P<name>{_NAME})[ \t]*"
     r"(?::[ \t]*(?P=marks)|(?P=marks)[ \t]*:)(?P<value>.*)",
     re.DOTALL,
 )
+_BOLD_LINE = re.compile(
+    rf"[ \t]*(?P<marks>\*\*|__)[ \t]*{_SIGN}(?P<name>{_NAME})[ \t]*(?P=marks)[ \t]*"
+)
+_REMARK = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")
 
 
 class Label(Struct, frozen=True):
-    """A known label, and the text behind it."""
+    """A label, and the text behind it."""
 
-    field: Field
+    name: str
+    """In lower case, without a remark in brackets."""
     value: str
     is_bold: bool
+    field: Field | None = None
+    """None if the name is unknown."""
+
+    @property
+    def implied_note(self) -> str:
+        """What the label says of its files: that they are new, or deleted."""
+        return _IMPLIED_NOTES.get(self.name, "")
 
 
 def find_label(line: str, fields: Mapping[str, Field]) -> Label | None:
     """Return the label of a line if its name is one of `fields`."""
+    label = read_label(line)
+    if label is None or label.name not in fields:
+        return None
+    return Label(label.name, label.value, label.is_bold, fields[label.name])
+
+
+def find_step_label(line: str) -> Label | None:
+    """Return the label of a line of a step if its name is known."""
+    label = read_label(line)
+    if label is None:
+        return None
+    fields = _BOLD_STEP_FIELDS if label.is_bold else STEP_FIELDS
+    field = fields.get(label.name)
+    return Label(label.name, label.value, label.is_bold, field) if field else None
+
+
+def find_heading_label(heading: str) -> Label | None:
+    """Return the label of a heading such as `#### Files to create` or
+    `#### Verify: make`.
+    """
+    label = read_label(f"**{heading.strip().rstrip(':')}:**")
+    known = _BOLD_STEP_FIELDS.get(label.name) if label else None
+    if label and known:
+        return Label(label.name, "", is_bold=True, field=known)
+    return find_step_label(heading)
+
+
+def read_label(line: str) -> Label | None:
+    """Return the label of a line, whatever its name."""
     match = _LABEL.match(line)
     if match is None:
-        return None
-    field = fields.get(" ".join(match["name"].lower().split()))
-    return (
-        Label(field, match["value"].lstrip(" \t"), len(match["marks"]) == 2)
-        if field
-        else None
-    )
+        match = _BOLD_LINE.fullmatch(line)
+        if match is None or _normal_name(match["name"]) not in _BOLD_STEP_FIELDS:
+            return None
+    value = match.groupdict().get("value") or ""
+    is_bold = len(match["marks"]) == 2
+    return Label(_normal_name(match["name"]), value.lstrip(" \t"), is_bold)
 
 
 def has_label(line: str) -> bool:
     """True if a line begins with a bold label or with a known one."""
-    match = _LABEL.match(line)
-    return match is not None and (
-        len(match["marks"]) == 2
-        or find_label(line, PLAN_FIELDS | STEP_FIELDS) is not None
+    label = read_label(line)
+    return label is not None and (
+        label.is_bold or label.name in PLAN_FIELDS | STEP_FIELDS
     )
+
+
+def _normal_name(name: str) -> str:
+    return " ".join(_REMARK.sub("", name).lower().split())

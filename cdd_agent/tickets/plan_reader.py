@@ -1,30 +1,55 @@
 """Read plan.md as people and models write it: the plan, and the lines of its parts.
 
-Any text is a plan, if an empty one. Lines are counted from 0.
+Any text is a plan, if an empty one. Each line that is not blank has one owner: a step,
+the value of a field, prose, or a finding. Lines are counted from 0.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from cdd_agent.tickets.findings import Findings, line_runs, quote
 from cdd_agent.tickets.line_edits import split_lines
-from cdd_agent.tickets.markdown import (
-    Document,
-    Heading,
-    Line,
-    code_spans,
-    parse_markdown,
-    prose,
-)
+from cdd_agent.tickets.markdown import Document, Line, code_spans, parse_markdown, prose
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.plan_fence import plan_lines
-from cdd_agent.tickets.plan_labels import PLAN_FIELDS, Field, find_label, has_label
-from cdd_agent.tickets.step_reader import read_step
+from cdd_agent.tickets.plan_headings import (
+    PlanHeading,
+    Title,
+    find_headings,
+    read_step_line,
+)
+from cdd_agent.tickets.plan_labels import (
+    PLAN_FIELDS,
+    Field,
+    find_heading_label,
+    find_label,
+    find_step_label,
+)
+from cdd_agent.tickets.step_reader import (
+    StepHeading,
+    StepSection,
+    find_stray_check,
+    has_own_fields,
+    read_step,
+)
 
 
-class ParsedStep(Struct, frozen=True):
+class Owner(Enum):
+    """What a line of a plan belongs to."""
+
+    STEP = auto()
+    """The heading of a step."""
+    FIELD = auto()
+    """The value of a field, with its label."""
+    PROSE = auto()
+    FINDING = auto()
+
+
+class ParsedStep(Struct):
     """A step and its lines."""
 
     step: PlanStep
@@ -43,6 +68,8 @@ class ParsedPlan(Struct):
     """All lines of the text, with their line ends."""
     lines: range
     """The lines of the plan, without the code block around it."""
+    owners: dict[int, Owner] = field(default_factory=dict)
+    """The owner of each line that is not blank."""
     title: str = ""
     fields: dict[Field, str] = field(default_factory=dict)
     field_lines: dict[Field, int] = field(default_factory=dict)
@@ -53,12 +80,17 @@ class ParsedPlan(Struct):
     """The text below the first overview heading."""
     risks: list[str] = field(default_factory=list)
     risk_lines: range | None = None
+    notes: list[str] = field(default_factory=list)
+    """The text of all other sections, with their headings."""
     steps: list[ParsedStep] = field(default_factory=list)
+    steps_end: int | None = None
+    """The line where the section above the first step ends."""
     top_end: int = 0
     """The line where the first section begins."""
+    findings: Findings = field(default_factory=Findings)
 
     def to_plan(self) -> ImplementationPlan:
-        return ImplementationPlan(
+        plan = ImplementationPlan(
             ticket_slug=_without_ticks(self.fields.get(Field.TICKET, "")),
             ticket_title=self.title,
             ticket_type=_without_ticks(self.fields.get(Field.TYPE, "")),
@@ -67,14 +99,15 @@ class ParsedPlan(Struct):
             total_estimated_time=self.fields.get(Field.ESTIMATED_TIME, ""),
             risks=tuple(self.risks),
             steps=tuple(parsed.step for parsed in self.steps),
+            notes="\n\n".join(self.notes),
         )
+        return replace(plan, findings=self.findings.to_problems(plan))
 
 
 def read_plan(text: str) -> ImplementationPlan:
     """Read tolerantly; `ImplementationPlan.check` reports whether the plan can run.
 
-    Raises `BadInput` for Markdown that is nested too deeply, and for dependencies that
-    are not step numbers.
+    Raises `BadInput` for Markdown that is nested too deeply.
     """
     return parse_plan(text).to_plan()
 
@@ -90,25 +123,13 @@ def parse_plan(text: str) -> ParsedPlan:
     document = parse_markdown(
         above + "".join(source[plan.lines.start : plan.lines.stop])
     )
-    for section in _split_sections(document, plan.lines.stop):
-        lines = document.lines[section.body.start : section.body.stop]
-        written = document.without_separators(section.body)
-        match section.kind:
-            case _Kind.TOP:
-                _read_top(plan, section, lines)
-            case _Kind.OVERVIEW:
-                plan.overview.append(prose(lines))
-                plan.overview_lines = (
-                    written if plan.overview_lines is None else plan.overview_lines
-                )
-            case _Kind.RISKS:
-                plan.risks += _read_risks(lines)
-                plan.risk_lines = (
-                    written if plan.risk_lines is None else plan.risk_lines
-                )
-            case _Kind.STEP:
-                plan.steps.append(_parse_step(plan, section, document))
+    reader = _PlanReader(document, plan)
+    reader.read()
     plan.overview = list(filter(None, plan.overview))
+    plan.notes = list(filter(None, plan.notes))
+    steps = plan.to_plan().steps  # numbered, with dependencies
+    for parsed, step in zip(plan.steps, steps, strict=True):
+        parsed.step = step
     return plan
 
 
@@ -118,116 +139,424 @@ class _Kind(Enum):
     OVERVIEW = auto()
     RISKS = auto()
     STEP = auto()
+    STRUCK = auto()
+    """A step that is struck out."""
+    STEPS = auto()
+    """The heading above the steps."""
+    GROUP = auto()
+    """The heading of a step that has only sub-steps."""
+    NOTES = auto()
     OTHER = auto()
+
+
+_KINDS = {
+    Title.OVERVIEW: _Kind.OVERVIEW,
+    Title.RISKS: _Kind.RISKS,
+    Title.STEPS: _Kind.STEPS,
+    Title.NOTES: _Kind.NOTES,
+}
+_TOP_DEPTH = 100  # no heading is deeper, so no heading is a part of the top
 
 
 class _Section(Struct):
     kind: _Kind
     depth: int
-    line: int
-    """Line of its heading; -1 if it has none."""
     body: range
+    heading: PlanHeading | None = None
     title: str = ""
-    number: int = 0
+    step: StepHeading | None = None
+    inner_headings: list[PlanHeading] = field(default_factory=list)
+
+    @property
+    def start(self) -> int:
+        return self.heading.line if self.heading else self.body.start
+
+    @property
+    def headings(self) -> list[PlanHeading]:
+        """Its heading and those in its body."""
+        return [self.heading, *self.inner_headings] if self.heading else []
 
 
-_TOP_DEPTH = 6  # no heading is deeper, so no heading is a part of the top
 _PLAN_TITLE = re.compile(
     r"(?:implementation\s+plan|plan(?=\s*:|$))\s*[:\-–—]?\s*(.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_STEP_TITLE = re.compile(
-    r"\W*step\s+#?([0-9]{1,9})(?!\w|\.[0-9])\s*[:.)\-–—]?\s*(.*)",
-    re.IGNORECASE | re.DOTALL,
-)
-_SECTION_TITLES = {
-    _Kind.OVERVIEW: re.compile(
-        r"(?:plan |implementation )?(?:overview|summary)", re.IGNORECASE
-    ),
-    _Kind.RISKS: re.compile(
-        r"(?:potential |known )?risks?(?:\W.*)?", re.IGNORECASE | re.DOTALL
-    ),
-    _Kind.OTHER: re.compile(r"(?:implementation |plan )?steps", re.IGNORECASE),
-}
-_BOLD_START = re.compile(r"(\*\*|__)(.*?)\1")
 
 
-def _split_sections(document: Document, end: int) -> list[_Section]:
-    top = _Section(_Kind.TOP, _TOP_DEPTH, -1, range(end))
-    sections = [top]
-    for heading in document.headings.values():
-        if _is_paragraph(heading, document):
-            continue
-        body = range(heading.end, end)
-        section = _named_section(heading, body)
-        if section is None and sections == [top]:
+class _PlanReader(Struct):
+    document: Document
+    plan: ParsedPlan
+
+    def read(self) -> None:
+        sections = self._split_sections()
+        steps = [section for section in sections if section.kind is _Kind.STEP]
+        labels = [section.step.label for section in steps if section.step]
+        unknown: dict[int, str] = {}
+        for section in sections:
+            match section.kind:
+                case _Kind.TOP:
+                    self._read_top(section)
+                case _Kind.OVERVIEW:
+                    self._read_overview(section)
+                case _Kind.RISKS:
+                    self._read_risks(section)
+                case _Kind.STEP:
+                    unknown |= self._read_step(section, labels)
+                case _Kind.STRUCK:
+                    self._skip_struck(section)
+                case _:
+                    self._read_other(section)
+            if section.kind not in {_Kind.STEP, _Kind.STRUCK}:
+                self._find_stray_checks(section)
+        self._depend_on_groups(sections)
+        self._warn_of_labels(unknown)
+        self._find_lost_steps(sections)
+        self._find_step_lines(sections, labels)
+        self._find_wrong_ids(steps)
+        self._name_outside_lines()
+        self._set_owners(steps)
+
+    # Sections
+
+    def _split_sections(self) -> list[_Section]:
+        end = self.plan.lines.stop
+        top = _Section(_Kind.TOP, _TOP_DEPTH, range(end))
+        sections = [top]
+        headings = find_headings(self.document, range(end))
+        for index, heading in enumerate(headings):
+            section = self._open_section(headings, index, sections)
+            if section is None:
+                sections[-1].inner_headings.append(heading)
+                continue
+            sections[-1].body = range(sections[-1].body.start, heading.line)
+            sections.append(section)
+        for position, section in enumerate(sections):
+            if self._is_group(sections, position):
+                section.kind = _Kind.GROUP
+        return sections
+
+    def _open_section(
+        self, headings: Sequence[PlanHeading], index: int, sections: list[_Section]
+    ) -> _Section | None:
+        """Return the section that a heading opens; None if it is a part of the open
+        section.
+        """
+        heading = headings[index]
+        current = sections[-1]
+        body = range(heading.end, self.plan.lines.stop)
+        if len(sections) == 1 and self._is_plan_title(headings, index):
             match = _PLAN_TITLE.fullmatch(heading.text)
             title = match[1] if match else heading.text
-            section = _Section(_Kind.TOP, _TOP_DEPTH, heading.line, body, title.strip())
-        if section is None:
-            if heading.depth > sections[-1].depth:
-                continue
-            section = _Section(_Kind.OTHER, heading.depth, heading.line, body)
-        sections[-1].body = range(sections[-1].body.start, heading.line)
-        sections.append(section)
-    return sections
+            return _Section(_Kind.TOP, _TOP_DEPTH, body, heading, title.strip())
+        is_deeper = heading.depth > current.depth
+        is_in_step = is_deeper and current.kind is _Kind.STEP
+        step = heading.to_step()
+        if step:
+            if is_in_step and self._is_prose_step(headings, index, current):
+                return None
+            return _Section(_Kind.STEP, heading.depth, body, heading, step=step)
+        if heading.is_struck:
+            return _Section(_Kind.STRUCK, heading.depth, body, heading)
+        if is_in_step:
+            return None
+        if heading.title:
+            return _Section(_KINDS[heading.title], heading.depth, body, heading)
+        if is_deeper:
+            return None
+        return _Section(_Kind.OTHER, heading.depth, body, heading)
 
-
-def _parse_step(plan: ParsedPlan, section: _Section, document: Document) -> ParsedStep:
-    earlier = [parsed.step.number for parsed in plan.steps]
-    step = read_step(
-        document, section.body, section.number, section.title, section.line, earlier
-    )
-    end = document.without_separators(section.body).stop
-    return ParsedStep(
-        step,
-        section.depth,
-        range(section.line, end),
-        range(section.line, section.body.stop),
-    )
-
-
-def _is_paragraph(heading: Heading, document: Document) -> bool:
-    """True if text above a `---` is a heading only because no blank line is between
-    them.
-    """
-    lines = heading.end - heading.line
-    return lines > 2 or (lines == 2 and has_label(document.lines[heading.line].text))
-
-
-def _named_section(heading: Heading, body: range) -> _Section | None:
-    """Return the section that a heading opens by its words, or None."""
-    title = (
-        _BOLD_START.sub(r"\2", heading.text, count=1)
-        if heading.text.startswith(("**", "__"))
-        else heading.text
-    )
-    step = _STEP_TITLE.fullmatch(title)
-    if step:
-        return _Section(
-            _Kind.STEP, heading.depth, heading.line, body, step[2].strip(), int(step[1])
+    def _is_plan_title(self, headings: Sequence[PlanHeading], index: int) -> bool:
+        """True for the first heading, unless it begins a step or a section of a plan
+        that has no title.
+        """
+        heading = headings[index]
+        if index > 0:
+            return False
+        if heading.to_step() is None:
+            return heading.title is None and not heading.is_struck
+        return heading.depth == 1 and any(
+            other.depth > 1 and other.to_step() for other in headings[1:]
         )
-    for kind, words in _SECTION_TITLES.items():
-        if words.fullmatch(title.rstrip(": ")):
-            return _Section(kind, heading.depth, heading.line, body)
-    return None
 
+    def _is_prose_step(
+        self, headings: Sequence[PlanHeading], index: int, parent: _Section
+    ) -> bool:
+        """True if the heading of a sub-step is prose of the step around it, because the
+        sub-step has no files, no check and no other field of its own.
 
-def _read_top(plan: ParsedPlan, section: _Section, lines: Sequence[Line]) -> None:
-    plan.title = plan.title or section.title
-    plan.top_end = section.body.stop
-    text = []
-    for number, line in enumerate(lines, section.body.start):
-        label = None if line.is_code else find_label(line.text, PLAN_FIELDS)
-        if label is None or label.field in plan.fields:
-            text.append(line)
+        Step 2 below step 1 is no sub-step, although its heading is deeper.
+        """
+        heading = headings[index]
+        step = heading.to_step()
+        has_sub_steps = any(inner.to_step() for inner in parent.inner_headings)
+        if step and parent.step and step.continues(parent.step) and not has_sub_steps:
+            return False
+        end = self.plan.lines.stop
+        for other in headings[index + 1 :]:
+            if other.depth <= heading.depth or other.to_step():
+                end = other.line
+                break
+        return not has_own_fields(self.document, range(heading.end, end))
+
+    def _is_group(self, sections: Sequence[_Section], position: int) -> bool:
+        """True for the heading of a step that has nothing below it but sub-steps."""
+        section = sections[position]
+        following = sections[position + 1 : position + 2]
+        if section.kind is not _Kind.STEP or not following:
+            return False
+        has_text = any(
+            not self.document.lines[number].is_separator for number in section.body
+        )
+        first, step = following[0], following[0].step
+        if section.step is None or step is None or has_text:
+            return False
+        return first.depth > section.depth and not step.continues(section.step)
+
+    # The parts
+
+    def _read_top(self, section: _Section) -> None:
+        plan = self.plan
+        plan.title = plan.title or section.title
+        plan.top_end = section.body.stop
+        text = []
+        for number in section.body:
+            line = self.document.lines[number]
+            label = None if line.is_code else find_label(line.text, PLAN_FIELDS)
+            if label is None or label.field is None:
+                text.append(line)
+            elif label.field in plan.fields:
+                text.append(line)
+                problem = f"the plan has a second `{label.name}`, which is read as text"
+                plan.findings.warn("duplicate_field", number, problem)
+            else:
+                plan.fields[label.field] = label.value
+                plan.field_lines[label.field] = number
+        if section.heading:
+            plan.introduction = prose(text)
+            plan.overview.append(plan.introduction)
         else:
-            plan.fields[label.field] = label.value
-            plan.field_lines[label.field] = number
-    # Text above the first heading introduces the file, not the plan.
-    if section.line >= 0:
-        plan.introduction = prose(text)
-        plan.overview.append(plan.introduction)
+            # Text above the first heading introduces the file, not the plan.
+            plan.notes.append(prose(text))
+
+    def _read_overview(self, section: _Section) -> None:
+        self.plan.overview.append(prose(self._lines(section.body)))
+        if self.plan.overview_lines is None:
+            self.plan.overview_lines = self.document.without_separators(section.body)
+
+    def _read_risks(self, section: _Section) -> None:
+        self.plan.risks += _read_risks(self._lines(section.body))
+        if self.plan.risk_lines is None:
+            self.plan.risk_lines = self.document.without_separators(section.body)
+
+    def _read_step(self, section: _Section, labels: Sequence[str]) -> dict[int, str]:
+        """Add the step, and return its labels without a field."""
+        assert section.step
+        plan = self.plan
+        text = read_step(
+            self.document,
+            StepSection(section.step, section.body, len(plan.steps), labels),
+            plan.findings,
+        )
+        end = self.document.without_separators(section.body).stop
+        plan.steps.append(
+            ParsedStep(
+                text.step,
+                section.depth,
+                range(section.start, end),
+                range(section.start, section.body.stop),
+            )
+        )
+        plan.owners.update(dict.fromkeys(text.field_lines, Owner.FIELD))
+        return text.unknown_labels
+
+    def _depend_on_groups(self, sections: Sequence[_Section]) -> None:
+        """Replace a dependency on a group by its sub-steps."""
+        groups: dict[str, list[str]] = {}
+        open_group: _Section | None = None
+        for section in sections:
+            if open_group and section.depth <= open_group.depth:
+                open_group = None
+            if section.kind is _Kind.GROUP:
+                open_group = section
+            elif open_group and open_group.step and section.step:
+                members = groups.setdefault(open_group.step.label.casefold(), [])
+                members.append(section.step.label)
+        for parsed in self.plan.steps if groups else ():
+            labels: list[str] = []
+            for label in parsed.step.missing_dependencies:
+                labels += groups.get(label.casefold(), [label])
+            parsed.step = replace(parsed.step, missing_dependencies=tuple(labels))
+
+    def _read_other(self, section: _Section) -> None:
+        """Keep the text of a section that is none of the others. The headings above the
+        steps and above notes say nothing more.
+        """
+        if section.kind is _Kind.STEPS and self.plan.steps_end is None:
+            self.plan.steps_end = section.body.stop
+        has_heading = section.kind in {_Kind.OTHER, _Kind.GROUP}
+        start = section.start if has_heading else section.body.start
+        self.plan.notes.append(prose(self._lines(range(start, section.body.stop))))
+
+    def _skip_struck(self, section: _Section) -> None:
+        lines = self._written(range(section.start, section.body.stop))
+        heading = quote(self.document.lines[section.start].text)
+        self.plan.findings.warn(
+            "struck_step",
+            section.start,
+            f"{heading} is struck out and is not carried out ({line_runs(lines)})",
+        )
+        self.plan.owners.update(dict.fromkeys(lines, Owner.FINDING))
+
+    # Findings
+
+    def _find_stray_checks(self, section: _Section) -> None:
+        """Report a check that belongs to no step."""
+        lines = self.document.lines
+        for number in section.body:
+            if lines[number].is_code or number in self.plan.field_lines.values():
+                continue
+            label = find_step_label(lines[number].text)
+            if label and label.field is Field.VERIFY and label.is_bold:
+                stray = find_stray_check(self.document, [number])
+                stray = number if "`" in label.value else stray
+                if stray is not None:
+                    self._report_stray_check(stray)
+        for first, last in self._check_sections(section):
+            stray = find_stray_check(self.document, range(first, last))
+            if stray is not None:
+                self._report_stray_check(stray)
+
+    def _check_sections(self, section: _Section) -> list[tuple[int, int]]:
+        """Return the lines below the headings such as "Verification"."""
+        found = []
+        headings = section.headings
+        ends = [heading.line for heading in headings[1:]] + [section.body.stop]
+        for heading, end in zip(headings, ends, strict=False):
+            label = find_heading_label(heading.text)
+            if label and label.field is Field.VERIFY:
+                found.append((heading.end, end))
+        return found
+
+    def _report_stray_check(self, number: int) -> None:
+        self.plan.findings.error(
+            "stray_check",
+            number,
+            f"{quote(self.document.lines[number].text)} is a check outside the steps,"
+            " which nothing runs; write it as `**Verify:**` of a step",
+        )
+        self.plan.owners[number] = Owner.FINDING
+
+    def _find_lost_steps(self, sections: Sequence[_Section]) -> None:
+        """Report headings that resemble a step and are none."""
+        depths = {parsed.depth for parsed in self.plan.steps}
+        for position, section in enumerate(sections):
+            if section.kind not in {_Kind.OTHER, _Kind.STEPS, _Kind.NOTES}:
+                continue
+            is_among_steps = section.kind is _Kind.STEPS or not depths
+            for heading in section.headings:
+                is_numbered = heading.is_numbered and (
+                    is_among_steps or heading.depth in depths
+                )
+                is_container = heading is section.heading and _contains_steps(
+                    sections, position
+                )
+                if (heading.resembles_step or is_numbered) and not is_container:
+                    self._report_lost_step(heading.line, heading.text)
+
+    def _find_step_lines(
+        self, sections: Sequence[_Section], labels: Sequence[str]
+    ) -> None:
+        """Report lines of text that begin the next step, which no heading begins."""
+        for section in sections:
+            for number in section.body:
+                line = self.document.lines[number]
+                step = None if line.is_code else read_step_line(line.text)
+                if step is None or self.plan.owners.get(number):
+                    continue
+                is_next = section.step is not None and step.continues(section.step)
+                if not labels or (is_next and step.label not in labels):
+                    self._report_lost_step(number, line.text)
+
+    def _report_lost_step(self, number: int, text: str) -> None:
+        self.plan.findings.error(
+            "unread_step",
+            number,
+            f"{quote(text)} resembles a step and is not read as one; write a heading"
+            " such as `### Step 1: …`, or words without a number",
+        )
+        self.plan.owners[number] = Owner.FINDING
+
+    def _find_wrong_ids(self, steps: Sequence[_Section]) -> None:
+        for position, section in enumerate(steps):
+            wrong_id = section.heading.wrong_id if section.heading else None
+            if wrong_id is not None:
+                self.plan.findings.warn(
+                    "wrong_id",
+                    section.start,
+                    f"has the id {quote(wrong_id)}, which is not used; an id has four"
+                    " to eight of a-z and 0-9",
+                    position,
+                )
+
+    def _warn_of_labels(self, unknown: dict[int, str]) -> None:
+        """Report the labels that are unknown, once for the plan."""
+        if not unknown:
+            return
+        names = list(dict.fromkeys(unknown.values()))
+        shown = ", ".join(f"“{name}”" for name in names[:5])
+        if len(names) > 5:
+            shown += f" and {len(names) - 5} more"
+        self.plan.findings.warn(
+            "unknown_label",
+            min(unknown),
+            f"unknown labels, whose text is a part of the description: {shown}"
+            f" ({line_runs(unknown)})",
+        )
+
+    def _name_outside_lines(self) -> None:
+        """Report text around the code block that holds the plan."""
+        plan = self.plan
+        source = plan.source
+        outside = [
+            number
+            for number in range(len(source))
+            if number not in plan.lines and source[number].strip()
+        ]
+        if outside:
+            text = (
+                f"the plan is in a code block, and {line_runs(outside)} around it are"
+            )
+            plan.findings.warn("outside_plan", outside[0], f"{text} not read")
+            plan.owners.update(dict.fromkeys(outside, Owner.FINDING))
+
+    def _set_owners(self, steps: Iterable[_Section]) -> None:
+        plan = self.plan
+        plan.owners.update(dict.fromkeys(plan.field_lines.values(), Owner.FIELD))
+        for section in steps:
+            plan.owners[section.start] = Owner.STEP
+        for item in plan.findings.items:
+            plan.owners.setdefault(item.line, Owner.FINDING)
+        for number, text in enumerate(plan.source):
+            if text.strip():
+                plan.owners.setdefault(number, Owner.PROSE)
+
+    def _lines(self, numbers: range) -> list[Line]:
+        return self.document.lines[numbers.start : numbers.stop]
+
+    def _written(self, numbers: Iterable[int]) -> list[int]:
+        lines = self.document.lines
+        return [number for number in numbers if lines[number].text.strip()]
+
+
+def _contains_steps(sections: Sequence[_Section], position: int) -> bool:
+    """True if steps follow a section's heading before the next heading of its depth."""
+    depth = sections[position].depth
+    for section in sections[position + 1 :]:
+        if section.depth <= depth:
+            return False
+        if section.kind is _Kind.STEP:
+            return True
+    return False
 
 
 def _read_risks(lines: Sequence[Line]) -> list[str]:

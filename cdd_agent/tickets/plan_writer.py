@@ -3,7 +3,7 @@ unchanged.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from cdd_agent.errors import BadInput
@@ -32,15 +32,29 @@ def write_plan(plan: ImplementationPlan) -> str:
     if plan.overview:
         blocks += ["## Overview", overview_block(plan.overview)]
     blocks.append("## Implementation Steps")
-    blocks += [step_block(step) for step in plan.steps]
+    labels = step_labels(plan)
+    blocks += [step_block(step, labels) for step in plan.steps]
     if plan.risks:
         blocks += ["## Risks & Considerations", risks_block(plan.risks)]
+    if plan.notes:
+        blocks.append(_notes_block(plan.notes))
     return "\n\n".join(blocks) + "\n"
 
 
-def step_block(step: PlanStep, depth: int = 3) -> str:
-    """Return a step with a heading of this depth."""
-    dependencies = ", ".join([*map(str, step.dependencies), *step.missing_dependencies])
+def step_labels(plan: ImplementationPlan) -> dict[int, str]:
+    """Return the labels of a plan's steps by their numbers."""
+    labels: dict[int, str] = {}
+    for step in plan.steps:
+        labels.setdefault(step.number, step.label)
+    return labels
+
+
+def step_block(step: PlanStep, labels: Mapping[int, str], depth: int = 3) -> str:
+    """Return a step with a heading of this depth. `labels` are those of all steps, by
+    their numbers.
+    """
+    needed = [labels.get(number, str(number)) for number in step.dependencies]
+    dependencies = ", ".join([*needed, *step.missing_dependencies])
     fields = [
         f"**Complexity:** {step.complexity}",
         f"**Estimated Time:** {step.estimated_time}",
@@ -51,8 +65,16 @@ def step_block(step: PlanStep, depth: int = 3) -> str:
     for check in step.checks or ():
         fields.append(f"**Verify:** {code_span(check)}")
     if step.serves:
-        fields.append(f"**Serves:** {_join(step.serves)}")
-    blocks = [_heading(f"{'#' * depth} Step {step.number}: {step.title}")]
+        fields.append(f"**Serves:** {', '.join(map(str, step.serves))}")
+    if step.removes_tests is not None:
+        names = ", ".join(map(code_span, step.removes_tests))
+        fields.append(f"**Removes tests:** {names or 'none'}")
+    for leave in step.may_fail:
+        until = f" until step {leave.until}" if leave.until else ""
+        fields.append(f"**May fail:** {code_span(leave.tests)}{until}")
+    comment = f" <!-- id: {step.id} -->" if step.id else ""
+    heading = f"{'#' * min(depth, 6)} Step {step.label}: {step.title}{comment}"
+    blocks = [_heading(heading)]
     if "\n" in step.description:
         blocks.append(_long_description(step.description))
     elif step.description:
@@ -62,7 +84,7 @@ def step_block(step: PlanStep, depth: int = 3) -> str:
         files = ["**Files Affected:**"]
         for file in step.files_affected:
             note = f" ({file.note})" if file.note else ""
-            files.append(f"- {code_span(file.path)}{note}")
+            files.append(f"- {code_span(file.place)}{note}")
         blocks.append("\n".join(files))
     return "\n\n".join(blocks)
 
@@ -90,8 +112,22 @@ def _heading(line: str) -> str:
     return f"{line} #" if line.endswith("#") else line
 
 
-def _join(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, numbers))
+def _notes_block(text: str) -> str:
+    """Return the other sections of a plan as they were, if they read back, else the
+    text below a heading.
+    """
+    page = "### Step 1\n\n## Risks & Considerations\n\n- r\n\n{}\n"
+
+    def reads_back(read: ParsedPlan) -> bool:
+        return (
+            "\n\n".join(read.notes) == text
+            and len(read.steps) == 1
+            and read.risks == ["r"]
+        )
+
+    blocks = [text] if text.startswith("## ") else []
+    blocks += [f"## Notes\n\n{spelling}" for spelling in spellings(text)]
+    return _first_readable(blocks, page, reads_back)
 
 
 def _long_description(text: str) -> str:

@@ -1,370 +1,583 @@
-"""Read the section of one step. Text that is neither a field nor an affected file
-becomes its description.
+"""Read the section of one step. Each line is the value of a field, or prose, which
+becomes the description; what looks like a value and is none is a finding.
 """
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from cdd_agent.errors import BadInput
+from cdd_agent.tickets.check_reader import (
+    CheckText,
+    is_command,
+    read_check,
+    read_commands,
+)
+from cdd_agent.tickets.file_reader import (
+    FileText,
+    is_file_of_project,
+    is_path,
+    read_file_row,
+    read_files,
+)
+from cdd_agent.tickets.findings import Findings, quote
 from cdd_agent.tickets.markdown import Document, Line, code_spans, prose
-from cdd_agent.tickets.plan import NO_CHECK, AffectedFile, PlanStep
-from cdd_agent.tickets.plan_labels import STEP_FIELDS, Field, Label, find_label
+from cdd_agent.tickets.plan import AffectedFile, MayFail, PlanStep
+from cdd_agent.tickets.plan_labels import (
+    Field,
+    Label,
+    find_heading_label,
+    find_step_label,
+    read_label,
+)
+from cdd_agent.tickets.reference_reader import (
+    is_criteria,
+    read_criteria,
+    read_dependencies,
+    read_tests,
+)
+from cdd_agent.tickets.text_pieces import Piece, PieceKind, split_pieces, table_cells
+
+_SINGLE_FIELDS = {
+    Field.COMPLEXITY: "complexity",
+    Field.ESTIMATED_TIME: "estimated_time",
+}
+_TABLE_KINDS = {PieceKind.ROW, PieceKind.TABLE_HEAD}
 
 
-def read_step(
-    document: Document,
-    body: range,
-    number: int,
-    title: str,
-    heading_line: int,
-    earlier: Sequence[int],
-) -> PlanStep:
-    """Read the step with this heading; `earlier` are the numbers of the steps above it.
+class StepHeading(Struct, frozen=True):
+    """The heading of a step."""
 
-    Raises `BadInput` for dependencies that are not step numbers.
+    line: int
+    word: str
+    """`step` or `task`."""
+    label: str
+    title: str
+    id: str = ""
+
+    def continues(self, previous: "StepHeading") -> bool:
+        """True for step 3 after step 2, whatever the depths of their headings."""
+        if self.word != previous.word or not previous.label.isdigit():
+            return False
+        return self.label == str(int(previous.label) + 1)
+
+
+class StepSection(Struct, frozen=True):
+    """A step with its lines."""
+
+    heading: StepHeading
+    body: range
+    position: int
+    """Position of the step in the plan, from 0."""
+    labels: Sequence[str]
+    """The labels of all steps of the plan."""
+
+
+class StepText(Struct):
+    """What the section of a step says."""
+
+    step: PlanStep
+    field_lines: set[int]
+    """The lines that are the value of a field."""
+    unknown_labels: dict[int, str]
+    """The names of labels without a field, by their lines."""
+
+
+def read_step(document: Document, section: StepSection, findings: Findings) -> StepText:
+    """Read the step; its dependencies are labels that the plan resolves."""
+    reader = _StepReader(document, section, findings)
+    for block in _split_blocks(document, section.body):
+        reader.read_block(block)
+    return reader.result()
+
+
+def has_own_fields(document: Document, body: range) -> bool:
+    """True if a section has labelled lines of a step, such as files or a check."""
+    labels = _find_labels(document, body).values()
+    return any(label.field is not Field.DESCRIPTION for label in labels)
+
+
+def find_stray_check(document: Document, numbers: Iterable[int]) -> int | None:
+    """Return the first of these lines that is a check by itself: a command in a list
+    item, or in a code block for a shell.
     """
-    values: dict[Field, str] = {}
-    files: list[AffectedFile] = []
-    description = []
-    for block in _split_blocks(document, body):
-        text = block.lines
-        match block.field:
-            case Field.FILES:
-                block_files, text = _read_files(block)
-                files += block_files
-            case Field.VERIFY:
-                values[block.field], text = _read_command(block)
-            case (
-                Field.DEPENDENCIES
-                | Field.SERVES
-                | Field.COMPLEXITY
-                | Field.ESTIMATED_TIME
-            ):
-                values[block.field], text = _read_value(block)
-            case Field.DESCRIPTION:
-                text = [Line(block.value, is_code=True), *text]
-        description.append(prose(text))
-    return PlanStep(
-        number,
-        title,
-        description="\n\n".join(filter(None, description)),
-        complexity=values.get(Field.COMPLEXITY, ""),
-        estimated_time=values.get(Field.ESTIMATED_TIME, ""),
-        dependencies=_parse_dependencies(
-            values.get(Field.DEPENDENCIES, ""), earlier, heading_line + 1
-        ),
-        files_affected=tuple(files),
-        checks=_parse_checks(values.get(Field.VERIFY, "")),
-        serves=_parse_criteria(values.get(Field.SERVES, "")),
-        line=heading_line + 1,
-    )
+    for piece in split_pieces(document, list(numbers)):
+        if piece.kind is PieceKind.FENCE and piece.text.split(" ")[0]:
+            check = read_commands(piece.text, piece.code)
+            if check and any(map(is_command, check.commands)):
+                return piece.lines[0]
+        if piece.kind is PieceKind.ITEM:
+            spans = code_spans(piece.text)
+            if spans and is_command(spans[0].text):
+                return piece.lines[0]
+    return None
 
 
 class _Block(Struct):
     """The lines from one label to the next."""
 
-    field: Field | None = None
+    lines: list[int]
+    label: Label | None = None
     """None for the text above the first label."""
-    value: str = ""
-    """The text behind the label."""
+    line: int = -1
     is_heading: bool = False
     """True if the label is a heading such as `#### Verify`."""
-    lines: list[Line] = []
 
-    def first_text(self) -> int:
-        """Return the index of the first line that is not blank."""
-        for index, line in enumerate(self.lines):
-            if line.text.strip():
-                return index
-        return len(self.lines)
-
-    def value_below(self) -> tuple[str, list[Line]]:
-        """Return the line below the label, and the remaining lines. Below headings, a
-        blank line may precede it.
+    def pieces(self, document: Document) -> list[Piece]:
+        """Return the text behind the label, and the pieces below it that may belong to
+        it. A paragraph does not, after a blank line; below a heading it may.
         """
-        first = self.first_text()
-        if first == len(self.lines) or (first > 0 and not self.is_heading):
-            return "", self.lines
-        line = self.lines[first]
-        if line.is_code or line.is_rule:
-            return "", self.lines
-        return line.item.text if line.item else line.text.strip(), self.lines[
-            first + 1 :
-        ]
+        pieces = []
+        if self.label and self.label.value.strip():
+            value = self.label.value.strip()
+            pieces.append(Piece(PieceKind.LINE, value, (self.line,)))
+        for piece in split_pieces(document, self.lines):
+            if piece.kind is PieceKind.OTHER:
+                break
+            is_paragraph = piece.kind is PieceKind.LINE and piece.is_apart
+            is_first = self.is_heading and not pieces
+            is_in_item = bool(pieces) and piece.indent > pieces[-1].indent
+            is_value = is_first or is_in_item or piece.text.startswith("`")
+            if is_paragraph and not is_value:
+                break
+            pieces.append(piece)
+        return pieces
+
+
+class _StepReader(Struct):
+    document: Document
+    section: StepSection
+    findings: Findings
+    description: list[str] = field(default_factory=list)
+    field_lines: set[int] = field(default_factory=set)
+    values: dict[str, str] = field(default_factory=dict)
+    dependencies: list[str] = field(default_factory=list)
+    files: list[AffectedFile] = field(default_factory=list)
+    checks: list[str] = field(default_factory=list)
+    says_no_check: bool = False
+    serves: list[int] = field(default_factory=list)
+    removes_tests: list[str] | None = None
+    may_fail: list[MayFail] = field(default_factory=list)
+
+    def result(self) -> StepText:
+        checks = self.checks or ([] if self.says_no_check else None)
+        heading = self.section.heading
+        removes_tests = self.removes_tests
+        step = PlanStep(
+            int(heading.label)
+            if heading.label.isdigit()
+            else self.section.position + 1,
+            heading.title,
+            description="\n\n".join(filter(None, self.description)),
+            complexity=self.values.get("complexity", ""),
+            estimated_time=self.values.get("estimated_time", ""),
+            files_affected=tuple(self.files),
+            checks=None if checks is None else tuple(checks),
+            serves=tuple(self.serves),
+            removes_tests=None if removes_tests is None else tuple(removes_tests),
+            may_fail=tuple(self.may_fail),
+            label=heading.label,
+            id=heading.id,
+            missing_dependencies=tuple(self.dependencies),
+            line=heading.line + 1,
+        )
+        return StepText(step, self.field_lines, self._unknown_labels())
+
+    def read_block(self, block: _Block) -> None:
+        label_field = block.label.field if block.label else None
+        match label_field:
+            case Field.FILES:
+                self._read_files(block)
+            case Field.VERIFY:
+                self._read_checks(block)
+            case Field.DEPENDENCIES:
+                self._read_dependencies(block)
+            case Field.SERVES:
+                self._read_serves(block)
+            case Field.REMOVES_TESTS | Field.MAY_FAIL:
+                self._read_tests(block)
+            case Field.COMPLEXITY | Field.ESTIMATED_TIME:
+                self._read_single(block, _SINGLE_FIELDS[label_field])
+            case Field.DESCRIPTION:
+                self._read_description(block)
+            case _:
+                self._add_prose(block, set())
+
+    # The fields
+
+    def _read_description(self, block: _Block) -> None:
+        value = block.label.value if block.label else ""
+        self.field_lines.add(block.line)
+        lines = [self.document.lines[number] for number in block.lines]
+        self.description.append(prose([Line(value, is_code=True), *lines]))
+
+    def _read_single(self, block: _Block, name: str) -> None:
+        """Read a value that is one line. A second one is prose."""
+        pieces = block.pieces(self.document)
+        first = pieces[0] if pieces else None
+        if first is None or (first.is_apart and not block.is_heading):
+            self._take(block, ())
+            return
+        if name in self.values:
+            self._warn(
+                "duplicate_field",
+                block.line,
+                f"has a second `{name.replace('_', ' ')}`, which is read as text",
+            )
+            self.description.append(
+                f"{name.replace('_', ' ').capitalize()}: {first.text}"
+            )
+        else:
+            self.values[name] = first.text
+        self._take(block, first.lines)
+
+    def _read_dependencies(self, block: _Block) -> None:
+        earlier = self.section.labels[: self.section.position]
+        taken: set[int] = set()
+        for piece in self._list_of(block):
+            labels = read_dependencies(piece.text, self.section.labels, earlier)
+            if labels is None:
+                self._error(
+                    "unread_dependencies",
+                    piece.lines[0],
+                    f"has dependencies that cannot be read: {quote(piece.text)}; write"
+                    " `None`, `Step 1`, `Steps 1-3` or `All previous steps`",
+                )
+            self.dependencies += labels or []
+            taken.update(piece.lines)
+        self._take(block, taken)
+
+    def _read_serves(self, block: _Block) -> None:
+        taken: set[int] = set()
+        for piece in self._list_of(block):
+            if not is_criteria(piece.text):
+                break
+            self.serves += read_criteria(piece.text)
+            taken.update(piece.lines)
+        self._take(block, taken)
+
+    def _read_tests(self, block: _Block) -> None:
+        assert block.label
+        is_leave_to_fail = block.label.field is Field.MAY_FAIL
+        removed: list[str] = []
+        taken: set[int] = set()
+        for piece in self._list_of(block):
+            tests = read_tests(piece.text)
+            if tests is None:
+                self._error(
+                    "unread_tests",
+                    piece.lines[0],
+                    f"names no test in {quote(piece.text)}; write names or files of"
+                    " tests in backticks, or `none`",
+                )
+            elif is_leave_to_fail:
+                self.may_fail += tests.to_leave()
+            else:
+                removed += tests.names
+            taken.update(piece.lines)
+        if taken and not is_leave_to_fail:
+            self.removes_tests = [*(self.removes_tests or []), *removed]
+        self._take(block, taken)
+
+    def _read_checks(self, block: _Block) -> None:
+        taken: set[int] = set()
+        found: list[CheckText] = []
+        for piece in block.pieces(self.document):
+            check = self._read_check(
+                piece, has_checks=bool(found and found[-1].commands)
+            )
+            if check is None:
+                continue
+            found.append(check)
+            self.checks += check.commands
+            if check.problem:
+                self._error(
+                    "unread_check", piece.lines[0], self._check_problem(piece, check)
+                )
+            if check.commands and check.has_prose and not check.problem:
+                self._warn(
+                    "prose_around_check",
+                    piece.lines[0],
+                    f"runs `{'` and `'.join(check.commands)}`, and the other words of"
+                    " the check are for readers",
+                )
+            if check.commands or check.is_none or not check.has_prose:
+                taken.update(piece.lines)
+        has_commands = any(check.commands for check in found)
+        says_none = any(check.is_none for check in found)
+        prose_only = [check for check in found if check.has_prose]
+        self.says_no_check |= says_none or bool(prose_only and not has_commands)
+        is_unread = any(check.problem for check in found)
+        if prose_only and not has_commands and not says_none and not is_unread:
+            self._warn(
+                "prose_check",
+                block.line,
+                "has a check in words, which nothing runs; a command in backticks would"
+                " be run",
+            )
+        self._report_checks_below(block, taken)
+        self._take(block, taken, with_label=True)
+
+    def _report_checks_below(self, block: _Block, taken: set[int]) -> None:
+        """Report a check behind a paragraph that ended the list of checks."""
+        rest = [number for number in block.lines if number not in taken]
+        stray = find_stray_check(self.document, rest)
+        if stray is not None:
+            self._error(
+                "unread_check",
+                stray,
+                f"has a check that is read as text: {quote(self._text(stray))}; write"
+                " it directly below the label",
+            )
+
+    def _read_files(self, block: _Block) -> None:
+        taken: set[int] = set()
+        groups: list[tuple[int, str]] = []
+        note_indent = 1000
+        implied = block.label.implied_note if block.label else ""
+        last_line = block.line
+        for piece in block.pieces(self.document):
+            is_nested = piece.indent >= note_indent and bool(self.files)
+            if is_nested and not self._is_nested_file(piece):
+                last = self.files[-1]
+                note = f"{last.note} {piece.text}"
+                self.files[-1] = AffectedFile(last.path, note, last.lines)
+                taken.update(piece.lines)
+                continue
+            is_below = piece.lines[0] != block.line
+            read = self._read_file_piece(piece, is_below=is_below)
+            if read is None:
+                break
+            last_line = piece.lines[-1]
+            while groups and groups[-1][0] >= piece.indent:
+                groups.pop()
+            if read.group and piece.kind is PieceKind.ITEM:
+                groups.append((piece.indent, read.group))
+                taken.update(piece.lines)
+            elif read.files or read.is_none or piece.kind is PieceKind.TABLE_HEAD:
+                words = " ".join(filter(None, [implied, *(name for _, name in groups)]))
+                self.files += [_with_note(file, words) for file in read.files]
+                taken.update(piece.lines)
+                if piece.kind is PieceKind.ITEM:
+                    note_indent = piece.indent + 2
+            else:
+                self._warn(
+                    "unread_file",
+                    piece.lines[0],
+                    f"names no file in {quote(piece.text)}, which is read as text; a"
+                    " path in backticks would be a file of the step",
+                )
+        self._report_files_below(block, last_line)
+        self._take(block, taken)
+
+    def _report_files_below(self, block: _Block, last_line: int) -> None:
+        """Report a file behind a paragraph that ended the list of files."""
+        rest = [number for number in block.lines if number > last_line]
+        for piece in split_pieces(self.document, rest):
+            spans = code_spans(piece.text)
+            path = spans[0].text if spans and spans[0].start == 0 else piece.text
+            if piece.kind is PieceKind.ITEM and is_file_of_project(path):
+                self._warn(
+                    "unread_file",
+                    piece.lines[0],
+                    f"has the file {quote(path)} in its text, apart from its list of"
+                    " files",
+                )
+                return
+
+    # Pieces
+
+    def _list_of(self, block: _Block) -> list[Piece]:
+        """Return the text behind a label, or the list or the line directly below it."""
+        pieces = block.pieces(self.document)
+        result: list[Piece] = []
+        for piece in pieces:
+            is_below = piece.lines[0] != block.line
+            if (
+                piece.kind is PieceKind.LINE
+                and is_below
+                and (result or (piece.is_apart and not block.is_heading))
+            ):
+                break
+            if piece.kind not in {PieceKind.LINE, PieceKind.ITEM}:
+                break
+            result.append(piece)
+        return result
+
+    def _read_check(self, piece: Piece, *, has_checks: bool) -> CheckText | None:
+        """Return the checks of a piece; None for a code block that is an example."""
+        if piece.kind is PieceKind.TABLE_HEAD:
+            return CheckText()
+        if piece.kind is PieceKind.ROW:
+            found = [read_check(cell) for cell in table_cells(piece.text)]
+            commands = [command for check in found for command in check.commands]
+            return CheckText(tuple(commands), has_prose=not commands)
+        if piece.kind is PieceKind.FENCE:
+            if has_checks and piece.is_apart:
+                return None
+            return read_commands(piece.text, piece.code)
+        return read_check(piece.text)
+
+    def _read_file_piece(self, piece: Piece, *, is_below: bool) -> FileText | None:
+        """Return the files of a piece; None for a paragraph, which ends the list."""
+        if piece.kind is PieceKind.TABLE_HEAD:
+            return FileText()
+        if piece.kind is PieceKind.ROW:
+            return read_file_row(piece.text)
+        if piece.kind is PieceKind.FENCE:
+            lines = [line for line in piece.code if line and not line.startswith("#")]
+            texts = [read_files(line) for line in lines]
+            if not all(text.files for text in texts):
+                return FileText()
+            return FileText(tuple(file for text in texts for file in text.files))
+        is_paragraph = piece.kind is PieceKind.LINE and is_below
+        if is_paragraph and not piece.text.startswith("`"):
+            first_word = piece.text.split()[0]
+            return read_files(piece.text) if is_path(first_word) else None
+        return read_files(piece.text)
+
+    def _is_nested_file(self, piece: Piece) -> bool:
+        """True if an indented item begins with a path, so that it is no note."""
+        spans = code_spans(piece.text)
+        if piece.kind is not PieceKind.ITEM or not spans or spans[0].start > 0:
+            return False
+        return is_file_of_project(spans[0].text)
+
+    # Prose and findings
+
+    def _take(
+        self, block: _Block, taken: Iterable[int], *, with_label: bool = False
+    ) -> None:
+        """Mark lines as the value of the block's field. The others are prose."""
+        taken = set(taken)
+        self.field_lines |= taken
+        if block.label:
+            self.field_lines.add(block.line)
+        has_value = bool(block.label and block.label.value.strip())
+        is_value_prose = has_value and block.line not in taken
+        self._add_prose(block, taken, with_label=with_label and is_value_prose)
+
+    def _add_prose(
+        self, block: _Block, taken: set[int], *, with_label: bool = False
+    ) -> None:
+        """Add the lines of a block that are no value to the description."""
+        part: list[Line] = []
+        if with_label and block.label:
+            name = block.label.name.capitalize()
+            part.append(Line(f"{name}: {block.label.value}", is_code=True))
+        for number in block.lines:
+            if number in taken:
+                self.description.append(prose(part))
+                part = []
+            else:
+                part.append(self.document.lines[number])
+        self.description.append(prose(part))
+
+    def _unknown_labels(self) -> dict[int, str]:
+        """Return the bold labels without a field. A command or a path behind one is an
+        error: nothing would run it, or show it.
+        """
+        unknown = {}
+        for number in self.section.body:
+            line = self.document.lines[number]
+            if line.is_code or number in self.field_lines:
+                continue
+            label = read_label(line.text.lstrip("> \t"))
+            if label is None:
+                continue
+            is_lost = self._report_lost_value(number, label)
+            if label.is_bold and not is_lost:
+                unknown[number] = label.name
+        return unknown
+
+    def _report_lost_value(self, number: int, label: Label) -> bool:
+        """Report a label that is read as text although its value is a command or a
+        file. Return True if there is one.
+        """
+        spans = code_spans(label.value)
+        first = spans[0].text if spans and spans[0].start == 0 else ""
+        known = find_step_label(f"**{label.name}:**")
+        if known and known.field is Field.VERIFY:
+            if not read_check(label.value).commands:
+                return False
+            text = (
+                f"has a check that is read as text: {quote(self._text(number))}; begin"
+                " the line with `**Verify:**`"
+            )
+        elif label.is_bold and is_command(first):
+            text = (
+                f"has a command behind the label {quote(label.name)}, which nothing"
+                " runs; write `**Verify:**`, or put words before the command"
+            )
+        elif label.is_bold and is_file_of_project(first):
+            text = (
+                f"has a file behind the label {quote(label.name)}, which is not shown"
+                " to the model; write `**Files Affected:**`, or put words before the"
+                " path"
+            )
+        else:
+            return False
+        kind = "unread_check" if known else "unknown_label"
+        self._error(kind, number, text)
+        return True
+
+    def _text(self, number: int) -> str:
+        return self.document.lines[number].text
+
+    def _check_problem(self, piece: Piece, check: CheckText) -> str:
+        return f"has a check that cannot be read: {quote(piece.text)} {check.problem}"
+
+    def _error(self, kind: str, line: int, text: str) -> None:
+        self.findings.error(kind, line, text, self.section.position)
+
+    def _warn(self, kind: str, line: int, text: str) -> None:
+        self.findings.warn(kind, line, text, self.section.position)
+
+
+def _with_note(file: AffectedFile, note: str) -> AffectedFile:
+    return AffectedFile(file.path, f"{note} {file.note}", file.lines) if note else file
 
 
 def _split_blocks(document: Document, body: range) -> list[_Block]:
-    blocks = [_Block()]
-    seen: set[Field] = set()
-    for number, label in _find_labels(document, body).items():
-        if label is None or label.field in seen:
-            blocks[-1].lines.append(document.lines[number])
+    blocks = [_Block([])]
+    labels = _find_labels(document, body)
+    for number in body:
+        label = labels.get(number)
+        if label is None:
+            blocks[-1].lines.append(number)
         else:
-            seen.add(label.field)
-            blocks.append(
-                _Block(label.field, label.value, _is_heading(document, number))
-            )
+            is_heading = _is_heading(document, number)
+            blocks.append(_Block([], label, number, is_heading))
     return blocks
 
 
-def _find_labels(document: Document, body: range) -> dict[int, Label | None]:
-    """Return the label of each line. If a label is bold, a plain `Files: a.py` may be a
-    line of the description.
+def _find_labels(document: Document, body: range) -> dict[int, Label]:
+    """Return the known labels by their lines. If one is bold, a plain `Files: a.py` is
+    a line of the description.
     """
-    labels = {number: _label_at(document, number) for number in body}
-    in_text = {
-        number: label
-        for number, label in labels.items()
-        if label and not _is_heading(document, number)
-    }
+    labels: dict[int, Label] = {}
+    in_text: dict[int, Label] = {}
+    for number in body:
+        line = document.lines[number]
+        if line.is_code:
+            continue
+        if _is_heading(document, number):
+            label = find_heading_label(document.headings[number].text)
+            if label:
+                labels[number] = label
+        else:
+            label = find_step_label(line.text)
+            if label and not _is_sentence(label):
+                in_text[number] = label
     if any(label.is_bold for label in in_text.values()):
-        labels |= {
-            number: None for number, label in in_text.items() if not label.is_bold
-        }
-    return labels
+        in_text = {number: label for number, label in in_text.items() if label.is_bold}
+    return dict(sorted((labels | in_text).items()))
+
+
+def _is_sentence(label: Label) -> bool:
+    """True for "Serves: the whole team", which names no criterion."""
+    return label.field is Field.SERVES and not is_criteria(label.value)
 
 
 def _is_heading(document: Document, number: int) -> bool:
     heading = document.headings.get(number)
     return heading is not None and heading.end == number + 1
-
-
-def _label_at(document: Document, number: int) -> Label | None:
-    line = document.lines[number]
-    if line.is_code:
-        return None
-    label = find_label(line.text, STEP_FIELDS)
-    if _is_heading(document, number):
-        text = document.headings[number].text
-        label = find_label(text, STEP_FIELDS) or find_label(f"{text}:", STEP_FIELDS)
-    if label and label.field is Field.SERVES and not _is_criteria(label.value):
-        return None
-    return label
-
-
-def _read_value(block: _Block) -> tuple[str, list[Line]]:
-    """Return the value, which may be below its label, and the remaining lines."""
-    if block.value:
-        return block.value, block.lines
-    if block.field in {Field.DEPENDENCIES, Field.SERVES}:
-        value, rest = _read_number_list(block)
-        if value:
-            return value, rest
-    value, rest = block.value_below()
-    if block.field is Field.SERVES and not _is_criteria(value):
-        return "", block.lines
-    return value, rest
-
-
-def _read_number_list(block: _Block) -> tuple[str, list[Line]]:
-    """Return the items of a Markdown list such as `- Step 1`, joined by commas, and the
-    remaining lines.
-    """
-    items = []
-    stop = 0
-    for index, line in enumerate(block.lines):
-        if line.item and (
-            block.field is Field.DEPENDENCIES or _is_criteria(line.item.text)
-        ):
-            items.append(line.item.text)
-            stop = index + 1
-        elif line.text.strip():
-            break
-    return ", ".join(items), block.lines[stop:]
-
-
-def _read_command(block: _Block) -> tuple[str, list[Line]]:
-    """Return the command and the remaining lines. Below the label it is one line, or a
-    fence of commands.
-    """
-    if block.value:
-        return block.value, block.lines
-    first = block.first_text()
-    rest = block.lines[first:]
-    opening = rest[0].text.strip() if rest else ""
-    if opening.startswith(("```", "~~~")):
-        commands: list[str] = []
-        for stop, line in enumerate(rest[1:], 1):
-            command = line.text.strip()
-            if not line.is_code:
-                return " && ".join(commands), rest[stop:]
-            if command and not command.startswith(("#", "```", "~~~")):
-                commands.append(command)
-        return " && ".join(commands), []
-    if opening.startswith("`"):
-        return opening, rest[1:]
-    return block.value_below()
-
-
-def _read_files(block: _Block) -> tuple[list[AffectedFile], list[Line]]:
-    """Return the files on the line of the label and in the list below it, and the
-    remaining lines.
-
-    Indented lines below a list item are its note.
-    """
-    files = _parse_file_list(block.value)
-    note_indent = 1000
-    for index, line in enumerate(block.lines):
-        text = line.text.strip()
-        indent = len(line.text) - len(line.text.lstrip())
-        if files and text and indent >= note_indent and not line.is_code:
-            files[-1] = AffectedFile(
-                files[-1].path,
-                f"{files[-1].note} {line.item.text if line.item else text}",
-            )
-        elif line.item:
-            note_indent = line.item.indent + 2
-            files += _parse_file(line.item.text)
-        elif _CODE_SPAN_START.match(text):
-            files += _parse_file_list(text)
-        elif text:
-            return files, block.lines[index:]
-    return files, []
-
-
-# Numbers of steps and criteria
-
-_REMARK = re.compile(r"\([^()]*\)")
-_CRITERIA = re.compile(
-    r"\W*(?:none|n/a)?\W*|(?:acceptance|criteri(?:on|a)|\bac|and|to|through|[0-9]"
-    r"|[\s,;:&#`+._\-–—])*",
-    re.IGNORECASE,
-)
-_CRITERION_LABEL = re.compile(r"\bAC[-_ ]?(?=[0-9])", re.IGNORECASE)
-_NO_STEPS = re.compile(r"(?:none|nothing|no|n/a|-|–|—)\b|[-–—]?$", re.IGNORECASE)
-_ALL_STEPS = re.compile(
-    r"\ball\b.*\b(?:previous|prior|preceding|earlier|above|before)\b", re.IGNORECASE
-)
-_PREVIOUS_STEP = re.compile(
-    r"(?:the\s+)?(?:previous|prior|preceding)\s+step\b", re.IGNORECASE
-)
-_NUMBER = r"(?<![\w.])([0-9]{1,9})(?!\w|\.[0-9])"
-_NUMBERS = re.compile(
-    rf"{_NUMBER}(?:\s*(?:-|–|—|to|through)\s*(?:steps?\s*)?{_NUMBER})?", re.IGNORECASE
-)
-_MAX_RANGE = 100_000
-
-
-def _parse_dependencies(
-    value: str, earlier: Sequence[int], line: int
-) -> tuple[int, ...]:
-    value = _REMARK.sub("", value).strip("*_` \t.")
-    if _NO_STEPS.match(value):
-        return ()
-    if _ALL_STEPS.search(value):
-        return tuple(earlier)
-    if _PREVIOUS_STEP.match(value):
-        return tuple(earlier[-1:])
-    numbers = _parse_numbers(value)
-    if value and not numbers:
-        raise BadInput(
-            f"The step in line {line} has dependencies that cannot be read:"
-            f" {value[:80]!r}",
-            hint="Write `None`, `Step 1`, `Steps 1-3` or `All previous steps`.",
-        )
-    return numbers
-
-
-def _is_criteria(value: str) -> bool:
-    return _CRITERIA.fullmatch(_REMARK.sub("", value)) is not None
-
-
-def _parse_criteria(value: str) -> tuple[int, ...]:
-    return _parse_numbers(_CRITERION_LABEL.sub("", _REMARK.sub("", value)))
-
-
-def _parse_numbers(text: str) -> tuple[int, ...]:
-    """Return the numbers of a list such as `1, 3-5 and 8`. Of an absurdly long range,
-    return only the ends.
-    """
-    numbers: list[int] = []
-    for first, last in _NUMBERS.findall(text):
-        numbers.append(int(first))
-        if last and int(last) - int(first) < _MAX_RANGE:
-            numbers += range(int(first), int(last))
-        if last:
-            numbers.append(int(last))
-    return tuple(numbers)
-
-
-# Commands and files
-
-_NO_COMMAND = re.compile(
-    r"(?:none|n/a)\b[.!]?\s*(?:\(.*\))?", re.IGNORECASE | re.DOTALL
-)
-_UNSPECIFIED = re.compile(
-    r"(?:none specified|not specified|unspecified|tbd)\b.*", re.IGNORECASE | re.DOTALL
-)
-_BEFORE_COMMAND = re.compile(r"(?:(?:run|execute|running)\b:?\s*)?(?=`)", re.IGNORECASE)
-_NO_FILES = re.compile(
-    r"(?:none|nothing|nil|n/a|tbd|no files?|not"
-    r" (?:specified|applicable|known)|unspecified)[.,;:!]?(?:\s.*)?|[-–—]?",
-    re.IGNORECASE | re.DOTALL,
-)
-_CODE_SPAN_START = re.compile("`(?!``)")
-_CHECKBOX = re.compile(r"\[[ xX]\][ \t]+")
-_PATH_AND_NOTE = re.compile(
-    r"(?P<path>.*?)(?P<note>[ \t]+\(.*\)|[ \t]+[-–—:][ \t].*|:[ \t]+.*)?", re.DOTALL
-)
-
-
-def _parse_command(value: str) -> str:
-    """Return the code span of "`make`" and "Run `make`"; otherwise the whole value."""
-    if _BEFORE_COMMAND.match(value):
-        spans = code_spans(value)
-        if spans:
-            return spans[0].text
-    if _UNSPECIFIED.fullmatch(value):
-        return ""
-    return NO_CHECK if _NO_COMMAND.fullmatch(value) else value
-
-
-def _parse_checks(value: str) -> tuple[str, ...] | None:
-    command = _parse_command(value)
-    return (command,) if command else None
-
-
-def _parse_file_list(value: str) -> list[AffectedFile]:
-    """Return the files of a list separated by commas. A comma in a code span is a part
-    of the path.
-    """
-    if _NO_FILES.fullmatch(value.strip()):
-        return []
-    spans = code_spans(value)
-    files = []
-    start = 0
-    for comma in re.finditer(",|$", value):
-        if not any(span.start <= comma.start() < span.end for span in spans):
-            files += _parse_file(value[start : comma.start()])
-            start = comma.end()
-    return files
-
-
-def _parse_file(item: str) -> list[AffectedFile]:
-    """Return the file of a list item with its note; no file for an item such as
-    "None".
-    """
-    item = (
-        _CHECKBOX.sub("", item.strip(), count=1)
-        if item.lstrip().startswith("[")
-        else item.strip()
-    )
-    spans = code_spans(item)
-    if spans:
-        before, after = item[: spans[0].start], item[spans[0].end :]
-        return [
-            AffectedFile(spans[0].text, f"{_clean_note(before)} {_clean_note(after)}")
-        ]
-    match = _PATH_AND_NOTE.fullmatch(item)
-    if match is None or _NO_FILES.fullmatch(item):
-        return []
-    return [AffectedFile(match["path"].strip("* \t"), _clean_note(match["note"] or ""))]
-
-
-def _clean_note(text: str) -> str:
-    text = text.strip()
-    if text.startswith("(") and text.endswith(")") and len(text) > 1:
-        return text[1:-1]
-    return text.strip("*").lstrip("-–—:").rstrip(":").strip()

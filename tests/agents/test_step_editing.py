@@ -103,10 +103,10 @@ def test_a_plan_that_is_a_code_block_stays_one(
 @each_row(
     ("change", "why"),
     [
-        (lambda text: text.replace("Step 2:", "Step 7:"), "has to be step 2"),
-        (lambda text: f"{text}\n\n### Step 4: One more\n", "has to be step 2"),
-        (lambda text: "just words\n", "has to be step 2"),
-        (lambda text: f"{text}\n\n```text\nnever closed\n", "has to be step 2"),
+        (lambda text: text.replace("Step 2:", "Step 7:"), "must be step 2"),
+        (lambda text: f"{text}\n\n### Step 4: One more\n", "must be step 2"),
+        (lambda text: "just words\n", "must be step 2"),
+        (lambda text: f"{text}\n\n```text\nnever closed\n", "must be step 2"),
         (lambda text: f"{text}\n\n## Risks\n\n- all of them\n", "read differently"),
         (
             lambda text: text.replace(

@@ -99,6 +99,8 @@ def test_plan_show_json_is_the_plan(
         "total_estimated_time",
         "risks",
         "steps",
+        "notes",
+        "findings",
     ]
     assert shown["steps"][1]["dependencies"] == [1]
     assert shown["steps"][1]["files_affected"] == ["b.txt"]

@@ -11,6 +11,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.tickets.plan import (
     AffectedFile,
     ImplementationPlan,
+    MayFail,
     PlanInvalid,
     PlanStep,
 )
@@ -128,6 +129,32 @@ PIECES = st.sampled_from(
         "- - -",
         "+ ",
         ", ",
+        "**Step 2: B**",
+        "###Step 3: C",
+        "#### Step 1.1: D",
+        "### Task 2b",
+        "### 2. E",
+        "## Phase 1",
+        "~~",
+        "[x] ",
+        "✅",
+        "(optional)",
+        "| a | `b.py` |",
+        "|---|---|",
+        "`make a`",
+        "make sure it works",
+        "<!-- id: abcd -->",
+        "<!-- id: ! -->",
+        "[a](b.py#L3)",
+        "@",
+        "file://",
+        ":3-9",
+        "src/*.py",
+        "**Removes tests:** `a`",
+        "**May fail:** `a` until step 2",
+        "**Owner:** `make x`",
+        "**Files**",
+        "## Notes",
     ]
 )
 NASTY = (
@@ -136,6 +163,7 @@ NASTY = (
     | st.text(max_size=15)
 )
 NUMBERS = st.integers(0, 12)
+LABELS = st.sampled_from(["1", "2", "3", "1b", "1.5", "2.A", "10", "2.1.3"])
 STEPS = st.builds(
     PlanStep,
     number=NUMBERS,
@@ -144,17 +172,23 @@ STEPS = st.builds(
     complexity=NASTY,
     estimated_time=NASTY,
     dependencies=st.lists(NUMBERS, max_size=3).map(tuple),
-    files_affected=st.lists(st.builds(AffectedFile, NASTY, NASTY), max_size=3).map(
-        tuple
-    ),
-    checks=st.none() | st.lists(NASTY, max_size=1).map(tuple),
+    files_affected=st.lists(
+        st.builds(AffectedFile, NASTY, NASTY, st.just("") | st.just("3-9")), max_size=3
+    ).map(tuple),
+    checks=st.none() | st.lists(NASTY, max_size=3).map(tuple),
     serves=st.lists(NUMBERS, max_size=3).map(tuple),
+    removes_tests=st.none() | st.lists(NASTY, max_size=2).map(tuple),
+    may_fail=st.lists(st.builds(MayFail, NASTY, LABELS | NASTY), max_size=2).map(tuple),
+    label=st.just("") | LABELS,
+    id=st.sampled_from(["", "abcd", "k3f9", "ABCD", "x"]),
+    missing_dependencies=st.lists(LABELS, max_size=2).map(tuple),
 )
 PLANS = st.builds(
     ImplementationPlan,
     *[NASTY] * 6,
     steps=st.lists(STEPS, max_size=3).map(tuple),
     risks=st.lists(NASTY, max_size=3).map(tuple),
+    notes=NASTY,
 )
 
 
@@ -292,7 +326,7 @@ def test_a_step_heading_is_read_in_many_forms(heading: str) -> None:
         ],
         *[
             ("\n- Step 1\n- Step 3", (1, 3)),
-            ("Steps 1-999999999", (1,)),
+            ("Steps 1-999999999", (1, 2, 3)),
             ("None (Step 1 helps)", ()),
         ],
     ],
@@ -518,9 +552,9 @@ def test_text_without_a_label_is_the_description() -> None:
 
 @each_row("place", ["## Overview", "## Risks"])
 def test_unknown_sections_break_nothing(place: str) -> None:
-    plan = read_plan(PLAN.replace(place, f"## Notes\n\nWords.\n\n{place}"))
+    plan = read_plan(PLAN.replace(place, f"## Glossary\n\nWords.\n\n{place}"))
 
-    assert plan == read_plan(PLAN)
+    assert plan == replace(read_plan(PLAN), notes="## Glossary\n\nWords.")
 
 
 def test_an_unknown_label_above_a_rule_is_a_line_of_its_step() -> None:
@@ -616,15 +650,15 @@ def test_dependencies_that_cannot_be_read_are_refused_with_their_line() -> None:
     text = (
         "# Plan\n\n### Step 1: A\n\n### Step 2: B\n\n**Dependencies:** the first one\n"
     )
-    with pytest.raises(BadInput, match=r"line 5 .*'the first one'"):
-        read_plan(text)
+    with pytest.raises(BadInput, match=r"plan.md:7: step 2: .*“the first one”"):
+        read_plan(text).check()
 
 
 @each_row(
     ("fence", "command"),
     [
-        ("make a\nmake b", "make a && make b"),
-        ("# first\nmake a\n\n  # then\nmake b\nmake c", "make a && make b && make c"),
+        ("make a\nmake b", "make a\nmake b"),
+        ("# first\nmake a\n\n  # then\nmake b\nmake c", "make a\nmake b\nmake c"),
         ("# nothing", ""),
     ],
 )

@@ -26,7 +26,7 @@ from cdd_agent.tickets.plan_draft import (
 )
 from cdd_agent.tickets.plan_editor import PlanTextLost, edit_plan
 from cdd_agent.tickets.plan_reader import read_plan
-from cdd_agent.tickets.plan_writer import step_block, write_plan
+from cdd_agent.tickets.plan_writer import step_block, step_labels, write_plan
 from cdd_agent.tickets.spec import TicketSpec
 from tests.support.tables import each_row
 from tests.tickets.test_plan import PLANS
@@ -254,16 +254,16 @@ def test_any_change_of_any_plan_is_written_and_the_steps_that_stay_keep_their_by
     plan: ImplementationPlan, other: ImplementationPlan, data: st.DataObject
 ) -> None:
     plan = replace(
-        plan, steps=tuple({step.number: step for step in plan.steps}.values())
+        plan, steps=tuple({step.label: step for step in plan.steps}.values())
     )
-    numbers = {step.number for step in plan.steps}
+    labels = {step.label for step in plan.steps}
     steps = [step for step in plan.steps if data.draw(st.booleans())]
     steps = [
         replace(step, description=other.overview) if data.draw(st.booleans()) else step
         for step in steps
     ]
     for new in {
-        step.number: step for step in other.steps if step.number not in numbers
+        step.label: step for step in other.steps if step.label not in labels
     }.values():
         steps.insert(data.draw(st.integers(0, len(steps))), new)
     wanted = replace(
@@ -276,7 +276,7 @@ def test_any_change_of_any_plan_is_written_and_the_steps_that_stay_keep_their_by
 
     assert read_plan(after) == wanted
     for step in wanted.steps:
-        assert step_block(step) in after
+        assert step_block(step, step_labels(wanted)) in after
 
 
 @each_row(
@@ -365,11 +365,11 @@ def test_a_change_is_carried_over_to_a_plan_that_was_edited_meanwhile() -> None:
 @each_row(
     ("edit", "reason"),
     [
-        (("Mail it.", "Send it."), "step 3 was edited meanwhile"),
+        (("Mail it.", "Send it."), "step 3 has been edited"),
         (("Short.", "Brief."), "the overview was edited meanwhile"),
         (
             ("## Appendix", "## Step 4: Mine\n\n## Appendix"),
-            "there is another step 4 by now",
+            "step 4 has been added",
         ),
     ],
 )

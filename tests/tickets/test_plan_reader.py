@@ -18,7 +18,7 @@ def text_of(parsed: ParsedPlan, lines: range | None) -> str:
 
 
 def without_dependencies(step: PlanStep) -> PlanStep:
-    return replace(step, dependencies=(), missing_dependencies=())
+    return replace(step, number=1, dependencies=(), missing_dependencies=())
 
 
 def test_each_part_of_a_plan_has_its_lines() -> None:

@@ -376,7 +376,7 @@ PLAN_STEP = PlanStep(
         AffectedFile("tally/report.py"),
         AffectedFile("tests/test_report.py"),
     ),
-    verify=CHECK,
+    checks=(CHECK,),
 )
 TEST = "tests/test_report.py::test_"
 ATTEMPT = AttemptDetails(

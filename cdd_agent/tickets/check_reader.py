@@ -1,0 +1,239 @@
+"""Read the checks that a text names: commands in code spans, or commands alone.
+
+A text that could be a command and could be a sentence is not run: it is a problem that
+the author solves with backticks.
+"""
+
+import re
+import shlex
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from cdd_agent.tickets.markdown import CodeSpan, code_spans
+
+_PROGRAMS_TEXT = """
+ansible-lint ant autopep8 awk bandit bash bats bazel behave black buf bun bundle
+bunx busted cabal cargo cat cmake cmp composer coverage cppcheck ctest curl cypress
+dart deno detekt diff django-admin docker docker-compose dotnet echo elixir eslint
+find flake8 flutter gcc g++ clang git gitleaks go gofmt golangci-lint gradle gradlew
+grep hadolint head helm isort java javac jest jq julia just ktlint kubectl lein
+lint-imports ls lua luacheck make markdownlint maven meson mix mkdocs mocha mvn mvnw
+mypy ng nim ninja node nosetests nox npm npx nx nyc ocaml opam pdm perl phpstan php
+phpunit pint pip pip3 pipenv pixi pnpm poetry pre-commit prettier prove psalm psql
+pwd pyflakes pylint pyre pyright pytest python python2 python3 rails rake rebar3 rg
+rspec rubocop ruby ruff rustc rustfmt sbt scala sed semgrep sh shellcheck shfmt
+sphinx-build sqlfluff sqlite3 stylelint swift swiftlint tail task terraform test
+tofu tox trivy tsc tsx ts-node turbo twine unittest uv uvx vale vite vitest vue-tsc
+wc xcodebuild yamllint yarn zig zsh
+"""
+_PROGRAMS = frozenset(_PROGRAMS_TEXT.split())
+_SENTENCE_WORDS_TEXT = """
+a after an and appears are as at be before both but by can check contains correctly
+each every exists exit exits fail fails for from gives green has have how if in into
+is it its must no not of on or output outputs pass passes print prints reports
+returns runs should show shows so still succeed succeeds sure that the their them
+then there these they this those to until using verify when where which while will
+with without work works you your
+"""
+_SENTENCE_WORDS = frozenset(_SENTENCE_WORDS_TEXT.split())
+_NO_CHECK = re.compile(
+    r"""
+    (?: none (?:\s(?:needed|required|necessary))? | n/?a | nil | no | [-–—]+
+      | nothing (?:\sto\s(?:check|test|verify|run))?
+      | not\s (?:applicable|needed|required|necessary)
+      | (?:no|without)\s (?:(?:automated|automatic|unit|additional|further|new)\s)*
+        (?:tests?|checks?|testing|verification|command)
+        (?:\s(?:is\s|are\s)? (?:needed|required|necessary|possible|applicable|yet))?
+      | manual (?:ly)?
+        (?:\s(?:tests?|testing|checks?|checking|verification|inspection|review|qa))?
+        (?:\s(?:in|by|via|with|on|of)\b[^`]*)?
+      | by\shand
+    )
+    [.!]? \s* (?: [(–—:,;-] .* )?
+    """,
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+_UNSPECIFIED = re.compile(
+    r"(?:none specified|not specified|unspecified|tbd|todo)\b.*",
+    re.IGNORECASE | re.DOTALL,
+)
+_CHECKBOX = re.compile(r"^\[[ xX]\][ \t]+")
+_EMPHASIS = re.compile(r"(\*\*|__|\*|_)(.+)\1")
+_RUN = re.compile(
+    r"\W*(?:(?:please|then|first|now|also)\s+)*(?:re-?run|run|execute|running|use)?"
+    r"(?:\s+the\s+(?:command|tests?|check))?(?:\s+with)?\W*",
+    re.IGNORECASE,
+)
+_RUN_PREFIX = re.compile(r"^(?:re-?run|run|execute)\s*:?\s+", re.IGNORECASE)
+_JOIN = re.compile(
+    r"\W*(?:(?:and|then|or|plus|also|finally|run)\W*)*", re.IGNORECASE | re.DOTALL
+)
+_AFTER = re.compile(
+    r"\W*(?:(?:must|should|has to|have to|both|all|and)\s+)*(?:pass|passes|succeed"
+    r"|succeeds|is green|are green|works?)?\W*",
+    re.IGNORECASE,
+)
+_EXPECTED = re.compile(r"\W*expect\w*\b", re.IGNORECASE)
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=\S*")
+_SCRIPT = re.compile(r"(?:\./|\.\\).+|[\w./\\-]+\.(?:sh|bash|bat|cmd|ps1)")
+_SOURCE_FILE = re.compile(r"[^\s`]*(?:/[^\s`]*)?\.[A-Za-z]{1,5}(?:::\S+)?|\S+::\S+")
+_FLAG = re.compile(r"--?[A-Za-z][\w-]*(?:=\S*)?")
+_SHELL_LANGUAGES = frozenset(
+    {"", "bash", "sh", "shell", "console", "zsh", "text", "terminal", "powershell"}
+)
+
+
+class CheckText(Struct, frozen=True):
+    """The checks in a piece of text."""
+
+    commands: tuple[str, ...] = ()
+    is_none: bool = False
+    """True if the text says that there is no check."""
+    has_prose: bool = False
+    """True if the text has words that are no command."""
+    problem: str = ""
+    """Why the text cannot be read, as the end of a sentence with the text before it."""
+
+
+def read_check(text: str) -> CheckText:
+    """Read a line, a list item or a table cell that says how to check a step."""
+    text = _CHECKBOX.sub("", text.strip(), count=1).strip()
+    spans = code_spans(text)
+    if not spans:
+        emphasis = _EMPHASIS.fullmatch(text)
+        return _read_plain(emphasis[2].strip() if emphasis else text)
+    if len(spans) == 1 and text == text[spans[0].start : spans[0].end]:
+        commands = [spans[0].text]
+        return CheckText((spans[0].text,), problem=_quoting_problem(commands))
+    if _EXPECTED.match(text):
+        return CheckText(has_prose=True)
+    return _read_spans(text, spans)
+
+
+def read_commands(language: str, lines: Sequence[str]) -> CheckText | None:
+    """Read a code block of commands, one a line. None if it is in another language.
+
+    If lines begin with a prompt (`$ make`), the others are output.
+    """
+    if language.split(" ")[0] not in _SHELL_LANGUAGES:
+        return None
+    joined = "\n".join(lines).replace("\\\n", " ")
+    written = [line.strip() for line in joined.split("\n")]
+    commands = [line for line in written if line and not line.startswith("#")]
+    if any(line.startswith("$ ") for line in commands):
+        commands = [line[2:].strip() for line in commands if line.startswith("$ ")]
+    return CheckText(tuple(commands), problem=_quoting_problem(commands))
+
+
+def is_command(text: str) -> bool:
+    """True if a code span begins with a program that is known, or with a script."""
+    program = _program(text.split())
+    return program in _PROGRAMS or _SCRIPT.fullmatch(program) is not None
+
+
+def _read_spans(text: str, spans: Sequence[CodeSpan]) -> CheckText:
+    commands: list[str] = []
+    words: list[str] = []
+    files: list[str] = []
+    end = 0
+    for span in spans:
+        between = text[end : span.start]
+        command = span.text.strip()
+        is_next = _JOIN if commands else _RUN
+        is_expected = is_next.fullmatch(between) is not None and _may_be_command(
+            command
+        )
+        if is_expected or is_command(command):
+            commands.append(command)
+            words.append(between)
+            end = span.end
+        elif _SOURCE_FILE.fullmatch(command):
+            files.append(command)
+    words.append(text[end:])
+    if commands:
+        has_prose = not all(_is_filling(part) for part in words)
+        return CheckText(
+            tuple(commands), has_prose=has_prose, problem=_quoting_problem(commands)
+        )
+    if files:
+        problem = f"names `{files[0]}` and no command that checks it"
+        return CheckText(has_prose=True, problem=problem)
+    return CheckText(is_none=_NO_CHECK.fullmatch(text) is not None, has_prose=True)
+
+
+def _read_plain(text: str) -> CheckText:
+    if not text or _UNSPECIFIED.fullmatch(text):
+        return CheckText()
+    if _NO_CHECK.fullmatch(text):
+        return CheckText(is_none=True)
+    has_prompt = text.startswith("$ ")
+    command = _RUN_PREFIX.sub("", text.removeprefix("$ "), count=1).strip()
+    words = _split_words(command)
+    program = _program(words)
+    is_program = program in _PROGRAMS or _SCRIPT.fullmatch(program) is not None
+    has_flags = program.islower() and any(map(_FLAG.fullmatch, words))
+    if has_prompt:
+        return CheckText((command,), problem=_quoting_problem([command]))
+    if _reads_as_sentence(words):
+        if is_program:
+            problem = (
+                f"begins with the program `{program}` and reads as a sentence; put a"
+                " command into backticks, or begin with another word"
+            )
+            return CheckText(has_prose=True, problem=problem)
+        return CheckText(has_prose=True)
+    if is_program or has_flags:
+        return CheckText((command,), problem=_quoting_problem([command]))
+    if program.rstrip(",.;:") in _PROGRAMS:
+        problem = "is a list without backticks; put each command into backticks"
+        return CheckText(has_prose=True, problem=problem)
+    return CheckText(has_prose=True)
+
+
+def _may_be_command(text: str) -> bool:
+    """True for a code span where a command is expected, if it is not the name of a
+    test, a file or something to see.
+    """
+    words = text.split()
+    if not words or text.startswith("test_") or words[0][0].isdigit():
+        return False
+    if len(words) == 1:
+        return not _SOURCE_FILE.fullmatch(text) or _SCRIPT.fullmatch(text) is not None
+    return not words[0][0].isupper()
+
+
+def _program(words: Sequence[str]) -> str:
+    """Return the first word that is not a variable such as `CI=1`."""
+    for word in words:
+        if not _ASSIGNMENT.fullmatch(word):
+            return word
+    return ""
+
+
+def _reads_as_sentence(words: Sequence[str]) -> bool:
+    rest = [word.strip(".,;:!?()").lower() for word in words[1:]]
+    if any(word in _SENTENCE_WORDS for word in rest):
+        return True
+    if any(word.endswith((",", ";")) for word in words):
+        return len(words) > 1
+    return len(words) > 2 and re.search(r"[A-Za-z][.!?]$", words[-1]) is not None
+
+
+def _split_words(text: str) -> list[str]:
+    """Return the words of a command; a quoted text is a part of its word."""
+    return re.findall(r"(?:'[^']*'|\"[^\"]*\"|[^\s'\"]|['\"])+", text)
+
+
+def _is_filling(words: str) -> bool:
+    patterns = (_RUN, _JOIN, _AFTER)
+    return any(pattern.fullmatch(words) for pattern in patterns)
+
+
+def _quoting_problem(commands: Sequence[str]) -> str:
+    for command in commands:
+        try:
+            shlex.split(command)
+        except ValueError:
+            return f"has a quote without its end: `{command}`"
+    return ""

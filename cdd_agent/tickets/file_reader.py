@@ -1,0 +1,260 @@
+"""Read the files that a list item, a table row or a line names: code spans, Markdown
+links and plain paths, with a note beside them.
+"""
+
+import re
+from collections.abc import Sequence
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+from cdd_agent.tickets.markdown import code_spans
+from cdd_agent.tickets.plan import AffectedFile
+from cdd_agent.tickets.text_pieces import table_cells
+
+_BARE_NAMES_TEXT = """
+brewfile build.bazel caddyfile changelog codeowners containerfile dockerfile gemfile
+gnumakefile jenkinsfile justfile license makefile podfile procfile rakefile readme
+vagrantfile
+"""
+_BARE_NAMES = frozenset(_BARE_NAMES_TEXT.split())
+_EXTENSION = re.compile(r"\.[A-Za-z0-9_+~-]{1,12}")
+_SOURCE_EXTENSIONS_TEXT = """
+bash bat c cc cfg clj cmd conf cpp cs css csv dart env erl ex exs fs go gradle
+graphql h hpp hs htm html ini ipynb java js json jsonl jsx kt kts less lock lua md
+mdx mjs ml php pl po proto ps1 py pyi r rb rs rst sass scala scss sh sql svelte svg
+swift tf toml ts tsx txt vue xml yaml yml zig
+"""
+_SOURCE_EXTENSIONS = frozenset(_SOURCE_EXTENSIONS_TEXT.split())
+_NO_FILES = re.compile(
+    r"(?:none|nothing|nil|n/a|tbd|no files?|not"
+    r" (?:specified|applicable|known)|unspecified)[.,;:!]?(?:\s.*)?|[-–—]?",
+    re.IGNORECASE | re.DOTALL,
+)
+_CHECKBOX = re.compile(r"^\[[ xX]\][ \t]+")
+_QUOTED = re.compile(r"([\"'])(\S[^\"']*)\1(?=\s|$)")
+_STRUCK = re.compile(r"~~(.+)~~")
+_LINK = re.compile(
+    r"\[(?P<text>[^\[\]]*)\]"
+    r"\((?P<target><[^<>\n]*>|(?:[^()\s]|\([^()\s]*\))*)(?:[ \t]+\"[^\"]*\")?\)"
+)
+_WEB = re.compile(r"(?:https?|mailto|ftp):", re.IGNORECASE)
+_ANCHOR = re.compile(r"#(?!L[0-9]).*")
+_SEPARATOR = re.compile(r"(?:[,;]\s*(?:and\s)?|\s(?:and|&|\+)\s)\s*")
+_ARROW = re.compile(r"\s*(?:→|->|=>|⇒|(?:is |to be )?(?:renamed|moved) to)\s*")
+_LINES_BEHIND = re.compile(
+    r"\s*(?:[:(,]?\s*(?:lines?|L)\s*|:)(?P<first>[0-9]{1,9})"
+    r"(?:\s*[-–]\s*L?(?P<last>[0-9]{1,9}))?\b",
+    re.IGNORECASE,
+)
+_VERB_BEFORE = re.compile(
+    r"(?P<verb>\[?(?:create|add|new(?: file)?|modify|modified|update|edit|change|delete"
+    r"|remove|test|rename|move)s?d?\]?\s*:?)\s+(?P<path>\S.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_PATH_AND_NOTE = re.compile(
+    r"(?P<path>.*?)(?P<note>[ \t]+\(.*\)|[ \t]+[-–—:][ \t].*|:[ \t]+.*)?", re.DOTALL
+)
+
+
+class FileText(Struct, frozen=True):
+    """The files in a piece of text."""
+
+    files: tuple[AffectedFile, ...] = ()
+    is_none: bool = False
+    """True if the text says that there are none."""
+    group: str = ""
+    """The words of an item such as "Create:", which belong to the items below it."""
+
+
+def read_files(text: str) -> FileText:
+    """Read a list item, or the text behind a label. No files and neither of the other
+    values: the text names none.
+    """
+    text = _CHECKBOX.sub("", text.strip(), count=1).strip()
+    if _NO_FILES.fullmatch(text):
+        return FileText(is_none=True)
+    names = _find_names(text)
+    parts = _split_list(text, names)
+    are_words = not names and all(len(part.split()) == 1 for part in parts)
+    if len(parts) > 1 and (are_words or all(map(_names_one_file, parts))):
+        return FileText(tuple(file for part in parts for file in _read_one(part)))
+    plain = text.strip("*").strip()
+    if plain.endswith(":") and not names and not is_path(plain[:-1]):
+        return FileText(group=plain[:-1].strip("* "))
+    return FileText(_read_one(text))
+
+
+def read_file_row(row: str) -> FileText:
+    """Read a table row: the first cell that names files names them, the other cells are
+    the note.
+    """
+    cells = [cell for cell in table_cells(row) if cell]
+    for position, cell in enumerate(cells):
+        files = read_files(cell).files
+        if files:
+            others = [*cells[:position], *cells[position + 1 :]]
+            others.sort(key=lambda text: not _says_change(text))
+            return FileText(
+                tuple(_with_note(file, ", ".join(others)) for file in files)
+            )
+    return FileText()
+
+
+def is_path(text: str) -> bool:
+    """True if a text without backticks looks like a path."""
+    text = text.strip().lstrip("@")
+    if not text or "\n" in text or _WEB.match(text) or re.search(r"\s", text):
+        return False
+    name = re.split(r"[/\\]", text.rstrip("/\\"))[-1]
+    has_folder = "/" in text or "\\" in text
+    return has_folder or bool(_EXTENSION.search(name)) or name.lower() in _BARE_NAMES
+
+
+def is_file_of_project(text: str) -> bool:
+    """True if a code span is the path of a source file, and not of a URL or a name with
+    dots.
+    """
+    if re.search(r"\s", text) or text.startswith("/") or _WEB.match(text):
+        return False
+    path = re.sub(r"(?::|#L)[0-9-L]+$", "", text)
+    extension = path.rpartition(".")[2].lower()
+    return extension in _SOURCE_EXTENSIONS or path.lower() in _BARE_NAMES
+
+
+class _Name(Struct, frozen=True):
+    """A path in a text, and its position there with its marks."""
+
+    start: int
+    end: int
+    path: str
+
+
+def _find_names(text: str) -> list[_Name]:
+    """Return the paths in code spans and links, from left to right."""
+    spans = code_spans(text)
+    names = []
+    links = []
+    for match in _LINK.finditer(text):
+        if not any(span.start < match.start() < span.end for span in spans):
+            links.append(match)
+            path = _link_path(match["text"], match["target"])
+            if path:
+                names.append(_Name(match.start(), match.end(), path))
+    for span in spans:
+        is_in_link = any(link.start() < span.start < link.end() for link in links)
+        if not is_in_link:
+            names.append(_Name(span.start, span.end, span.text))
+    return sorted(names, key=lambda name: name.start)
+
+
+def _link_path(text: str, target: str) -> str:
+    text = text.strip("`* ")
+    target = target.strip("<>")
+    if _WEB.match(target) or not target or target.startswith("#"):
+        return text if is_path(text) else ""
+    path = _ANCHOR.sub("", target)
+    return path if path.lower().startswith("file://") else unquote(path)
+
+
+def _split_list(text: str, names: Sequence[_Name]) -> list[str]:
+    """Split a list at its commas and "and"s outside of names and brackets."""
+    words = text
+    for name in names:
+        length = name.end - name.start - 1
+        words = f"{words[: name.start]}`{'x' * length}{words[name.end :]}"
+    parts = []
+    start = 0
+    for match in _SEPARATOR.finditer(words):
+        before = words[: match.start()]
+        depth = sum(before.count(sign) for sign in "({")
+        if depth <= sum(before.count(sign) for sign in ")}"):
+            parts.append(text[start : match.start()])
+            start = match.end()
+    parts.append(text[start:])
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _names_one_file(part: str) -> bool:
+    names = _find_names(part)
+    if names:
+        return len(names) == 1 and _is_path_with_blanks(names[0].path)
+    words = part.split()
+    return bool(words) and is_path(words[0])
+
+
+def _is_path_with_blanks(text: str) -> bool:
+    return is_path(re.sub(r"\s+", "_", text.strip()))
+
+
+def _read_one(text: str) -> tuple[AffectedFile, ...]:
+    """Return the first file of a text. The other words are its note. A rename has two
+    files.
+    """
+    names = _find_names(text)
+    if not names and _LINK.search(text):
+        return ()
+    if not names:
+        return _read_plain(text.strip("*").strip())
+    if len(names) > 1 and _ARROW.fullmatch(text[names[0].end : names[1].start]):
+        return _moved(names[0].path, names[1].path)
+    before, after = text[: names[0].start], text[names[0].end :]
+    lines = ""
+    behind = _LINES_BEHIND.match(after)
+    if behind:
+        lines = "-".join(filter(None, (behind["first"], behind["last"])))
+        if after.startswith(":"):
+            after = after[behind.end() :]
+    note = f"{_clean_note(before)} {_clean_note(after)}"
+    return (AffectedFile(names[0].path, note, lines),)
+
+
+def _moved(old: str, new: str) -> tuple[AffectedFile, ...]:
+    return (
+        AffectedFile(old, f"moved to {new}"),
+        AffectedFile(new, f"moved from {old}"),
+    )
+
+
+def _read_plain(text: str) -> tuple[AffectedFile, ...]:
+    if _STRUCK.fullmatch(text):
+        return ()
+    quoted = _QUOTED.match(text)
+    if quoted:
+        return (AffectedFile(quoted[2], _clean_note(text[quoted.end() :])),)
+    verb = _VERB_BEFORE.fullmatch(text)
+    if verb and is_path(verb["path"].split()[0].rstrip(",:")):
+        files = _read_plain(verb["path"])
+        return tuple(_with_note(file, _clean_note(verb["verb"])) for file in files)
+    moved = _ARROW.split(text)
+    if len(moved) == 2 and all(map(is_path, moved)):
+        return _moved(moved[0], moved[1])
+    match = _PATH_AND_NOTE.fullmatch(text)
+    if match is None:
+        return ()
+    path, note = match["path"].strip("* \t"), match["note"] or ""
+    words = path.split()
+    if len(words) > 1:
+        position = next((at for at, word in enumerate(words) if is_path(word)), None)
+        if position is None:
+            return ()
+        note = " ".join([*words[:position], *words[position + 1 :], note])
+        path = words[position].rstrip(",;:")
+    return (AffectedFile(path, _clean_note(note)),)
+
+
+def _says_change(note: str) -> bool:
+    file = AffectedFile("x", note)
+    return file.is_created or file.is_deleted
+
+
+def _with_note(file: AffectedFile, note: str) -> AffectedFile:
+    return AffectedFile(file.path, f"{note} {file.note}", file.lines)
+
+
+def _clean_note(text: str) -> str:
+    text = text.strip().strip("*").strip()
+    for opening, closing in ("()", "[]"):
+        if text.startswith(opening) and text.endswith(closing) and len(text) > 1:
+            return text[1:-1]
+    return text.strip("*").lstrip("-–—:").rstrip(":").strip()

@@ -1,0 +1,196 @@
+"""The headings of a plan: which of them begin a step, and which resemble one.
+
+Beside the headings of CommonMark, a heading without a blank (`###Step 2`) and a bold
+line (`**Step 2: Sign in**`) can begin a step.
+"""
+
+import re
+from collections.abc import Iterator
+from enum import Enum, auto
+
+from msgspec import Struct
+
+from cdd_agent.tickets.markdown import Document
+from cdd_agent.tickets.plan import ID_COMMENT, STEP_ID, STEP_LABEL
+from cdd_agent.tickets.plan_labels import has_label
+from cdd_agent.tickets.step_reader import StepHeading
+
+LINE_DEPTH = 7
+"""The depth of a bold line: below every heading."""
+
+_LABEL = rf"(?P<label>{STEP_LABEL.pattern})(?!\w|\.[0-9])"
+_STEP = re.compile(
+    rf"""
+    \W* (?:\[[ xX~-]\]\W*)? (?:[0-9]+(?:\.[0-9]+)*[.)]?\s+)?
+    (?P<before> [(\[]? \boptional\b [)\]]? [:,]? )? \W*
+    (?P<word>step|task) \s* (?:no\.?|number)? \s* \#? \s*
+    [\[(]? \s* {_LABEL} \s* [\])]? \s*
+    (?P<behind> [(\[]? \boptional\b [)\]]? )? \s*
+    [:.)\-–—|]? \s* (?P<title>.*)
+    """,
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+_STRUCK = re.compile(r"~~.*~~", re.DOTALL)
+_BOLD_START = re.compile(r"(\*\*|__)(.*?)\1")
+_BOLD_LINE = re.compile(r"(?P<marks>\*\*|__)(?=\S)(?P<text>.+?)(?P=marks)(?P<rest>.*)")
+_STEP_LINE = re.compile(
+    rf"\W*(?:\[[ xX]\]\s*)?(?:step|task)\s*{_LABEL}\s*[:.)–—-]", re.IGNORECASE
+)
+_CLOSE_HEADING = re.compile(r" {0,3}(?P<marks>#{1,6})(?P<text>[^#\s].*?)[ \t]*#*[ \t]*")
+
+_STEP_WORD = re.compile(
+    r"\W*(?:[0-9.]+[.)]?\s+)?(?:(?:steps?|tasks?)\b\s*[#\[(]?\s*[0-9]"
+    r"|(?:step|task)\s*(?:[:–—]|(?:[a-z]|one|two|three|four|five|six|seven|eight|nine"
+    r"|ten)\b))",
+    re.IGNORECASE,
+)
+_OTHER_WORD = re.compile(
+    r"\W*(?:phase|stage|milestone|part|sprint|iteration|schritt|aufgabe|etappe|étape"
+    r"|tâche|paso|tarea|etapa|passo|passaggio|fase|stap|taak|steg|trin|krok|zadanie"
+    r"|шаг|задача|этап|步骤|任务|阶段|ステップ|タスク|단계)\s*[#\[(]?\s*[0-9]+"
+    r"|\W*第\s*[0-9一二三四五六七八九十]+\s*[步阶階]",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(
+    r"\W*[0-9]{1,3}(?:(?:\.[0-9]{1,3})+[a-z]?[.:)]?\s+"
+    r"|[a-z]?(?:[.:)\]]\s*|\s+[-–—]\s+))\S"
+)
+
+
+class Title(Enum):
+    """A heading with a meaning, other than a step."""
+
+    OVERVIEW = auto()
+    RISKS = auto()
+    STEPS = auto()
+    NOTES = auto()
+
+
+_TITLES = {
+    Title.OVERVIEW: re.compile(
+        r"(?:plan |implementation )?(?:overview|summary)", re.IGNORECASE
+    ),
+    Title.RISKS: re.compile(
+        r"(?:potential |known )?risks?(?:\W.*)?", re.IGNORECASE | re.DOTALL
+    ),
+    Title.STEPS: re.compile(
+        r"(?:implementation |plan )?(?:steps|tasks)", re.IGNORECASE
+    ),
+    Title.NOTES: re.compile(r"(?:plan )?notes", re.IGNORECASE),
+}
+
+
+class PlanHeading(Struct, frozen=True):
+    """A line, or two, that may begin a section."""
+
+    line: int
+    end: int
+    depth: int
+    text: str
+
+    @property
+    def plain_text(self) -> str:
+        """The text without an id and without bold marks at its start."""
+        text = ID_COMMENT.sub("", self.text)
+        if text.startswith(("**", "__")):
+            text = _BOLD_START.sub(r"\2", text, count=1)
+        return text.strip()
+
+    @property
+    def title(self) -> Title | None:
+        text = re.sub(r"^[0-9]+[.)]\s+", "", self.plain_text).rstrip(": ")
+        for title, words in _TITLES.items():
+            if words.fullmatch(text):
+                return title
+        return None
+
+    @property
+    def is_struck(self) -> bool:
+        """True if the heading is a step that is struck out."""
+        match = _STEP.fullmatch(self.plain_text)
+        if match is None:
+            return False
+        texts = (self.plain_text, match["title"].strip())
+        return any(_STRUCK.fullmatch(text) for text in texts)
+
+    @property
+    def wrong_id(self) -> str | None:
+        """The text of an id that is none."""
+        match = ID_COMMENT.search(self.text)
+        if match is None or STEP_ID.fullmatch(match["id"]):
+            return None
+        return match["id"]
+
+    @property
+    def resembles_step(self) -> bool:
+        """True if the heading names a step in words that are not read as one."""
+        text = self.plain_text
+        return bool(_STEP_WORD.match(text) or _OTHER_WORD.match(text))
+
+    @property
+    def is_numbered(self) -> bool:
+        return _NUMBER.match(self.plain_text) is not None
+
+    def to_step(self) -> StepHeading | None:
+        """Return the step that the heading begins, or None."""
+        match = _STEP.fullmatch(self.plain_text)
+        if match is None or self.is_struck:
+            return None
+        title = match["title"].strip()
+        if match["before"] or match["behind"]:
+            title = f"{title} (optional)".strip()
+        comment = ID_COMMENT.search(self.text)
+        step_id = comment["id"] if comment and not self.wrong_id else ""
+        word = match["word"].lower()
+        return StepHeading(self.line, word, match["label"], title, step_id)
+
+
+def read_step_line(line: str) -> StepHeading | None:
+    """Return the step that a list item or a line of text would begin as a heading."""
+    text = re.sub(r"[*_]{2}", "", re.sub(r"^\s*(?:[-*+•]|[0-9]+[.)])\s+", "", line))
+    heading = PlanHeading(0, 1, LINE_DEPTH, text.strip())
+    step = heading.to_step()
+    return step if step and step.title and _STEP_LINE.match(text) else None
+
+
+def find_headings(document: Document, lines: range) -> list[PlanHeading]:
+    """Return the headings of a plan, from top to bottom."""
+    headings = {}
+    for number in lines:
+        heading = document.headings.get(number)
+        if heading is None:
+            for line_heading in _line_headings(document, number):
+                headings[number] = line_heading
+        elif not _is_paragraph(document, number):
+            headings[number] = PlanHeading(
+                number, heading.end, heading.depth, heading.text
+            )
+    return [headings[number] for number in sorted(headings)]
+
+
+def _line_headings(document: Document, number: int) -> Iterator[PlanHeading]:
+    """Yield the heading that a line is without being one to CommonMark."""
+    line = document.lines[number]
+    if line.is_code:
+        return
+    close = _CLOSE_HEADING.fullmatch(line.text)
+    if close:
+        heading = PlanHeading(number, number + 1, len(close["marks"]), close["text"])
+        if heading.to_step() or heading.title or heading.is_struck:
+            yield heading
+        return
+    bold = _BOLD_LINE.fullmatch(line.text.strip())
+    if bold and not line.text.startswith((" ", "\t")):
+        text = f"{bold['text']}{bold['rest']}"
+        heading = PlanHeading(number, number + 1, LINE_DEPTH, text)
+        if heading.to_step():
+            yield heading
+
+
+def _is_paragraph(document: Document, number: int) -> bool:
+    """True if text above a `---` is a heading only because no blank line is between
+    them.
+    """
+    heading = document.headings[number]
+    length = heading.end - heading.line
+    return length > 2 or (length == 2 and has_label(document.lines[number].text))

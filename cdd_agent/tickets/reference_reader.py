@@ -1,0 +1,130 @@
+"""Read what a step refers to: other steps by their labels, acceptance criteria by their
+numbers, and tests by their names.
+"""
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from cdd_agent.tickets.markdown import code_spans
+from cdd_agent.tickets.plan import STEP_LABEL, MayFail
+
+_REMARK = re.compile(r"\([^()]*\)")
+_NO_STEPS = re.compile(r"(?:none|nothing|no|n/a|-|–|—)\b|[-–—]?$", re.IGNORECASE)
+_ALL_STEPS = re.compile(
+    r"\ball\b.*\b(?:previous|prior|preceding|earlier|above|before)\b", re.IGNORECASE
+)
+_PREVIOUS_STEP = re.compile(
+    r"(?:the\s+)?(?:previous|prior|preceding)\s+(?:step|task)\b", re.IGNORECASE
+)
+_LABEL = rf"(?<![\w.])({STEP_LABEL.pattern})(?!\w|\.[0-9])"
+_LABELS = re.compile(
+    rf"{_LABEL}(?:\s*(?:-|–|—|to|through)\s*(?:(?:steps?|tasks?)\s*)?#?{_LABEL})?",
+    re.IGNORECASE,
+)
+_TITLE = re.compile(rf"((?:step|task)\s*#?{_LABEL})\s*[:–—]\s[^,;]*", re.IGNORECASE)
+_CRITERIA = re.compile(
+    r"\W*(?:none|n/a)?\W*|(?:acceptance|criteri(?:on|a)|\bac|and|to|through|[0-9]"
+    r"|[\s,;:&#`+._\-–—])*",
+    re.IGNORECASE,
+)
+_CRITERION_LABEL = re.compile(r"\bAC[-_ ]?(?=[0-9])", re.IGNORECASE)
+_NUMBER = r"(?<![\w.])([0-9]{1,9})(?!\w|\.[0-9])"
+_NUMBERS = re.compile(rf"{_NUMBER}(?:\s*(?:-|–|—|to|through)\s*{_NUMBER})?")
+_MAX_RANGE = 100_000
+_NO_TESTS = re.compile(
+    r"(?:none|nothing|nil|no|n/a|no tests?|[-–—])[.!]?(?:\s*[(,;–—-].*)?",
+    re.IGNORECASE | re.DOTALL,
+)
+_UNTIL = re.compile(
+    rf",?\s*\(?\b(?:until|till)\s+(?:step|task)?\s*#?(?P<label>{STEP_LABEL.pattern})"
+    r"(?!\w)\s*\)?[.\s]*$",
+    re.IGNORECASE,
+)
+
+
+class TestNames(Struct, frozen=True):
+    """The tests that a piece of text names."""
+
+    names: tuple[str, ...] = ()
+    until: str = ""
+    """The label behind "until step"."""
+    is_none: bool = False
+
+    __test__ = False
+
+    def to_leave(self) -> list[MayFail]:
+        return [MayFail(name, self.until) for name in self.names]
+
+
+def read_dependencies(
+    text: str, labels: Sequence[str], earlier: Sequence[str]
+) -> list[str] | None:
+    """Return the labels of the steps that a text names; None if it names none and does
+    not say so.
+
+    `labels` are those of all steps of the plan, `earlier` those above this step.
+    """
+    value = _TITLE.sub(r"\1", _REMARK.sub("", text)).strip("*_` \t.")
+    if _NO_STEPS.match(value):
+        return []
+    if _ALL_STEPS.search(value):
+        return list(earlier)
+    if _PREVIOUS_STEP.match(value):
+        return list(earlier[-1:])
+    named: list[str] = []
+    for first, last in _LABELS.findall(value):
+        named.append(first)
+        if last:
+            ends = (_order(first), _order(last))
+            named += [label for label in labels if ends[0] < _order(label) < ends[1]]
+            named.append(last)
+    return named or None
+
+
+def is_criteria(text: str) -> bool:
+    return _CRITERIA.fullmatch(_REMARK.sub("", text)) is not None
+
+
+def read_criteria(text: str) -> tuple[int, ...]:
+    """Return the numbers of a list such as `1, 3-5 and 8`. Of an absurdly long range,
+    return only the ends.
+    """
+    numbers: list[int] = []
+    text = _CRITERION_LABEL.sub("", _REMARK.sub("", text))
+    for first, last in _NUMBERS.findall(text):
+        numbers.append(int(first))
+        if last and int(last) - int(first) < _MAX_RANGE:
+            numbers += range(int(first), int(last))
+        if last:
+            numbers.append(int(last))
+    return tuple(numbers)
+
+
+def read_tests(text: str) -> TestNames | None:
+    """Return the tests, files or folders that a text names; None if it names none and
+    does not say so. A name with blanks needs backticks.
+    """
+    text = text.strip()
+    if _NO_TESTS.fullmatch(text):
+        return TestNames(is_none=True)
+    until = _UNTIL.search(text)
+    label = until["label"] if until else ""
+    rest = text[: until.start()] if until else text
+    spans = code_spans(rest)
+    if spans:
+        return TestNames(tuple(span.text for span in spans), label)
+    names = [name.strip("*_ ") for name in re.split(r",|\band\b|;", rest)]
+    names = [name for name in names if name]
+    if not names or any(re.search(r"\s", name) for name in names):
+        return None
+    return TestNames(tuple(names), label)
+
+
+def _order(label: str) -> list[tuple[int, str]]:
+    """Return a key by which labels are sorted: 1, 1b, 1.5, 2."""
+    parts = re.findall(r"[0-9]+|[A-Za-z]+", label)
+    return [
+        (int(part), "") if part.isdigit() else (0, part.casefold()) for part in parts
+    ]
