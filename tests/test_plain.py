@@ -133,7 +133,7 @@ async def test_no_line_of_a_script_answers_whether_tests_may_go(
     sandbox.flags = {"max_attempts": 1}
     ended = await type_lines(f"/exec {SLUG}", "continue", "y")
     assert (ended.code, sandbox.statuses()) == (1, ["failed"])
-    assert f"**Removes tests:** `{SUB}`" in ended.printed
+    assert f"`**Removes tests:** {SUB}`" in ended.printed
 
 
 async def test_nothing_is_done_without_an_answer(

@@ -15,13 +15,12 @@ from cdd_agent.edits.model import Reply, ReplyRefused
 from cdd_agent.edits.parse import parse_reply
 from cdd_agent.engine.attempt import Attempt, AttemptOutcome
 from cdd_agent.engine.step_tools import refused_calls
-from cdd_agent.engine.test_leave import LeaveAnswer, TestLeave, leave_hint
+from cdd_agent.engine.test_leave import TestLeave
 from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import BadInput
 from cdd_agent.events import (
     CommandOutput,
     Emit,
-    LostTest,
     TestsFinished,
     TestsStarted,
 )
@@ -169,22 +168,6 @@ class StepChecker(Struct, frozen=True):
         leave = TestLeave(step, attempt, self.user, self.commands.clock, self.emit)
         permissions = Permissions.of_step(step, guidance)
         work = Work(changes, permissions, step.checks is not None, assignment)
-        hint = ""
-
-        async def ask(lost: Sequence[LostTest]) -> frozenset[str]:
-            nonlocal hint
-            tests = frozenset(item.test for item in lost)
-            if tests <= leave.load_allowed():
-                return tests
-            match await leave.ask(lost):
-                case LeaveAnswer.YES:
-                    return tests
-                case LeaveAnswer.NO:
-                    hint = "You did not allow it"
-                case LeaveAnswer.NOBODY:
-                    hint = leave_hint(step, lost)
-            return frozenset()
-
         if check is None or not (step.checks is not None or await is_something()):
             reason = (
                 "nothing to check"
@@ -195,8 +178,9 @@ class StepChecker(Struct, frozen=True):
             )
             work = replace(work, tests=await tests())
             refused = () if await is_something() else refused_calls(attempt.dialogue)
+            work = replace(work, refused=refused)
             verdict = await judge_with_leave(
-                partial(judge_unchecked, reason), replace(work, refused=refused), ask
+                partial(judge_unchecked, reason), work, leave.allow
             )
         else:
             self.emit(TestsStarted(step.number, check.shown))
@@ -209,7 +193,7 @@ class StepChecker(Struct, frozen=True):
                 work,
                 tests,
                 lambda chunk: self.emit(CommandOutput(step.number, chunk.text)),
-                ask,
+                leave.allow,
             )
             attempt.save_output(verdict.output)
             if verdict.tests is not None:
@@ -225,7 +209,7 @@ class StepChecker(Struct, frozen=True):
         return AttemptOutcome(
             changes,
             None,
-            ". ".join(filter(None, (verdict.reason, hint))),
+            ". ".join(filter(None, (verdict.reason, leave.hint))),
             detail,
             unseen=verdict.to_show,
             evidence=verdict.evidence,

@@ -6,7 +6,6 @@ these tests in all attempts at the step.
 """
 
 from collections.abc import Sequence
-from enum import Enum, auto
 from pathlib import PurePosixPath
 
 from msgspec import Struct
@@ -23,13 +22,6 @@ _NAME = "test-leave.json"
 _NAMED_IN_HINT = 3
 
 
-class LeaveAnswer(Enum):
-    YES = auto()
-    NO = auto()
-    NOBODY = auto()
-    """There is no user to ask."""
-
-
 class _Answer(JsonFile, frozen=True):
     step: str
     """The step's title: under the same number, another plan has another step."""
@@ -37,7 +29,7 @@ class _Answer(JsonFile, frozen=True):
     is_allowed: bool
 
 
-class TestLeave(Struct, frozen=True):
+class TestLeave(Struct):
     """The user's answers about the tests of one attempt."""
 
     step: PlanStep
@@ -46,13 +38,35 @@ class TestLeave(Struct, frozen=True):
     clock: WorkClock
     """Stops while the user thinks."""
     emit: Emit
+    hint: str = ""
+    """What the user should know about leave that was not given."""
 
     __test__ = False  # not a test class, whatever its name
 
-    def load_allowed(self) -> frozenset[str]:
-        """Return the ids of the tests that the user let this step remove. Raises
-        `Damaged`.
+    async def allow(self, lost: Sequence[LostTest]) -> frozenset[str]:
+        """Return the ids of all tests if the user allows their loss, now or earlier,
+        else none. Raises `NotApproved` if the user leaves without an answer.
         """
+        tests = frozenset(item.test for item in lost)
+        if tests <= self._load_allowed():
+            return tests
+        file = self.attempt.folder / _NAME
+        answer = _Answer.load(file)
+        if answer is None or tests != frozenset(answer.tests):
+            try:
+                is_allowed = await self._ask(lost)
+            except NobodyHere:
+                self.hint = _field_to_add(self.step, lost)
+                return frozenset()
+            answer = _Answer(self.step.title, tuple(sorted(tests)), is_allowed)
+            answer.save(file)
+        if answer.is_allowed:
+            return tests
+        self.hint = "You did not allow it"
+        return frozenset()
+
+    def _load_allowed(self) -> frozenset[str]:
+        """Return the tests that the user let this step lose, in all its attempts."""
         allowed: set[str] = set()
         for file in self.attempt.folder.parent.glob(f"attempt-*/{_NAME}"):
             answer = _Answer.load(file)
@@ -60,37 +74,23 @@ class TestLeave(Struct, frozen=True):
                 allowed.update(answer.tests)
         return frozenset(allowed)
 
-    async def ask(self, lost: Sequence[LostTest]) -> LeaveAnswer:
-        """Ask the user, or return the answer from before an interruption. Raises
-        `NotApproved` if the user leaves without an answer.
-        """
-        tests = tuple(item.test for item in lost)
-        saved = _Answer.load(self.attempt.folder / _NAME)
-        if saved is not None and saved.tests == tests:
-            return LeaveAnswer.YES if saved.is_allowed else LeaveAnswer.NO
+    async def _ask(self, lost: Sequence[LostTest]) -> bool:
         proposal = TestLossProposed(self.step.number, self.step.label, tuple(lost))
-        try:
-            with self.clock.standing_still():
-                self.emit(proposal)
-                choice = await self.user.approve(proposal)
-        except NobodyHere:
-            return LeaveAnswer.NOBODY
-        is_allowed = choice is Choice.YES
-        answer = _Answer(self.step.title, tests, is_allowed)
-        answer.save(self.attempt.folder / _NAME)
-        return LeaveAnswer.YES if is_allowed else LeaveAnswer.NO
+        with self.clock.standing_still():
+            self.emit(proposal)
+            return await self.user.approve(proposal) is Choice.YES
 
 
-def leave_hint(step: PlanStep, lost: Sequence[LostTest]) -> str:
-    """Return what to write into the plan to allow a loss of tests."""
+def _field_to_add(step: PlanStep, lost: Sequence[LostTest]) -> str:
+    """Return what to write into the plan to allow a loss of tests: their ids, their
+    files or their folders, whichever are few.
+    """
     names = [item.test for item in lost]
+    # a comma separates entries
+    if len(names) > _NAMED_IN_HINT or any("," in name for name in names):
+        names = list(dict.fromkeys(name.partition("::")[0] for name in names))
     if len(names) > _NAMED_IN_HINT:
-        names = [name.partition("::")[0] for name in names]
-    names = list(dict.fromkeys(names))
-    if len(names) > _NAMED_IN_HINT:
-        names = list(dict.fromkeys(f"{PurePosixPath(name).parent}/" for name in names))
-    value = ", ".join(f"`{name}`" for name in names)
-    return (
-        f"To allow it, add `**{REMOVES_TESTS}:** {value}` to step {step.label} in"
-        " plan.md"
-    )
+        folders = [str(PurePosixPath(name).parent) for name in names]
+        names = list(dict.fromkeys(f"{folder}/" for folder in folders))
+    field = f"**{REMOVES_TESTS}:** {', '.join(names)}"
+    return f"To allow it, add `{field}` to step {step.label} in plan.md"

@@ -39,7 +39,7 @@ class Versions(Struct, frozen=True):
 
 
 class Weakening(StrEnum):
-    """How a test proves less than before, as the end of a sentence."""
+    """A way in which a test proves less than before, as the end of a sentence."""
 
     EMPTIED = "does nothing"
     UNCHECKED = "checks nothing"

@@ -1,8 +1,8 @@
-"""The verdict on a step: what its check's outcome means.
+"""The verdict on a step, by the outcome of its check.
 
-Where a runner tells of each test, nothing that passed before may fail, be gone or be
-skipped, nothing that is new may fail, and nothing that the step is about. Any other
-command passes by its exit code.
+If the runner reports single tests, no test may fail that passed before, is new, or is
+what the step is about, and none may be missing or skipped. Any other command passes by
+its exit code.
 """
 
 import asyncio
@@ -81,9 +81,9 @@ class Verdict(Struct, frozen=True):
     output: str = ""
     seconds: float = 0.0
     advice: str = ""
-    """For a model, to do better: all that it has to know beside the output."""
+    """What the model needs to know in addition to the output."""
     notes: tuple[str, ...] = ()
-    """For a person to look at, also when the check passed."""
+    """Remarks for the user, also if the check passed."""
     tests: SuiteRun | None = None
     counted: tuple[str, ...] = ()
     """The tests among the failed ones that count."""
@@ -134,8 +134,8 @@ async def verify(
     hear: Hear = unheard,
     ask: AskForLeave = refuse_leave,
 ) -> Verdict:
-    """Run a check, with a folder in `folder` for what it reports, and `hear` its
-    output. `ask` for leave if nothing else is missing.
+    """Run a check and judge the step. Reports go into a folder in `folder`, the output
+    to `hear`. `ask` for leave if nothing else is missing.
 
     Raises `BadInput` when it cannot be started.
     """
@@ -147,9 +147,7 @@ async def verify(
 
 
 def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
-    """Say what a check's result means. A timeout is a failure, and so is a run that did
-    not come to its end.
-    """
+    """Judge a step by its check. A timeout or an unfinished run is a failure."""
     tests, permissions = ran.tests, work.permissions
     seen = (
         before.reference.compare(tests, work.changes.touched, work.tests.tables)
@@ -276,9 +274,7 @@ def judge_unchecked(reason: str, work: Work) -> Verdict:
 
 
 def _about_exit(check: Check, ran: Ran, before: Before) -> Iterator[_Objection]:
-    """The end of a run that tells nothing of its tests: of another program, or one that
-    did not come to its end.
-    """
+    """Judge a run without results of single tests, by its exit code."""
     result, baseline = ran.result, before.baseline
     asked = check.invocation.selection if check.invocation else None
     told_before = any(
@@ -387,7 +383,7 @@ def _about_missing(
 
 
 def _is_declared(test: TestId, declared: Iterable[TestId]) -> bool:
-    """Whether a test of a run is one of these, as files declare them."""
+    """True if a test of a run is one of these, as files declare them."""
     return any(test.function == one or test.function.ends_with(one) for one in declared)
 
 
@@ -558,8 +554,8 @@ def _nothing_ran(tests: SuiteRun) -> str:
 def _to_fix(
     tests: SuiteRun, targets: Targets, counted: Sequence[str], others: int
 ) -> str:
-    """Which tests have to pass. Where others fail too, the output may be about those:
-    then with their own words.
+    """List the tests that must pass. If others fail too, the output may be about those,
+    so the texts of these failures are added.
     """
     due = targets.due
     named = [
@@ -593,8 +589,8 @@ def _as_list(names: Sequence[str]) -> str:
 
 
 def useful_end(output: str) -> str:
-    """The part of a failed check's output that tells why: pytest's failures, else the
-    end.
+    """Return the part of a failed check's output that shows the reason: pytest's
+    failures, else the end.
     """
     failures = re.search(r"^=+ (FAILURES|ERRORS) =+$", output, re.MULTILINE)
     lines = (output[failures.start() :] if failures else output).strip().splitlines()

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from cdd_agent.edits.review import Review
 from cdd_agent.engine.attempt import Attempt
-from cdd_agent.engine.test_leave import LeaveAnswer, TestLeave
+from cdd_agent.engine.test_leave import TestLeave
 from cdd_agent.events import (
     AttemptFailed,
     Choice,
@@ -120,7 +120,7 @@ async def test_where_nobody_is_there_the_step_fails_and_names_the_field(
 ) -> None:
     calculator(sandbox, STEP).replies(REMOVES, REMOVES)
     error = ending(await run_all(sandbox, attempts=2)).error or ""
-    assert f"`**Removes tests:** `{SUB}`" in error.replace("add ", "", 1)
+    assert f"`**Removes tests:** {SUB}`" in error
     assert "step 1 in plan.md" in error
     assert "plan.md" not in sandbox.prompt().partition(SUB)[2]
 
@@ -189,26 +189,43 @@ async def test_an_answer_from_before_an_interruption_holds(sandbox: Sandbox) -> 
     assert ending(events).status is StepStatus.COMPLETED
 
 
-@each_row(
-    ("choice", "answer"),
-    [(Choice.YES, LeaveAnswer.YES), (Choice.NO, LeaveAnswer.NO)],
-)
+@each_row("choice", [Choice.YES, Choice.NO])
 async def test_an_answer_is_asked_for_once_an_attempt_and_for_the_same_tests(
-    tmp_path: Path, choice: Choice, answer: LeaveAnswer
+    tmp_path: Path, choice: Choice
 ) -> None:
     user = User(choice)
     attempt = Attempt(tmp_path, tmp_path / "step-01/attempt-1")
     leave = TestLeave(PlanStep(1), attempt, user, WorkClock(), unheard)
     one, two = LostTest("a.py::test_a", "is removed"), LostTest("b.py", "is removed")
 
-    answers = [await leave.ask(lost) for lost in ([one], [one], [one, two])]
+    answers = [bool(await leave.allow(lost)) for lost in ([one], [one], [one, two])]
 
-    assert answers == [answer] * 3
+    assert answers == [choice is Choice.YES] * 3
     assert len(user.asked) == 2
     later = replace(leave, attempt=Attempt(tmp_path, tmp_path / "step-01/attempt-2"))
-    allowed = {"a.py::test_a", "b.py"} if choice is Choice.YES else set()
-    assert later.load_allowed() == allowed
-    assert replace(later, step=PlanStep(1, "Another")).load_allowed() == set()
+    await later.allow([two])
+    assert len(user.asked) == (2 if choice is Choice.YES else 3)
+    await replace(later, step=PlanStep(1, "Another")).allow([two, one])
+    assert len(user.asked) == (3 if choice is Choice.YES else 4)
+
+
+@each_row(
+    ("tests", "value"),
+    [
+        (["a.py::test_1"], "a.py::test_1"),
+        (["a.py::test_1", "b.py::test_2"], "a.py::test_1, b.py::test_2"),
+        ([f"a.py::test_{n}" for n in range(4)], "a.py"),
+        ([f"tests/unit/{n}.py::test_{n}" for n in range(4)], "tests/unit/"),
+        (["a.test.js::adds one, two", "b.test.js::adds"], "a.test.js, b.test.js"),
+    ],
+)
+async def test_the_hint_names_ids_or_files_or_folders_whichever_are_few(
+    tmp_path: Path, tests: list[str], value: str
+) -> None:
+    attempt = Attempt(tmp_path, tmp_path / "step-01/attempt-1")
+    leave = TestLeave(PlanStep(1), attempt, Nobody(), WorkClock(), unheard)
+    assert await leave.allow([LostTest(test, "is removed") for test in tests]) == set()
+    assert f"`**Removes tests:** {value}`" in leave.hint
 
 
 async def test_a_yes_holds_for_later_attempts_at_the_step_and_for_its_tests_alone(
