@@ -12,6 +12,7 @@ from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.test_id import TestId
 
 _CODE = re.compile(r"`([^`\n]+)`|(?<!\w)'([^'\n]+)'(?!\w)|(?<!\w)\"([^\"\n]+)\"(?!\w)")
+_WORD = re.compile(r"\w+")
 _CACHED_IDS = 20_000
 
 
@@ -31,6 +32,15 @@ def test_names(test: TestId) -> frozenset[str]:
         names |= {f"{file}::{test.name}{test.case}" for file in files}
         names.add(f"{parts[-1]}{test.case}")
     return frozenset(names - {""})
+
+
+@lru_cache(_CACHED_IDS)
+def _key_words(test: TestId) -> frozenset[str]:
+    """Return the longest word of its file's name, and of each part of its own name;
+    empty for one without words.
+    """
+    names = (PurePosixPath(test.file).name, *test.parts)
+    return frozenset(max(_WORD.findall(name), key=len, default="") for name in names)
 
 
 class Mentions(Struct, frozen=True, dict=True):
@@ -65,16 +75,23 @@ class Mentions(Struct, frozen=True, dict=True):
         """True if the text names a test, its class or its file. A file that could not
         be collected is also named by each test that is `defined` in it.
         """
-        names = test_names(test)
         if not test.name:
-            names = names.union(defined)
-        return any(map(self._has_name, names))
+            return any(map(self._has_name, test_names(test).union(defined)))
+        # most tests are not named: each name of a test has one of these words
+        key_words = _key_words(test)
+        if "" not in key_words and key_words.isdisjoint(self._words):
+            return False
+        return any(map(self._has_name, test_names(test)))
 
     def _has_name(self, name: str) -> bool:
         if name not in self._found:
             text = self.code if _is_ordinary_word(name) else self.text
             self._found[name] = _is_in_text(name, text)
         return self._found[name]
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset(_WORD.findall(self.text))
 
     @cached_property
     def _found(self) -> dict[str, bool]:

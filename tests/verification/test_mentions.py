@@ -1,5 +1,7 @@
 """Which tests and files a text names literally."""
 
+from time import process_time
+
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.mentions import Mentions
 from cdd_agent.verification.test_id import TestId
@@ -84,6 +86,21 @@ def test_ordinary_words_are_names_only_as_code(
 ) -> None:
     test = TestId.parse(f"test/calc.test.js::{name}")
     assert mentions(text).names_test(test) is is_named
+
+
+def test_names_are_found_whatever_signs_are_in_them() -> None:
+    for name in ("+", "a-b", "a.b", "calc > +", "größer", "adds 1,000", "__x__"):
+        test = TestId.parse(f"test/calc.test.js::{name}")
+        assert mentions(f"Make `{name}` pass.").names_test(test), name
+        assert not mentions("Make it pass.").names_test(test), name
+
+
+def test_many_tests_take_no_longer_than_their_number_explains() -> None:
+    tests = [TestId.parse(f"tests/test_{n}.py::test_{n}") for n in range(20_000)]
+    text = mentions("word test_x foo/bar.py " * 10_000)
+    started = process_time()
+    assert not any(map(text.names_test, tests))
+    assert process_time() - started < 5
 
 
 def test_a_command_is_all_code() -> None:
