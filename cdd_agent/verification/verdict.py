@@ -120,7 +120,12 @@ async def judge_with_leave(
     if not allowed:
         return verdict
     permissions = replace(work.permissions, allowed=allowed)
-    return await asyncio.to_thread(judge_work, replace(work, permissions=permissions))
+    work = replace(work, permissions=permissions)
+    verdict = await asyncio.to_thread(judge_work, work)
+    tests = "a test" if len(allowed) == 1 else f"{len(allowed)} tests"
+    reason = f"{verdict.reason}; {tests} removed or weakened, allowed by the user"
+    evidence = verdict.evidence or Evidence(reason)
+    return replace(verdict, reason=reason, evidence=replace(evidence, reason=reason))
 
 
 async def verify(

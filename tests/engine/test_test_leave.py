@@ -93,6 +93,9 @@ async def test_a_yes_completes_the_step_whatever_else_is_accepted(
     assert [lost.test for lost in user.asked[0].tests] == [SUB]  # type: ignore[union-attr]
     assert ending(events).verification is Verification.PASSED
     assert [SUB in note for note in checked(events).notes] == [True]
+    evidence = ending(events).evidence
+    assert evidence
+    assert "a test " in evidence.reason
     engine = sandbox.engine()
     logged = [entry.event for entry in engine.run.record.log.entries()]
     engine.close()
