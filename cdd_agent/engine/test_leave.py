@@ -39,7 +39,7 @@ class TestLeave(Struct):
     """Stops while the user thinks."""
     emit: Emit
     hint: str = ""
-    """What the user should know about leave that was not given."""
+    """A remark for the user about leave that was not given."""
 
     __test__ = False  # not a test class, whatever its name
 

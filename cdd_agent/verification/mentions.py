@@ -36,8 +36,8 @@ def test_names(test: TestId) -> frozenset[str]:
 
 @lru_cache(_CACHED_IDS)
 def _key_words(test: TestId) -> frozenset[str]:
-    """Return the longest word of its file's name, and of each part of its own name;
-    empty for one without words.
+    """Return the longest word of its file's name, and of each part of the
+    test's name; empty for one without words.
     """
     names = (PurePosixPath(test.file).name, *test.parts)
     return frozenset(max(_WORD.findall(name), key=len, default="") for name in names)

@@ -81,7 +81,7 @@ class Verdict(Struct, frozen=True):
     output: str = ""
     seconds: float = 0.0
     advice: str = ""
-    """What the model needs to know in addition to the output."""
+    """For the model, in addition to the output."""
     notes: tuple[str, ...] = ()
     """Remarks for the user, also if the check passed."""
     tests: SuiteRun | None = None
