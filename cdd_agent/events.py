@@ -773,7 +773,29 @@ class ActionProposed(Struct, frozen=True):
     """Shown before a person says yes: the content of a file, an edit's two texts."""
 
 
-Proposal = CommandProposed | ActionProposed
+class LostTest(Struct, frozen=True):
+    """A test that proves less than before a step, or nothing."""
+
+    test: str
+    how: str
+    """What is wrong with it, as the end of a sentence: "is skipped"."""
+
+
+class TestLossProposed(Struct, frozen=True):
+    """A step removes or weakens tests, and its plan does not say which tests it may
+    remove. Everything else about the step is fine.
+    """
+
+    choices: ClassVar = (Choice.YES, Choice.NO)
+    __test__ = False  # not a test class, whatever its name
+
+    step: int
+    label: str
+    """The step's number, as the plan writes it."""
+    tests: tuple[LostTest, ...]
+
+
+Proposal = CommandProposed | ActionProposed | TestLossProposed
 """A face can be asked to approve these, besides changes of files; `choices` are the
 answers that make sense.
 """

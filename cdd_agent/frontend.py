@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from cdd_agent.errors import NotApproved
-from cdd_agent.events import ActionProposed, Choice, CommandProposed, Proposal
+from cdd_agent.events import (
+    ActionProposed,
+    Choice,
+    CommandProposed,
+    Proposal,
+    TestLossProposed,
+)
 
 if TYPE_CHECKING:
     from cdd_agent.edits.review import Review
@@ -103,6 +109,10 @@ class OneAtATime(Struct, frozen=True):
             return await self.person.ask(prompt)
 
 
+class NobodyHere(NotApproved):
+    """There is no user to ask."""
+
+
 class Nobody:
     """Where there is nobody to ask: every question is a reason to stop."""
 
@@ -119,16 +129,19 @@ class Nobody:
                     f"Nobody is here to approve: {title}",
                     "Run it at a terminal, or with --yes.",
                 )
-        raise NotApproved(what, hint=hint)
+            case TestLossProposed(label=label):
+                what = f"Nobody is here to let step {label} remove tests"
+                hint = f"Name them under `Removes tests` of step {label} in plan.md."
+        raise NobodyHere(what, hint=hint)
 
     async def review(self, review: Review) -> Reviewed:
         who = "The model" if review.step is None else f"Step {review.step}"
         paths = ", ".join(file.name for file in review.files)
         what = f"{who} would write {paths}, and `approval: ask` wants a person's yes"
-        raise NotApproved(what, hint="Run it in the shell, or with --yes.")
+        raise NobodyHere(what, hint="Run it in the shell, or with --yes.")
 
     async def ask(self, prompt: str) -> str:
         hint = (
             "Run it at a terminal, or give the answers on standard input, a line each."
         )
-        raise NotApproved(f"Nobody is here to answer: {prompt}", hint=hint)
+        raise NobodyHere(f"Nobody is here to answer: {prompt}", hint=hint)

@@ -47,7 +47,7 @@ from cdd_agent.events import (
     Proposal,
     ReplyLost,
 )
-from cdd_agent.frontend import AnswersTold, Frontend
+from cdd_agent.frontend import AnswersTold, Frontend, Nobody
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally, ToldWhileItRuns
 from cdd_agent.llm.cassette import Recorded
@@ -326,6 +326,8 @@ class Wiring(Struct, frozen=True, dict=True):
             replace(commands, permit=_permit_of(person)),
             config.tool_calls,
             code,
+            # `cdd exec --yes` asks nothing
+            user=person if self.watched or config.approval != "auto" else Nobody(),
         )
         engine = Engine.open(
             root,

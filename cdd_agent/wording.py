@@ -49,6 +49,7 @@ from cdd_agent.events import (
     StepStarted,
     StepsUndone,
     StepView,
+    TestLossProposed,
     TestsFinished,
     ThinkingFinished,
     TicketsListed,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from cdd_agent.edits.review import FileReview, Review
 
 _SHOWN_FILES = 6
+_SHOWN_TESTS = 20
 _SHOWN_DIFF = 300
 """Lines of a difference that is to be approved."""
 _VERBS = {
@@ -130,8 +132,24 @@ def question(proposal: Proposal | Review, *, diff: bool = True) -> str:
             return "\n  ".join([first, *command.splitlines()])
         case ActionProposed(number=number, total=total, title=title, details=details):
             return "\n  ".join([f"[{number}/{total}] {title}", *details.splitlines()])
+        case TestLossProposed():
+            return _test_loss(proposal)
         case _:
             return _review(proposal, diff=diff)
+
+
+def _test_loss(proposal: TestLossProposed) -> str:
+    count = len(proposal.tests)
+    tests = "a test" if count == 1 else f"{count} tests"
+    question = (
+        f"Step {proposal.label} removes or weakens {tests}, and its plan does not say"
+        " which tests it may remove. Allow it?"
+    )
+    lines = [question]
+    lines += [f"  {lost.test} {lost.how}" for lost in proposal.tests[:_SHOWN_TESTS]]
+    if count > _SHOWN_TESTS:
+        lines.append(f"  and {count - _SHOWN_TESTS} more")
+    return "\n".join(lines)
 
 
 def _review(review: Review, *, diff: bool) -> str:

@@ -25,6 +25,7 @@ from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.printer import PlainPrinter
 from cdd_agent.session import Session
 from cdd_agent.tickets.store import TicketStore
+from tests.engine.calculator import FIXED, SUB, TEST_SUB, TESTS, calculator, gives
 from tests.support.forked import ran
 from tests.support.injecting import fail_once
 from tests.support.projects import SLUG, Sandbox, Step, check, says
@@ -119,6 +120,20 @@ async def test_the_next_line_answers_a_question(
     assert not (sandbox.root / "a.txt").exists()
     assert (await type_lines(f"/exec {SLUG}", "continue", "y")).code == 0
     assert sandbox.text("a.txt") == "good\n"
+
+
+async def test_no_line_of_a_script_answers_whether_tests_may_go(
+    sandbox: Sandbox, type_lines: TypeLines
+) -> None:
+    step = Step("calc.py", also=("`tests/test_calc.py`",))
+    reply = gives(
+        calc_dot_py=FIXED, tests__test_calc_dot_py=TESTS.replace(TEST_SUB, "")
+    )
+    calculator(sandbox, step).replies(reply)
+    sandbox.flags = {"max_attempts": 1}
+    ended = await type_lines(f"/exec {SLUG}", "continue", "y")
+    assert (ended.code, sandbox.statuses()) == (1, ["failed"])
+    assert f"`**Removes tests:** {SUB}`" in ended.printed
 
 
 async def test_nothing_is_done_without_an_answer(

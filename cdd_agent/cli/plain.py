@@ -30,11 +30,12 @@ from cdd_agent.events import (
     Notice,
     Proposal,
     StepFinished,
+    TestLossProposed,
     Tone,
     beside_the_turn,
 )
 from cdd_agent.faults import FaultLog
-from cdd_agent.frontend import REST, Reviewed
+from cdd_agent.frontend import REST, Nobody, Reviewed
 from cdd_agent.printer import PlainPrinter
 from cdd_agent.reviewing import review_in_words
 from cdd_agent.session import Session
@@ -115,6 +116,9 @@ class PlainShell:
         """The `Frontend` port. Words that were typed before the question came are no
         answer to it.
         """
+        if isinstance(proposal, TestLossProposed) and not self._is_terminal:
+            # the next line of a script was not written as an answer to this
+            return await Nobody().approve(proposal)
         known = answers(proposal)
         keys = {word[0]: choice for word, choice in known.items()} | known
         self._printer.say(question(proposal))

@@ -28,6 +28,7 @@ from cdd_agent.events import (
     ReplyStarted,
     StepFinished,
     StepStarted,
+    TestLossProposed,
     TestsFinished,
     TestsStarted,
     ThinkingFinished,
@@ -177,6 +178,7 @@ def effort_by_step(entries: Iterable[LogEntry]) -> Mapping[int, RunCost]:
             case (
                 ChangesApplied(step=int())
                 | TestsStarted(step=int())
+                | TestLossProposed(step=int())
                 | TestsFinished(step=int())
             ):
                 efforts[step] += spent

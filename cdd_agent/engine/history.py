@@ -29,7 +29,7 @@ from cdd_agent.files.json_file import stamp
 from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
 from cdd_agent.git.restore import CheckpointGone, RestoreResult, is_there
 from cdd_agent.project.tree_needs import SHARED
-from cdd_agent.verification.taken_away import Versions
+from cdd_agent.verification.lost_tests import Versions
 
 STORE = "checkpoints.git"
 OpenCheckpoints = Callable[[Path, Path, str, Sequence[str]], Awaitable[Checkpoints]]

@@ -114,7 +114,7 @@ def step_prompt(
     how = rules_file.read_text(encoding="utf-8").strip()
     what, opening = f"{_ticket(spec)}\n\n{_overview(plan)}", _earlier(plan, state, step)
     asked, failed = (
-        _step(plan, step),
+        _step(plan, step) + _fields_about_tests(step),
         _failed(earlier, "make every change" if with_tools else "send every file"),
     )
     guided = f"# Guidance for this step\n\n{guidance}" if guidance else ""
@@ -298,6 +298,20 @@ def _step(plan: ImplementationPlan, step: PlanStep) -> str:
         + (f"\n\nFiles of this step:\n{files_affected}" if files_affected else "")
         + check
     )
+
+
+def _fields_about_tests(step: PlanStep) -> str:
+    text = ""
+    if step.removes_tests is not None:
+        names = ", ".join(step.removes_tests) or "none"
+        text += f"\n\nTests that this step may remove, skip or weaken: {names}"
+    if step.may_fail:
+        tests = []
+        for item in step.may_fail:
+            until = f" (until step {item.until})" if item.until else ""
+            tests.append(f"{item.tests}{until}")
+        text += f"\n\nTests that need not pass yet: {', '.join(tests)}"
+    return text
 
 
 def _failed(earlier: Earlier | None, again: str) -> str:

@@ -211,16 +211,16 @@ class Run(Struct):
         return next_step(self.plan, self.state)
 
     def agenda(self, step: PlanStep) -> Agenda:
-        """The ticket beside this step, which is about to run."""
-        left = [
-            other
-            for other in self.plan.order()
-            if not self.state.step(other.number).status.is_over
-        ]
-        return Agenda(
-            self.spec.acceptance_criteria,
-            tuple(other for other in left if other.number != step.number),
-        )
+        """Return the ticket around this step, which is about to run."""
+        later = []
+        earlier = []
+        for other in self.plan.order():
+            if self.state.step(other.number).status.is_over:
+                earlier.append(other)
+            elif other.number != step.number:
+                later.append(other)
+        criteria = self.spec.acceptance_criteria
+        return Agenda(criteria, tuple(later), tuple(earlier))
 
     def opened(self) -> PlanOpened:
         return PlanOpened.of(self.spec.title, self.plan, self.state)

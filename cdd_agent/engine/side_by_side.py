@@ -61,6 +61,7 @@ from cdd_agent.events import (
     StepStarted,
     Tone,
 )
+from cdd_agent.frontend import OneAtATime
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.process.policy import Permission
 from cdd_agent.tickets.plan import PlanStep
@@ -315,6 +316,7 @@ class SideBySide(Struct):
             main,
             root=root,
             approval=main.approval and main.approval.one_at_a_time(self._quiet),
+            user=OneAtATime(main.user, self._quiet),
             protected=protected,
             commands=replace(
                 main.commands,

@@ -39,6 +39,7 @@ from cdd_agent.events import (
     Tone,
     unheard,
 )
+from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import (
     ContextTooLong,
@@ -87,6 +88,8 @@ class StepRunner(Struct, frozen=True):
     """Finds the code that a step is about, for its prompt and for the model's calls."""
     emit: Emit = unheard
     steering: Steering = field(default_factory=Steering)
+    user: Frontend = field(default_factory=Nobody)
+    """Answers whether a step may remove tests that its plan does not name."""
     saved: Callable[[], Awaitable[None]] = _nothing_more
     """Is awaited when a reply is saved, before anything is done with it."""
 
@@ -215,6 +218,7 @@ class StepRunner(Struct, frozen=True):
                 self.test_command,
                 self.test_timeout,
                 self.emit,
+                self.user,
             )
             outcome = await checker.check(
                 transaction, check, before, (*earlier, attempt), reply

@@ -4,9 +4,10 @@ seen to work?
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.edits.formats.known import KnownNames
@@ -14,18 +15,25 @@ from cdd_agent.edits.model import Reply, ReplyRefused
 from cdd_agent.edits.parse import parse_reply
 from cdd_agent.engine.attempt import Attempt, AttemptOutcome
 from cdd_agent.engine.step_tools import refused_calls
+from cdd_agent.engine.test_leave import TestLeave
 from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import BadInput
-from cdd_agent.events import CommandOutput, Emit, TestsFinished, TestsStarted
+from cdd_agent.events import (
+    CommandOutput,
+    Emit,
+    TestsFinished,
+    TestsStarted,
+)
+from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.llm.pictures import is_picture
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.before import Before
 from cdd_agent.verification.checks import Check, check_for
 from cdd_agent.verification.failures import failed_tests
-from cdd_agent.verification.mandate import StepMandate
+from cdd_agent.verification.lost_tests import Comparison, compare_tests
 from cdd_agent.verification.outcomes import Result
-from cdd_agent.verification.taken_away import TestChanges, compare
+from cdd_agent.verification.permissions import Permissions
 from cdd_agent.verification.targets import Assignment
 from cdd_agent.verification.testcode import Place, is_data, place_of
 from cdd_agent.verification.verdict import (
@@ -33,6 +41,7 @@ from cdd_agent.verification.verdict import (
     Verdict,
     Work,
     judge_unchecked,
+    judge_with_leave,
     useful_end,
     verify,
 )
@@ -100,6 +109,8 @@ class StepChecker(Struct, frozen=True):
     test_command: str | None
     test_timeout: float
     emit: Emit
+    user: Frontend = field(default_factory=Nobody)
+    """Answers whether the step may remove tests that its plan does not name."""
 
     async def check(
         self,
@@ -129,7 +140,7 @@ class StepChecker(Struct, frozen=True):
                 or (await history.net([attempt])).changes
             )
 
-        async def tests() -> TestChanges:
+        async def tests() -> Comparison:
             """Compare the tests before the step with those after it. Data that only
             the check changed does not count: tests tidy up.
             """
@@ -143,7 +154,7 @@ class StepChecker(Struct, frozen=True):
                 for file in versions
                 if not is_data(file.path) or file.path in known
             )
-            return await asyncio.to_thread(compare, looked_at)
+            return await asyncio.to_thread(compare_tests, looked_at)
 
         if check is None:
             try:
@@ -154,9 +165,9 @@ class StepChecker(Struct, frozen=True):
                 return AttemptOutcome(changes, None, error.message, error.message)
         guidance = attempt.all_guidance
         assignment = Assignment(self.root, step, before.agenda, guidance, changes)
-        work = Work(
-            changes, StepMandate.by(step, guidance), step.checks is not None, assignment
-        )
+        leave = TestLeave(step, attempt, self.user, self.commands.clock, self.emit)
+        permissions = Permissions.of_step(step, guidance)
+        work = Work(changes, permissions, step.checks is not None, assignment)
         if check is None or not (step.checks is not None or await is_something()):
             reason = (
                 "nothing to check"
@@ -167,7 +178,10 @@ class StepChecker(Struct, frozen=True):
             )
             work = replace(work, tests=await tests())
             refused = () if await is_something() else refused_calls(attempt.dialogue)
-            verdict = judge_unchecked(reason, replace(work, refused=refused))
+            work = replace(work, refused=refused)
+            verdict = await judge_with_leave(
+                partial(judge_unchecked, reason), work, leave.allow
+            )
         else:
             self.emit(TestsStarted(step.number, check.shown))
             verdict = await verify(
@@ -179,6 +193,7 @@ class StepChecker(Struct, frozen=True):
                 work,
                 tests,
                 lambda chunk: self.emit(CommandOutput(step.number, chunk.text)),
+                leave.allow,
             )
             attempt.save_output(verdict.output)
             if verdict.tests is not None:
@@ -194,7 +209,7 @@ class StepChecker(Struct, frozen=True):
         return AttemptOutcome(
             changes,
             None,
-            verdict.reason,
+            ". ".join(filter(None, (verdict.reason, leave.hint))),
             detail,
             unseen=verdict.to_show,
             evidence=verdict.evidence,

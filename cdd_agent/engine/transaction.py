@@ -44,8 +44,7 @@ from cdd_agent.git.restore import restore
 from cdd_agent.threads import to_its_end
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.before import Before
-from cdd_agent.verification.mandate import StepMandate
-from cdd_agent.verification.test_id import TestId
+from cdd_agent.verification.permissions import Permissions
 from cdd_agent.work_clock import WorkClock
 
 Known = Callable[[], Awaitable[Before]]
@@ -353,20 +352,15 @@ class StepTransaction(Struct):
         self.call_by_call = self.is_begun = False
 
     def _policy(self) -> EditPolicy:
-        """By what the model knows, and what the step and its guidance ask for."""
-        asked = StepMandate.by(self.step, self.attempt.all_guidance)
-
-        def may_delete(path: str) -> bool:
-            places = (
-                path,
-                *(f"{folder}/" for folder in PurePosixPath(path).parents[:-1]),
-            )
-            return path in asked.notes or any(
-                asked.to_remove(TestId(place)) for place in places
-            )
-
-        parts = BY_CALL if self.call_by_call else IN_BLOCKS
-        return EditPolicy(self._seen, self.in_part, may_delete, asked.to_shorten, parts)
+        """Return the rules by what the model knows, and by what the plan allows."""
+        permissions = Permissions.of_step(self.step, self.attempt.all_guidance)
+        return EditPolicy(
+            self._seen,
+            self.in_part,
+            permissions.may_delete,
+            permissions.declares,
+            BY_CALL if self.call_by_call else IN_BLOCKS,
+        )
 
     def _take_over(self, change: FileChange) -> None:
         first, path = self._made.get(change.path), str(change.path)

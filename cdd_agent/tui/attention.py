@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from cdd_agent.events import (
+    ActionProposed,
     AgentChanged,
     Choice,
     CommandProposed,
@@ -22,6 +23,7 @@ from cdd_agent.events import (
     PlanOpened,
     Proposal,
     StepFinished,
+    TestLossProposed,
 )
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import StepStatus
@@ -344,11 +346,7 @@ class Calling(Struct, frozen=True):
     attention: Attention
 
     async def approve(self, proposal: Proposal) -> Choice:
-        self.attention.ask(
-            "May a command run?"
-            if isinstance(proposal, CommandProposed)
-            else "May an action be done?"
-        )
+        self.attention.ask(_call_for(proposal))
         try:
             return await self.person.approve(proposal)
         finally:
@@ -367,6 +365,17 @@ class Calling(Struct, frozen=True):
             return await self.person.ask(prompt)
         finally:
             self.attention.answered()
+
+
+def _call_for(proposal: Proposal) -> str:
+    """Return what to tell a user who looks elsewhere."""
+    match proposal:
+        case CommandProposed():
+            return "May a command run?"
+        case ActionProposed():
+            return "May an action be done?"
+        case TestLossProposed():
+            return "May a step remove tests?"
 
 
 def _plain(text: str) -> str:

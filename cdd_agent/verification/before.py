@@ -8,12 +8,13 @@ from cdd_agent.verification.outcomes import Reference
 
 
 class Agenda(Struct, frozen=True):
-    """The ticket beside the step that runs: its acceptance criteria, and the steps that
-    are left, in their order.
-    """
+    """The ticket around the step that runs."""
 
     criteria: tuple[str, ...] = ()
     later: tuple[PlanStep, ...] = ()
+    """The other steps that are not over, in their order."""
+    earlier: tuple[PlanStep, ...] = ()
+    """The steps that are over."""
 
 
 class Before(Struct, frozen=True):

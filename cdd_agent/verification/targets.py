@@ -1,12 +1,12 @@
-"""The tests that a step is about: of those that failed before it, the ones that it has
-to turn green.
+"""The tests that a step is about: those of the old failures that it has to fix, and the
+failures that its plan allows.
 
-A test is due in the last step that is about it, or at once where a step's own words or
-check name it. So tests may be written before what they test, and the tests of one file
-may belong to several steps.
+A test is due in the last step that is about it, or at once where a step's text or check
+names it. So tests may be written before the code, and the tests of one file may belong
+to several steps.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Self
@@ -17,41 +17,44 @@ from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.project.subjects import TestFile, is_test_file
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.before import Agenda
-from cdd_agent.verification.mandate import StepMandate
+from cdd_agent.verification.mentions import Mentions
+from cdd_agent.verification.outcomes import Reference, Result, is_in
+from cdd_agent.verification.permissions import FailureLeaves
 from cdd_agent.verification.test_id import TestId
 
 
 class Targets(Struct, frozen=True):
-    """Of the tests that failed before, those that matter to a step."""
+    """The failed tests that matter to a step."""
 
     due: Mapping[str, str] = field(default_factory=dict)
-    """They have to pass now, each for a reason, as a clause."""
+    """They failed before and have to pass now. The reason is a clause."""
     later: Mapping[str, int] = field(default_factory=dict)
-    """They are left to a later step, of this number."""
+    """They are left to a later step, by its number."""
+    excused: Mapping[str, str] = field(default_factory=dict)
+    """They may fail, as a plan's `May fail` says: until the step with this label, or in
+    this step alone if it is empty.
+    """
 
 
 class _Scope(Struct, frozen=True):
-    """All that one step is about."""
+    """The tests and files that one step is about."""
 
     step: PlanStep
-    asked: StepMandate
-    check: StepMandate
+    mentions: Mentions
     declared: frozenset[PurePosixPath]
     files: frozenset[PurePosixPath]
-    """The declared ones, and those that it changed."""
+    """The declared files, and the changed ones."""
 
     @classmethod
-    def of(
+    def of_step(
         cls, step: PlanStep, guidance: str = "", changed: Sequence[str] = ()
     ) -> Self:
+        mentions = Mentions.in_text(
+            step.title, step.description, guidance, code=step.check_lines or ""
+        )
         declared = frozenset(PurePosixPath(file.path) for file in step.files_affected)
-        asked, check = (
-            StepMandate.by(step, guidance),
-            StepMandate.in_text(step.check_lines or ""),
-        )
-        return cls(
-            step, asked, check, declared, declared.union(map(PurePosixPath, changed))
-        )
+        files = declared.union(map(PurePosixPath, changed))
+        return cls(step, mentions, declared, files)
 
     @property
     def only_writes_tests(self) -> bool:
@@ -59,21 +62,21 @@ class _Scope(Struct, frozen=True):
         return bool(files) and all(map(is_test_file, files))
 
     def names(self, test: TestId, file: TestFile) -> bool:
-        return any(
-            words.names_test(test, file.defined) for words in (self.asked, self.check)
-        )
+        return self.mentions.names_test(test, file.defined)
 
     def tie(self, root: Path, file: TestFile) -> str:
-        """The tie of a test in this file to the step's files, as a clause."""
+        """Return how a test file belongs to the step's files, as a clause."""
         if file.path in self.declared:
             return "it is among the step's files"
-        return next(
-            filter(None, (file.tie(root, path) for path in sorted(self.files))), ""
-        )
+        for path in sorted(self.files):
+            tie = file.tie(root, path)
+            if tie:
+                return tie
+        return ""
 
 
 class Assignment(Struct, frozen=True, dict=True):
-    """A step's task, in view of the steps that are left after it."""
+    """A step's task, in view of the steps before and after it."""
 
     root: Path
     step: PlanStep
@@ -81,85 +84,110 @@ class Assignment(Struct, frozen=True, dict=True):
     guidance: str = ""
     changes: ChangeSet = field(default_factory=lambda: ChangeSet(()))
 
-    def targets(self, failures: Sequence[str]) -> Targets:
-        """The step's own among tests that failed before, and still do. Reads their
-        files.
-        """
+    def find_targets(
+        self,
+        old_failures: Sequence[str],
+        new_failures: Sequence[str] = (),
+        reference: Reference | None = None,
+    ) -> Targets:
+        """Sort out the failed tests that matter to the step. Reads their files."""
         due: dict[str, str] = {}
         later: dict[str, int] = {}
-        before = {str(change.path): change.before for change in self.changes.changes}
-        files: dict[str, TestFile] = {}
-        for test in failures:
-            found = TestId.parse(test)
-            if found.file not in files:
-                files[found.file] = TestFile.read(
-                    self.root, found.file, before.get(found.file)
-                )
-            file = files[found.file]
-            why, waits = self._reason(found, file)
-            taker = self._last_of_those_left(found, file) if why and waits else None
+        excused: dict[str, str] = {}
+        for name in (*old_failures, *new_failures):
+            test = TestId.parse(name)
+            file = self._read_file(test.file)
+            passed = _passed_inside(test, reference or Reference())
+            leave = self._leaves.find_excuse(test, file.defined, passed)
+            if leave is not None:
+                excused[name] = leave.until
+                continue
+            if name in new_failures:
+                continue
+            ended = self._leaves.find_ended(test, file.defined)
+            if ended is not None:
+                label = self.step.label
+                due[name] = f"step {ended.step} lets it fail only until step {label}"
+                continue
+            reason, can_wait = self._reason(test, file)
+            taker = self._last_taker(test, file) if reason and can_wait else None
             if taker is not None:
-                later[test] = taker
-            elif why and not self._may_fail(found, file):
-                due[test] = why
-        return Targets(due, later)
+                later[name] = taker
+            elif reason:
+                due[name] = reason
+        return Targets(due, later, excused)
+
+    def _read_file(self, path: str) -> TestFile:
+        if path not in self._test_files:
+            before = None
+            for change in self.changes.changes:
+                if str(change.path) == path:
+                    before = change.before
+            self._test_files[path] = TestFile.read(self.root, path, before)
+        return self._test_files[path]
+
+    @cached_property
+    def _test_files(self) -> dict[str, TestFile]:
+        """Test files that were read already."""
+        return {}
 
     def _reason(self, test: TestId, file: TestFile) -> tuple[str, bool]:
-        """Why the step is about this test, if it is; and whether the test can wait for
-        a later step that is, too.
+        """Return why the step is about a test, empty if it is not; and whether the test
+        can wait for a later step.
         """
-        own = self._own
-        if own.names(test, file):
-            return "the step names it", own.only_writes_tests
-        if why := own.tie(self.root, file):
-            return why, True
+        scope = self._scope
+        if scope.names(test, file):
+            return "the step names it", scope.only_writes_tests
+        tie = scope.tie(self.root, file)
+        if tie:
+            return tie, True
         criteria = self._criteria_naming(test, file)
-        # no step that is left after it could take care of it
-        is_last_resort = criteria and not self._left
-        return (
-            "an acceptance criterion names it"
-            if is_last_resort or criteria & {*own.step.serves}
-            else ""
-        ), True
+        # no later step could take care of it
+        is_last_resort = criteria and not self._later_scopes
+        if is_last_resort or criteria & {*self.step.serves}:
+            return "an acceptance criterion names it", True
+        return "", True
 
-    def _last_of_those_left(self, test: TestId, file: TestFile) -> int | None:
+    def _last_taker(self, test: TestId, file: TestFile) -> int | None:
+        """Return the number of the last later step that is about a test."""
         criteria = self._criteria_naming(test, file)
-        for scope in reversed(self._left):
+        for scope in reversed(self._later_scopes):
             could_fix = not scope.only_writes_tests and scope.tie(self.root, file)
             if could_fix or scope.names(test, file) or criteria & {*scope.step.serves}:
                 return scope.step.number
         return None
 
-    def _may_fail(self, test: TestId, file: TestFile) -> bool:
-        """Whether the step says so: of this test, or where it only writes tests of
-        those that it writes.
-        """
-        own, numbers = self._own, [scope.step.number for scope in self._left]
-        if own.asked.lets_fail(test, file.defined, numbers):
-            return True
-        return (
-            own.only_writes_tests
-            and file.path in own.files
-            and own.asked.lets_tests_fail(numbers)
-        )
-
     def _criteria_naming(self, test: TestId, file: TestFile) -> set[int]:
-        """The acceptance criteria that name this test, by their place."""
-        criteria = enumerate(self._criteria, 1)
-        return {
-            number
-            for number, criterion in criteria
-            if criterion.names_test(test, file.defined)
-        }
+        """Return the numbers of the acceptance criteria that name a test."""
+        numbers = set()
+        for number, criterion in enumerate(self._criteria, 1):
+            if criterion.names_test(test, file.defined):
+                numbers.add(number)
+        return numbers
 
     @cached_property
-    def _own(self) -> _Scope:
-        return _Scope.of(self.step, self.guidance, self.changes.touched)
+    def _leaves(self) -> FailureLeaves:
+        return FailureLeaves.of_step(self.step, self.agenda.earlier, self.agenda.later)
 
     @cached_property
-    def _left(self) -> tuple[_Scope, ...]:
-        return tuple(map(_Scope.of, self.agenda.later))
+    def _scope(self) -> _Scope:
+        return _Scope.of_step(self.step, self.guidance, self.changes.touched)
 
     @cached_property
-    def _criteria(self) -> tuple[StepMandate, ...]:
-        return tuple(map(StepMandate.in_text, self.agenda.criteria))
+    def _later_scopes(self) -> tuple[_Scope, ...]:
+        return tuple(map(_Scope.of_step, self.agenda.later))
+
+    @cached_property
+    def _criteria(self) -> tuple[Mentions, ...]:
+        return tuple(map(Mentions.in_text, self.agenda.criteria))
+
+
+def _passed_inside(test: TestId, reference: Reference) -> Iterable[TestId]:
+    """Return the tests that passed before in a place that could not be collected."""
+    if test.name:
+        return ()
+    return [
+        TestId.parse(name)
+        for name, known in reference.tests.items()
+        if known.result is Result.PASSED and is_in(name, [test.file])
+    ]

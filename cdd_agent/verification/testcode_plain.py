@@ -49,10 +49,10 @@ _NOISE_OF_PHP = _noise(rf"{_C_COMMENTS}|(?:(?<=\s)|^)\#(?!\[)[^\n]*", _QUOTED, _
 _NOISE_OF_LUA = _noise(r"--\[\[.*?(?:\]\]|\Z)|--[^\n]*", _QUOTED, _SINGLE)
 
 _CHECK = re.compile(
-    r"\b(?:\w{0,60}?assert\w*+|ASSERT\w*|EXPECT\w*|CHECK\w*|REQUIRE\w*|expect\w*"
+    r"\b(?:\w{0,60}?[aA]ssert\w*+|ASSERT\w*|EXPECT\w*|CHECK\w*|REQUIRE\w*|expect\w*"
     r"|should\w*|must_\w+|verify\w*|Verify\w*"
     r"|refute\w*|fail\w*|Fail\w*|Error(?:f|Is)?|Fatal(?:f)?|XCT\w+|panic|is_deeply|is"
-    r"|isnt|ok|like|cmp_ok|throws?|deepEqual|check\w*"
+    r"|isnt|ok|like|cmp_ok|throw|throws(?=\s*[(.])|deepEqual|check\w*"
     r"|TEST_ASSERT\w*|ck_\w+|raise_error|diff|cmp|grep|exit|die)(?=!?\s*[(.]|"
     r"[ \t]+(?!=|from\b))"
     r"|\[\[?\s|\btest\s+[-\"$]|\bThen\b"

@@ -6,7 +6,7 @@ import ast
 import builtins
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -183,8 +183,15 @@ def _does_nothing(node: ast.stmt) -> bool:
             return False
 
 
-def _checks(body: Sequence[ast.AST]) -> int:
-    return sum(_is_check(node) for part in body for node in ast.walk(part))
+def _checks(nodes: Iterable[ast.AST]) -> int:
+    """Count the assertions; in a loop over written values, once for each value."""
+    count = 0
+    for node in nodes:
+        inside = _checks(ast.iter_child_nodes(node))
+        if isinstance(node, ast.For) and isinstance(node.iter, ast.List | ast.Tuple):
+            inside *= max(1, len(node.iter.elts))
+        count += _is_check(node) + inside
+    return count
 
 
 def _is_check(node: ast.AST) -> bool:

@@ -1,19 +1,28 @@
-"""The verdict on a step: what its check's outcome means.
+"""The verdict on a step, by the outcome of its check.
 
-Where a runner tells of each test, nothing that passed before may fail, be gone or be
-skipped, nothing that is new may fail, and nothing that the step is about. Any other
-command passes by its exit code.
+If the runner reports single tests, no test may fail that passed before, is new, or is
+what the step is about, and none may be missing or skipped. Any other command passes by
+its exit code.
 """
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Container,
+    Iterable,
+    Iterator,
+    Sequence,
+)
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.edits.changes import ChangeSet
+from cdd_agent.events import LostTest
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult, Hear, unheard
 from cdd_agent.sanitize import fenced
@@ -21,9 +30,9 @@ from cdd_agent.tickets.status import Evidence, Verification
 from cdd_agent.verification.before import Before
 from cdd_agent.verification.checks import Check, Ran, run_check
 from cdd_agent.verification.harness import changes_of_harness, conftests, first_settings
-from cdd_agent.verification.mandate import StepMandate
+from cdd_agent.verification.lost_tests import Comparison, Weakening
 from cdd_agent.verification.outcomes import Difference, Result, SuiteRun
-from cdd_agent.verification.taken_away import TestChanges
+from cdd_agent.verification.permissions import REMOVES_TESTS, Permissions
 from cdd_agent.verification.targets import Assignment, Targets
 from cdd_agent.verification.test_id import TestId
 
@@ -33,23 +42,33 @@ _NAMED, _LISTED = 3, 20
 
 
 class Work(Struct, frozen=True):
-    """A step's doings, beside what it was asked to do."""
+    """The changes of a step, and what its plan lets it change."""
 
     changes: ChangeSet = field(default_factory=lambda: ChangeSet(()))
-    asked: StepMandate = field(default_factory=StepMandate)
+    permissions: Permissions = field(default_factory=Permissions)
     has_own_check: bool = False
     assignment: Assignment | None = None
     """None: it is for no test in particular."""
-    tests: TestChanges = field(default_factory=TestChanges)
-    """The fate of the tests that were there, by their text."""
+    tests: Comparison = field(default_factory=Comparison)
+    """The changes of existing tests, by their text."""
     refused: tuple[str, ...] = ()
     """Calls that were to do something and did not, where nothing was changed: each with
     the reason.
     """
 
 
-Look = Callable[[], Awaitable[TestChanges]]
-"""Looks what became of the tests by now, the check's own doings included."""
+Look = Callable[[], Awaitable[Comparison]]
+"""Compares the tests once the check is over: it may have changed some."""
+
+
+AskForLeave = Callable[[Sequence[LostTest]], Awaitable[frozenset[str]]]
+"""Asks the user whether the step may lose tests. Returns the ids of all tests that it
+may lose; none if the user refuses.
+"""
+
+
+async def refuse_leave(lost: Sequence[LostTest]) -> frozenset[str]:
+    return frozenset()
 
 
 class Verdict(Struct, frozen=True):
@@ -62,9 +81,9 @@ class Verdict(Struct, frozen=True):
     output: str = ""
     seconds: float = 0.0
     advice: str = ""
-    """For a model, to do better: all that it has to know beside the output."""
+    """For the model, in addition to the output."""
     notes: tuple[str, ...] = ()
-    """For a person to look at, also when the check passed."""
+    """Remarks for the user, also if the check passed."""
     tests: SuiteRun | None = None
     counted: tuple[str, ...] = ()
     """The tests among the failed ones that count."""
@@ -73,15 +92,40 @@ class Verdict(Struct, frozen=True):
     restored.
     """
     evidence: Evidence | None = None
+    needs_leave: tuple[LostTest, ...] = ()
+    """Tests that the step removes or weakens, if nothing else is wrong with it and its
+    plan does not say which tests it may remove.
+    """
 
 
 class _Objection(Struct, frozen=True):
-    """Why a step is not believed: to people in a line, and to the model with what to do
-    about it.
+    """A reason why a step does not pass: a line for the user, and advice for the
+    model.
     """
 
     reason: str
     advice: str = ""
+    lost: tuple[LostTest, ...] = ()
+    """Tests that the step may not remove, skip or weaken."""
+
+
+async def judge_with_leave(
+    judge_work: Callable[[Work], Verdict], work: Work, ask: AskForLeave
+) -> Verdict:
+    """Judge a step. If nothing but leave is missing, `ask` for it and judge again."""
+    verdict = await asyncio.to_thread(judge_work, work)
+    if not verdict.needs_leave:
+        return verdict
+    allowed = await ask(verdict.needs_leave)
+    if not allowed:
+        return verdict
+    permissions = replace(work.permissions, allowed=allowed)
+    work = replace(work, permissions=permissions)
+    verdict = await asyncio.to_thread(judge_work, work)
+    tests = "a test" if len(allowed) == 1 else f"{len(allowed)} tests"
+    reason = f"{verdict.reason}; {tests} removed or weakened, allowed by the user"
+    evidence = verdict.evidence or Evidence(reason)
+    return replace(verdict, reason=reason, evidence=replace(evidence, reason=reason))
 
 
 async def verify(
@@ -93,23 +137,23 @@ async def verify(
     work: Work | None = None,
     look: Look | None = None,
     hear: Hear = unheard,
+    ask: AskForLeave = refuse_leave,
 ) -> Verdict:
-    """Run a check, with a folder in `folder` for what it reports, and `hear` its
-    output.
+    """Run a check and judge the step. Reports go into a folder in `folder`, the output
+    to `hear`. `ask` for leave if nothing else is missing.
 
     Raises `BadInput` when it cannot be started.
     """
     ran = await run_check(check, commands, limit, folder, hear)
     work = work or Work()
     work = replace(work, tests=await look()) if look else work
-    return await asyncio.to_thread(judge, check, ran, before or Before(), work)
+    judge_work = partial(judge, check, ran, before or Before())
+    return await judge_with_leave(judge_work, work, ask)
 
 
 def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
-    """Say what a check's result means. A timeout is a failure, and so is a run that did
-    not come to its end.
-    """
-    tests, asked = ran.tests, work.asked
+    """Judge a step by its check. A timeout or an unfinished run is a failure."""
+    tests, permissions = ran.tests, work.permissions
     seen = (
         before.reference.compare(tests, work.changes.touched, work.tests.tables)
         if tests
@@ -119,12 +163,16 @@ def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
     harness = changes_of_harness(changes, check.invocation, check.script)
     free = first_settings(changes) if before.is_without_tests else ()  # they hide none
     steering = [
-        path for path in harness if path not in free and not asked.names_file(path)
+        path
+        for path in harness
+        if path not in free and not permissions.names_file(path)
     ]
-    targets = (
-        work.assignment.targets(seen.old_failures) if work.assignment else Targets()
-    )
-    counted = (*seen.new_failures, *targets.due)
+    targets = Targets()
+    if work.assignment is not None:
+        targets = work.assignment.find_targets(
+            seen.old_failures, seen.new_failures, before.reference
+        )
+    counted = _without(targets.excused, (*seen.new_failures, *targets.due))
     baseline = before.baseline.tests if before.baseline else None
     if (
         tests
@@ -132,7 +180,7 @@ def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
         and not (baseline and tests.selection.is_no_narrower(baseline))
     ):
         # its own check is aimed at some tests: that is what the step is for
-        counted = tests.having(Result.FAILED)
+        counted = _without(targets.excused, tests.having(Result.FAILED))
     objections = [
         *(
             _about_tests(check, ran.result, tests, targets, counted)
@@ -153,12 +201,14 @@ def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
     reason = f"`{check.shown}` passed{by_exit_code}"
     if objections:
         verification, reason = None, objections[0].reason
-    elif tests and seen.old_failures:
+    elif tests and (seen.old_failures or targets.excused):
         verification = Verification.BASELINE
-        reason = (
-            f"`{check.shown}`: {tests.count(Result.PASSED)} passed,"
-            f" {len(seen.old_failures)} failed {_as(before)}"
-        )
+        reason = f"`{check.shown}`: {tests.count(Result.PASSED)} passed"
+        if seen.old_failures:
+            reason += f", {len(seen.old_failures)} failed {_as(before)}"
+        new = _without(seen.old_failures, targets.excused)
+        if new:
+            reason += f", {len(new)} new may fail yet"
     elif tests and not tests.count(Result.PASSED):
         verification, reason = (
             Verification.NONE,
@@ -174,7 +224,7 @@ def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
             objection.advice for objection in objections if objection.advice
         ),
         notes=(
-            *_notes(seen, asked, counted, targets, settings),
+            *_notes(seen, work, counted, targets, settings),
             *_notes_on_test_files(work),
         ),
         tests=tests,
@@ -183,7 +233,30 @@ def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
         evidence=(
             before.reference.evidence(tests, reason) if tests else Evidence(reason)
         ),
+        needs_leave=_needing_leave(objections, permissions),
     )
+
+
+def _without(excluded: Container[str], tests: Iterable[str]) -> tuple[str, ...]:
+    return tuple(test for test in tests if test not in excluded)
+
+
+def _needing_leave(
+    objections: Sequence[_Objection], permissions: Permissions
+) -> tuple[LostTest, ...]:
+    """Return the lost tests if there is no other objection, and no field about them."""
+    if permissions.removes is not None:
+        return ()
+    lost: dict[str, LostTest] = {}
+    for objection in objections:
+        if not objection.lost:
+            return ()
+        lost |= {item.test: item for item in objection.lost}
+    return tuple(lost.values())
+
+
+def _lost(tests: Iterable[str], how: str) -> tuple[LostTest, ...]:
+    return tuple(LostTest(test, how) for test in tests)
 
 
 def judge_unchecked(reason: str, work: Work) -> Verdict:
@@ -201,13 +274,12 @@ def judge_unchecked(reason: str, work: Work) -> Verdict:
         notes=tuple(_notes_on_test_files(work)),
         to_show=frozenset(work.tests.contents),
         evidence=Evidence(objections[0].reason if objections else reason),
+        needs_leave=_needing_leave(objections, work.permissions),
     )
 
 
 def _about_exit(check: Check, ran: Ran, before: Before) -> Iterator[_Objection]:
-    """The end of a run that tells nothing of its tests: of another program, or one that
-    did not come to its end.
-    """
+    """Judge a run without results of single tests, by its exit code."""
     result, baseline = ran.result, before.baseline
     asked = check.invocation.selection if check.invocation else None
     told_before = any(
@@ -293,63 +365,67 @@ def _about_missing(
         for before, now in work.tests.moved.items()
         if now in passed or any(test.ends_with(now) for test in passed)
     ]
-    lost = [TestId.parse(test) for test in seen.gone]
-    gone = [
-        str(test)
-        for test in lost
-        if not (work.asked.to_remove(test) or _is_declared(test, moved))
-    ]
-    skipped = [
-        test for test in seen.skipped if not work.asked.to_skip(TestId.parse(test))
-    ]
+    gone = []
+    for name in seen.gone:
+        test = TestId.parse(name)
+        is_allowed = work.permissions.may_remove(test)
+        if not is_allowed and not _is_declared(test, moved):
+            gone.append(name)
+    skipped = []
+    for name in seen.skipped:
+        if not work.permissions.may_remove(TestId.parse(name)):
+            skipped.append(name)
     if gone:
-        advice = f"{_GONE}\n{_as_list(gone)}{_contents(work, work.tests.gone)}"
-        yield _Objection(f"`{check.shown}` no longer finds {_in_a_line(gone)}", advice)
+        advice = f"{_GONE}\n{_as_list(gone)}{_contents(work, work.tests.removed)}"
+        reason = f"`{check.shown}` no longer finds {_in_a_line(gone)}"
+        yield _Objection(reason, advice, _lost(gone, "is not found any more"))
     if skipped:
         yield _Objection(
             f"`{check.shown}` skips {_in_a_line(skipped)}",
             f"{_SKIPPED}\n{_as_list(skipped)}",
+            _lost(skipped, Weakening.SKIPPED),
         )
 
 
 def _is_declared(test: TestId, declared: Iterable[TestId]) -> bool:
-    """Whether a test of a run is one of these, as files declare them."""
+    """True if a test of a run is one of these, as files declare them."""
     return any(test.function == one or test.function.ends_with(one) for one in declared)
 
 
 def _about_test_files(work: Work, seen: Difference) -> Iterator[_Objection]:
-    """Tests that were taken away, by their text; those that a run missed are told by
-    it.
+    """Tests that the step removed or weakened, by the text of their files. The run's
+    own objection names those that it missed.
     """
     missed = [TestId.parse(test) for test in (*seen.gone, *seen.skipped)]
-    gone, less, skipped = (
-        [
-            str(test)
-            for test in tests
-            if not any(_is_declared(one, [test]) for one in missed)
-        ]
-        for tests in work.tests.objectionable(work.asked)
-    )
-    shown = (
-        _contents(work, (*work.tests.gone, *work.tests.less)) if gone or less else ""
-    )
-    told = (
-        (gone, "taken away", f"{_TAKEN_AWAY}\n{_as_list(gone)}{'' if less else shown}"),
-        (less, "emptied", f"{_EMPTIED}\n{_as_list(less)}{shown}"),
-        (skipped, "skipped", f"{_SKIPPED}\n{_as_list(skipped)}"),
-    )
-    for tests, what, advice in told:
-        if tests:
-            yield _Objection(
-                f"tests are {what}, and the step does not ask for it:"
-                f" {_in_a_line(tests)}",
-                advice,
-            )
+    removed = []
+    for test in work.tests.removed:
+        is_missed = any(_is_declared(one, [test]) for one in missed)
+        if not is_missed and not work.permissions.may_remove(test):
+            removed.append(str(test))
+    weakened = []
+    for test, how in work.tests.weakened.items():
+        is_missed = any(_is_declared(one, [test]) for one in missed)
+        only_rows = how is Weakening.FEWER_ROWS
+        is_allowed = work.permissions.may_remove(test, only_rows=only_rows)
+        if not is_missed and not is_allowed:
+            weakened.append(LostTest(str(test), how))
+    previous = _contents(work, (*work.tests.removed, *work.tests.weakened))
+    if removed:
+        advice = f"{_REMOVED}\n{_as_list(removed)}"
+        if not weakened:
+            advice += previous
+        reason = f"tests are removed, and {_UNNAMED}: {_in_a_line(removed)}"
+        yield _Objection(reason, advice, _lost(removed, "is removed"))
+    if weakened:
+        names = [f"{item.test} ({item.how})" for item in weakened]
+        advice = f"{_WEAKENED}\n{_as_list(names)}{previous}"
+        reason = f"tests are weakened, and {_UNNAMED}: {_in_a_line(names)}"
+        yield _Objection(reason, advice, tuple(weakened))
 
 
 def _contents(work: Work, lost: Sequence[TestId]) -> str:
-    """Test files as they were, where they will not be restored: a command has changed
-    them, and no edit. Those that can be shown whole, in so many characters together.
+    """Return the previous content of test files that will not be restored, as a command
+    changed them and no edit did. Only files that fit as a whole.
     """
     shown, left = "", _END_CHARACTERS
     for path, text in work.tests.contents.items():
@@ -364,51 +440,61 @@ def _contents(work: Work, lost: Sequence[TestId]) -> str:
 
 def _notes(
     seen: Difference,
-    asked: StepMandate,
+    work: Work,
     counted: Sequence[str],
     targets: Targets,
     settings: Iterable[str],
 ) -> Iterator[str]:
-    """Changes that were made with leave, and failures that are not the step's doing."""
-    if gone := [test for test in seen.gone if asked.to_remove(TestId.parse(test))]:
-        yield f"no longer there, as the step asks: {_in_a_line(gone)}"
-    if skipped := [test for test in seen.skipped if asked.to_skip(TestId.parse(test))]:
-        yield f"skipped, as the step asks: {_in_a_line(skipped)}"
-    others = [test for test in seen.old_failures if test not in counted]
-    for number in sorted(
-        {targets.later[test] for test in others if test in targets.later}
-    ):
-        left = [test for test in others if targets.later.get(test) == number]
-        yield f"failed before too, and left to step {number}: {_in_a_line(left)}"
-    if others := [test for test in others if test not in targets.later]:
+    """Changes that were made with leave, and failures that are not the step's fault."""
+    yield from _notes_on_leave(seen, work.permissions)
+    for until in sorted(set(targets.excused.values())):
+        tests = [test for test, label in targets.excused.items() if label == until]
+        which = f"may fail until step {until}" if until else "may fail in this step"
+        yield f"{which}, as the plan says: {_in_a_line(tests)}"
+    others = _without((*counted, *targets.excused), seen.old_failures)
+    for number in sorted(set(targets.later.values())):
+        tests = [test for test in others if targets.later.get(test) == number]
+        if tests:
+            yield f"failed before too, and left to step {number}: {_in_a_line(tests)}"
+    others = _without(targets.later, others)
+    if others:
         yield f"failed before too: {_in_a_line(others)}"
-    if changed := list(settings):
+    changed = list(settings)
+    if changed:
         yield f"how tests are run was changed: {_in_a_line(changed)}"
 
 
+def _notes_on_leave(seen: Difference, permissions: Permissions) -> Iterator[str]:
+    for tests, what in ((seen.gone, "no longer there"), (seen.skipped, "skipped")):
+        by_plan = []
+        for name in tests:
+            test = TestId.parse(name)
+            if permissions.may_remove(test) and not permissions.is_allowed(test):
+                by_plan.append(name)
+        if by_plan:
+            yield f"{what}, as the plan says: {_in_a_line(by_plan)}"
+
+
 def _notes_on_test_files(work: Work) -> Iterator[str]:
-    """No reasons to object, and yet for a person to look at."""
-    tests, asked = work.tests, work.asked
-    moved = [
-        f"{before} → {now}"
-        for before, now in tests.moved.items()
-        if not asked.to_remove(before)
-    ]
+    """Changes of tests that are no objections."""
+    allowed = sorted(work.permissions.allowed)
+    if allowed:
+        yield f"removed or weakened, allowed by the user: {_in_a_line(allowed)}"
+    moved = []
+    for old, new in work.tests.moved.items():
+        if not work.permissions.may_remove(old):
+            moved.append(f"{old} → {new}")
     if moved:
+        names = _in_a_line(moved)
+        yield f"tests have another name or place, or are a part of others: {names}"
+    changed = []
+    for test in work.tests.changed:
+        if not work.permissions.names_file(test.file):
+            changed.append(str(test))
+    if changed:
         yield (
-            "tests have another name or place, or are a part of others:"
-            f" {_in_a_line(moved)}"
-        )
-    if weaker := [str(test) for test in tests.weaker]:
-        yield (
-            f"tests that were there check less, or may be skipped: {_in_a_line(weaker)}"
-        )
-    if changed := [
-        str(test) for test in tests.changed if not asked.names_file(test.file)
-    ]:
-        yield (
-            "tests that were there are changed, and the step does not name their"
-            f" files: {_in_a_line(changed)}"
+            "existing tests are changed, and the step does not name their files:"
+            f" {_in_a_line(changed)}"
         )
 
 
@@ -423,22 +509,21 @@ _DISAGREE = (
     "The exit code and the tests have to agree: something beside the tests decides"
     " about one of them."
 )
-_GONE = """\
-These tests were there before and have to be there and run. A step may remove, rename \
-or move only a test that its own
-text names for that. Put them back as they were:"""
-_SKIPPED = """\
-These tests are skipped or expected to fail, and so verify nothing. A step may skip \
-only a test that its own text names
-for that. Make them run and pass:"""
-_TAKEN_AWAY = """\
-These tests were there before the step, and are not there any more. A step may remove \
-or replace only a test that its
-own text names for that. Put them back as they were, and make the code right instead:"""
-_EMPTIED = """\
-These tests do nothing or check nothing any more, or for fewer values. Only a step \
-whose own text names a test for that
-may take it away. Put them back as they were, and make the code right instead:"""
+_UNNAMED = f"the step's `{REMOVES_TESTS}` does not name them"
+_LEAVE = f"""\
+A step may remove, skip or weaken only tests that its plan names under \
+`{REMOVES_TESTS}`."""
+_GONE = f"""\
+These tests ran before and have to run now. {_LEAVE} Restore them:"""
+_SKIPPED = f"""\
+These tests are skipped or expected to fail, so they prove nothing. {_LEAVE} Make them \
+run and pass:"""
+_REMOVED = f"""\
+These tests existed before the step, and are gone. {_LEAVE} Restore them, and make the \
+code right instead:"""
+_WEAKENED = f"""\
+These tests prove less than before the step. {_LEAVE} Restore them, and make the code \
+right instead:"""
 NOTHING_DONE = """\
 Nothing was changed, and these calls were refused or failed. Do what the step asks by \
 calls that can be made, or by
@@ -474,8 +559,8 @@ def _nothing_ran(tests: SuiteRun) -> str:
 def _to_fix(
     tests: SuiteRun, targets: Targets, counted: Sequence[str], others: int
 ) -> str:
-    """Which tests have to pass. Where others fail too, the output may be about those:
-    then with their own words.
+    """List the tests that must pass. If others fail too, the output may be about those,
+    so the texts of these failures are added.
     """
     due = targets.due
     named = [
@@ -509,8 +594,8 @@ def _as_list(names: Sequence[str]) -> str:
 
 
 def useful_end(output: str) -> str:
-    """The part of a failed check's output that tells why: pytest's failures, else the
-    end.
+    """Return the part of a failed check's output that shows the reason: pytest's
+    failures, else the end.
     """
     failures = re.search(r"^=+ (FAILURES|ERRORS) =+$", output, re.MULTILINE)
     lines = (output[failures.start() :] if failures else output).strip().splitlines()

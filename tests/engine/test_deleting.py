@@ -49,7 +49,6 @@ async def test_a_file_that_nobody_showed_or_named_is_not_deleted(
     ("path", "words"),
     [
         (".flake8", "Remove `.flake8`."),
-        (".flake8", "The settings move to pyproject.toml, and .flake8 is deleted."),
         ("assets/logo.png", "Delete `assets/logo.png`."),
         ("assets/logo.png", "Drop logo.png"),
         ("data/huge.csv", "Remove `data/huge.csv`, it is of no use."),
@@ -72,11 +71,9 @@ async def test_what_the_step_says_goes_need_not_be_seen(
     assert not (sandbox.root / path).exists()
 
 
-async def test_what_it_only_speaks_of_has_to_be(sandbox: Sandbox) -> None:
+async def test_what_it_does_not_name_has_to_be(sandbox: Sandbox) -> None:
     (sandbox.root / "logo.png").write_bytes(b"\x89PNG\xff")
-    sandbox.write(
-        Step(None, "none", description="Never remove `logo.png`; `b.txt` names it.")
-    )
+    sandbox.write(Step(None, "none", description="Remove the logo, and old/logo.png."))
     events = await run_all(sandbox.replies(DELETE.replace("old.txt", "logo.png")))
     assert "logo.png" in of(AttemptFailed, events)[0].error
     assert (sandbox.root / "logo.png").exists()

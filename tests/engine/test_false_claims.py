@@ -315,6 +315,7 @@ async def test_the_model_is_told_what_to_do_about_it(sandbox: Sandbox) -> None:
 
 Honest = tuple[Step, dict[str, str], tuple[str, ...]]
 """A step, the files of its reply, and the notes that its check makes."""
+RENAMED = f"{SUB} → {SUB}tract"
 HONEST: dict[str, Honest] = {
     "the code is fixed": (Step("calc.py"), {"calc_dot_py": FIXED}, ()),
     "a test is added": (
@@ -322,34 +323,21 @@ HONEST: dict[str, Honest] = {
         {"calc_dot_py": FIXED, "tests__test_more_dot_py": EASY},
         (),
     ),
-    "a test is removed as asked": (
-        Step(
-            "calc.py",
-            description="Remove `test_sub` and `sub`.",
-            also=("`tests/test_calc.py`",),
-        ),
-        {
-            "calc_dot_py": "def add(a, b):\n    return a + b\n",
-            "tests__test_calc_dot_py": f"from calc import add\n\n\n{TEST_ADD}",
-        },
-        (f"no longer there, as the step asks: {SUB}",),
-    ),
-    "a test is renamed as asked": (
-        Step("calc.py", also=("`tests/test_calc.py` (test_sub is renamed)",)),
+    "a test is renamed": (
+        Step("calc.py", also=("`tests/test_calc.py`",)),
         {
             "calc_dot_py": FIXED,
             "tests__test_calc_dot_py": TESTS.replace("test_sub", "test_subtract"),
         },
-        (f"no longer there, as the step asks: {SUB}",),
+        (f"tests have another name or place, or are a part of others: {RENAMED}",),
     ),
-    "a test is skipped as asked": (
-        Step(
-            "calc.py",
-            description="Skip test_sub for now.",
-            also=("`tests/test_calc.py`",),
-        ),
-        marked("skip"),
-        (f"skipped, as the step asks: {SUB}",),
+    "tests are moved as the plan says": (
+        Step("calc.py", also=("`tests/test_calc.py` (moved to tests/unit)",)),
+        {
+            "calc_dot_py": FIXED,
+            "tests__test_calc_dot_py": f"from calc import add\n\n\n{TEST_ADD}",
+        },
+        (f"no longer there, as the plan says: {SUB}",),
     ),
 }
 

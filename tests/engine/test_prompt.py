@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.prompt import LAST_REPLY, Earlier, StepPrompt, step_prompt
@@ -14,6 +15,7 @@ from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import ContextTooLong, ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.project.rules import RULES_FOR_AGENTS
+from cdd_agent.tickets.plan import MayFail
 from cdd_agent.tickets.status import StepStatus
 from tests.support.listening import collect
 from tests.support.projects import SPEC, Sandbox, Step, check, noticed, says
@@ -466,3 +468,28 @@ async def test_the_large_work_of_a_step_before_hides_no_other(sandbox: Sandbox) 
     await run_once(sandbox.replies(both, says("a.txt", "good")))
     assert "# small.txt\n```" in sandbox.prompt(1)
     assert "big.txt, in part (it has 20,001 lines" in sandbox.prompt(1)
+
+
+def test_what_the_plan_says_about_tests_is_shown(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt"))
+    engine = sandbox.engine()
+    step = engine.run.next_step
+    assert step
+    fields = {
+        "none": (replace(step, removes_tests=()), "weaken: none"),
+        "tests": (
+            replace(step, removes_tests=("tests/test_a.py", "test_b")),
+            "weaken: tests/test_a.py, test_b",
+        ),
+        "leave": (
+            replace(step, may_fail=(MayFail("test_c"), MayFail("d.py", "3"))),
+            "pass yet: test_c, d.py (until step 3)",
+        ),
+    }
+    run = engine.run
+    for other, words in fields.values():
+        text = step_prompt(sandbox.root, run.spec, run.plan, run.state, other).text
+        assert words in text
+    text = step_prompt(sandbox.root, run.spec, run.plan, run.state, step).text
+    assert "this step may remove" not in text
+    engine.close()

@@ -1,5 +1,5 @@
-"""A step that takes tests away does not pass, under any runner, unless its own words
-ask for it.
+"""A step that removes or weakens tests does not pass, under any runner, unless its plan
+or the user allows it.
 """
 
 import json
@@ -188,19 +188,9 @@ async def test_it_stays_failed_if_the_model_does_not_learn(sandbox: Sandbox) -> 
     assert sandbox.statuses() == ["failed"]
 
 
-@each_row(
-    "step",
-    [
-        Step(
-            "calc.py",
-            description="Remove `test_sub`, and the function.",
-            also=("`tests/test_calc.py`",),
-        ),
-        Step("calc.py", also=("`tests/test_calc.py` (replaced)",)),
-    ],
-)
-async def test_a_step_may_ask_for_it(sandbox: Sandbox, step: Step) -> None:
-    bare(sandbox, step).replies(
+async def test_the_plan_may_say_so_beside_the_file(sandbox: Sandbox) -> None:
+    moved = Step("calc.py", also=("`tests/test_calc.py` (moved to tests/unit)",))
+    bare(sandbox, moved).replies(
         gives(tests__test_calc_dot_py=UNIT.replace(UNIT_SUB, ""), calc_dot_py=FIXED)
     )
     assert finished(await run_all(sandbox)).verification is Verification.PASSED

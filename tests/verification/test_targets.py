@@ -9,7 +9,7 @@ import pytest
 
 from cdd_agent.edits.changes import ChangeSet, FileChange
 from cdd_agent.events import AttemptFailed, StepFinished, TestsFinished
-from cdd_agent.tickets.plan import AffectedFile, PlanStep
+from cdd_agent.tickets.plan import AffectedFile, MayFail, PlanStep
 from cdd_agent.verification.before import Agenda
 from cdd_agent.verification.targets import Assignment, Targets
 from tests.engine.calculator import CALC, FIXED, SUB, TEST_SUB, TESTS, calculator, gives
@@ -40,6 +40,7 @@ def step(
     number: int = 1,
     verify: str | None = None,
     serves: tuple[int, ...] = (),
+    may_fail: tuple[MayFail, ...] = (),
 ) -> PlanStep:
     return PlanStep(
         number,
@@ -48,6 +49,7 @@ def step(
         files_affected=tuple(map(AffectedFile, files)),
         checks=(verify,) if verify else None,
         serves=serves,
+        may_fail=may_fail,
     )
 
 
@@ -63,6 +65,8 @@ class Case:
     due: tuple[str, ...] = ()
     later: tuple[tuple[str, int], ...] = ()
     left: tuple[PlanStep, ...] = ()
+    done: tuple[PlanStep, ...] = ()
+    excused: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     criteria: tuple[str, ...] = ()
     guidance: str = ""
@@ -169,21 +173,16 @@ CASES = {
         left=(SECOND,),
     ),
     "it writes tests, and says that they fail": Case(
-        step("Write the tests. They fail until step 2.", "tests/test_net.py"),
+        step("Write failing tests. They fail until step 2.", "tests/test_net.py"),
+        (NET,),
         left=(step("Do it.", "a.py", number=2),),
-    ),
-    "it writes failing tests": Case(
-        step("Write failing tests of the network.", "tests/test_net.py")
-    ),
-    "until a step that is done": Case(
-        step("They fail until step 2.", "tests/test_net.py"), (NET,)
     ),
     "it writes tests, and nobody makes them pass": Case(
         step("Write test_net.", "tests/test_net.py"), (NET,)
     ),
     "it writes code and tests": Case(
         step(
-            "Write it with tests/test_calc.py. Other tests fail until step 2.",
+            "Write it with tests/test_calc.py.",
             "calc.py",
             "tests/test_calc.py",
         ),
@@ -191,14 +190,17 @@ CASES = {
         left=(README,),
     ),
     "it writes tests first, and then the code": Case(
-        step(
-            "Write failing tests, then make them pass.", "calc.py", "tests/test_calc.py"
-        ),
+        step("Write tests, then make them pass.", "calc.py", "tests/test_calc.py"),
         (CALC_TEST,),
     ),
-    "it writes failing tests, and others are for it to fix": Case(
-        step("Write failing tests.", "tests/test_calc.py"),
+    "it writes tests, and others are for it to fix": Case(
+        step(
+            "Write tests.",
+            "tests/test_calc.py",
+            may_fail=(MayFail("tests/test_calc.py"),),
+        ),
         (NET,),
+        excused=(CALC_TEST,),
         criteria=("test_net passes",),
     ),
     "it writes tests, and a note that the plan does not name": Case(
@@ -209,10 +211,46 @@ CASES = {
     ),
     # Left red with leave.
     "its words let the test fail": Case(
-        step("Make test_sub fast; test_sub may still fail.", "calc.py")
+        step("Make test_sub fast; test_sub may still fail.", "calc.py"), (CALC_TEST,)
     ),
-    "its words let another test fail": Case(
-        step("Make it fast; test_net may still fail.", "calc.py"), (CALC_TEST,)
+    "its field lets the test fail": Case(
+        step("Make test_sub fast.", "calc.py", may_fail=(MayFail("test_sub"),)),
+        excused=(CALC_TEST,),
+    ),
+    "its field lets another test fail": Case(
+        step("Make it fast.", "calc.py", may_fail=(MayFail(NET),)),
+        (CALC_TEST,),
+        excused=(NET,),
+    ),
+    "its field lets a file fail that cannot be collected": Case(
+        step("Do it.", "shop/till.py", may_fail=(MayFail(f"{SHOP}::test_pay"),)),
+        excused=(SHOP,),
+    ),
+    "its field lets a test fail until a later step": Case(
+        step("Do it.", "calc.py", may_fail=(MayFail("tests/test_calc.py", "2"),)),
+        excused=(CALC_TEST,),
+        left=(README, step("Do it.", number=2)),
+    ),
+    "until a step that is over": Case(
+        step("Do it.", "calc.py", number=3, may_fail=(MayFail(CALC_TEST, "2"),)),
+        (CALC_TEST,),
+        done=(step("Do it.", number=2),),
+    ),
+    "an earlier step lets a test fail, until a later one": Case(
+        step("Do it.", "calc.py", number=2),
+        excused=(CALC_TEST,),
+        done=(step(may_fail=(MayFail(CALC_TEST, "9"),)),),
+        left=(README,),
+    ),
+    "an earlier step lets a test fail, until this one": Case(
+        step("Do it.", "notes.txt", number=2),
+        (CALC_TEST,),
+        done=(step(may_fail=(MayFail(CALC_TEST, "2"),)),),
+        left=(step("Fix it.", "calc.py", number=3),),
+    ),
+    "an earlier step let a test fail, for itself": Case(
+        step("Do it.", "notes.txt", number=2),
+        done=(step(may_fail=(MayFail(CALC_TEST),)),),
     ),
 }
 
@@ -222,11 +260,21 @@ def test_which_tests_a_step_is_about(tmp_path: Path, case: Case) -> None:
     for path, text in FILES.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text)
-    agenda = Agenda(case.criteria, case.left)
+    agenda = Agenda(case.criteria, case.left, case.done)
     targets = Assignment(
         tmp_path, case.step, agenda, case.guidance, changed(*case.changes)
-    ).targets(RED)
-    assert (tuple(targets.due), tuple(targets.later.items())) == (case.due, case.later)
+    ).find_targets(RED)
+    found = (tuple(targets.due), tuple(targets.later.items()), tuple(targets.excused))
+    assert found == (case.due, case.later, case.excused)
+
+
+def test_a_new_failure_is_excused_by_the_field_alone(tmp_path: Path) -> None:
+    leave = (MayFail("tests/test_cube.py", "2"),)
+    named = step("Write test_cube and test_root.", may_fail=leave)
+    cube, root = "tests/test_cube.py::test_cube", "tests/test_root.py::test_root"
+    agenda = Agenda(later=(step(number=2),))
+    targets = Assignment(tmp_path, named, agenda).find_targets((), (cube, root))
+    assert targets == Targets(excused={cube: "2"})
 
 
 def test_a_reply_that_takes_the_import_out_of_a_red_test_hides_nothing(
@@ -238,15 +286,15 @@ def test_a_reply_that_takes_the_import_out_of_a_red_test_hides_nothing(
     changes = ChangeSet(
         (FileChange(path, b"from calc import sub\n", b"def test_sub(): assert 0\n"),)
     )
-    targets = Assignment(tmp_path, step("Do it.", "calc.py"), changes=changes).targets(
-        ["tests/test_it.py::test_sub"]
-    )
+    targets = Assignment(
+        tmp_path, step("Do it.", "calc.py"), changes=changes
+    ).find_targets(["tests/test_it.py::test_sub"])
     assert targets.due.keys() == {"tests/test_it.py::test_sub"}
 
 
 def test_what_did_not_fail_is_nobodys_target(tmp_path: Path) -> None:
     named = step("Make test_sub pass.")
-    assert Assignment(tmp_path, named).targets(()) == Targets()
+    assert Assignment(tmp_path, named).find_targets(()) == Targets()
 
 
 # --- In a run -------------------------------------------------------------------------

@@ -24,8 +24,8 @@ from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.verification.before import Before
 from cdd_agent.verification.checks import Ran, check_for, detect, parse_command
+from cdd_agent.verification.lost_tests import Comparison
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
-from cdd_agent.verification.taken_away import TestChanges
 from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.verdict import Verdict, Work, judge, useful_end, verify
 from tests.support.fake_programs import FakePrograms
@@ -427,7 +427,7 @@ def test_a_row_of_a_table_that_became_another_is_not_missed(tmp_path: Path) -> N
         parse_command("jest", tmp_path),
         Reference().after(SuiteRun(results=dict.fromkeys(ROWS, Result.PASSED))),
     )
-    changes = TestChanges(tables=(TestId.parse("a.test.js::adds %i"),))
+    changes = Comparison(tables=(TestId.parse("a.test.js::adds %i"),))
     now = {ROWS[0]: Result.PASSED, "a.test.js::adds 3": Result.PASSED}
     for results, is_passed in ((now, True), ({ROWS[0]: Result.PASSED}, False)):
         verdict = judge(

@@ -8,9 +8,11 @@ from cdd_agent.events import (
     ActionProposed,
     Choice,
     CommandProposed,
+    LostTest,
     Notice,
     Proposal,
     StepStarted,
+    TestLossProposed,
     Tone,
 )
 from cdd_agent.frontend import Reviewed
@@ -145,8 +147,31 @@ async def test_hints_below_and_in_the_prompt(sandbox: Sandbox) -> None:
             ["[1/3] create a.txt (1 line)", "  first"],
             ["yes", "no", "all", "quit"],
         ),
+        (
+            TestLossProposed(
+                2, "1b", (LostTest("tests/test_a.py::test_a", "is removed"),)
+            ),
+            [
+                "Step 1b removes or weakens a test, and its plan does not say which tests it may remove. Allow it?",
+                "  tests/test_a.py::test_a is removed",
+            ],
+            ["yes", "no"],
+        ),
+        (
+            TestLossProposed(
+                2,
+                "2",
+                tuple(LostTest(f"a.py::test_{n}", "does nothing") for n in range(23)),
+            ),
+            [
+                "Step 2 removes or weakens 23 tests, and its plan does not say which tests it may remove. Allow it?",
+                *(f"  a.py::test_{n} does nothing" for n in range(20)),
+                "  and 3 more",
+            ],
+            ["yes", "no"],
+        ),
     ],
-    ids=["a command", "an action"],
+    ids=["a command", "an action", "a test", "tests"],
 )
 def test_questions(proposal: Proposal, asked: list[str], keys: list[str]) -> None:
     assert question(proposal).splitlines() == asked

@@ -1,7 +1,6 @@
-"""Tests that a step took away, and those that it only changed, by the text of their
-files.
-"""
+"""Tests that a step removed, weakened or only changed, by the text of their files."""
 
+import re
 from dataclasses import dataclass
 from time import process_time
 
@@ -9,11 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdd_agent.tickets.plan import AffectedFile, PlanStep
-from cdd_agent.verification.mandate import StepMandate
-from cdd_agent.verification.taken_away import TestChanges, Versions, compare
+from cdd_agent.tickets.plan import AffectedFile
+from cdd_agent.verification.lost_tests import (
+    Comparison,
+    Versions,
+    Weakening,
+    compare_tests,
+)
+from cdd_agent.verification.permissions import Permissions
 from cdd_agent.verification.testcode import Place, place_of
 from cdd_agent.verification.testcode_plain import read_plainly
+from cdd_agent.verification.verdict import Work, judge_unchecked
 from tests.support.tables import each_row
 
 
@@ -276,33 +281,73 @@ SAMPLES = {
 }
 each_language = pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
 
+ASSERTIONS = {
+    "pytest": ("assert sub(3, 1) == 2", "\n    "),
+    "unittest": ("self.assertEqual(sub(3, 1), 2)", "\n        "),
+    "Python that cannot be parsed": ("assert sub(3, 1) == 2", "\n    "),
+    "mocha": ("assert.equal(sub(3, 1), 2)", "; "),
+    "node:test": ("assert.equal(sub(3, 1), 2)", "; "),
+    "jest in TypeScript": ("expect(sub(3, 1)).toBe(2)", " && "),
+    "Go": ('if Sub(3, 1) != 2 {\n\t\tt.Fatalf("got }")\n\t}', "\n\t"),
+    "Rust": ("assert_eq!(sub::<'static>(3, 1), 2)", ";\n        "),
+    "JUnit": ("assertEquals(2, Calc.sub(3, 1))", "; "),
+    "Kotlin": ("assertEquals(2, sub(3, 1))", "; "),
+    "C#": ("Assert.Equal(2, Calc.Sub(3, 1))", "; "),
+    "GoogleTest": ("EXPECT_EQ(sub(3, 1), 2)", ";\n  "),
+    "RSpec": ("expect(sub(3, 1)).to eq(2)", "\n    "),
+    "minitest": ("assert_equal 2, sub(3, 1)", "\n    "),
+    "ExUnit": ("assert Calc.sub(3, 1) == 2", "\n    "),
+    "PHPUnit": ("$this->assertSame(2, sub(3, 1))", "; "),
+    "XCTest": ("XCTAssertEqual(sub(3, 1), 2)", "; "),
+    "bats": ('[ "$(calc 3 - 1)" -eq 2 ]', "\n  "),
+    "C with a main": ("assert(sub(3, 1) == 2)", "; "),
+}
+"""The assertion in `sub`, and what separates it from another one."""
 
-def became(path: str, before: str | None, after: str | None) -> TestChanges:
+
+def other_values(text: str) -> str:
+    return text.replace("3", "5").replace("2", "4")
+
+
+def with_second_check(language: str) -> str:
+    """Return `sub` with one assertion more."""
+    assertion, joint = ASSERTIONS[language]
+    sub = SAMPLES[language].sub
+    assert assertion in sub
+    return sub.replace(assertion, f"{assertion}{joint}{other_values(assertion)}")
+
+
+def became(path: str, before: str | None, after: str | None) -> Comparison:
     versions = (None if text is None else text.encode() for text in (before, after))
-    return compare([Versions(path, *versions)])
+    return compare_tests([Versions(path, *versions)])
 
 
-def lost(changes: TestChanges) -> int:
-    return len(changes.gone) + len(changes.less) + len(changes.skipped)
+def lost(changes: Comparison) -> int:
+    return len(changes.removed) + len(changes.weakened)
+
+
+def kinds(changes: Comparison) -> list[Weakening]:
+    return list(changes.weakened.values())
 
 
 @each_language
-def test_a_test_that_is_deleted_is_gone(sample: Sample) -> None:
+def test_a_deleted_test_is_removed(sample: Sample) -> None:
     whole = sample.file(sample.add, sample.sub)
-    assert len(became(sample.path, whole, sample.file(sample.add)).gone) == 1
-    assert len(became(sample.path, whole, None).gone) == 2
-    assert len(became(sample.path, whole, "").gone) == 2
+    assert len(became(sample.path, whole, sample.file(sample.add)).removed) == 1
+    assert len(became(sample.path, whole, None).removed) == 2
+    assert len(became(sample.path, whole, "").removed) == 2
     assert lost(became(sample.path, whole, whole)) == 0
 
 
 @each_language
-def test_a_test_that_is_emptied_is_less(sample: Sample) -> None:
+def test_an_emptied_test_is_weakened(sample: Sample) -> None:
     changes = became(
         sample.path,
         sample.file(sample.add, sample.sub),
         sample.file(sample.add, sample.empty),
     )
-    assert (len(changes.less), lost(changes)) == (1, 1), changes
+    assert lost(changes) == 1, changes
+    assert kinds(changes)[0] in (Weakening.EMPTIED, Weakening.UNCHECKED)
     assert (
         lost(became(sample.path, sample.file(sample.empty), sample.file(sample.sub)))
         == 0
@@ -318,7 +363,7 @@ def test_a_test_that_is_skipped_is_told_from_one_that_was_skipped_before(
         sample.file(sample.add, sample.sub),
         sample.file(sample.add, sample.skipped),
     )
-    assert (len(changes.skipped), lost(changes)) == (1, 1), changes
+    assert (lost(changes), kinds(changes)) == (1, [Weakening.SKIPPED]), changes
     assert (
         lost(
             became(
@@ -337,7 +382,7 @@ def test_a_test_with_another_name_is_not_gone(sample: Sample) -> None:
         sample.file(sample.renamed, sample.add),
     )
     assert lost(changes) == 0, changes
-    assert not changes.weaker
+    assert not changes.changed
 
 
 @each_language
@@ -348,7 +393,9 @@ def test_a_test_in_another_file_is_not_gone(sample: Sample) -> None:
         sample.file(*parts).encode()
         for parts in ((sample.add, sample.sub), (sample.add,), (sample.sub,))
     )
-    changes = compare([Versions(sample.path, both, one), Versions(other, None, two)])
+    changes = compare_tests(
+        [Versions(sample.path, both, one), Versions(other, None, two)]
+    )
     assert lost(changes) == 0, changes
 
 
@@ -357,7 +404,7 @@ def test_a_test_that_is_more_than_before_is_no_matter(sample: Sample) -> None:
     changes = became(
         sample.path, sample.file(sample.sub), sample.file(sample.add, sample.sub)
     )
-    assert (lost(changes), changes.weaker) == (0, ()), changes
+    assert lost(changes) == 0, changes
 
 
 # --- Python, and what is special elsewhere --------------------------------------------
@@ -596,7 +643,9 @@ def test_what_is_taken_away_is_found(path: str, before: str, after: str | None) 
 )
 def test_a_test_that_runners_do_not_find_any_more_is_gone(name: str) -> None:
     content = SUBTRACTS.encode()
-    assert compare([Versions(PY, content, None), Versions(name, None, content)]).gone
+    assert compare_tests(
+        [Versions(PY, content, None), Versions(name, None, content)]
+    ).removed
 
 
 HONEST = {
@@ -806,66 +855,207 @@ def test_tests_with_values_in_their_titles_are_known_as_tables() -> None:
     assert became("test/a.test.js", table % 1, MOCHA).tables == ()
 
 
-@pytest.mark.parametrize(
-    ("after", "weaker", "changed"),
+THREE = (
+    "def test_sub():\n"
+    "    assert sub(3, 1) == 2\n"
+    "    assert sub(5, 1) == 4\n"
+    "    assert sub(9, 1) == 8\n"
+)
+IN_A_LOOP = (
+    "def test_sub():\n"
+    "    for a, c in [(3, 2), (5, 4), (9, 8)]:\n"
+    "        assert sub(a, 1) == c\n"
+)
+SKIPIF = f"@pytest.mark.skipif(sys.platform == 'win32', reason='x')\n{SUBTRACTS}"
+SKIP_INSIDE = SUBTRACTS.replace(
+    "    assert", "    if windows:\n        pytest.skip()\n    assert"
+)
+COMPARED: dict[str, tuple[str, str, str]] = {
+    "nothing": (SUBTRACTS, SUBTRACTS, ""),
+    "a test more": (SUBTRACTS, f"{SUBTRACTS}\ndef test_more():\n    assert True\n", ""),
+    "another expectation": (SUBTRACTS, SUBTRACTS.replace("== 2", "== 3"), "changed"),
+    "no expectation": (SUBTRACTS, SUBTRACTS.replace(" == 2", ""), "changed"),
+    "a skip mark on a condition": (SUBTRACTS, SKIPIF, Weakening.MAYBE_SKIPPED),
+    "a skip in a branch": (SUBTRACTS, SKIP_INSIDE, Weakening.MAYBE_SKIPPED),
+    "from a condition to always": (
+        SKIPIF,
+        f"@pytest.mark.skip\n{SUBTRACTS}",
+        Weakening.SKIPPED,
+    ),
+    "an xfail mark": (
+        SUBTRACTS,
+        f"@pytest.mark.xfail\n{SUBTRACTS}",
+        Weakening.SKIPPED,
+    ),
+    "no longer skipped": (SKIPIF, SUBTRACTS, ""),
+    "an assertion less": (
+        THREE,
+        THREE.replace("    assert sub(9, 1) == 8\n", ""),
+        Weakening.FEWER_CHECKS,
+    ),
+    "an assertion less, with the same values": (
+        "def test_sub():\n    assert sub(3, 1) == 2\n    assert sub(3, 2) == 1\n",
+        SUBTRACTS + "    print(1, 2, 3)\n",
+        Weakening.FEWER_CHECKS,
+    ),
+    "an assertion for a call": (
+        THREE,
+        THREE.replace("assert sub(9, 1) == 8", "prepare(9, 1)"),
+        Weakening.FEWER_CHECKS,
+    ),
+    "all in a helper": (
+        THREE,
+        THREE.replace("assert sub(9, 1) == 8", "same(sub(9, 1), 8)"),
+        "changed",
+    ),
+    "a loop over all values": (THREE, IN_A_LOOP, "changed"),
+    "a loop over fewer values": (
+        IN_A_LOOP,
+        IN_A_LOOP.replace(", (9, 8)", ""),
+        Weakening.FEWER_CHECKS,
+    ),
+    "no assertion": (
+        THREE,
+        THREE.replace("assert sub", "print"),
+        Weakening.UNCHECKED,
+    ),
+    "fewer rows": (
+        CASES.format("(3, 1, 2), (5, 1, 4)"),
+        CASES.format("(3, 1, 2)"),
+        Weakening.FEWER_ROWS,
+    ),
+}
+
+
+def test_fewer_assertions_rows_and_marks_weaken_a_test_and_other_changes_do_not() -> (
+    None
+):
+    wrong = []
+    for name, (before, after, expected) in COMPARED.items():
+        changes = became(PY, before, after)
+        found = [*kinds(changes), *("changed" for _ in changes.changed)]
+        if found != [expected] * bool(expected) or changes.removed:
+            wrong.append((name, found))
+    assert wrong == []
+
+
+SUB_IDS = {
+    language: next(
+        str(test)
+        for test in became(
+            sample.path,
+            sample.file(sample.add, sample.sub),
+            sample.file(sample.add),
+        ).removed
+    )
+    for language, sample in SAMPLES.items()
+}
+
+
+def what_becomes_of_sub(language: str) -> dict[str, tuple[Comparison, bool]]:
+    """Return each kind of change, and whether the step needs leave for it."""
+    sample = SAMPLES[language]
+    folder, _, name = sample.path.rpartition("/")
+    twice = with_second_check(language)
+    other = other_values(sample.renamed)
+
+    def change(before: tuple[str, ...], after: tuple[str, ...]) -> Comparison:
+        return became(sample.path, sample.file(*before), sample.file(*after))
+
+    moved = [
+        Versions(
+            sample.path,
+            sample.file(sample.add, sample.sub).encode(),
+            sample.file(sample.add).encode(),
+        ),
+        Versions(
+            f"{folder}/more/{name}".removeprefix("/"),
+            None,
+            sample.file(sample.sub).encode(),
+        ),
+    ]
+    add, sub = sample.add, sample.sub
+    return {
+        "removed": (change((add, sub), (add,)), True),
+        "emptied": (change((add, sub), (add, sample.empty)), True),
+        "skipped": (change((add, sub), (add, sample.skipped)), True),
+        "fewer assertions": (change((add, twice), (add, sub)), True),
+        "moved": (compare_tests(moved), False),
+        "renamed": (change((add, sub), (add, sample.renamed)), False),
+        "split": (change((add, twice), (add, sub, other)), False),
+        "merged": (change((add, sub, other), (add, twice)), False),
+    }
+
+
+def fields_about(test: str) -> dict[str, tuple[tuple[str, ...] | None, bool]]:
+    """Return values of `Removes tests`, and whether they give leave for a test."""
+    file, _, name = test.partition("::")
+    own = re.split(r"::| > ", name)[-1]
+    folder, _, file_name = file.rpartition("/")
+    fields: dict[str, tuple[tuple[str, ...] | None, bool]] = {
+        "no field": (None, False),
+        "none": ((), False),
+        "its id": ((test,), True),
+        "its name": ((own,), True),
+        "its file": ((file,), True),
+        "the name of its file": ((file_name,), True),
+        "another test": ((f"{file}::another",), False),
+        "another file": ((f"other/{file}",), False),
+        "a longer name": ((f"{own}_2",), False),
+        "several": (("another", test), True),
+    }
+    if folder:
+        fields["its folder"] = ((f"{folder}/",), True)
+    return fields
+
+
+@pytest.mark.parametrize("language", SAMPLES)
+def test_a_step_removes_and_weakens_only_tests_that_its_field_names(
+    language: str,
+) -> None:
+    test = SUB_IDS[language]
+    wrong = []
+    for kind, (changes, needs_leave) in what_becomes_of_sub(language).items():
+        for name, (removes, gives_leave) in fields_about(test).items():
+            permissions = Permissions(removes=removes)
+            verdict = judge_unchecked("", Work(permissions=permissions, tests=changes))
+            is_refused = verdict.verification is None
+            in_question = tuple(lost.test for lost in verdict.needs_leave)
+            expected = (test,) if needs_leave and removes is None else ()
+            if is_refused != (needs_leave and not gives_leave):
+                wrong.append(f"{kind}, {name}: refused {is_refused}, {changes}")
+            if in_question != expected:
+                wrong.append(f"{kind}, {name}: in question {in_question}")
+    assert wrong == []
+
+
+def test_an_entry_with_parameters_gives_leave_for_rows_alone() -> None:
+    rows = became(PY, CASES.format("(3, 1, 2), (5, 1, 4)"), CASES.format("(3, 1, 2)"))
+    gone = became(PY, CASES.format("(3, 1, 2), (5, 1, 4)"), "")
+    permissions = Permissions(removes=("test_sub[5-1-4]",))
+    verdicts = [
+        judge_unchecked("", Work(permissions=permissions, tests=tests)).verification
+        for tests in (rows, gone)
+    ]
+    assert [verdict is None for verdict in verdicts] == [False, True]
+
+
+@each_row(
+    ("note", "is_refused"),
     [
-        (SUBTRACTS, 0, 0),
-        (f"{SUBTRACTS}\ndef test_more():\n    assert True\n", 0, 0),
-        (SUBTRACTS.replace("== 2", "== 3"), 0, 1),
-        (SUBTRACTS.replace("sub(3, 1) == 2", "sub(3, 1)"), 1, 0),
-        (
-            f"@pytest.mark.skipif(sys.platform == 'win32', reason='x')\n{SUBTRACTS}",
-            1,
-            0,
-        ),
-        (
-            (
-                "def test_sub():\n"
-                "    if windows:\n"
-                "        pytest.skip()\n"
-                "    assert sub(3, 1) == 2\n"
-            ),
-            1,
-            0,
-        ),
+        ("deleted", False),
+        ("to be removed, as `sub` is", False),
+        ("moved to tests/unit", False),
+        ("renamed to x.py", False),
+        ("extended", True),
+        ("test_sub is renamed", True),
+        ("", True),
     ],
 )
-def test_a_test_that_does_something_else_is_told(
-    after: str, weaker: int, changed: int
-) -> None:
-    changes = became(PY, SUBTRACTS, after)
-    assert (len(changes.weaker), len(changes.changed), lost(changes)) == (
-        weaker,
-        changed,
-        0,
-    ), changes
-
-
-def test_the_step_may_ask_for_it() -> None:
-    def objected(path: str, before: str, text: str, note: str = "") -> int:
-        files = (AffectedFile("x.py"), AffectedFile(path, note))
-        step = PlanStep(number=1, title="Work", description=text, files_affected=files)
-        return sum(
-            map(len, became(path, before, None).objectionable(StepMandate.by(step)))
-        )
-
-    for path, text, count in (
-        (PY, "Make it work.", 1),
-        (PY, "Remove test_sub.", 0),
-        (PY, "Delete `tests/test_calc.py`.", 0),
-        (PY, "Remove the tests.", 1),
-        ("tests/old/test_calc.py", "Delete the folder `tests/old/` too.", 0),
-    ):
-        assert objected(path, SUBTRACTS, text) == count, text
-    assert objected(PY, SUBTRACTS, "Work.", "deleted") == 0
-    for before, text, count in (
-        (MOCHA, "Remove the test 'subtracts'.", 1),
-        (MOCHA, "Remove the tests `adds` and `subtracts`.", 0),
-        (MOCHA.replace("adds", "adds two"), "Remove 'adds two', and `subtracts`.", 0),
-    ):
-        assert objected("test/a.js", before, text) == count, text
-    expected = objected("tests/expected/sub.txt", "2\n", "Remove sub.txt.")
-    assert expected == 0
+def test_the_note_of_a_deleted_file_gives_leave(note: str, is_refused: bool) -> None:
+    permissions = Permissions(files=(AffectedFile(f"./{PY}", note),))
+    work = Work(permissions=permissions, tests=became(PY, SUBTRACTS, None))
+    assert (judge_unchecked("", work).verification is None) is is_refused
 
 
 @each_row(
@@ -911,7 +1101,7 @@ def test_what_a_test_file_is(path: str, place: Place) -> None:
 
 
 def test_what_may_be_a_secret_is_not_repeated() -> None:
-    assert became("tests/server.pem", "{}", None).gone
+    assert became("tests/server.pem", "{}", None).removed
     assert not became("tests/server.pem", "{}", None).contents
 
 
@@ -997,4 +1187,4 @@ def test_any_text_can_be_read_and_the_same_text_has_lost_nothing(
 ) -> None:
     became(path, before, after)
     same = became(path, before, before)
-    assert (lost(same), same.weaker, same.changed) == (0, (), ())
+    assert (lost(same), same.changed) == (0, ())

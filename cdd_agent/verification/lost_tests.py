@@ -1,0 +1,310 @@
+"""Compares the tests of the files that a step changed, before the step and after it.
+
+Only the text of the files counts, whatever runs them. A test is not lost if it has
+another name or place, or is part of another test.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from functools import partial
+from pathlib import PurePosixPath
+
+from msgspec import Struct, field
+
+from cdd_agent.files.read import holds_secrets
+from cdd_agent.verification.test_id import TestId
+from cdd_agent.verification.testcode import (
+    Declared,
+    Place,
+    Skipped,
+    is_for_tests,
+    place_of,
+)
+from cdd_agent.verification.testcode_plain import read_plainly
+from cdd_agent.verification.testcode_python import HARMLESS, Unparsable, read_python
+
+_MAX_COMPARED = 200_000
+"""Pairs of tests to search for parts of one in the other; with more, none is
+searched.
+"""
+
+
+class Versions(Struct, frozen=True):
+    """One file before a step and after it; None if it does not exist."""
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+
+
+class Weakening(StrEnum):
+    """A way in which a test proves less than before, as the end of a sentence."""
+
+    EMPTIED = "does nothing"
+    UNCHECKED = "checks nothing"
+    FEWER_ROWS = "runs for fewer values"
+    FEWER_CHECKS = "has fewer assertions"
+    SKIPPED = "is skipped or expected to fail"
+    MAYBE_SKIPPED = "may be skipped"
+
+
+class Comparison(Struct, frozen=True):
+    """The changes of existing tests. All tests have their ids from before the step."""
+
+    removed: tuple[TestId, ...] = ()
+    weakened: Mapping[TestId, Weakening] = field(default_factory=dict)
+    changed: tuple[TestId, ...] = ()
+    """Tests that differ in more than layout, without those above."""
+    tables: tuple[TestId, ...] = ()
+    """Unchanged names that contain the values of their rows."""
+    moved: Mapping[TestId, TestId] = field(default_factory=dict)
+    """Tests with another name or place, and where they are now."""
+    contents: Mapping[str, str] = field(default_factory=dict)
+    """The previous content of files that lost tests, except files that may hold
+    secrets.
+    """
+
+
+class _Test(Struct, frozen=True):
+    """A test in one version of a file."""
+
+    id: TestId
+    code: Declared
+    place: Place
+
+    def can_become(self, other: "_Test") -> bool:
+        """True if runners find the other test as well as this one."""
+        is_found = self.id.file == other.id.file or other.place >= self.place
+        return is_found and self.code.is_test == other.code.is_test
+
+
+_Pair = tuple[_Test, _Test]
+"""A test before and after the step."""
+_Key = Callable[[_Test], object]
+_Rule = Callable[[_Test, _Test], bool]
+
+
+class _Pairing(Struct):
+    """Tests before and after the step, paired as far as possible."""
+
+    lost: list[_Test]
+    added: list[_Test]
+    pairs: list[_Pair] = field(default_factory=list)
+
+    def match(self, key: _Key, is_same: _Rule) -> None:
+        """Pair each lost test with an added one that has the same key."""
+        candidates: dict[object, list[_Test]] = {}
+        for test in self.added:
+            candidates.setdefault(key(test), []).append(test)
+        lost = []
+        for old in self.lost:
+            same = candidates.get(key(old), [])
+            new = next((test for test in same if is_same(old, test)), None)
+            if new is None:
+                lost.append(old)
+                continue
+            same.remove(new)
+            self.pairs.append((old, new))
+        self.lost = lost
+        paired = {id(new) for _, new in self.pairs}
+        self.added = [test for test in self.added if id(test) not in paired]
+
+
+def compare_tests(files: Iterable[Versions]) -> Comparison:
+    """Compare the tests in all files that a step changed."""
+    test_files = [file for file in files if place_of(file.path)]
+    pairing = _pair(test_files)
+    absorber = _Absorber(pairing)
+    moved = {old.id: new.id for old, new in pairing.pairs}
+    removed = []
+    for old in pairing.lost:
+        if not old.code.is_test:
+            continue
+        absorbing = absorber.absorb(old)
+        if absorbing is not None:
+            moved[old.id] = absorbing.id
+        elif not absorber.is_split(old):
+            removed.append(old.id)
+    weakened = {}
+    changed = []
+    tables = []
+    for old, new in pairing.pairs:
+        weakening = _find_weakening(old.code, new.code)
+        if weakening in _COVERED_BY_PARTS and absorber.is_split(old, new):
+            weakening = None
+        if weakening is not None:
+            weakened[old.id] = weakening
+        elif old.code.is_test and old.code.body != new.code.body:
+            changed.append(old.id)
+        if old.code.is_test and old.id == new.id and old.id.is_table:
+            tables.append(old.id)
+    return Comparison(
+        removed=tuple(dict.fromkeys(removed)),
+        weakened=weakened,
+        changed=tuple(dict.fromkeys(changed)),
+        tables=tuple(dict.fromkeys(tables)),
+        moved={old: new for old, new in moved.items() if old != new},
+        contents=_previous_contents(test_files, (*removed, *weakened)),
+    )
+
+
+def _pair(files: Sequence[Versions]) -> _Pairing:
+    pairing = _Pairing([], [])
+    for file in files:
+        before, after = _read_versions(file)
+        pairing.lost += before
+        pairing.added += after
+    pairing.match(lambda test: test.id, _Test.can_become)
+    # in or out of a class or a group
+    pairing.match(lambda test: (test.id.file, test.code.leaf), _Test.can_become)
+    pairing.match(lambda test: test.code.body, _Test.can_become)
+    pairing.match(lambda test: test.code.shape, _is_renamed)
+    return pairing
+
+
+def _is_renamed(old: _Test, new: _Test) -> bool:
+    """True if only names differ, and there are values to recognise the test by."""
+    is_near = old.id.file == new.id.file or old.code.leaf == new.code.leaf
+    has_values = any(not word.isidentifier() for word in old.code.words)
+    return is_near and has_values and bool(old.code.checks) and old.can_become(new)
+
+
+class _Absorber:
+    """Finds lost tests that are now parts of other tests."""
+
+    def __init__(self, pairing: _Pairing) -> None:
+        self._added = pairing.added
+        self._capacity: dict[TestId, int | None] = {}
+        """Number of assertions that a test can have absorbed; None: any number."""
+        for new in pairing.added:
+            self._capacity[new.id] = new.code.weight
+            if new.code.cases is None:
+                self._capacity[new.id] = None
+        for old, new in pairing.pairs:
+            self._capacity[new.id] = max(0, new.code.weight - old.code.weight)
+            if new.code.cases is None or old.code.cases is None:
+                self._capacity[new.id] = None
+        tests = (*pairing.added, *(new for _, new in pairing.pairs))
+        self._hosts = [test for test in tests if self._capacity[test.id] != 0]
+        lost = sum(old.code.is_test for old in pairing.lost)
+        if lost * len(self._hosts) > _MAX_COMPARED:
+            self._hosts = []
+            self._added = []
+
+    def absorb(self, old: _Test) -> _Test | None:
+        """Return the test that now contains everything of a lost one."""
+        words = old.code.words
+        if not words:
+            return None
+        for new in self._hosts:
+            capacity = self._capacity[new.id]
+            has_room = capacity is None or capacity >= old.code.weight
+            has_all = new.code.checks > 0 and words <= new.code.words
+            if has_room and has_all and old.can_become(new):
+                if capacity is not None:
+                    self._capacity[new.id] = capacity - old.code.weight
+                return new
+        return None
+
+    def is_split(self, old: _Test, *rest: _Test) -> bool:
+        """True if added tests, with the rest of this one, contain everything of it."""
+        added = [new for new in self._added if new.code.checks and old.can_become(new)]
+        if not old.code.name:  # a file that was one test is now several
+            own = [new.code.weight for new in added if new.id.file == old.id.file]
+            return sum(own) >= old.code.checks > 0
+        parts = [new for new in rest if new.code.checks]
+        parts += [new for new in added if new.code.words <= old.code.words]
+        words = frozenset[str]().union(*(part.code.words for part in parts))
+        weight = sum(part.code.weight for part in parts)
+        return bool(words) and weight >= old.code.weight and words >= old.code.words
+
+
+_COVERED_BY_PARTS = (
+    Weakening.UNCHECKED,
+    Weakening.FEWER_ROWS,
+    Weakening.FEWER_CHECKS,
+)
+
+
+def _find_weakening(old: Declared, new: Declared) -> Weakening | None:
+    if new.is_empty and not old.is_empty:
+        return Weakening.EMPTIED
+    helpers = new.calls - old.calls - HARMLESS
+    if old.checks and not new.checks and not helpers:
+        return Weakening.UNCHECKED
+    if _has_fewer_rows(old, new):
+        return Weakening.FEWER_ROWS
+    if _has_fewer_checks(old, new, len(helpers)):
+        return Weakening.FEWER_CHECKS
+    if not old.is_test or new.skipped <= old.skipped:
+        return None
+    if new.skipped is Skipped.YES:
+        return Weakening.SKIPPED
+    return Weakening.MAYBE_SKIPPED
+
+
+def _has_fewer_rows(old: Declared, new: Declared) -> bool:
+    """A table of one row is as much as a test without a table."""
+    if old.cases is None or new.cases is None:
+        return False
+    return max(1, len(new.cases)) < len(old.cases)
+
+
+def _has_fewer_checks(old: Declared, new: Declared, helpers: int) -> bool:
+    """True if assertions are gone. Each new call may be a helper with one, as long as
+    everything that the test was about is still in it.
+    """
+    if new.checks >= old.checks:
+        return False
+    if not old.name:  # in a script, which lines check is not certain
+        return Counter(new.lines) < Counter(old.lines)
+    is_in_helpers = new.checks + helpers >= old.checks and old.words <= new.words
+    return old.is_test and not is_in_helpers
+
+
+def _read_versions(file: Versions) -> tuple[list[_Test], list[_Test]]:
+    """Read both versions of a file in the same way."""
+    suffix = PurePosixPath(file.path).suffix.lower()
+    read = partial(read_plainly, suffix)
+    if suffix == ".py":
+        try:
+            before = _declared(file.before, read_python)
+            after = _declared(file.after, read_python)
+            return _as_tests(file.path, before), _as_tests(file.path, after)
+        except Unparsable:
+            pass  # a plain reader reads both
+    before = _declared(file.before, read)
+    after = _declared(file.after, read)
+    return _as_tests(file.path, before), _as_tests(file.path, after)
+
+
+def _declared(
+    data: bytes | None, read: Callable[[str], tuple[Declared, ...]]
+) -> tuple[Declared, ...]:
+    if data is None:
+        return ()
+    return read(data.decode("utf-8-sig", errors="replace"))
+
+
+def _as_tests(path: str, codes: Iterable[Declared]) -> list[_Test]:
+    """A file that is not for tests alone is no test as a whole."""
+    place = place_of(path)
+    is_whole_test = is_for_tests(path)
+    return [
+        _Test(TestId(path, code.name), code, place)
+        for code in codes
+        if code.name or is_whole_test
+    ]
+
+
+def _previous_contents(
+    files: Sequence[Versions], lost: Sequence[TestId]
+) -> dict[str, str]:
+    paths = {test.file for test in lost}
+    contents = {}
+    for file in files:
+        if file.path in paths and not holds_secrets(PurePosixPath(file.path).name):
+            data = file.before or b""
+            contents[file.path] = data.decode("utf-8", errors="replace")
+    return contents

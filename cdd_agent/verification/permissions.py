@@ -1,0 +1,182 @@
+"""The leave that a plan gives a step: tests that it may remove, and tests that may
+still fail.
+
+The fields `Removes tests` and `May fail` give it, and so does the note of a file that
+the step deletes or moves. Names in the step's text give none.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
+from typing import Self
+
+from msgspec import Struct, field
+
+from cdd_agent.tickets.plan import AffectedFile, PlanStep
+from cdd_agent.verification.mentions import Mentions, test_names
+from cdd_agent.verification.test_id import TestId
+
+REMOVES_TESTS = "Removes tests"
+"""The label of the field."""
+
+
+def covers(entry: str, test: TestId) -> bool:
+    """True if an entry of a field means a test: its id, a name of it or of its class,
+    its file, or a folder around it. An entry without parameters means all of them.
+    """
+    name = _plain(entry)
+    return name in test_names(test) or name in _folders(test)
+
+
+def _plain(entry: str) -> str:
+    name = entry.strip(" `'\"").replace("\\", "/").removesuffix("()")
+    return name.removeprefix("./").rstrip("/")
+
+
+def _folders(test: TestId) -> Iterator[str]:
+    return map(str, PurePosixPath(test.file).parents[:-1])
+
+
+class Permissions(Struct, frozen=True):
+    """The tests and files that a step may change."""
+
+    label: str = ""
+    """The step's number, as the plan writes it."""
+    removes: tuple[str, ...] | None = None
+    """Entries of `Removes tests`. None if the plan does not have the field."""
+    files: tuple[AffectedFile, ...] = ()
+    mentions: Mentions = field(default_factory=Mentions)
+    allowed: frozenset[str] = frozenset()
+    """Ids of tests that the user lets the step remove or weaken."""
+
+    @classmethod
+    def of_step(cls, step: PlanStep, guidance: str = "") -> Self:
+        mentions = Mentions.in_step(step, guidance)
+        return cls(step.label, step.removes_tests, step.files_affected, mentions)
+
+    def may_remove(self, test: TestId, *, only_rows: bool = False) -> bool:
+        """True if the step may remove, skip or weaken a test. `only_rows`: some of its
+        parameters are gone, so an entry with parameters is enough.
+        """
+        if self.is_allowed(test):
+            return True
+        if any(file.is_deleted and _declares(file, test.file) for file in self.files):
+            return True
+        entries = self.removes or ()
+        if only_rows:
+            entries = tuple(entry.partition("[")[0] for entry in entries)
+        return any(covers(entry, test) for entry in entries)
+
+    def is_allowed(self, test: TestId) -> bool:
+        """True if the user allowed it."""
+        return str(test) in self.allowed or str(test.function) in self.allowed
+
+    def may_delete(self, path: str) -> bool:
+        """True if the step names a file or a folder around it, so that a reply may
+        delete the file without having been shown it.
+        """
+        if self.names_file(path) or self.mentions.names_folder_of(path):
+            return True
+        return any(covers(entry, TestId(path)) for entry in self.removes or ())
+
+    def declares(self, path: str) -> bool:
+        """True if the file is one of the step's files."""
+        return any(_declares(file, path) for file in self.files)
+
+    def names_file(self, path: str) -> bool:
+        """True if the step declares the file, or its text names it."""
+        return self.declares(path) or self.mentions.names_file(path)
+
+
+def _declares(file: AffectedFile, path: str) -> bool:
+    declared = file.path.replace("\\", "/").removeprefix("./")
+    if file.is_pattern:
+        return fnmatchcase(path, declared.replace("[", "[[]"))
+    if file.is_folder:
+        return path.startswith(declared)
+    return path == declared
+
+
+class FailureLeave(Struct, frozen=True):
+    """An entry of a step's `May fail`."""
+
+    entry: str
+    step: str
+    """The label of the step whose plan has it."""
+    until: str = ""
+
+    def covers(self, test: TestId) -> bool:
+        return covers(self.entry, test)
+
+    def names_inside(self, place: TestId, defined: Collection[str]) -> bool:
+        """True if the entry is a test or a file in a place that could not be
+        collected. `defined` are the names of the tests in it.
+        """
+        entry = _plain(self.entry)
+        path, _, name = entry.partition("::")
+        if name and path in test_names(place):
+            return True
+        if path.startswith(f"{place.file}/"):
+            return True
+        return set(entry.split("::")) <= set(defined)
+
+
+class FailureLeaves(Struct, frozen=True):
+    """The `May fail` entries of a plan that matter while a step runs."""
+
+    in_force: tuple[FailureLeave, ...] = ()
+    ended: tuple[FailureLeave, ...] = ()
+    """Their tests have to pass from this step on."""
+
+    @classmethod
+    def of_step(
+        cls, step: PlanStep, earlier: Iterable[PlanStep], later: Iterable[PlanStep]
+    ) -> Self:
+        """An entry without `until` holds for its own step only. With `until`, it holds
+        as long as that step is among the `later` ones.
+        """
+        waiting = {other.label.casefold() for other in later}
+        in_force = []
+        ended = []
+        for giver in (step, *earlier):
+            for item in giver.may_fail:
+                leave = FailureLeave(item.tests, giver.label, item.until)
+                until = item.until.casefold()
+                if until in waiting or (giver is step and not until):
+                    in_force.append(leave)
+                elif until == step.label.casefold():
+                    ended.append(leave)
+        return cls(tuple(in_force), tuple(ended))
+
+    def find_excuse(
+        self, test: TestId, defined: Collection[str], passed: Iterable[TestId]
+    ) -> FailureLeave | None:
+        """Return the entry that lets a test fail. A file that cannot be collected may
+        fail if entries name tests in it, and all tests of it that `passed` before.
+        """
+        for leave in self.in_force:
+            if leave.covers(test):
+                return leave
+        inside = _naming_inside(self.in_force, test, defined)
+        if not inside:
+            return None
+        for other in passed:
+            if not any(leave.covers(other) for leave in inside):
+                return None
+        return inside[0]
+
+    def find_ended(self, test: TestId, defined: Collection[str]) -> FailureLeave | None:
+        """Return the entry that let a test fail until this step."""
+        for leave in self.ended:
+            if leave.covers(test):
+                return leave
+        inside = _naming_inside(self.ended, test, defined)
+        return inside[0] if inside else None
+
+
+def _naming_inside(
+    leaves: Iterable[FailureLeave], place: TestId, defined: Collection[str]
+) -> list[FailureLeave]:
+    if place.name:
+        return []
+    return [leave for leave in leaves if leave.names_inside(place, defined)]
