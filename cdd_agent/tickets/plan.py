@@ -2,10 +2,11 @@
 it from running.
 """
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 from urllib.parse import unquote
 
@@ -73,6 +74,22 @@ class AffectedFile(Struct, frozen=True):
     @property
     def is_deleted(self) -> bool:
         return _DELETED.fullmatch(self.note) is not None
+
+    def relative_to(self, root: Path) -> "AffectedFile":
+        """Return the file with a path from the project's root, if its path is absolute
+        and in the project.
+        """
+        path = Path(self.path)
+        if not path.is_absolute() or ".." in path.parts:
+            return self
+        top = os.path.realpath(root)
+        for folder in path.parents:
+            # `Path.resolve` fails for links in a circle
+            if os.path.realpath(folder) == top:
+                ending = "/" if self.is_folder else ""
+                relative = path.relative_to(folder).as_posix()
+                return replace(self, path=relative + ending)
+        return self
 
     @property
     def is_pattern(self) -> bool:
@@ -337,6 +354,17 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
         data["steps"] = [step.to_json() for step in self.steps]
         data["findings"] = [problem.to_json() for problem in self.findings]
         return data
+
+    def relative_to(self, root: Path) -> "ImplementationPlan":
+        """Return the plan with relative paths where it has absolute ones of files in
+        the project: links of other tools are absolute.
+        """
+        steps = []
+        for step in self.steps:
+            files = tuple(file.relative_to(root) for file in step.files_affected)
+            steps.append(replace(step, files_affected=files))
+        same = tuple(steps) == self.steps
+        return self if same else replace(self, steps=tuple(steps))
 
     def find_step(self, label: str) -> PlanStep | None:
         """Return the step with this label, in upper or lower case."""

@@ -123,7 +123,7 @@ class Ticket(Struct, frozen=True):
         return text
 
     def _parse_plan(self, text: str) -> ImplementationPlan:
-        plan = read_plan_once(text)
+        plan = read_plan_once(text).relative_to(self.root)
         return plan if plan.ticket_slug else replace(plan, ticket_slug=self.slug)
 
     def _read(self, path: Path, *, hint: str) -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.tickets.declared_files import MOST_MATCHES, DeclaredFiles
-from cdd_agent.tickets.plan import AffectedFile, PlanStep
+from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanStep
+from cdd_agent.tickets.store import Ticket
 from tests.support.tables import each_row
 
 Declare = Callable[..., DeclaredFiles]
@@ -241,3 +242,44 @@ def test_files_that_appear_later_are_covered_and_not_listed(tmp_path: Path) -> N
     (tmp_path / "src/b.py").touch()
     assert declared.paths == ("src/a.py",)
     assert declared.covers("src/b.py")
+
+
+def test_an_absolute_path_in_the_project_is_relative_to_it(tmp_path: Path) -> None:
+    root, link = tmp_path / "app", tmp_path / "link"
+    root.mkdir()
+    link.symlink_to(root)
+    rows = {
+        f"{root}/src/a.py": "src/a.py",
+        f"{root}/src/a.py:3-9": "src/a.py:3-9",
+        f"file://{root}/src/a.py": "src/a.py",
+        f"{link}/src/a.py": "src/a.py",
+        f"{root}/src/": "src/",
+        f"{root}/src/*.py": "src/*.py",
+        f"{root}/../app/a.py": f"{root}/../app/a.py",
+        f"{root}-evil/a.py": f"{root}-evil/a.py",
+        f"{root}": f"{root}",
+        f"{root}/": f"{root}/",
+        "/etc/hosts": "/etc/hosts",
+        "src/a.py": "src/a.py",
+        "./a.py": "./a.py",
+    }
+    for text, expected in rows.items():
+        plan = ImplementationPlan(
+            steps=(PlanStep(1, files_affected=(AffectedFile(text, "new"),)),)
+        )
+        for base in (root, link):
+            (step,) = plan.relative_to(base).steps
+            assert [file.place for file in step.files_affected] == [expected], text
+            assert step.files_affected[0].note == "new"
+
+
+def test_a_ticket_reads_absolute_paths_of_its_project(tmp_path: Path) -> None:
+    ticket = Ticket("feature-x", tmp_path / "tickets/feature-x", tmp_path)
+    ticket.folder.mkdir(parents=True)
+    ticket.plan_path.write_text(
+        f"### Step 1: Add\n\n**Files Affected:**\n- `{tmp_path}/src/a.py`\n"
+    )
+    plan = ticket.read_plan()
+    assert plan.steps[0].files_affected == (AffectedFile("src/a.py"),)
+    assert not plan.errors
+    assert ticket.plan_digest(plan) is not None
