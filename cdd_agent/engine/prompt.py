@@ -11,7 +11,7 @@ from msgspec import Struct
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.query import Query
 from cdd_agent.dialogue.token_budget import TokenBudget
-from cdd_agent.edits.excerpts import Ranges, joined
+from cdd_agent.edits.excerpts import Ranges, in_words, joined
 from cdd_agent.engine.attempt import RankedContext, Shown
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.related_code import MOST, MOST_WITH_TOOLS, follow, ranked_context
@@ -31,6 +31,11 @@ from cdd_agent.llm.port import ContextTooLong, Message, PromptShare, Request
 from cdd_agent.project.context import entries
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.sanitize import fenced
+from cdd_agent.tickets.declared_files import (
+    MOST_MATCHES,
+    DeclaredFiles,
+    declare_files,
+)
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState
@@ -50,6 +55,8 @@ LAST_REPLY = "the last attempt's reply"
 """Its name where a prompt had no room for it."""
 _MARGIN = 200
 """Tokens for the headings of the parts, and for how many files more are left out."""
+_WINDOW_OF_A_NAME = 100
+"""Tokens of the window for each file that is listed below a pattern or folder."""
 _UNSEEN = "You have not seen these: do not replace them."
 
 
@@ -110,11 +117,12 @@ def step_prompt(
     Raises `ContextTooLong` where not even the step itself fits.
     """
     rules = project_rules(root)
+    declared = declare_files(root, step, (".cdd", *own))
     rules_file = Path(__file__).with_name("tools.md" if with_tools else "rules.md")
     how = rules_file.read_text(encoding="utf-8").strip()
     what, opening = f"{_ticket(spec)}\n\n{_overview(plan)}", _earlier(plan, state, step)
     asked, failed = (
-        _step(plan, step),
+        _step(plan, step, declared, window),
         _failed(earlier, "make every change" if with_tools else "send every file"),
     )
     guided = f"# Guidance for this step\n\n{guidance}" if guidance else ""
@@ -141,14 +149,16 @@ def step_prompt(
         path for other in done for path in (*other.files_created, *other.files_modified)
     )
     pinned, without = frozenset(choices.pinned), frozenset(choices.without)
-    query = Query(_query(spec, step), touched=touched, pinned=pinned, without=without)
+    query = Query(
+        _query(spec, step, declared), touched=touched, pinned=pinned, without=without
+    )
     shown = ShownFiles(root, room, CodeLook(code, query))
     found = entries(root, (".cdd", *own))
     show_files(
         shown,
-        root,
         state,
         step,
+        declared,
         guidance=guidance,
         missed=also_show,
         choices=choices,
@@ -156,7 +166,7 @@ def step_prompt(
     )
     context = ranked_context(
         shown,
-        step,
+        declared,
         step_digest(step, ""),
         choices,
         kept,
@@ -226,9 +236,9 @@ def step_digest(step: PlanStep, guidance: str) -> str:
     return digest(repr((asked, guidance)).encode("utf-8", "surrogatepass")) or ""
 
 
-def _query(spec: TicketSpec, step: PlanStep) -> str:
-    """The words by which the code of a step is looked for."""
-    files_affected = (f"{file.path} {file.note}" for file in step.files_affected)
+def _query(spec: TicketSpec, step: PlanStep, declared: DeclaredFiles) -> str:
+    """Return the words by which the code of a step is searched."""
+    files_affected = (f"{file.path} {file.file.note}" for file in declared.files)
     serves = (
         spec.acceptance_criteria[number - 1]
         for number in step.serves
@@ -284,20 +294,54 @@ def _earlier(plan: ImplementationPlan, state: ExecutionState, step: PlanStep) ->
     return "# What earlier steps did\n\n" + "\n".join(lines) if lines else ""
 
 
-def _step(plan: ImplementationPlan, step: PlanStep) -> str:
-    files_affected = _bullets(
-        f"{file.path} ({file.note})" if file.note else file.path
-        for file in step.files_affected
-    )
-    head = (
-        f"# Step {step.number} of {len(plan.steps)}: {step.title}\n\n{step.description}"
-    )
-    check = f"\n\nChecked by: {', '.join(step.checks)}" if step.checks else ""
-    return (
-        head
-        + (f"\n\nFiles of this step:\n{files_affected}" if files_affected else "")
-        + check
-    )
+def _step(
+    plan: ImplementationPlan,
+    step: PlanStep,
+    declared: DeclaredFiles,
+    window: int | None,
+) -> str:
+    parts = [
+        f"# Step {step.number} of {len(plan.steps)}: {step.title}",
+        step.description,
+    ]
+    if declared:
+        most = MOST_MATCHES if window is None else window // _WINDOW_OF_A_NAME
+        files = "\n".join(_list_files(declared, most))
+        parts.append(f"Files of this step:\n{files}")
+    places = [
+        f"Look at {in_words((lines,))} of {path}."
+        for path in declared.named
+        for lines in declared.lines(path)
+    ]
+    parts.append("\n".join(places))
+    if step.checks:
+        parts.append(f"Checked by: {', '.join(step.checks)}")
+    return "\n\n".join(filter(None, parts))
+
+
+def _list_files(declared: DeclaredFiles, most: int) -> list[str]:
+    """Return the files of a step as a list. Below each pattern or folder are the files
+    that match, at `most` this many in all.
+    """
+    lines = []
+    unlisted = set(declared.matched)
+    for file in declared.files:
+        line = f"- {file.path}"
+        if file.file.note:
+            line += f" ({file.file.note})"
+        matches = [path for path in file.matches if path in unlisted]
+        unlisted.difference_update(matches)
+        if matches:
+            line += ":"
+        elif file.glob and not file.matches and not file.file.is_created:
+            line += ": no file matches yet"
+        lines.append(line)
+        listed = matches[:most]
+        most -= len(listed)
+        lines += [f"  - {path}" for path in listed]
+        if len(listed) < len(matches):
+            lines.append(f"  - and {len(matches) - len(listed)} more")
+    return lines
 
 
 def _failed(earlier: Earlier | None, again: str) -> str:

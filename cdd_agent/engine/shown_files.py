@@ -13,14 +13,19 @@ from msgspec import Struct, field
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.places import RankedFile
 from cdd_agent.context.query import Query
-from cdd_agent.dialogue.code_context import CodeText, ShownCode, parts_that_matter
+from cdd_agent.dialogue.code_context import (
+    CodeText,
+    ShownCode,
+    parts_that_matter,
+    source_of,
+)
 from cdd_agent.dialogue.token_budget import TokenBudget
 from cdd_agent.edits.excerpts import Ranges, in_words, joined
 from cdd_agent.engine.choices import Choices
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.named import NamedFile, named_files, names_in
-from cdd_agent.files.paths import PathRefused, confine
+from cdd_agent.files.paths import PathRefused, confine, path_inside
 from cdd_agent.files.read import holds_secrets, locate
 from cdd_agent.files.walk import Kind, WalkEntry
 from cdd_agent.llm.budget import estimated_tokens
@@ -36,6 +41,7 @@ from cdd_agent.llm.pictures import (
 from cdd_agent.llm.port import Picture, PromptShare
 from cdd_agent.project.context import plain_tree
 from cdd_agent.sanitize import fenced
+from cdd_agent.tickets.declared_files import DeclaredFiles
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.verification.test_id import TestId
@@ -43,23 +49,24 @@ from cdd_agent.verification.test_id import TestId
 _LARGEST_WHOLE = 200_000
 """Bytes of a file that is shown whole."""
 _LARGEST = 1_000_000
-"""Bytes of one of which parts are."""
+"""Bytes of a file that is shown in part."""
 _MOST_NAMED = 200_000
-"""Bytes of the files together that are shown whole because the step's words name them.
-"""
+"""Bytes that are shown whole of the files that the step's text names."""
 _MOST_RELATED = 60_000
-"""Bytes of those that are shown whole because the step depends on the steps that
-changed them.
-"""
+"""Bytes that are shown whole of the files of steps that this step depends on."""
+_MOST_MATCHED = 50_000
+"""Tokens of the files that the patterns and folders of the step declare."""
 _MOST_MEANT = 5
-"""Files that are listed where a name may mean several."""
+"""Files that are listed for a name that several files have."""
 _MOST_IN_PART = 6_000
 """Tokens of the parts of one file; in a small window a third of it."""
+_MOST_HIDDEN = 20
+"""Files of the step that are named although they are not shown."""
 _FOR_NAMES = 80
-"""Tokens that are left for the names of files that there is no room for."""
+"""Tokens that are reserved for the names of files that do not fit."""
 _LEAST = 400
-"""Tokens that are kept free for each file that comes later, so that a large one before
-it does not hide it.
+"""Tokens that are reserved for each later file, so that a large file does not hide
+it.
 """
 
 
@@ -115,6 +122,24 @@ class ShownFiles(Struct):
     def added(self) -> str:
         """Those that this attempt is shown besides."""
         return "# More files\n\n" + "\n\n".join(self._added) if self._added else ""
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of all that is shown."""
+        return sum(share.tokens for share in self.shares)
+
+    @property
+    def is_full(self) -> bool:
+        """True if no other file fits beside those that are expected."""
+        return self.room.left is not None and self.room.left - self._reserved < _LEAST
+
+    @property
+    def _reserved(self) -> int:
+        """The tokens that are kept free for files to come."""
+        tokens = sum(self._waiting.values())
+        if self.room.left is None:
+            return tokens
+        return min(tokens, self.room.left // 2)
 
     def expect(self, paths: Iterable[str]) -> None:
         """Files that will be added: there is to be some room for each."""
@@ -193,14 +218,10 @@ class ShownFiles(Struct):
         is_own: bool,
     ) -> None:
         path, left = source.path, self.room.left
-        kept_free = (
-            sum(self._waiting.values())
-            if left is None
-            else min(sum(self._waiting.values()), left // 2)
-        )
+        reserved = self._reserved
         whole = source.whole()
         if size <= min(most, _LARGEST_WHOLE) and self.room.takes(
-            whole.tokens, beside=kept_free
+            whole.tokens, beside=reserved
         ):
             self.show(whole, why, added=added)
             return
@@ -209,7 +230,7 @@ class ShownFiles(Struct):
         # what the last attempt's failure takes changes nothing
         if left is not None and self.room.window is not None:
             tokens = min(
-                _MOST_IN_PART, self.room.window // 3, left - kept_free - _FOR_NAMES
+                _MOST_IN_PART, self.room.window // 3, left - reserved - _FOR_NAMES
             )
         ranked, outline = self.look.at(path), self.look.outline(path)
         part = parts_that_matter(
@@ -288,6 +309,19 @@ class ShownFiles(Struct):
                 else 0
             )
 
+    def list_hidden(self, paths: Sequence[str], why: str) -> None:
+        """Name files of the step that are not shown to the model, and count them for
+        the user.
+        """
+        if not paths:
+            return
+        names = ", ".join(paths[:_MOST_HIDDEN])
+        if len(paths) > _MOST_HIDDEN:
+            names += f" and {len(paths) - _MOST_HIDDEN} more"
+        text = f"These files of the step {why}. Do not replace them: {names}."
+        self._say(text, "files of the step that are not shown", why)
+        self.notes.append(f"{len(paths):,} files of the step {why}: {names}.")
+
     def name(self, name: str, why: str) -> None:
         """Say of a file that the step speaks of why it is not shown."""
         if name not in self._met:
@@ -309,84 +343,122 @@ class ShownFiles(Struct):
 
 def show_files(
     shown: ShownFiles,
-    root: Path,
     state: ExecutionState,
     step: PlanStep,
+    declared: DeclaredFiles,
     *,
     guidance: str = "",
     missed: Mapping[str, Ranges] | None = None,
     choices: Choices = Choices(),  # noqa: B008
     found: Iterable[WalkEntry] = (),
 ) -> None:
-    """Show what a step needs, the most important first: its own files, those that an
-    attempt missed, those of its check, those that a person wants to be there, those
-    that its words name among what is `found` in the project, the work of steps that it
-    depends on.
+    """Show the files that a step needs, the most important first: the files that it
+    declares, files that the last attempt missed, files of its checks, files that the
+    user pinned, files that its text names among those `found` in the project, and the
+    files of steps that it depends on.
 
-    What holds secrets is shown only as a file of the step or of its check: nobody else
-    but its author says so.
+    A file that may hold secrets is shown only if the step or its check names it.
     """
+    root = shown.root
     paths = {entry.text for entry in found if entry.kind is not Kind.FOLDER}
-    own, checked = (
-        [_plain(root, file.path) for file in step.files_affected],
-        _checked_files(root, step),
-    )
-    text = "\n\n".join(
-        (step.title, step.description, *(file.note for file in step.files_affected))
-    )
-    named, unclear = _named(shown, text, paths, choices, {*own, *checked})
-    pinned = [
-        path
-        for path in choices.pinned
-        if _is_file(root, path) and not _leads_to_secrets(root, path)
-    ]
-    wanted = {
+    checked = _checked_files(root, step)
+    pinned = [path for path in choices.pinned if _may_show(root, path)]
+    notes = (file.file.note for file in declared.files)
+    text = "\n\n".join((step.title, step.description, *notes))
+    named, unclear = _named(shown, text, paths, choices, {*declared.paths, *checked})
+    always = {*declared.named, *checked, *named, *pinned}
+    shown.expect(always)
+    missed = {
         path: lines
         for path, lines in (missed or {}).items()
         if not _leads_to_secrets(root, path)
     }
-    in_any_case = {*own, *checked, *named, *pinned}
-    shown.expect([*own, *checked, *named, *pinned])
 
-    def add_missed(paths: Collection[str]) -> None:
-        for path in sorted(wanted.keys() & paths):
-            shown.add(
-                path, "the last attempt missed it", added=True, lines=wanted[path]
-            )
-
-    for path in own:
-        shown.add(path, "a file of the step", is_own=True)
-    add_missed(wanted.keys() - in_any_case | shown.in_part.keys())
+    for path in declared.named:
+        lines = declared.lines(path)
+        shown.add(path, "a file of the step", lines=lines, is_own=True)
+    _show_matched(shown, declared, choices, always)
+    _show_missed(shown, missed, (missed.keys() - always) | shown.in_part.keys())
     for path in checked:
         shown.add(path, "named by the step's check")
     for path in pinned:
         shown.add(path, "pinned")
     shown.add_some(named, "named in the step", _MOST_NAMED)
-    guided, also_unclear = (
-        _named(shown, guidance, paths, choices, set()) if guidance else ([], [])
-    )
-    shown.add_some(guided, "named in the guidance", _MOST_NAMED, added=True)
-    add_missed(in_any_case.intersection(shown.in_part).difference(own))
-    for file in (*unclear, *also_unclear):
-        if shown.seen.keys().isdisjoint(file.paths):
-            more = len(file.paths) - _MOST_MEANT
-            some = ", ".join(file.paths[:_MOST_MEANT]) + (
-                f" or {more} more" if more > 0 else ""
-            )
-            shown.name(file.name, f"it may be {some}")
-    before = (state.step(number) for number in step.dependencies)
+    if guidance:
+        guided, also_unclear = _named(shown, guidance, paths, choices, set())
+        shown.add_some(guided, "named in the guidance", _MOST_NAMED, added=True)
+        unclear += also_unclear
+    later = (shown.in_part.keys() & always).difference(declared.named)
+    _show_missed(shown, missed, later)
+    _list_meanings(shown, unclear)
     related = [
-        path for done in before for path in (*done.files_created, *done.files_modified)
-    ]
-    there = (
         path
-        for path in related
-        if _is_file(root, path) and not _leads_to_secrets(root, path)
-    )
-    wanted_there = (path for path in there if not choices.leaves_out(path))
-    shown.add_some(
-        wanted_there, "the work of a step that this one depends on", _MOST_RELATED
-    )
+        for path in _files_of_dependencies(state, step)
+        if _may_show(root, path) and not choices.leaves_out(path)
+    ]
+    why = "the work of a step that this one depends on"
+    shown.add_some(related, why, _MOST_RELATED)
+
+
+def _show_missed(
+    shown: ShownFiles, missed: Mapping[str, Ranges], paths: Collection[str]
+) -> None:
+    for path in sorted(missed.keys() & paths):
+        why = "the last attempt missed it"
+        shown.add(path, why, added=True, lines=missed[path])
+
+
+def _show_matched(
+    shown: ShownFiles,
+    declared: DeclaredFiles,
+    choices: Choices,
+    always: Collection[str],
+) -> None:
+    """Show the files that patterns and folders of the step declare, while there is
+    room. The user reads how many are not shown, and the model which ones.
+    """
+    no_text = []
+    no_room = []
+    tokens = _MOST_MATCHED
+    for path in declared.matched:
+        # a file that the step deletes need not be read
+        if path in always or choices.leaves_out(path) or declared.may_delete(path):
+            continue
+        if source_of(shown.root, path) is None:
+            no_text.append(path)
+        elif tokens <= 0 or shown.is_full:
+            no_room.append(path)
+        else:
+            before = shown.tokens
+            shown.add(path, "a file of the step")
+            tokens -= shown.tokens - before
+    shown.list_hidden(no_text, "cannot be shown (no text, or too large)")
+    shown.list_hidden(no_room, "are not shown, because there are too many")
+    if declared.more:
+        shown.notes.append(
+            f"{declared.more:,} more files match what the step declares. They are not"
+            " listed; name fewer files in the step."
+        )
+
+
+def _list_meanings(shown: ShownFiles, unclear: Iterable[NamedFile]) -> None:
+    """List the files that an unclear name may mean, unless one of them is shown."""
+    for file in unclear:
+        if not shown.seen.keys().isdisjoint(file.paths):
+            continue
+        more = len(file.paths) - _MOST_MEANT
+        meant = ", ".join(file.paths[:_MOST_MEANT])
+        if more > 0:
+            meant += f" or {more} more"
+        shown.name(file.name, f"it may be {meant}")
+
+
+def _files_of_dependencies(state: ExecutionState, step: PlanStep) -> list[str]:
+    paths = []
+    for number in step.dependencies:
+        done = state.step(number)
+        paths += [*done.files_created, *done.files_modified]
+    return paths
 
 
 def _named(
@@ -437,39 +509,31 @@ TREE_LINES_WITH_TOOLS = 200
 """
 
 
-def _plain(root: Path, name: str) -> str:
-    """A path as the project knows it; one that leads out of it as it was written."""
-    try:
-        return str(confine(root, name))
-    except PathRefused:
-        return name
-
-
 def _checked_files(root: Path, step: PlanStep) -> list[str]:
-    """Files that the step's own check names: its author cannot aim at a test that they
-    cannot read.
+    """Return the files that the step's checks name: the model cannot satisfy a test
+    that it cannot read.
     """
     words: list[str] = []
     for check in step.checks or ():
         with suppress(ValueError):
             words += shlex.split(check)
-    names = [TestId.parse(word).file for word in words]
-    return [
-        _plain(root, name)
-        for name in names
-        if not name.startswith("-") and _is_file(root, name)
-    ]
+    names = [TestId.parse(word).file for word in words if not word.startswith("-")]
+    paths = [path_inside(root, name) for name in names]
+    return [path for path in paths if path and (root / path).is_file()]
 
 
-def _is_file(root: Path, name: str) -> bool:
-    try:
-        return (root / confine(root, name)).is_file()
-    except PathRefused:
-        return False
+def _may_show(root: Path, name: str) -> bool:
+    """True for a file in the project that holds no secrets, as far as names say."""
+    path = path_inside(root, name)
+    return (
+        path is not None
+        and (root / path).is_file()
+        and not _leads_to_secrets(root, path)
+    )
 
 
 def _leads_to_secrets(root: Path, name: str) -> bool:
-    """By its own name, or by that of what it is a link to."""
+    """True if the file, or the file that it links to, may hold secrets by its name."""
     return holds_secrets(PurePosixPath(name).name) or holds_secrets(
         (root / name).resolve().name
     )

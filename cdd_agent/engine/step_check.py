@@ -46,7 +46,7 @@ def usable_reply(transaction: StepTransaction) -> Reply:
     if not text.strip():
         raise ReplyRefused("The model sent an empty reply.")
     step = transaction.step
-    own = [file.path for file in step.files_affected]
+    declared = transaction.declared
     words = "\n".join(
         filter(
             None,
@@ -58,7 +58,7 @@ def usable_reply(transaction: StepTransaction) -> Reply:
             ),
         )
     )
-    reply = parse_reply(text, KnownNames.of(transaction.root, own, words))
+    reply = parse_reply(text, KnownNames.of(transaction.root, declared.paths, words))
     has_acted = reply.changes_files or transaction.changes.changes
     written = transaction.changes.touched
     unclear = [
@@ -73,7 +73,7 @@ def usable_reply(transaction: StepTransaction) -> Reply:
         )
         hint += "block that is none."
         raise ReplyRefused("\n".join(f"{doubt}." for doubt in unclear), hint=hint)
-    if not has_acted and any(not is_picture(transaction.root, path) for path in own):
+    if not has_acted and _needs_files(transaction):
         hint = (
             "Each new file is needed as a code block whose info string is"
             " `language:path`, each change as a "
@@ -90,6 +90,16 @@ def usable_reply(transaction: StepTransaction) -> Reply:
             "The reply gives no file, and this step names files.", hint=hint
         )
     return reply
+
+
+def _needs_files(transaction: StepTransaction) -> bool:
+    """True if the step declares files that a reply can change: no reply changes a
+    picture.
+    """
+    declared = transaction.declared
+    if declared and not declared.paths:
+        return True
+    return any(not is_picture(transaction.root, path) for path in declared.paths)
 
 
 class StepChecker(Struct, frozen=True):

@@ -4,7 +4,6 @@ from collections.abc import Collection
 from functools import cached_property
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Self
 
 from msgspec import Struct
 
@@ -27,19 +26,13 @@ class DeclaredFile(Struct, frozen=True, dict=True):
     root: Path
     file: AffectedFile
     path: str
-    """From the project's root; as the plan writes it if `refusal` is set."""
+    """From the project's root; a folder ends with a slash. As the plan writes it if
+    `refusal` is set.
+    """
     glob: Glob | None = None
     """The pattern; of a folder, all that is in it. None for a file."""
     refusal: str = ""
     """The reason why the path cannot be used."""
-
-    @classmethod
-    def of(cls, root: Path, file: AffectedFile) -> Self:
-        try:
-            path = str(confine(root, file.path))
-            return cls(root, file, path, _make_glob(root, path, file))
-        except (PathRefused, PatternRefused) as error:
-            return cls(root, file, file.path, refusal=error.message)
 
     def covers(self, path: str) -> bool:
         """True if the path is this file or matches; it need not exist. A file that may
@@ -105,11 +98,6 @@ class DeclaredFiles(Struct, frozen=True, dict=True):
     without: Collection[str] = ()
     """Files and folders of the project that no pattern declares."""
 
-    @classmethod
-    def of(cls, root: Path, step: PlanStep, without: Collection[str] = ()) -> Self:
-        files = (DeclaredFile.of(root, file) for file in step.files_affected)
-        return cls(tuple(files), without)
-
     def __bool__(self) -> bool:
         return bool(self.files)
 
@@ -129,6 +117,16 @@ class DeclaredFiles(Struct, frozen=True, dict=True):
     @property
     def paths(self) -> tuple[str, ...]:
         return (*self.named, *self.matched)
+
+    def usable_paths(self) -> tuple[str, ...]:
+        """Return the paths without those that lead outside the project."""
+        refused = {file.path for file in self.files if file.refusal}
+        return tuple(path for path in self.paths if path not in refused)
+
+    @property
+    def names_all(self) -> bool:
+        """True if the step names files, and each of them one by one."""
+        return bool(self.files) and all(file.glob is None for file in self.files)
 
     @property
     def more(self) -> int:
@@ -177,19 +175,36 @@ class DeclaredFiles(Struct, frozen=True, dict=True):
         return found
 
 
-def _make_glob(root: Path, path: str, file: AffectedFile) -> Glob | None:
-    """Return the pattern of what a path declares; None for a file. A path that exists
-    is not a pattern.
+def declare_files(
+    root: Path, step: PlanStep, without: Collection[str] = ()
+) -> DeclaredFiles:
+    """Return the files that a step declares in a project. `without` are files and
+    folders that no pattern declares.
     """
-    place = root / path
-    if place.is_dir():
-        return Glob(root, _exactly(path) + "/**")
-    if place.exists():
-        return None
-    pattern = without_sets(path)
-    if file.is_folder:
+    files = tuple(_declare(root, file) for file in step.files_affected)
+    return DeclaredFiles(files, without)
+
+
+def _declare(root: Path, file: AffectedFile) -> DeclaredFile:
+    try:
+        path = str(confine(root, file.path))
+        place = root / path
+        is_folder = place.is_dir() or (file.is_folder and not place.exists())
+        glob = _make_glob(root, path, is_folder=is_folder)
+    except (PathRefused, PatternRefused) as error:
+        return DeclaredFile(root, file, file.path, refusal=error.message)
+    return DeclaredFile(root, file, f"{path}/" if is_folder else path, glob)
+
+
+def _make_glob(root: Path, path: str, *, is_folder: bool) -> Glob | None:
+    """Return the pattern of the files that a path declares; None for a single file. A
+    path that exists is not a pattern.
+    """
+    exists = (root / path).exists()
+    pattern = _exactly(path) if exists else without_sets(path)
+    if is_folder:
         return Glob(root, f"{pattern}/**")
-    if file.is_pattern or len(expand(path)) > 1:
+    if not exists and (AffectedFile(path).is_pattern or len(expand(path)) > 1):
         return Glob(root, pattern)
     return None
 

@@ -594,7 +594,7 @@ MUTATIONS = [
     Mutation(
         "steps whose files are apart begin together, and no others",
         "engine/side_by_side.py",
-        "if is_free and not any(\n                _are_one(file, other) for file in files for other in claimed\n            ):",
+        "if is_free and not any(map(files.overlaps, claimed)):",
         "if is_free:",
         "tests/engine/test_side_by_side.py",
     ),

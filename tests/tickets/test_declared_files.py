@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.tickets.declared_files import MOST_MATCHES, DeclaredFiles
+from cdd_agent.tickets.declared_files import MOST_MATCHES, DeclaredFiles, declare_files
 from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanStep
 from cdd_agent.tickets.store import Ticket
 from tests.support.tables import each_row
@@ -56,7 +56,7 @@ def declared_in(root: Path, *files: AffectedFile | str) -> DeclaredFiles:
     affected = [
         file if isinstance(file, AffectedFile) else AffectedFile(file) for file in files
     ]
-    return DeclaredFiles.of(root, PlanStep(1, files_affected=tuple(affected)))
+    return declare_files(root, PlanStep(1, files_affected=tuple(affected)))
 
 
 IN_SRC = (
@@ -94,6 +94,7 @@ class Row:
         Row("src", IN_SRC, ("src/new.py",), ("src2/a.py", "src")),
         Row("src\\", IN_SRC, ("src/new.py",)),
         Row("./src/deep", IN_SRC[2:4], ("src/deep/d.py",), ("src/a.py",)),
+        Row("README.md/", ("README.md",)),
         Row("docs/", (), ("docs/index.md",), note="new"),
         Row("docs", ("docs",), not_covered=("docs/index.md",)),
         Row("build/", ("build/out.py",), ("build/new.py",)),
