@@ -96,10 +96,8 @@ def _needs_files(transaction: StepTransaction) -> bool:
     """True if the step declares files that a reply can change: no reply changes a
     picture.
     """
-    declared = transaction.declared
-    if declared and not declared.paths:
-        return True
-    return any(not is_picture(transaction.root, path) for path in declared.paths)
+    places = transaction.declared.places
+    return any(not is_picture(transaction.root, path) for path in places)
 
 
 class StepChecker(Struct, frozen=True):

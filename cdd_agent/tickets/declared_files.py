@@ -124,6 +124,12 @@ class DeclaredFiles(Struct, frozen=True, dict=True):
         return tuple(path for path in self.paths if path not in refused)
 
     @property
+    def places(self) -> tuple[str, ...]:
+        """The paths, and the patterns and folders that no file matches."""
+        unmatched = [file.path for file in self.files if file.glob and not file.matches]
+        return (*self.paths, *unmatched)
+
+    @property
     def names_all(self) -> bool:
         """True if the step names files, and each of them one by one."""
         return bool(self.files) and all(file.glob is None for file in self.files)
