@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.project.subjects import TestFile, is_test_file
+from cdd_agent.tickets.declared_files import DeclaredFiles, declare_files
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.before import Agenda
 from cdd_agent.verification.mandate import StepMandate
@@ -36,26 +37,25 @@ class _Scope(Struct, frozen=True):
     step: PlanStep
     asked: StepMandate
     check: StepMandate
-    declared: frozenset[PurePosixPath]
+    declared: DeclaredFiles
     files: frozenset[PurePosixPath]
     """The declared ones, and those that it changed."""
 
     @classmethod
     def of(
-        cls, step: PlanStep, guidance: str = "", changed: Sequence[str] = ()
+        cls, root: Path, step: PlanStep, guidance: str = "", changed: Sequence[str] = ()
     ) -> Self:
-        declared = frozenset(PurePosixPath(file.path) for file in step.files_affected)
+        declared = declare_files(root, step)
+        files = frozenset(map(PurePosixPath, (*declared.paths, *changed)))
         asked, check = (
             StepMandate.by(step, guidance),
             StepMandate.in_text(step.check_lines or ""),
         )
-        return cls(
-            step, asked, check, declared, declared.union(map(PurePosixPath, changed))
-        )
+        return cls(step, asked, check, declared, files)
 
     @property
     def only_writes_tests(self) -> bool:
-        files = self.declared or self.files
+        files = list(map(PurePosixPath, self.declared.places)) or self.files
         return bool(files) and all(map(is_test_file, files))
 
     def names(self, test: TestId, file: TestFile) -> bool:
@@ -65,11 +65,14 @@ class _Scope(Struct, frozen=True):
 
     def tie(self, root: Path, file: TestFile) -> str:
         """The tie of a test in this file to the step's files, as a clause."""
-        if file.path in self.declared:
+        if self.declared.covers(str(file.path)):
             return "it is among the step's files"
-        return next(
-            filter(None, (file.tie(root, path) for path in sorted(self.files))), ""
-        )
+        # a folder or pattern also declares files that are not there yet
+        declared = [path for path in file.imported if self.declared.covers(str(path))]
+        for path in sorted(self.files.union(declared)):
+            if tie := file.tie(root, path):
+                return tie
+        return ""
 
 
 class Assignment(Struct, frozen=True, dict=True):
@@ -154,11 +157,11 @@ class Assignment(Struct, frozen=True, dict=True):
 
     @cached_property
     def _own(self) -> _Scope:
-        return _Scope.of(self.step, self.guidance, self.changes.touched)
+        return _Scope.of(self.root, self.step, self.guidance, self.changes.touched)
 
     @cached_property
     def _left(self) -> tuple[_Scope, ...]:
-        return tuple(map(_Scope.of, self.agenda.later))
+        return tuple(_Scope.of(self.root, step) for step in self.agenda.later)
 
     @cached_property
     def _criteria(self) -> tuple[StepMandate, ...]:
