@@ -1,14 +1,16 @@
 """The files that a step declares, as its project has them."""
 
+import unicodedata
 from collections.abc import Collection
 from functools import cached_property
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.files.globs import Glob, PatternRefused, expand, without_sets
-from cdd_agent.files.paths import PathRefused, confine
+from cdd_agent.files.paths import PathRefused, confine, path_inside
 from cdd_agent.files.read import holds_secrets
 from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.tickets.plan import AffectedFile, PlanStep
@@ -75,12 +77,20 @@ class DeclaredFile(Struct, frozen=True, dict=True):
             return False
         if entry.kind is Kind.FILE:
             return True
-        place = (self.root / entry.text).resolve()
+        place = self.root / entry.text
         return (
-            place.is_relative_to(self.root.resolve())
+            path_inside(self.root, entry.text) is not None
             and place.is_file()
-            and not holds_secrets(place.name)
+            and not holds_secrets(place.resolve().name)
         )
+
+    @property
+    def exists(self) -> bool:
+        """True if the project has the file, the folder or a match of the pattern."""
+        if self.refusal:
+            return False
+        place = self.root / self.path
+        return bool(self.matches) or place.exists() or place.is_symlink()
 
     @property
     def _folder(self) -> PurePosixPath:
@@ -187,8 +197,44 @@ def declare_files(
     """Return the files that a step declares in a project. `without` are files and
     folders that no pattern declares.
     """
-    files = tuple(_declare(root, file) for file in step.files_affected)
-    return DeclaredFiles(files, without)
+    files = [_declare(root, file) for file in step.files_affected]
+    paths = {file.path for file in files}
+    for position, file in enumerate(files):
+        if file.glob or file.refusal or file.file.is_created:
+            continue
+        spelling = _find_spelling(root, file.path)
+        # a step that declares both renames one to the other
+        if spelling not in paths:
+            files[position] = _declare(root, replace(file.file, path=spelling))
+    return DeclaredFiles(tuple(files), without)
+
+
+def _find_spelling(root: Path, path: str) -> str:
+    """Return a path as the project writes it, if one file differs from it only by case
+    or by the composition of its letters; otherwise the path.
+    """
+    folder = PurePosixPath()
+    for name in PurePosixPath(path).parts:
+        similar = [name]
+        if not (root / folder / name).exists():
+            similar = _find_similar(root / folder, name)
+        if len(similar) != 1:
+            return path
+        folder /= similar[0]
+    return str(folder)
+
+
+def _find_similar(folder: Path, name: str) -> list[str]:
+    wanted = _plain_letters(name)
+    try:
+        names = [entry.name for entry in islice(folder.iterdir(), _MOST_ENTRIES)]
+    except OSError:
+        return []
+    return [other for other in names if _plain_letters(other) == wanted]
+
+
+def _plain_letters(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 def _declare(root: Path, file: AffectedFile) -> DeclaredFile:

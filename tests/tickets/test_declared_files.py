@@ -217,6 +217,49 @@ def test_what_could_touch_the_same_file_overlaps(
     assert other.overlaps(one) is overlap
 
 
+@each_row(
+    ("file", "exists"),
+    [
+        ("src/a.py", True),
+        ("src", True),
+        ("src/*.py", True),
+        ("src/z.py", False),
+        ("lib/", False),
+        ("src/*.md", False),
+        ("src/out.py", False),
+    ],
+)
+def test_a_declared_file_exists_if_the_project_has_it(
+    declare: Declare, file: str, *, exists: bool
+) -> None:
+    assert declare(file).files[0].exists is exists
+
+
+@each_row(
+    ("files", "named"),
+    [
+        (("readme.md",), ("README.md",)),
+        (("SRC/A.py",), ("src/a.py",)),
+        (("STRASSE/gro\u0308\u00dfe.py",), ("straße/größe.py",)),
+        (("src/A.py:3",), ("src/a.py",)),
+        (("src/aa.py",), ("src/aa.py",)),
+        (("readme.md", "README.md"), ("readme.md", "README.md")),
+        ((AffectedFile("readme.md", "new"),), ("readme.md",)),
+        (("missing/readme.md",), ("missing/readme.md",)),
+    ],
+)
+def test_a_path_is_spelled_as_the_project_spells_it(
+    declare: Declare, files: tuple[AffectedFile | str, ...], named: tuple[str, ...]
+) -> None:
+    assert declare(*files).named == named
+
+
+def test_a_path_that_could_be_two_files_stays_as_it_is_written(tmp_path: Path) -> None:
+    for name in ("Calc.py", "CALC.py"):
+        (tmp_path / name).touch()
+    assert declared_in(tmp_path, "calc.py").named == ("calc.py",)
+
+
 def test_only_what_a_step_names_or_deletes_can_go_unseen(declare: Declare) -> None:
     folder = AffectedFile("src/deep/", "deleted")
     declared = declare("src/", "README.md", folder)
