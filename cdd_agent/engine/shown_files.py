@@ -60,6 +60,10 @@ _MOST_MEANT = 5
 """Files that are listed for a name that several files have."""
 _MOST_IN_PART = 6_000
 """Tokens of the parts of one file; in a small window a third of it."""
+_LONGEST_RANGE = 2_000
+"""Lines of a range to look at."""
+_PIECE = 40
+"""Lines of a piece of such a range, which is shown or not."""
 _MOST_HIDDEN = 20
 """Files of the step that are named although they are not shown."""
 _FOR_NAMES = 80
@@ -71,7 +75,7 @@ it.
 
 
 class CodeLook(Struct, frozen=True, dict=True):
-    """A look for the code that a step is about; made when something depends on it."""
+    """The search for the code that a step is about. It runs when it is first used."""
 
     finder: CodeFinder | None
     query: Query
@@ -81,7 +85,7 @@ class CodeLook(Struct, frozen=True, dict=True):
         return self.finder.rank(self.query) if self.finder else ()
 
     def at(self, path: str) -> RankedFile | None:
-        """Its part about one file; None where it has none."""
+        """Return the result for one file, if the search has found it."""
         return next((file for file in self.ranked if file.path == path), None)
 
     def outline(self, path: str) -> str:
@@ -95,32 +99,29 @@ class ShownFiles(Struct):
     room: TokenBudget
     look: CodeLook
     seen: dict[str, str | None] = field(default_factory=dict)
-    """The contents of those that are shown, as digests; None for one that is not there.
-    """
+    """The digests of the files that are shown; None for a file that does not exist."""
     in_part: dict[str, Ranges] = field(default_factory=dict)
-    """The lines of those that are not shown whole."""
+    """The lines that are shown of files that are not shown whole."""
     pictures: list[Picture] = field(default_factory=list)
-    """Those among them that go with the prompt; what they hold is nothing that a reply
-    could change.
-    """
+    """Pictures that are sent with the prompt. No reply can change them."""
     notes: list[str] = field(default_factory=list)
-    """Things that people should know of them, a sentence each."""
+    """Warnings for the user, a sentence each."""
     shares: list[PromptShare] = field(default_factory=list)
-    """The tokens that each takes of the prompt."""
+    """The tokens of each part."""
     _parts: list[str] = field(default_factory=list)
     _added: list[str] = field(default_factory=list)
     _met: set[str] = field(default_factory=set)
     _waiting: dict[str, int] = field(default_factory=dict)
-    """Tokens kept free for files to come."""
+    """The tokens that are reserved for each expected file."""
 
     @property
     def text(self) -> str:
-        """Those that each attempt at the step is shown."""
+        """The files that every attempt at the step shows."""
         return "# Present files\n\n" + "\n\n".join(self._parts) if self._parts else ""
 
     @property
     def added(self) -> str:
-        """Those that this attempt is shown besides."""
+        """The files that only this attempt shows."""
         return "# More files\n\n" + "\n\n".join(self._added) if self._added else ""
 
     @property
@@ -135,14 +136,14 @@ class ShownFiles(Struct):
 
     @property
     def _reserved(self) -> int:
-        """The tokens that are kept free for files to come."""
+        """The tokens that are reserved for all expected files."""
         tokens = sum(self._waiting.values())
         if self.room.left is None:
             return tokens
         return min(tokens, self.room.left // 2)
 
     def expect(self, paths: Iterable[str]) -> None:
-        """Files that will be added: there is to be some room for each."""
+        """Reserve some room for each of these files."""
         for name in paths:
             with suppress(PathRefused, OSError):
                 path = str(confine(self.root, name))
@@ -161,10 +162,11 @@ class ShownFiles(Struct):
         lines: Ranges = (),
         is_own: bool = False,
     ) -> None:
-        """Show a file, in part where it has more bytes than `most` or there is not the
-        room, or say why it is not shown; not a second time. `lines` are those that
-        matter. `added`: for this attempt alone; `is_own`: it is the step's, and as much
-        of it is shown as there is room for.
+        """Show a file, unless it is shown already: whole, in part if it has more bytes
+        than `most` or does not fit, or only the reason why it is not shown.
+
+        The `lines` matter most. `added` shows the file for this attempt alone. A file
+        that `is_own`, the step's, is shown as far as there is room.
         """
         try:
             path = str(confine(self.root, name))
@@ -180,7 +182,7 @@ class ShownFiles(Struct):
         if place.is_dir():
             self._say(f"{path} is a folder.", path, why, added=added)
             return
-        # of what is larger, nothing is shown
+        # a larger file is not shown at all
         data = read_bytes(place, max(_LARGEST, LARGEST) + 1)
         try:
             if data is None:
@@ -217,52 +219,49 @@ class ShownFiles(Struct):
         lines: Ranges,
         is_own: bool,
     ) -> None:
-        path, left = source.path, self.room.left
-        reserved = self._reserved
         whole = source.whole()
-        if size <= min(most, _LARGEST_WHOLE) and self.room.takes(
-            whole.tokens, beside=reserved
-        ):
+        is_small = size <= min(most, _LARGEST_WHOLE)
+        if is_small and self.room.takes(whole.tokens, beside=self._reserved):
             self.show(whole, why, added=added)
             return
-        known = self.in_part.get(path, ())
-        tokens = _MOST_IN_PART
-        # what the last attempt's failure takes changes nothing
-        if left is not None and self.room.window is not None:
-            tokens = min(
-                _MOST_IN_PART, self.room.window // 3, left - reserved - _FOR_NAMES
-            )
-        ranked, outline = self.look.at(path), self.look.outline(path)
+        path = source.path
         part = parts_that_matter(
-            source, ranked, tokens, also=lines, outline=outline, grows=is_own
+            source,
+            self.look.at(path),
+            self._most_in_part,
+            also=_in_pieces(lines),
+            outline=self.look.outline(path),
+            grows=is_own,
         )
-        if (
-            part is not None
-            and known
-            and joined((*known, *(part.lines or ()))) == known
-        ):
-            return  # it says nothing new
-        if part is None:
-            if size > _LARGEST_WHOLE:
-                self._tell_unshown(path, f"it has {size:,} bytes")
-            else:
-                self.room.leave_out(f"{path} ({size:,} bytes)")
-            return
-        self.room.takes(part.tokens)
-        self.show(part, why, added=added)
-        if part.lines is not None:
-            reason = (
-                "for want of room"
-                if size <= min(most, _LARGEST_WHOLE)
-                else f"it has {size:,} bytes"
-            )
-            self.notes.append(
-                f"{path} is shown to the model in part ({in_words(part.lines)}):"
-                f" {reason}."
-            )
+        if part is None and size > _LARGEST_WHOLE:
+            self._tell_unshown(path, f"it has {size:,} bytes")
+        elif part is None:
+            self.room.leave_out(f"{path} ({size:,} bytes)")
+        elif self._has_new_lines(part):
+            self.room.takes(part.tokens)
+            self.show(part, why, added=added)
+            if part.lines is not None:
+                reason = "for want of room" if is_small else f"it has {size:,} bytes"
+                self.notes.append(
+                    f"{path} is shown to the model in part ({in_words(part.lines)}):"
+                    f" {reason}."
+                )
+
+    @property
+    def _most_in_part(self) -> int:
+        """The tokens that a part of a file may have."""
+        left, window = self.room.left, self.room.window
+        if left is None or window is None:
+            return _MOST_IN_PART
+        return min(_MOST_IN_PART, window // 3, left - self._reserved - _FOR_NAMES)
+
+    def _has_new_lines(self, part: ShownCode) -> bool:
+        """True if a part has lines that are not shown yet."""
+        shown = self.in_part.get(part.path, ())
+        return not shown or joined((*shown, *(part.lines or ()))) != shown
 
     def show(self, code: ShownCode, why: str, *, added: bool) -> None:
-        """Show this of a file, for which room is taken."""
+        """Show code of a file. The caller has taken the room for it."""
         (self._added if added else self._parts).append(code.text)
         if code.lines != ():
             self.seen[code.path] = code.digest
@@ -296,9 +295,7 @@ class ShownFiles(Struct):
     def add_some(
         self, paths: Iterable[str], why: str, most: int, *, added: bool = False
     ) -> None:
-        """Show files: whole up to so many bytes together, and parts of those that would
-        be more.
-        """
+        """Show files: whole until they have `most` bytes together, then in part."""
         for path in paths:
             if path in self._met:
                 continue
@@ -323,22 +320,23 @@ class ShownFiles(Struct):
         self.notes.append(f"{len(paths):,} files of the step {why}: {names}.")
 
     def name(self, name: str, why: str) -> None:
-        """Say of a file that the step speaks of why it is not shown."""
+        """Say why a file that the step names is not shown."""
         if name not in self._met:
             self._met.add(name)
             self._tell(name, f"{name} is not shown: {why}.", why)
 
     def _tell(self, name: str, part: str, why: str) -> None:
-        """Say it to the model and to people."""
+        """Say it to the model and to the user."""
         self._say(part, name, why)
         self.notes.append(f"{name} is not shown to the model: {why}.")
 
     def _say(self, part: str, name: str, why: str, *, added: bool = False) -> bool:
-        """Whether there is room for it."""
-        if is_said := bool(self.room.part(part, name)):
-            (self._added if added else self._parts).append(part)
-            self.shares.append(PromptShare(name, estimated_tokens(part), why))
-        return is_said
+        """Add a sentence to the prompt. Return False if there is no room for it."""
+        if not self.room.part(part, name):
+            return False
+        (self._added if added else self._parts).append(part)
+        self.shares.append(PromptShare(name, estimated_tokens(part), why))
+        return True
 
 
 def show_files(
@@ -464,11 +462,11 @@ def _files_of_dependencies(state: ExecutionState, step: PlanStep) -> list[str]:
 def _named(
     shown: ShownFiles, text: str, paths: set[str], choices: Choices, declared: set[str]
 ) -> tuple[list[str], list[NamedFile]]:
-    """The files that a text names, and names that several have. Of one that holds
-    secrets it is said that it does, if it is not `declared`.
+    """Return the files that a text names, and the names that several files have. A file
+    that may hold secrets is not shown, unless it is `declared`; the prompt says so.
     """
     root = shown.root
-    # what git ignores is the project's, too, but not this program's own
+    # The text may also name files that git ignores, but not those of this program.
     for name in set(names_in(text)) - paths:
         with suppress(CddError):
             path = locate(root, name)
@@ -476,25 +474,22 @@ def _named(
                 paths.add(name)
     named, unclear = list[str](), list[NamedFile]()
     for file in named_files(text, paths):
-        path_, *others = file.paths
+        first, *others = file.paths
+        is_known = first in shown.seen or first in declared
         if others:
             unclear.append(file)
-        elif choices.leaves_out(path_):
+        elif choices.leaves_out(first):
             continue
-        elif (
-            path_ not in shown.seen
-            and path_ not in declared
-            and _leads_to_secrets(root, path_)
-        ):
-            shown.name(path_, "by its name it holds secrets")
+        elif not is_known and _leads_to_secrets(root, first):
+            shown.name(first, "by its name it holds secrets")
         else:
-            named.append(path_)
+            named.append(first)
     return named, unclear
 
 
 def tree(found: Sequence[WalkEntry], room: TokenBudget, lines: int) -> str:
-    """The project's files as a tree of about so many lines at most; empty where there
-    is no room for it.
+    """Return the project's files as a tree of about `lines` lines, or an empty text if
+    there is no room.
     """
     return room.part(
         f"# Files of the project\n\n{fenced(plain_tree(found, lines), 'text')}", TREE
@@ -502,10 +497,11 @@ def tree(found: Sequence[WalkEntry], room: TokenBudget, lines: int) -> str:
 
 
 TREE = "the tree of the project's files"
-"""Its name where a prompt had no room for it."""
+"""The name of the tree among the parts that are left out."""
 TREE_LINES = 1_000
 TREE_LINES_WITH_TOOLS = 200
-"""For a model that can look at folders by itself, and is sent the tree with each round.
+"""The tree is shorter for a model with tools: it can list folders, and is sent the tree
+again in each round.
 """
 
 
@@ -520,6 +516,16 @@ def _checked_files(root: Path, step: PlanStep) -> list[str]:
     names = [TestId.parse(word).file for word in words if not word.startswith("-")]
     paths = [path_inside(root, name) for name in names]
     return [path for path in paths if path and (root / path).is_file()]
+
+
+def _in_pieces(ranges: Ranges) -> Ranges:
+    """Cut long ranges, so that the beginning of one that does not fit is shown."""
+    pieces = []
+    for first, last in ranges:
+        end = min(last, first + _LONGEST_RANGE - 1)
+        for start in range(first, end + 1, _PIECE):
+            pieces.append((start, min(start + _PIECE - 1, end)))
+    return tuple(pieces)
 
 
 def _may_show(root: Path, name: str) -> bool:

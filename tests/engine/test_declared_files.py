@@ -145,6 +145,18 @@ def test_of_a_file_that_does_not_fit_the_lines_to_look_at_are_shown(
         )
 
 
+@each_row("place", ["big.py:5-6000", "big.py:5-999999999"])
+def test_of_lines_that_do_not_fit_the_first_are_shown(
+    sandbox: Sandbox, place: str
+) -> None:
+    write_files(sandbox.root, "big.py", text="x = 1\n" * 6_000)
+    ((first, last),) = prompt_of(sandbox.write(Step(place)), 8_000).shown.in_part[
+        "big.py"
+    ]
+    assert first <= 5
+    assert last > 100
+
+
 def test_files_are_listed_below_their_pattern(sandbox: Sandbox) -> None:
     write_files(sandbox.root, *PROJECT)
     more = ("`src/deep/`", "`other.py` (the rest)", "`lib/*.py`", "`docs/` (new)")
