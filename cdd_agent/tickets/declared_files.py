@@ -38,7 +38,7 @@ class DeclaredFile(Struct, frozen=True, dict=True):
 
     def covers(self, path: str) -> bool:
         """True if the path is this file or matches; it need not exist. A file that may
-        hold secrets has to be declared by its name.
+        hold secrets must be declared by its name.
         """
         if self.refusal:
             return False
