@@ -311,7 +311,7 @@ def test_an_absolute_path_in_the_project_is_relative_to_it(tmp_path: Path) -> No
         plan = ImplementationPlan(
             steps=(PlanStep(1, files_affected=(AffectedFile(text, "new"),)),)
         )
-        for base in (root, link):
+        for base in (root, link, root / ".cdd/runs/feature-x/tree"):
             (step,) = plan.relative_to(base).steps
             assert [file.place for file in step.files_affected] == [expected], text
             assert step.files_affected[0].note == "new"
