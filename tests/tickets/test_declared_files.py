@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cdd_agent.tickets.declared_files import MOST_MATCHES, DeclaredFiles, declare_files
 from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanStep
@@ -327,3 +329,23 @@ def test_a_ticket_reads_absolute_paths_of_its_project(tmp_path: Path) -> None:
     assert plan.steps[0].files_affected == (AffectedFile("src/a.py"),)
     assert not plan.errors
     assert ticket.plan_digest(plan) is not None
+
+
+NAMES = st.sampled_from(["a", "b", "a.py", "b.txt", "[a]"])
+PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
+PARTS = NAMES | st.sampled_from(["*", "**", "?", "*.py", "{a,b}", "a*"])
+FORMS = st.builds(
+    lambda parts, end: "/".join(parts) + end,
+    st.lists(PARTS, min_size=1, max_size=4),
+    st.sampled_from(["", "", "/"]),
+)
+
+
+@given(FORMS, FORMS, PATHS)
+def test_steps_that_declare_one_file_overlap(one: str, other: str, path: str) -> None:
+    nothing = Path("/nowhere/at-all")
+    first, second = declared_in(nothing, one), declared_in(nothing, other)
+    assert first.overlaps(second) is second.overlaps(first)
+    assert first.overlaps(first)
+    if first.covers(path) and second.covers(path):
+        assert first.overlaps(second)
