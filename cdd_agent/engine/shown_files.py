@@ -64,7 +64,7 @@ _LONGEST_RANGE = 2_000
 """Lines of a range to look at."""
 _PIECE = 40
 """Lines of a piece of such a range, which is shown or not."""
-_MOST_HIDDEN = 20
+_MOST_HIDDEN = 5
 """Files of the step that are named although they are not shown."""
 _FOR_NAMES = 80
 """Tokens that are reserved for the names of files that do not fit."""
@@ -306,18 +306,23 @@ class ShownFiles(Struct):
                 else 0
             )
 
-    def list_hidden(self, paths: Sequence[str], why: str) -> None:
-        """Name files of the step that are not shown to the model, and count them for
-        the user.
-        """
+    def list_hidden(self, paths: Sequence[str], reason: str) -> None:
+        """Say to the model and to the user that files of the step are not shown."""
         if not paths:
             return
         names = ", ".join(paths[:_MOST_HIDDEN])
         if len(paths) > _MOST_HIDDEN:
             names += f" and {len(paths) - _MOST_HIDDEN} more"
-        text = f"These files of the step {why}. Do not replace them: {names}."
-        self._say(text, "files of the step that are not shown", why)
-        self.notes.append(f"{len(paths):,} files of the step {why}: {names}.")
+        self._say(
+            f"These files of the step are not shown ({reason}). Do not replace them:"
+            f" {names}.",
+            "files of the step that are not shown",
+            reason,
+        )
+        count = f"{len(paths):,} files of the step are"
+        if len(paths) == 1:
+            count = "1 file of the step is"
+        self.notes.append(f"{count} not shown to the model ({reason}): {names}.")
 
     def name(self, name: str, why: str) -> None:
         """Say why a file that the step names is not shown."""
@@ -430,8 +435,8 @@ def _show_matched(
             before = shown.tokens
             shown.add(path, "a file of the step")
             tokens -= shown.tokens - before
-    shown.list_hidden(no_text, "cannot be shown (no text, or too large)")
-    shown.list_hidden(no_room, "are not shown, because there are too many")
+    shown.list_hidden(no_text, "not text, or too large")
+    shown.list_hidden(no_room, "too many")
     if declared.more:
         shown.notes.append(
             f"{declared.more:,} more files match what the step declares. They are not"
