@@ -20,7 +20,6 @@ from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.plan_changes import ChangeRefused, FixedSteps, merge_plans
 from cdd_agent.tickets.plan_check import check_plan
 from cdd_agent.tickets.plan_editor import edit_plan
-from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.plan_writer import write_plan
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecFile
@@ -164,7 +163,7 @@ class PlanDesk(Struct, frozen=True):
                 hint="`discard` the proposal, and ask again.",
             )
         text = text_with(wanted, now, anew=anew)
-        read_plan(text).check(f"the new {self.ticket.plan_path.name}")
+        self.ticket.parse_plan(text).check(f"the new {self.ticket.plan_path.name}")
         self.put(text, now, lock)
 
     def put(self, text: str, now: Present, lock: TicketLock) -> None:

@@ -140,7 +140,7 @@ class Planning:
 
     def problems(self) -> list[Problem]:
         """Of the proposal, or of the plan that is there; with the lines of `text`."""
-        plan = read_plan(self.text())
+        plan = self.desk.ticket.parse_plan(self.text())
         return self.desk.problems(
             plan, self.desk.ticket.read_spec(), self.desk.present()
         )
@@ -178,13 +178,8 @@ class Planning:
         """The plan that the proposal was made of."""
         if not self.notes.base.strip():
             return Present()
-        plan = read_plan(self.notes.base)
-        named = (
-            plan
-            if plan.ticket_slug
-            else replace(plan, ticket_slug=self.desk.ticket.slug)
-        )
-        return replace(self.desk.present(), text=self.notes.base, plan=named)
+        plan = self.desk.ticket.parse_plan(self.notes.base)
+        return replace(self.desk.present(), text=self.notes.base, plan=plan)
 
     # --------------------------------------------------------------------------
     # proposing

@@ -16,7 +16,6 @@ from cdd_agent.files.atomic import read_bytes, remove, write_atomic
 from cdd_agent.tickets.plan import Problem
 from cdd_agent.tickets.plan_check import only_errors
 from cdd_agent.tickets.plan_editor import replace_step_section, step_section
-from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.state import match_state
 from cdd_agent.tickets.status import StepStatus
 
@@ -155,7 +154,8 @@ class StepEditing(Struct, frozen=True):
         """The warnings about the step. Raises `BadInput` with each error that was not
         there before.
         """
-        plan, spec = read_plan(after), self.desk.ticket.read_spec()
+        plan = self.desk.ticket.parse_plan(after)
+        spec = self.desk.ticket.read_spec()
         assert now.plan is not None
         known = {
             (problem.kind, problem.step, problem.text)

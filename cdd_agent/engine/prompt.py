@@ -11,7 +11,7 @@ from msgspec import Struct
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.query import Query
 from cdd_agent.dialogue.token_budget import TokenBudget
-from cdd_agent.edits.excerpts import Ranges, joined
+from cdd_agent.edits.excerpts import Ranges, in_words, joined
 from cdd_agent.engine.attempt import RankedContext, Shown
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.related_code import MOST, MOST_WITH_TOOLS, follow, ranked_context
@@ -31,6 +31,11 @@ from cdd_agent.llm.port import ContextTooLong, Message, PromptShare, Request
 from cdd_agent.project.context import entries
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.sanitize import fenced
+from cdd_agent.tickets.declared_files import (
+    MOST_MATCHES,
+    DeclaredFiles,
+    declare_files,
+)
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState
@@ -38,7 +43,7 @@ from cdd_agent.tickets.status import StepStatus
 
 
 class Earlier(Struct, frozen=True):
-    """The attempt before this one: what it did, and why that was not good."""
+    """The attempt before this one: why it failed, and what the model replied."""
 
     reason: str
     reply: str
@@ -47,10 +52,36 @@ class Earlier(Struct, frozen=True):
 LAST_FAILED = "# The last attempt failed"
 """The heading above the reason."""
 LAST_REPLY = "the last attempt's reply"
-"""Its name where a prompt had no room for it."""
+"""The name of the reply among the parts that are left out."""
 _MARGIN = 200
-"""Tokens for the headings of the parts, and for how many files more are left out."""
+"""Tokens for the headings of the parts, and for the number of files left out."""
+_WINDOW_OF_A_NAME = 100
+"""Tokens of the window for each file that is listed below a pattern or folder."""
 _UNSEEN = "You have not seen these: do not replace them."
+_STEP = "the step"
+
+
+class _ReplyForm(Struct, frozen=True):
+    """A way in which the model acts, and the prompt for it."""
+
+    rules: str
+    """A file beside this module."""
+    rules_name: str
+    again: str
+    """A command to the model after a failure."""
+    tree_lines: int
+    most_related: int
+    """Tokens of the code that the step may be about."""
+
+
+_WITH_TOOLS = _ReplyForm(
+    "tools.md",
+    "how to work",
+    "make every change",
+    TREE_LINES_WITH_TOOLS,
+    MOST_WITH_TOOLS,
+)
+_IN_WORDS = _ReplyForm("rules.md", "how to reply", "send every file", TREE_LINES, MOST)
 
 
 class StepPrompt(Struct, frozen=True):
@@ -59,14 +90,14 @@ class StepPrompt(Struct, frozen=True):
     request: Request
     shown: Shown
     left_out: tuple[str, ...] = ()
-    """The parts that there was no room for, the most important first."""
+    """The parts that did not fit, the most important first."""
     notes: tuple[str, ...] = ()
-    """Remarks for people on how it was made, a sentence each."""
+    """Warnings for the user, a sentence each."""
     shares: tuple[PromptShare, ...] = ()
-    """Its parts, in their order."""
+    """The tokens of its parts, in their order."""
     context: RankedContext | None = None
-    """The code that was looked for; to be kept for the next attempts. None where none
-    was.
+    """The code that was searched, for the next attempts. None if the step names its
+    files.
     """
 
     @property
@@ -95,28 +126,27 @@ def step_prompt(
     kept: RankedContext | None = None,
     with_tools: bool = False,
 ) -> StepPrompt:
-    """Build the prompt of one attempt. Reads the project's files as they are now.
+    """Build the prompt of one attempt from the project's current files.
 
-    What belongs to the step comes first, then its files, then those that it is related
-    to; a file that does not fit under `window`, the tokens that the model takes in, is
-    shown in part or left out, and named. `beside` of them are for something else. `own`
-    are files and folders of this program, which are no part of the project. `code`
-    finds what a step is about that names no files; `kept` is what it found for the
-    first attempt. A model that acts `with_tools` is told of these instead of the forms
-    of a reply, and shown less of what it can look at by itself. What is for this
-    attempt alone comes after all that is the same for each: providers keep the
-    beginning of a prompt.
+    The step comes first, then its files, then related files. A file that does not fit
+    into the `window`, in tokens, is shown in part or left out and named. `beside` is
+    the number of tokens that the prompt must leave free. `own` are files and folders
+    of this program, which do not belong to the project. `code` searches the code for a
+    step that names no files; `kept` is the result for the first attempt. A model that
+    acts `with_tools` reads about these instead of the forms of a reply, and is shown
+    less. Parts for this attempt alone come last: providers cache the beginning of a
+    prompt.
 
-    Raises `ContextTooLong` where not even the step itself fits.
+    Raises `ContextTooLong` if not even the step fits.
     """
+    form = _WITH_TOOLS if with_tools else _IN_WORDS
     rules = project_rules(root)
-    rules_file = Path(__file__).with_name("tools.md" if with_tools else "rules.md")
-    how = rules_file.read_text(encoding="utf-8").strip()
-    what, opening = f"{_ticket(spec)}\n\n{_overview(plan)}", _earlier(plan, state, step)
-    asked, failed = (
-        _step(plan, step) + _fields_about_tests(step),
-        _failed(earlier, "make every change" if with_tools else "send every file"),
-    )
+    declared = declare_files(root, step, (".cdd", *own))
+    how = Path(__file__).with_name(form.rules).read_text(encoding="utf-8").strip()
+    what = f"{_ticket(spec)}\n\n{_overview(plan)}"
+    opening = _earlier(plan, state, step)
+    asked = _step(plan, step, declared, window) + _fields_about_tests(step)
+    failed = _failed(earlier, form.again)
     guided = f"# Guidance for this step\n\n{guidance}" if guidance else ""
     needed = sum(map(estimated_tokens, (how, what, opening, asked, failed, guided)))
     room = TokenBudget(window, _MARGIN + beside + needed)
@@ -130,37 +160,23 @@ def step_prompt(
             ),
         )
     rules_said = room.part(rules.section, RULES_FOR_AGENTS)
-    reply = (
-        f"The reply was:\n\n{fenced(earlier.reply, 'md')}"
-        if earlier and earlier.reply
-        else ""
-    )
-    replied = room.part(reply, LAST_REPLY)
-    done = (state.step(other.number) for other in plan.steps)
-    touched = tuple(
-        path for other in done for path in (*other.files_created, *other.files_modified)
-    )
-    pinned, without = frozenset(choices.pinned), frozenset(choices.without)
-    query = Query(_query(spec, step), touched=touched, pinned=pinned, without=without)
+    replied = room.part(_reply_of(earlier), LAST_REPLY)
+    query = _query(spec, plan, state, step, declared, choices)
     shown = ShownFiles(root, room, CodeLook(code, query))
     found = entries(root, (".cdd", *own))
     show_files(
         shown,
-        root,
         state,
         step,
+        declared,
         guidance=guidance,
         missed=also_show,
         choices=choices,
         found=found,
     )
+    identity = step_digest(step, "")
     context = ranked_context(
-        shown,
-        step,
-        step_digest(step, ""),
-        choices,
-        kept,
-        MOST_WITH_TOOLS if with_tools else MOST,
+        shown, declared, identity, choices, kept, form.most_related
     )
     if earlier is not None:
         there = {
@@ -169,53 +185,84 @@ def step_prompt(
             if entry.kind is Kind.FILE and not choices.leaves_out(entry.text)
         }
         follow(shown, earlier.reason, also_show, query, there)
+    system = [
+        (how, form.rules_name),
+        (rules_said, RULES_FOR_AGENTS),
+        (what, "the ticket and the plan"),
+    ]
     parts = [
         (opening, "what earlier steps did"),
-        (tree(found, room, TREE_LINES_WITH_TOOLS if with_tools else TREE_LINES), TREE),
+        (tree(found, room, form.tree_lines), TREE),
         (shown.text, ""),
         (context.text if context else "", ""),
         (room.note(_UNSEEN), "what was left out"),
-        (asked, "the step"),
+        (asked, _STEP),
         (shown.added, ""),
         (failed, "why the last attempt failed"),
         (replied, LAST_REPLY),
         (guided, "guidance"),
     ]
-    files_shown = [*shown.shares, *(context.shares if context else ())]
-    system = [
-        (how, "how to work" if with_tools else "how to reply"),
-        (rules_said, RULES_FOR_AGENTS),
-        (what, "the ticket and the plan"),
-    ]
-    text = "\n\n".join(part for part, _ in parts if part)
-    first = "\n\n".join(part for part, _ in system if part)
-    request = Request(
-        (
-            Message("system", first),
-            Message("user", text, pictures=tuple(shown.pictures)),
-        )
+    pictures = tuple(shown.pictures)
+    messages = (
+        Message("system", _join(system)),
+        Message("user", _join(parts), pictures=pictures),
     )
-    seen = {**(context.files if context else {}), **shown.seen}
+    return StepPrompt(
+        Request(messages),
+        _list_shown(step_digest(step, guidance), shown, context),
+        tuple(room.left_out),
+        (*rules.notes, *shown.notes),
+        _list_shares([*system, *parts], shown, context),
+        context,
+    )
+
+
+def _join(parts: Iterable[tuple[str, str]]) -> str:
+    return "\n\n".join(part for part, _ in parts if part)
+
+
+def _reply_of(earlier: Earlier | None) -> str:
+    if earlier is None or not earlier.reply:
+        return ""
+    return f"The reply was:\n\n{fenced(earlier.reply, 'md')}"
+
+
+def _list_shown(
+    identity: str, shown: ShownFiles, context: RankedContext | None
+) -> Shown:
+    """Return the files whose content the prompt has, and the lines of those that it
+    shows in part.
+    """
+    if context is None:
+        return Shown(step=identity, files=dict(shown.seen), in_part=dict(shown.in_part))
     in_part = dict(shown.in_part)
-    for path, lines in (context.in_part if context else {}).items():
+    for path, lines in context.in_part.items():
         if path in in_part or path not in shown.seen:
             in_part[path] = joined((*in_part.get(path, ()), *lines))
-    identity = Shown(step=step_digest(step, guidance), files=seen, in_part=in_part)
-    shares = [
-        PromptShare(name, estimated_tokens(part))
-        for part, name in (*system, *parts)
-        if part and name
-    ]
-    at = next(place for place, share in enumerate(shares) if share.name == "the step")
-    notes = (*rules.notes, *shown.notes)
-    everything = (*shares[:at], *files_shown, *shares[at:])
-    return StepPrompt(
-        request, identity, tuple(room.left_out), notes, everything, context
-    )
+    files = {**context.files, **shown.seen}
+    return Shown(step=identity, files=files, in_part=in_part)
+
+
+def _list_shares(
+    parts: Iterable[tuple[str, str]],
+    shown: ShownFiles,
+    context: RankedContext | None,
+) -> tuple[PromptShare, ...]:
+    """Return the tokens of each part. The files come before the step."""
+    shares = []
+    for part, name in parts:
+        if name == _STEP:
+            shares += shown.shares
+            shares += context.shares if context else ()
+        if part and name:
+            shares.append(PromptShare(name, estimated_tokens(part)))
+    return tuple(shares)
 
 
 def step_digest(step: PlanStep, guidance: str) -> str:
-    """Identifies what a step asks for: a reply to something else is not used for it."""
+    """Return a digest of what a step asks for. A saved reply is used only for the same
+    digest.
+    """
     asked = (
         step.number,
         step.title,
@@ -226,20 +273,30 @@ def step_digest(step: PlanStep, guidance: str) -> str:
     return digest(repr((asked, guidance)).encode("utf-8", "surrogatepass")) or ""
 
 
-def _query(spec: TicketSpec, step: PlanStep) -> str:
-    """The words by which the code of a step is looked for."""
-    files_affected = (f"{file.path} {file.note}" for file in step.files_affected)
-    serves = (
-        spec.acceptance_criteria[number - 1]
-        for number in step.serves
-        if number <= len(spec.acceptance_criteria)
-    )
-    check = "\n".join(step.checks or ())
-    return "\n".join(
-        filter(
-            None,
-            (step.title, step.description, *files_affected, check, *serves, spec.title),
-        )
+def _query(
+    spec: TicketSpec,
+    plan: ImplementationPlan,
+    state: ExecutionState,
+    step: PlanStep,
+    declared: DeclaredFiles,
+    choices: Choices,
+) -> Query:
+    """Return the search for the code that a step is about."""
+    words = [step.title, step.description]
+    words += [f"{file.path} {file.file.note}" for file in declared.files]
+    words += step.checks or ()
+    for number in step.serves:
+        words += spec.acceptance_criteria[number - 1 : number]
+    words.append(spec.title)
+    touched: list[str] = []
+    for other in plan.steps:
+        done = state.step(other.number)
+        touched += [*done.files_created, *done.files_modified]
+    return Query(
+        "\n".join(filter(None, words)),
+        touched=tuple(touched),
+        pinned=frozenset(choices.pinned),
+        without=frozenset(choices.without),
     )
 
 
@@ -284,20 +341,54 @@ def _earlier(plan: ImplementationPlan, state: ExecutionState, step: PlanStep) ->
     return "# What earlier steps did\n\n" + "\n".join(lines) if lines else ""
 
 
-def _step(plan: ImplementationPlan, step: PlanStep) -> str:
-    files_affected = _bullets(
-        f"{file.path} ({file.note})" if file.note else file.path
-        for file in step.files_affected
-    )
-    head = (
-        f"# Step {step.number} of {len(plan.steps)}: {step.title}\n\n{step.description}"
-    )
-    check = f"\n\nChecked by: {', '.join(step.checks)}" if step.checks else ""
-    return (
-        head
-        + (f"\n\nFiles of this step:\n{files_affected}" if files_affected else "")
-        + check
-    )
+def _step(
+    plan: ImplementationPlan,
+    step: PlanStep,
+    declared: DeclaredFiles,
+    window: int | None,
+) -> str:
+    parts = [
+        f"# Step {step.number} of {len(plan.steps)}: {step.title}",
+        step.description,
+    ]
+    if declared:
+        most = MOST_MATCHES if window is None else window // _WINDOW_OF_A_NAME
+        files = "\n".join(_list_files(declared, most))
+        parts.append(f"Files of this step:\n{files}")
+    places = [
+        f"Look at {in_words((lines,))} of {path}."
+        for path in declared.named
+        for lines in declared.lines(path)
+    ]
+    parts.append("\n".join(places))
+    if step.checks:
+        parts.append(f"Checked by: {', '.join(step.checks)}")
+    return "\n\n".join(filter(None, parts))
+
+
+def _list_files(declared: DeclaredFiles, most: int) -> list[str]:
+    """Return the files of a step as a list. Below each pattern or folder are the files
+    that match, at `most` this many in all.
+    """
+    lines = []
+    unlisted = set(declared.matched)
+    for file in declared.files:
+        line = f"- {file.path}"
+        if file.file.note:
+            line += f" ({file.file.note})"
+        matches = [path for path in file.matches if path in unlisted]
+        unlisted.difference_update(matches)
+        if matches:
+            line += ":"
+        elif file.glob and not file.matches and not file.file.is_created:
+            line += ": no file matches yet"
+        lines.append(line)
+        listed = matches[:most]
+        most -= len(listed)
+        lines += [f"  - {path}" for path in listed]
+        if len(listed) < len(matches):
+            lines.append(f"  - and {len(matches) - len(listed)} more")
+    return lines
 
 
 def _fields_about_tests(step: PlanStep) -> str:

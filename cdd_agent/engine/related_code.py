@@ -18,7 +18,7 @@ from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.read import holds_secrets
 from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.llm.port import PromptShare
-from cdd_agent.tickets.plan import PlanStep
+from cdd_agent.tickets.declared_files import DeclaredFiles
 
 MOST = 8_000
 """Tokens of the code that is shown because a step may be about it; in a small window
@@ -40,23 +40,22 @@ _MOST_FRAMES = 12
 
 def ranked_context(
     shown: ShownFiles,
-    step: PlanStep,
+    declared: DeclaredFiles,
     identity: str,
     choices: Choices,
     kept: RankedContext | None,
     most: int,
 ) -> RankedContext | None:
-    """The code that a step may be about that names no files, or for which a person has
-    pinned folders, in at `most` so many tokens. None for others: whoever names the
-    files has chosen what is seen.
+    """Return the code that a step may be about, in at `most` these tokens, if the step
+    declares no file or the user has pinned folders. Return None for other steps: their
+    plan has chosen the files.
 
-    What was `kept` of an attempt before is shown as it was, as long as it still holds
-    and there is room for it.
+    The code that was `kept` from an earlier attempt is shown again if its files have
+    not changed and there is room for it.
     """
     root, room = shown.root, shown.room
-    if step.files_affected and not any(
-        (root / place).is_dir() for place in choices.pinned
-    ):
+    has_pinned_folder = any((root / place).is_dir() for place in choices.pinned)
+    if declared.paths and not has_pinned_folder:
         return None
     identity = repr((identity, choices.pinned, choices.without))
     if kept is not None and kept.step == identity:

@@ -13,14 +13,19 @@ from msgspec import Struct, field
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.places import RankedFile
 from cdd_agent.context.query import Query
-from cdd_agent.dialogue.code_context import CodeText, ShownCode, parts_that_matter
+from cdd_agent.dialogue.code_context import (
+    CodeText,
+    ShownCode,
+    parts_that_matter,
+    source_of,
+)
 from cdd_agent.dialogue.token_budget import TokenBudget
 from cdd_agent.edits.excerpts import Ranges, in_words, joined
 from cdd_agent.engine.choices import Choices
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.named import NamedFile, named_files, names_in
-from cdd_agent.files.paths import PathRefused, confine
+from cdd_agent.files.paths import PathRefused, confine, path_inside
 from cdd_agent.files.read import holds_secrets, locate
 from cdd_agent.files.walk import Kind, WalkEntry
 from cdd_agent.llm.budget import estimated_tokens
@@ -36,6 +41,7 @@ from cdd_agent.llm.pictures import (
 from cdd_agent.llm.port import Picture, PromptShare
 from cdd_agent.project.context import plain_tree
 from cdd_agent.sanitize import fenced
+from cdd_agent.tickets.declared_files import DeclaredFiles
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.verification.test_id import TestId
@@ -43,28 +49,33 @@ from cdd_agent.verification.test_id import TestId
 _LARGEST_WHOLE = 200_000
 """Bytes of a file that is shown whole."""
 _LARGEST = 1_000_000
-"""Bytes of one of which parts are."""
+"""Bytes of a file that is shown in part."""
 _MOST_NAMED = 200_000
-"""Bytes of the files together that are shown whole because the step's words name them.
-"""
+"""Bytes that are shown whole of the files that the step's text names."""
 _MOST_RELATED = 60_000
-"""Bytes of those that are shown whole because the step depends on the steps that
-changed them.
-"""
+"""Bytes that are shown whole of the files of steps that this step depends on."""
+_MOST_MATCHED = 50_000
+"""Tokens of the files that the patterns and folders of the step declare."""
 _MOST_MEANT = 5
-"""Files that are listed where a name may mean several."""
+"""Files that are listed for a name that several files have."""
 _MOST_IN_PART = 6_000
 """Tokens of the parts of one file; in a small window a third of it."""
+_LONGEST_RANGE = 2_000
+"""Lines of a range to look at."""
+_PIECE = 40
+"""Lines of a piece of such a range, which is shown or not."""
+_MOST_HIDDEN = 5
+"""Files of the step that are named although they are not shown."""
 _FOR_NAMES = 80
-"""Tokens that are left for the names of files that there is no room for."""
+"""Tokens that are reserved for the names of files that do not fit."""
 _LEAST = 400
-"""Tokens that are kept free for each file that comes later, so that a large one before
-it does not hide it.
+"""Tokens that are reserved for each later file, so that a large file does not hide
+it.
 """
 
 
 class CodeLook(Struct, frozen=True, dict=True):
-    """A look for the code that a step is about; made when something depends on it."""
+    """The search for the code that a step is about. It runs when it is first used."""
 
     finder: CodeFinder | None
     query: Query
@@ -74,7 +85,7 @@ class CodeLook(Struct, frozen=True, dict=True):
         return self.finder.rank(self.query) if self.finder else ()
 
     def at(self, path: str) -> RankedFile | None:
-        """Its part about one file; None where it has none."""
+        """Return the result for one file, if the search has found it."""
         return next((file for file in self.ranked if file.path == path), None)
 
     def outline(self, path: str) -> str:
@@ -88,36 +99,51 @@ class ShownFiles(Struct):
     room: TokenBudget
     look: CodeLook
     seen: dict[str, str | None] = field(default_factory=dict)
-    """The contents of those that are shown, as digests; None for one that is not there.
-    """
+    """The digests of the files that are shown; None for a file that does not exist."""
     in_part: dict[str, Ranges] = field(default_factory=dict)
-    """The lines of those that are not shown whole."""
+    """The lines that are shown of files that are not shown whole."""
     pictures: list[Picture] = field(default_factory=list)
-    """Those among them that go with the prompt; what they hold is nothing that a reply
-    could change.
-    """
+    """Pictures that are sent with the prompt. No reply can change them."""
     notes: list[str] = field(default_factory=list)
-    """Things that people should know of them, a sentence each."""
+    """Warnings for the user, a sentence each."""
     shares: list[PromptShare] = field(default_factory=list)
-    """The tokens that each takes of the prompt."""
+    """The tokens of each part."""
     _parts: list[str] = field(default_factory=list)
     _added: list[str] = field(default_factory=list)
     _met: set[str] = field(default_factory=set)
     _waiting: dict[str, int] = field(default_factory=dict)
-    """Tokens kept free for files to come."""
+    """The tokens that are reserved for each expected file."""
 
     @property
     def text(self) -> str:
-        """Those that each attempt at the step is shown."""
+        """The files that every attempt at the step shows."""
         return "# Present files\n\n" + "\n\n".join(self._parts) if self._parts else ""
 
     @property
     def added(self) -> str:
-        """Those that this attempt is shown besides."""
+        """The files that only this attempt shows."""
         return "# More files\n\n" + "\n\n".join(self._added) if self._added else ""
 
+    @property
+    def tokens(self) -> int:
+        """The tokens of all that is shown."""
+        return sum(share.tokens for share in self.shares)
+
+    @property
+    def is_full(self) -> bool:
+        """True if no other file fits beside those that are expected."""
+        return self.room.left is not None and self.room.left - self._reserved < _LEAST
+
+    @property
+    def _reserved(self) -> int:
+        """The tokens that are reserved for all expected files."""
+        tokens = sum(self._waiting.values())
+        if self.room.left is None:
+            return tokens
+        return min(tokens, self.room.left // 2)
+
     def expect(self, paths: Iterable[str]) -> None:
-        """Files that will be added: there is to be some room for each."""
+        """Reserve some room for each of these files."""
         for name in paths:
             with suppress(PathRefused, OSError):
                 path = str(confine(self.root, name))
@@ -136,10 +162,11 @@ class ShownFiles(Struct):
         lines: Ranges = (),
         is_own: bool = False,
     ) -> None:
-        """Show a file, in part where it has more bytes than `most` or there is not the
-        room, or say why it is not shown; not a second time. `lines` are those that
-        matter. `added`: for this attempt alone; `is_own`: it is the step's, and as much
-        of it is shown as there is room for.
+        """Show a file, unless it is shown already: whole, in part if it has more bytes
+        than `most` or does not fit, or only the reason why it is not shown.
+
+        The `lines` matter most. `added` shows the file for this attempt alone. A file
+        that `is_own`, the step's, is shown as far as there is room.
         """
         try:
             path = str(confine(self.root, name))
@@ -155,7 +182,7 @@ class ShownFiles(Struct):
         if place.is_dir():
             self._say(f"{path} is a folder.", path, why, added=added)
             return
-        # of what is larger, nothing is shown
+        # a larger file is not shown at all
         data = read_bytes(place, max(_LARGEST, LARGEST) + 1)
         try:
             if data is None:
@@ -192,56 +219,49 @@ class ShownFiles(Struct):
         lines: Ranges,
         is_own: bool,
     ) -> None:
-        path, left = source.path, self.room.left
-        kept_free = (
-            sum(self._waiting.values())
-            if left is None
-            else min(sum(self._waiting.values()), left // 2)
-        )
         whole = source.whole()
-        if size <= min(most, _LARGEST_WHOLE) and self.room.takes(
-            whole.tokens, beside=kept_free
-        ):
+        is_small = size <= min(most, _LARGEST_WHOLE)
+        if is_small and self.room.takes(whole.tokens, beside=self._reserved):
             self.show(whole, why, added=added)
             return
-        known = self.in_part.get(path, ())
-        tokens = _MOST_IN_PART
-        # what the last attempt's failure takes changes nothing
-        if left is not None and self.room.window is not None:
-            tokens = min(
-                _MOST_IN_PART, self.room.window // 3, left - kept_free - _FOR_NAMES
-            )
-        ranked, outline = self.look.at(path), self.look.outline(path)
+        path = source.path
         part = parts_that_matter(
-            source, ranked, tokens, also=lines, outline=outline, grows=is_own
+            source,
+            self.look.at(path),
+            self._most_in_part,
+            also=_in_pieces(lines),
+            outline=self.look.outline(path),
+            grows=is_own,
         )
-        if (
-            part is not None
-            and known
-            and joined((*known, *(part.lines or ()))) == known
-        ):
-            return  # it says nothing new
-        if part is None:
-            if size > _LARGEST_WHOLE:
-                self._tell_unshown(path, f"it has {size:,} bytes")
-            else:
-                self.room.leave_out(f"{path} ({size:,} bytes)")
-            return
-        self.room.takes(part.tokens)
-        self.show(part, why, added=added)
-        if part.lines is not None:
-            reason = (
-                "for want of room"
-                if size <= min(most, _LARGEST_WHOLE)
-                else f"it has {size:,} bytes"
-            )
-            self.notes.append(
-                f"{path} is shown to the model in part ({in_words(part.lines)}):"
-                f" {reason}."
-            )
+        if part is None and size > _LARGEST_WHOLE:
+            self._tell_unshown(path, f"it has {size:,} bytes")
+        elif part is None:
+            self.room.leave_out(f"{path} ({size:,} bytes)")
+        elif self._has_new_lines(part):
+            self.room.takes(part.tokens)
+            self.show(part, why, added=added)
+            if part.lines is not None:
+                reason = "for want of room" if is_small else f"it has {size:,} bytes"
+                self.notes.append(
+                    f"{path} is shown to the model in part ({in_words(part.lines)}):"
+                    f" {reason}."
+                )
+
+    @property
+    def _most_in_part(self) -> int:
+        """The tokens that a part of a file may have."""
+        left, window = self.room.left, self.room.window
+        if left is None or window is None:
+            return _MOST_IN_PART
+        return min(_MOST_IN_PART, window // 3, left - self._reserved - _FOR_NAMES)
+
+    def _has_new_lines(self, part: ShownCode) -> bool:
+        """True if a part has lines that are not shown yet."""
+        shown = self.in_part.get(part.path, ())
+        return not shown or joined((*shown, *(part.lines or ()))) != shown
 
     def show(self, code: ShownCode, why: str, *, added: bool) -> None:
-        """Show this of a file, for which room is taken."""
+        """Show code of a file. The caller has taken the room for it."""
         (self._added if added else self._parts).append(code.text)
         if code.lines != ():
             self.seen[code.path] = code.digest
@@ -275,9 +295,7 @@ class ShownFiles(Struct):
     def add_some(
         self, paths: Iterable[str], why: str, most: int, *, added: bool = False
     ) -> None:
-        """Show files: whole up to so many bytes together, and parts of those that would
-        be more.
-        """
+        """Show files: whole until they have `most` bytes together, then in part."""
         for path in paths:
             if path in self._met:
                 continue
@@ -288,115 +306,172 @@ class ShownFiles(Struct):
                 else 0
             )
 
+    def list_hidden(self, paths: Sequence[str], reason: str) -> None:
+        """Say to the model and to the user that files of the step are not shown."""
+        if not paths:
+            return
+        names = ", ".join(paths[:_MOST_HIDDEN])
+        if len(paths) > _MOST_HIDDEN:
+            names += f" and {len(paths) - _MOST_HIDDEN} more"
+        self._say(
+            f"These files of the step are not shown ({reason}). Do not replace them:"
+            f" {names}.",
+            "files of the step that are not shown",
+            reason,
+        )
+        count = f"{len(paths):,} files of the step are"
+        if len(paths) == 1:
+            count = "1 file of the step is"
+        self.notes.append(f"{count} not shown to the model ({reason}): {names}.")
+
     def name(self, name: str, why: str) -> None:
-        """Say of a file that the step speaks of why it is not shown."""
+        """Say why a file that the step names is not shown."""
         if name not in self._met:
             self._met.add(name)
             self._tell(name, f"{name} is not shown: {why}.", why)
 
     def _tell(self, name: str, part: str, why: str) -> None:
-        """Say it to the model and to people."""
+        """Say it to the model and to the user."""
         self._say(part, name, why)
         self.notes.append(f"{name} is not shown to the model: {why}.")
 
     def _say(self, part: str, name: str, why: str, *, added: bool = False) -> bool:
-        """Whether there is room for it."""
-        if is_said := bool(self.room.part(part, name)):
-            (self._added if added else self._parts).append(part)
-            self.shares.append(PromptShare(name, estimated_tokens(part), why))
-        return is_said
+        """Add a sentence to the prompt. Return False if there is no room for it."""
+        if not self.room.part(part, name):
+            return False
+        (self._added if added else self._parts).append(part)
+        self.shares.append(PromptShare(name, estimated_tokens(part), why))
+        return True
 
 
 def show_files(
     shown: ShownFiles,
-    root: Path,
     state: ExecutionState,
     step: PlanStep,
+    declared: DeclaredFiles,
     *,
     guidance: str = "",
     missed: Mapping[str, Ranges] | None = None,
     choices: Choices = Choices(),  # noqa: B008
     found: Iterable[WalkEntry] = (),
 ) -> None:
-    """Show what a step needs, the most important first: its own files, those that an
-    attempt missed, those of its check, those that a person wants to be there, those
-    that its words name among what is `found` in the project, the work of steps that it
-    depends on.
+    """Show the files that a step needs, the most important first: the files that it
+    declares, files that the last attempt missed, files of its checks, files that the
+    user pinned, files that its text names among those `found` in the project, and the
+    files of steps that it depends on.
 
-    What holds secrets is shown only as a file of the step or of its check: nobody else
-    but its author says so.
+    A file that may hold secrets is shown only if the step or its check names it.
     """
+    root = shown.root
     paths = {entry.text for entry in found if entry.kind is not Kind.FOLDER}
-    own, checked = (
-        [_plain(root, file.path) for file in step.files_affected],
-        _checked_files(root, step),
-    )
-    text = "\n\n".join(
-        (step.title, step.description, *(file.note for file in step.files_affected))
-    )
-    named, unclear = _named(shown, text, paths, choices, {*own, *checked})
-    pinned = [
-        path
-        for path in choices.pinned
-        if _is_file(root, path) and not _leads_to_secrets(root, path)
-    ]
-    wanted = {
+    checked = _checked_files(root, step)
+    pinned = [path for path in choices.pinned if _may_show(root, path)]
+    notes = (file.file.note for file in declared.files)
+    text = "\n\n".join((step.title, step.description, *notes))
+    named, unclear = _named(shown, text, paths, choices, {*declared.paths, *checked})
+    always = {*declared.named, *checked, *named, *pinned}
+    shown.expect(always)
+    missed = {
         path: lines
         for path, lines in (missed or {}).items()
         if not _leads_to_secrets(root, path)
     }
-    in_any_case = {*own, *checked, *named, *pinned}
-    shown.expect([*own, *checked, *named, *pinned])
 
-    def add_missed(paths: Collection[str]) -> None:
-        for path in sorted(wanted.keys() & paths):
-            shown.add(
-                path, "the last attempt missed it", added=True, lines=wanted[path]
-            )
-
-    for path in own:
-        shown.add(path, "a file of the step", is_own=True)
-    add_missed(wanted.keys() - in_any_case | shown.in_part.keys())
+    for path in declared.named:
+        lines = declared.lines(path)
+        shown.add(path, "a file of the step", lines=lines, is_own=True)
+    _show_matched(shown, declared, choices, always)
+    _show_missed(shown, missed, (missed.keys() - always) | shown.in_part.keys())
     for path in checked:
         shown.add(path, "named by the step's check")
     for path in pinned:
         shown.add(path, "pinned")
     shown.add_some(named, "named in the step", _MOST_NAMED)
-    guided, also_unclear = (
-        _named(shown, guidance, paths, choices, set()) if guidance else ([], [])
-    )
-    shown.add_some(guided, "named in the guidance", _MOST_NAMED, added=True)
-    add_missed(in_any_case.intersection(shown.in_part).difference(own))
-    for file in (*unclear, *also_unclear):
-        if shown.seen.keys().isdisjoint(file.paths):
-            more = len(file.paths) - _MOST_MEANT
-            some = ", ".join(file.paths[:_MOST_MEANT]) + (
-                f" or {more} more" if more > 0 else ""
-            )
-            shown.name(file.name, f"it may be {some}")
-    before = (state.step(number) for number in step.dependencies)
+    if guidance:
+        guided, also_unclear = _named(shown, guidance, paths, choices, set())
+        shown.add_some(guided, "named in the guidance", _MOST_NAMED, added=True)
+        unclear += also_unclear
+    later = (shown.in_part.keys() & always).difference(declared.named)
+    _show_missed(shown, missed, later)
+    _list_meanings(shown, unclear)
     related = [
-        path for done in before for path in (*done.files_created, *done.files_modified)
-    ]
-    there = (
         path
-        for path in related
-        if _is_file(root, path) and not _leads_to_secrets(root, path)
-    )
-    wanted_there = (path for path in there if not choices.leaves_out(path))
-    shown.add_some(
-        wanted_there, "the work of a step that this one depends on", _MOST_RELATED
-    )
+        for path in _files_of_dependencies(state, step)
+        if _may_show(root, path) and not choices.leaves_out(path)
+    ]
+    why = "the work of a step that this one depends on"
+    shown.add_some(related, why, _MOST_RELATED)
+
+
+def _show_missed(
+    shown: ShownFiles, missed: Mapping[str, Ranges], paths: Collection[str]
+) -> None:
+    for path in sorted(missed.keys() & paths):
+        why = "the last attempt missed it"
+        shown.add(path, why, added=True, lines=missed[path])
+
+
+def _show_matched(
+    shown: ShownFiles,
+    declared: DeclaredFiles,
+    choices: Choices,
+    always: Collection[str],
+) -> None:
+    """Show the files that patterns and folders of the step declare, while there is
+    room. The user reads how many are not shown, and the model which ones.
+    """
+    no_text = []
+    no_room = []
+    tokens = _MOST_MATCHED
+    for path in declared.matched:
+        # a file that the step deletes need not be read
+        if path in always or choices.leaves_out(path) or declared.may_delete(path):
+            continue
+        if source_of(shown.root, path) is None:
+            no_text.append(path)
+        elif tokens <= 0 or shown.is_full:
+            no_room.append(path)
+        else:
+            before = shown.tokens
+            shown.add(path, "a file of the step")
+            tokens -= shown.tokens - before
+    shown.list_hidden(no_text, "not text, or too large")
+    shown.list_hidden(no_room, "too many")
+    if declared.more:
+        shown.notes.append(
+            f"{declared.more:,} more files match what the step declares. They are not"
+            " listed; name fewer files in the step."
+        )
+
+
+def _list_meanings(shown: ShownFiles, unclear: Iterable[NamedFile]) -> None:
+    """List the files that an unclear name may mean, unless one of them is shown."""
+    for file in unclear:
+        if not shown.seen.keys().isdisjoint(file.paths):
+            continue
+        more = len(file.paths) - _MOST_MEANT
+        meant = ", ".join(file.paths[:_MOST_MEANT])
+        if more > 0:
+            meant += f" or {more} more"
+        shown.name(file.name, f"it may be {meant}")
+
+
+def _files_of_dependencies(state: ExecutionState, step: PlanStep) -> list[str]:
+    paths = []
+    for number in step.dependencies:
+        done = state.step(number)
+        paths += [*done.files_created, *done.files_modified]
+    return paths
 
 
 def _named(
     shown: ShownFiles, text: str, paths: set[str], choices: Choices, declared: set[str]
 ) -> tuple[list[str], list[NamedFile]]:
-    """The files that a text names, and names that several have. Of one that holds
-    secrets it is said that it does, if it is not `declared`.
+    """Return the files that a text names, and the names that several files have. A file
+    that may hold secrets is not shown, unless it is `declared`; the prompt says so.
     """
     root = shown.root
-    # what git ignores is the project's, too, but not this program's own
+    # The text may also name files that git ignores, but not those of this program.
     for name in set(names_in(text)) - paths:
         with suppress(CddError):
             path = locate(root, name)
@@ -404,25 +479,22 @@ def _named(
                 paths.add(name)
     named, unclear = list[str](), list[NamedFile]()
     for file in named_files(text, paths):
-        path_, *others = file.paths
+        first, *others = file.paths
+        is_known = first in shown.seen or first in declared
         if others:
             unclear.append(file)
-        elif choices.leaves_out(path_):
+        elif choices.leaves_out(first):
             continue
-        elif (
-            path_ not in shown.seen
-            and path_ not in declared
-            and _leads_to_secrets(root, path_)
-        ):
-            shown.name(path_, "by its name it holds secrets")
+        elif not is_known and _leads_to_secrets(root, first):
+            shown.name(first, "by its name it holds secrets")
         else:
-            named.append(path_)
+            named.append(first)
     return named, unclear
 
 
 def tree(found: Sequence[WalkEntry], room: TokenBudget, lines: int) -> str:
-    """The project's files as a tree of about so many lines at most; empty where there
-    is no room for it.
+    """Return the project's files as a tree of about `lines` lines, or an empty text if
+    there is no room.
     """
     return room.part(
         f"# Files of the project\n\n{fenced(plain_tree(found, lines), 'text')}", TREE
@@ -430,46 +502,49 @@ def tree(found: Sequence[WalkEntry], room: TokenBudget, lines: int) -> str:
 
 
 TREE = "the tree of the project's files"
-"""Its name where a prompt had no room for it."""
+"""The name of the tree among the parts that are left out."""
 TREE_LINES = 1_000
 TREE_LINES_WITH_TOOLS = 200
-"""For a model that can look at folders by itself, and is sent the tree with each round.
+"""The tree is shorter for a model with tools: it can list folders, and is sent the tree
+again in each round.
 """
 
 
-def _plain(root: Path, name: str) -> str:
-    """A path as the project knows it; one that leads out of it as it was written."""
-    try:
-        return str(confine(root, name))
-    except PathRefused:
-        return name
-
-
 def _checked_files(root: Path, step: PlanStep) -> list[str]:
-    """Files that the step's own check names: its author cannot aim at a test that they
-    cannot read.
+    """Return the files that the step's checks name: the model cannot satisfy a test
+    that it cannot read.
     """
     words: list[str] = []
     for check in step.checks or ():
         with suppress(ValueError):
             words += shlex.split(check)
-    names = [TestId.parse(word).file for word in words]
-    return [
-        _plain(root, name)
-        for name in names
-        if not name.startswith("-") and _is_file(root, name)
-    ]
+    names = [TestId.parse(word).file for word in words if not word.startswith("-")]
+    paths = [path_inside(root, name) for name in names]
+    return [path for path in paths if path and (root / path).is_file()]
 
 
-def _is_file(root: Path, name: str) -> bool:
-    try:
-        return (root / confine(root, name)).is_file()
-    except PathRefused:
-        return False
+def _in_pieces(ranges: Ranges) -> Ranges:
+    """Cut long ranges, so that the beginning of one that does not fit is shown."""
+    pieces = []
+    for first, last in ranges:
+        end = min(last, first + _LONGEST_RANGE - 1)
+        for start in range(first, end + 1, _PIECE):
+            pieces.append((start, min(start + _PIECE - 1, end)))
+    return tuple(pieces)
+
+
+def _may_show(root: Path, name: str) -> bool:
+    """True for a file in the project that holds no secrets, as far as names say."""
+    path = path_inside(root, name)
+    return (
+        path is not None
+        and (root / path).is_file()
+        and not _leads_to_secrets(root, path)
+    )
 
 
 def _leads_to_secrets(root: Path, name: str) -> bool:
-    """By its own name, or by that of what it is a link to."""
+    """True if the file, or the file that it links to, may hold secrets by its name."""
     return holds_secrets(PurePosixPath(name).name) or holds_secrets(
         (root / name).resolve().name
     )

@@ -39,7 +39,7 @@ import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -64,6 +64,7 @@ from cdd_agent.events import (
 from cdd_agent.frontend import OneAtATime
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.process.policy import Permission
+from cdd_agent.tickets.declared_files import DeclaredFiles, declare_files
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Evidence, StepStatus
 from cdd_agent.work_clock import WorkClock
@@ -175,14 +176,12 @@ class SideBySide(Struct):
             *self._waiting,
             *self._failed,
         }
-        chosen, claimed = list[PlanStep](), set[PurePosixPath]()
+        chosen = list[PlanStep]()
+        claimed = list[DeclaredFiles]()
         for step in run.plan.order():
             if run.state.step(step.number).status.is_over:
                 continue
-            files = {
-                PurePosixPath(file.path.removeprefix("./"))
-                for file in step.files_affected
-            }
+            files = declare_files(run.record.root, step)
             is_free = step.number not in under_way and all(
                 run.state.step(n).status.is_over for n in step.dependencies
             )
@@ -191,11 +190,9 @@ class SideBySide(Struct):
                     self._join(step.number)
                     return
                 break  # what comes later may need what it does
-            if is_free and not any(
-                _are_one(file, other) for file in files for other in claimed
-            ):
+            if is_free and not any(map(files.overlaps, claimed)):
                 chosen.append(step)
-            claimed |= files
+            claimed.append(files)
         if len(chosen) == 1 and not under_way:
             self._join(chosen[0].number)
             return
@@ -443,8 +440,3 @@ class SideBySide(Struct):
             )
         if stopped:
             raise asyncio.CancelledError
-
-
-def _are_one(file: PurePosixPath, other: PurePosixPath) -> bool:
-    """Whether they are one file, or one of them is a folder that the other is in."""
-    return file.is_relative_to(other) or other.is_relative_to(file)

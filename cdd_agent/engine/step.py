@@ -50,6 +50,7 @@ from cdd_agent.llm.port import (
     RequestRejected,
 )
 from cdd_agent.process.policy import CommandRefused, CommandRunner
+from cdd_agent.tickets.declared_files import declare_files
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.verification.baseline import is_of_use, take_baseline
 from cdd_agent.verification.checks import Check, check_for, project_check
@@ -156,9 +157,11 @@ class StepRunner(Struct, frozen=True):
         check = check_for(step, self.test_command, self.commands)
         await self._permit(step, check, known)
         clock = self.commands.clock
+        declared = declare_files(self.root, step)
         transaction = StepTransaction(
             self.root,
             step,
+            declared,
             attempt,
             history,
             self.approval,
@@ -196,9 +199,10 @@ class StepRunner(Struct, frozen=True):
             )
         await transaction.begin()
         if (changes := transaction.changes).changes:
-            declared = {file.path.removeprefix("./") for file in step.files_affected}
             undeclared = tuple(
-                path for path in changes.touched if declared and path not in declared
+                path
+                for path in changes.touched
+                if declared and not declared.covers(path)
             )
             created, modified, deleted = (
                 changes.created,

@@ -55,7 +55,7 @@ def usable_reply(transaction: StepTransaction) -> Reply:
     if not text.strip():
         raise ReplyRefused("The model sent an empty reply.")
     step = transaction.step
-    own = [file.path for file in step.files_affected]
+    declared = transaction.declared
     words = "\n".join(
         filter(
             None,
@@ -67,7 +67,7 @@ def usable_reply(transaction: StepTransaction) -> Reply:
             ),
         )
     )
-    reply = parse_reply(text, KnownNames.of(transaction.root, own, words))
+    reply = parse_reply(text, KnownNames.of(transaction.root, declared.paths, words))
     has_acted = reply.changes_files or transaction.changes.changes
     written = transaction.changes.touched
     unclear = [
@@ -82,7 +82,7 @@ def usable_reply(transaction: StepTransaction) -> Reply:
         )
         hint += "block that is none."
         raise ReplyRefused("\n".join(f"{doubt}." for doubt in unclear), hint=hint)
-    if not has_acted and any(not is_picture(transaction.root, path) for path in own):
+    if not has_acted and _needs_files(transaction):
         hint = (
             "Each new file is needed as a code block whose info string is"
             " `language:path`, each change as a "
@@ -99,6 +99,14 @@ def usable_reply(transaction: StepTransaction) -> Reply:
             "The reply gives no file, and this step names files.", hint=hint
         )
     return reply
+
+
+def _needs_files(transaction: StepTransaction) -> bool:
+    """True if the step declares files that a reply can change: no reply changes a
+    picture.
+    """
+    places = transaction.declared.places
+    return any(not is_picture(transaction.root, path) for path in places)
 
 
 class StepChecker(Struct, frozen=True):
@@ -166,7 +174,7 @@ class StepChecker(Struct, frozen=True):
         guidance = attempt.all_guidance
         assignment = Assignment(self.root, step, before.agenda, guidance, changes)
         leave = TestLeave(step, attempt, self.user, self.commands.clock, self.emit)
-        permissions = Permissions.of_step(step, guidance)
+        permissions = Permissions.of_step(step, transaction.declared, guidance)
         work = Work(changes, permissions, step.checks is not None, assignment)
         if check is None or not (step.checks is not None or await is_something()):
             reason = (

@@ -87,8 +87,8 @@ class StepTools(Struct):
         unneeded = {ListFilesTool.name}
         if not _HISTORY.search(words):
             unneeded |= {GitStatusTool.name, GitLogTool.name, GitDiffTool.name}
-        # who names the files need not look for them
-        code = None if step.files_affected else self.code
+        # a step that names its files one by one need not look for them
+        code = None if self.transaction.declared.names_all else self.code
         looking = (
             tool for tool in read_only_tools(root, code) if tool.name not in unneeded
         )

@@ -39,9 +39,10 @@ from cdd_agent.events import (
     Tone,
 )
 from cdd_agent.files.atomic import digest, put_file, read_bytes, remove
-from cdd_agent.files.paths import PathRefused, confine
+from cdd_agent.files.paths import path_inside
 from cdd_agent.git.restore import restore
 from cdd_agent.threads import to_its_end
+from cdd_agent.tickets.declared_files import DeclaredFiles
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.before import Before
 from cdd_agent.verification.permissions import Permissions
@@ -58,6 +59,7 @@ class StepTransaction(Struct):
 
     root: Path
     step: PlanStep
+    declared: DeclaredFiles
     attempt: Attempt
     history: History
     approval: Approval | None
@@ -118,7 +120,7 @@ class StepTransaction(Struct):
         are there, it may change them; who has read all that is in a file may replace
         it. `is_whole`: it was told that this is all.
         """
-        path = _plain(self.root, name)
+        path = path_inside(self.root, name)
         if path is None or not (self.root / path).is_file():
             return
         content = read_bytes(self.root / path)
@@ -284,14 +286,10 @@ class StepTransaction(Struct):
             await self._wait_until_known()
             self.emit(CheckpointStarted(self.step.number))
             if self.call_by_call:
-                # what the plan names for the step can be changed also where git ignores
-                # it
-                named = [
-                    _plain(self.root, file.path) for file in self.step.files_affected
-                ]
-                await self.history.before(
-                    self.attempt, [path for path in named if path is not None]
-                )
+                # the step may change the files that it declares although git ignores
+                # them
+                paths = await asyncio.to_thread(self.declared.usable_paths)
+                await self.history.before(self.attempt, paths)
             else:
                 await self.history.before(self.attempt, touched)
             self.is_begun = True
@@ -353,7 +351,9 @@ class StepTransaction(Struct):
 
     def _policy(self) -> EditPolicy:
         """Return the rules by what the model knows, and by what the plan allows."""
-        permissions = Permissions.of_step(self.step, self.attempt.all_guidance)
+        permissions = Permissions.of_step(
+            self.step, self.declared, self.attempt.all_guidance
+        )
         return EditPolicy(
             self._seen,
             self.in_part,
@@ -399,11 +399,3 @@ class StepTransaction(Struct):
             self._made[path] = replace(
                 self._made[path], after=file.content if file else None
             )
-
-
-def _plain(root: Path, path: str) -> str | None:
-    """A path as the project knows it; None for one that leads out of it."""
-    try:
-        return str(confine(root, path))
-    except PathRefused:
-        return None

@@ -56,6 +56,16 @@ def confine(root: Path, text: str) -> PurePosixPath:
     return path
 
 
+def path_inside(root: Path, text: str) -> str | None:
+    """Return a path as the project writes it; None if it leads outside the project or
+    is not usable.
+    """
+    try:
+        return str(confine(root, text))
+    except PathRefused:
+        return None
+
+
 def without_links(root: Path, path: str) -> str:
     """The path of the file itself, where one leads through a link to a folder: git
     follows none.

@@ -4,24 +4,19 @@ them.
 What git ignores is not found. Each answer says whether it is all there is.
 """
 
-import posixpath
 import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator
-from fnmatch import fnmatchcase
-from functools import partial
-from itertools import takewhile
 from json import dumps, loads
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from cdd_agent.errors import BadInput, CddError
+from cdd_agent.errors import CddError
 from cdd_agent.files.found import Found
-from cdd_agent.files.ignore import fits
-from cdd_agent.files.paths import confine
+from cdd_agent.files.globs import Glob, PatternRefused
 from cdd_agent.files.read import file_mode, holds_secrets, is_binary, locate, resolved
 from cdd_agent.files.regular_files import open_file
 from cdd_agent.files.walk import Kind, WalkEntry, walk
@@ -34,7 +29,6 @@ _MAX_LINE = 300
 _MAX_FILE = 5_000_000
 """Bytes; files that people read are smaller."""
 _MAX_PATTERN = 2_000
-_MAX_ALTERNATIVES = 100
 _PACKAGE = Path(__file__).resolve().parents[2]
 """The folder that this package is imported from."""
 _CHILD = (
@@ -43,11 +37,6 @@ _CHILD = (
 )
 _LINE, _WRONG, _CUT, _NOTE, _DONE = "=!<#."
 """The kind of a line of the searching process, by its first character."""
-_ALTERNATIVES = re.compile(r"\{([^{}]*,[^{}]*)\}")
-
-
-class PatternRefused(BadInput):
-    """A regular expression or a file pattern that means nothing."""
 
 
 class SearchFailed(CddError):
@@ -68,11 +57,11 @@ def glob_files(root: Path, pattern: str, limit: int = _FILES) -> Found:
     Raises `PatternRefused` for a pattern that means nothing, `PathRefused` for one that
     leaves the project.
     """
-    glob = _Glob(root, pattern)
+    glob = Glob(root, pattern)
     entries = (
         entry
         for entry in walk(root, glob.folder)
-        if entry.kind is Kind.UNREADABLE or glob.matches(entry)
+        if entry.kind is Kind.UNREADABLE or glob.matches(entry.text)
     )
     return _gathered(entries, limit)
 
@@ -106,7 +95,7 @@ async def grep_files(
     if glob is not None:
         glob = glob.replace("\\", "/")
         glob = glob if "/" in glob else f"**/{glob}"
-        _Glob(root, glob)  # what can be refused without a search is refused
+        Glob(root, glob)  # what can be refused without a search is refused
     root = root.absolute()  # noqa: ASYNC240  # no disk is asked
     wanted = _Wanted(str(root), pattern, str(path), glob, ignore_case, limit)
     argv = [
@@ -178,9 +167,9 @@ def _search(wanted: _Wanted) -> Iterator[str]:
         yield f"{_WRONG}{error}"
         return
     root, found, left_out = Path(wanted.root), 0, 0
-    glob = None if wanted.glob is None else _Glob(root, wanted.glob)
+    glob = None if wanted.glob is None else Glob(root, wanted.glob)
     for entry in _entries(root, PurePosixPath(wanted.under)):
-        if entry.kind is not Kind.FILE or (glob and not glob.matches(entry)):
+        if entry.kind is not Kind.FILE or (glob and not glob.matches(entry.text)):
             continue
         text = _text(root, entry)
         left_out += text is None
@@ -222,50 +211,6 @@ def _around(line: str, at: int) -> str:
     start = max(0, min(at - _MAX_LINE // 3, len(line) - _MAX_LINE))
     end = start + _MAX_LINE
     return f"{'…' if start else ''}{line[start:end]}{'…' if end < len(line) else ''}"
-
-
-class _Glob:
-    """A file pattern with its alternatives."""
-
-    def __init__(self, root: Path, pattern: str) -> None:
-        paths = [confine(root, text) for text in _expanded(pattern.replace("\\", "/"))]
-        self._patterns = [
-            # `fnmatch` is never slow over a name, whatever the stars.
-            [
-                None if part == "**" else partial(fnmatchcase, pat=part)
-                for part in path.parts
-            ]
-            for path in paths
-        ]
-        plain = [
-            "/".join(takewhile(re.compile(r"[^*?\[]+").fullmatch, path.parts[:-1]))
-            for path in paths
-        ]
-        self.folder = PurePosixPath(posixpath.commonpath(plain))
-        """Everything that matches is in it."""
-
-    def matches(self, entry: WalkEntry) -> bool:
-        return any(fits(entry.text, pattern) for pattern in self._patterns)
-
-
-def _expanded(pattern: str) -> list[str]:
-    """The pattern once for each choice that its braces give."""
-    unfinished, finished = [pattern], list[str]()
-    while unfinished:
-        text = unfinished.pop()
-        if group := _ALTERNATIVES.search(text):
-            choices = group[1].split(",")
-            unfinished += [
-                text[: group.start()] + choice + text[group.end() :]
-                for choice in choices
-            ]
-        else:
-            finished.append(text)
-        if len(unfinished) + len(finished) > _MAX_ALTERNATIVES:
-            raise PatternRefused(
-                f"{pattern[:60]!r} is not usable: too many alternatives"
-            )
-    return finished
 
 
 def _entries(root: Path, path: PurePosixPath) -> Iterator[WalkEntry]:

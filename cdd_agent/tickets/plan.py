@@ -2,10 +2,11 @@
 it from running.
 """
 
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 from urllib.parse import unquote
 
@@ -75,6 +76,21 @@ class AffectedFile(Struct, frozen=True):
     @property
     def is_deleted(self) -> bool:
         return _DELETED.fullmatch(self.note) is not None
+
+    def relative_to(self, roots: Collection[str]) -> "AffectedFile":
+        """Return the file with a path from the project's root, if its path is absolute
+        and in one of these folders.
+        """
+        path = Path(self.path)
+        if not path.is_absolute() or ".." in path.parts:
+            return self
+        for folder in path.parents:
+            # `Path.resolve` fails for links in a circle
+            if os.path.realpath(folder) in roots:
+                ending = "/" if self.is_folder else ""
+                relative = path.relative_to(folder).as_posix()
+                return replace(self, path=relative + ending)
+        return self
 
     @property
     def is_pattern(self) -> bool:
@@ -358,6 +374,22 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
         data["steps"] = [step.to_json() for step in self.steps]
         data["findings"] = [problem.to_json() for problem in self.findings]
         return data
+
+    def relative_to(self, root: Path) -> "ImplementationPlan":
+        """Return the plan with relative paths where it has absolute ones of files in
+        the project: links of other tools are absolute. If the project is the tree of a
+        run, this includes files of the project that the tree was made for.
+        """
+        roots = {os.path.realpath(root)}
+        for folder in Path(os.path.realpath(root)).parents:
+            if folder.name == ".cdd":
+                roots.add(str(folder.parent))
+        steps = []
+        for step in self.steps:
+            files = tuple(file.relative_to(roots) for file in step.files_affected)
+            steps.append(replace(step, files_affected=files))
+        same = tuple(steps) == self.steps
+        return self if same else replace(self, steps=tuple(steps))
 
     def find_step(self, label: str) -> PlanStep | None:
         """Return the step with this label, in upper or lower case."""

@@ -85,7 +85,12 @@ class Ticket(Struct, frozen=True):
         """Return the plan, which may have errors. Raises `BadInput` if it is missing or
         cannot be read.
         """
-        return self._parse_plan(self._plan_text())
+        return self.parse_plan(self._plan_text())
+
+    def parse_plan(self, text: str) -> ImplementationPlan:
+        """Return the plan that a text for plan.md has, which may have errors."""
+        plan = read_plan_once(text).relative_to(self.root)
+        return plan if plan.ticket_slug else replace(plan, ticket_slug=self.slug)
 
     def plan_digest(self, plan: ImplementationPlan | None = None) -> str | None:
         """Return the digest of plan.md; None if it is missing, or if it is not the file
@@ -93,7 +98,7 @@ class Ticket(Struct, frozen=True):
         """
         try:
             text = self._plan_text()
-            if plan is not None and self._parse_plan(text) != plan:
+            if plan is not None and self.parse_plan(text) != plan:
                 return None
         except BadInput:
             return None
@@ -121,10 +126,6 @@ class Ticket(Struct, frozen=True):
         if not text.strip():
             raise BadInput(f"{self.shown(self.plan_path)} is empty.", hint=hint)
         return text
-
-    def _parse_plan(self, text: str) -> ImplementationPlan:
-        plan = read_plan_once(text)
-        return plan if plan.ticket_slug else replace(plan, ticket_slug=self.slug)
 
     def _read(self, path: Path, *, hint: str) -> str:
         shown = self.shown(path)

@@ -279,7 +279,7 @@ def _words(details: StepDetails, attempt: AttemptDetails | None) -> Iterator[Blo
         yield BlockKind.NOTE, f"Guidance: {attempt.guidance}"
     if attempt and attempt.failure and attempt.failure != view.error:
         yield BlockKind.OUTPUT, attempt.failure
-    files = "\n".join(f"- `{file.path}`" for file in step.files_affected)
+    files = "\n".join(f"- `{file.place}`" for file in step.files_affected)
     depends = ", ".join(map(str, step.dependencies)) or "none"
     verify = "the project's check"
     if step.checks is not None:

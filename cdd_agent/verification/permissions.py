@@ -6,13 +6,13 @@ the step deletes or moves. Names in the step's text give none.
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Self
 
 from msgspec import Struct, field
 
-from cdd_agent.tickets.plan import AffectedFile, PlanStep
+from cdd_agent.tickets.declared_files import DeclaredFiles
+from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.mentions import Mentions, test_names
 from cdd_agent.verification.test_id import TestId
 
@@ -44,15 +44,17 @@ class Permissions(Struct, frozen=True):
     """The step's number, as the plan writes it."""
     removes: tuple[str, ...] | None = None
     """Entries of `Removes tests`. None if the plan does not have the field."""
-    files: tuple[AffectedFile, ...] = ()
+    declared: DeclaredFiles = DeclaredFiles()
     mentions: Mentions = field(default_factory=Mentions)
     allowed: frozenset[str] = frozenset()
     """Ids of tests that the user lets the step remove or weaken."""
 
     @classmethod
-    def of_step(cls, step: PlanStep, guidance: str = "") -> Self:
+    def of_step(
+        cls, step: PlanStep, declared: DeclaredFiles, guidance: str = ""
+    ) -> Self:
         mentions = Mentions.in_step(step, guidance)
-        return cls(step.label, step.removes_tests, step.files_affected, mentions)
+        return cls(step.label, step.removes_tests, declared, mentions)
 
     def may_remove(self, test: TestId, *, only_rows: bool = False) -> bool:
         """True if the step may remove, skip or weaken a test. `only_rows`: some of its
@@ -60,8 +62,9 @@ class Permissions(Struct, frozen=True):
         """
         if self.is_allowed(test):
             return True
-        if any(file.is_deleted and _declares(file, test.file) for file in self.files):
-            return True
+        for file in self.declared.files:
+            if file.file.is_deleted and file.covers(test.file):
+                return True
         entries = self.removes or ()
         if only_rows:
             entries = tuple(entry.partition("[")[0] for entry in entries)
@@ -75,26 +78,19 @@ class Permissions(Struct, frozen=True):
         """True if the step names a file or a folder around it, so that a reply may
         delete the file without having been shown it.
         """
-        if self.names_file(path) or self.mentions.names_folder_of(path):
+        if self.declared.may_delete(path) or self.mentions.names_file(path):
+            return True
+        if self.mentions.names_folder_of(path):
             return True
         return any(covers(entry, TestId(path)) for entry in self.removes or ())
 
     def declares(self, path: str) -> bool:
         """True if the file is one of the step's files."""
-        return any(_declares(file, path) for file in self.files)
+        return self.declared.covers(path)
 
     def names_file(self, path: str) -> bool:
         """True if the step declares the file, or its text names it."""
         return self.declares(path) or self.mentions.names_file(path)
-
-
-def _declares(file: AffectedFile, path: str) -> bool:
-    declared = file.path.replace("\\", "/").removeprefix("./")
-    if file.is_pattern:
-        return fnmatchcase(path, declared.replace("[", "[[]"))
-    if file.is_folder:
-        return path.startswith(declared)
-    return path == declared
 
 
 class FailureLeave(Struct, frozen=True):

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.project.subjects import TestFile, is_test_file
+from cdd_agent.tickets.declared_files import DeclaredFiles, declare_files
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.before import Agenda
 from cdd_agent.verification.mentions import Mentions
@@ -41,24 +42,24 @@ class _Scope(Struct, frozen=True):
 
     step: PlanStep
     mentions: Mentions
-    declared: frozenset[PurePosixPath]
+    declared: DeclaredFiles
     files: frozenset[PurePosixPath]
     """The declared files, and the changed ones."""
 
     @classmethod
     def of_step(
-        cls, step: PlanStep, guidance: str = "", changed: Sequence[str] = ()
+        cls, root: Path, step: PlanStep, guidance: str = "", changed: Sequence[str] = ()
     ) -> Self:
         mentions = Mentions.in_text(
             step.title, step.description, guidance, code=step.check_lines or ""
         )
-        declared = frozenset(PurePosixPath(file.path) for file in step.files_affected)
-        files = declared.union(map(PurePosixPath, changed))
+        declared = declare_files(root, step)
+        files = frozenset(map(PurePosixPath, (*declared.paths, *changed)))
         return cls(step, mentions, declared, files)
 
     @property
     def only_writes_tests(self) -> bool:
-        files = self.declared or self.files
+        files = list(map(PurePosixPath, self.declared.places)) or self.files
         return bool(files) and all(map(is_test_file, files))
 
     def names(self, test: TestId, file: TestFile) -> bool:
@@ -66,9 +67,11 @@ class _Scope(Struct, frozen=True):
 
     def tie(self, root: Path, file: TestFile) -> str:
         """Return how a test file belongs to the step's files, as a clause."""
-        if file.path in self.declared:
+        if self.declared.covers(str(file.path)):
             return "it is among the step's files"
-        for path in sorted(self.files):
+        # a folder or pattern also declares files that are not there yet
+        declared = [path for path in file.imported if self.declared.covers(str(path))]
+        for path in sorted(self.files.union(declared)):
             tie = file.tie(root, path)
             if tie:
                 return tie
@@ -171,11 +174,11 @@ class Assignment(Struct, frozen=True, dict=True):
 
     @cached_property
     def _scope(self) -> _Scope:
-        return _Scope.of_step(self.step, self.guidance, self.changes.touched)
+        return _Scope.of_step(self.root, self.step, self.guidance, self.changes.touched)
 
     @cached_property
     def _later_scopes(self) -> tuple[_Scope, ...]:
-        return tuple(map(_Scope.of_step, self.agenda.later))
+        return tuple(_Scope.of_step(self.root, step) for step in self.agenda.later)
 
     @cached_property
     def _criteria(self) -> tuple[Mentions, ...]:

@@ -33,7 +33,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.session import Session
-from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan
 from cdd_agent.tickets.plan_editor import PlanTextLost
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.spec import TicketSpec
@@ -365,6 +365,22 @@ async def test_one_step_is_refined_and_the_others_stay_byte_for_byte(
     assert text == by_hand.replace(heading(2), heading(2, BETTER))
     (kept,) = (ticket.root / ".cdd/runs" / SLUG / "plans").iterdir()
     assert kept.read_text() == by_hand
+
+
+async def test_a_step_beside_one_with_an_absolute_path_is_refined(
+    ticket: Sandbox,
+) -> None:
+    session = ticket.replies(plan()).session()
+    await say(session, f"/plan {SLUG}", "approve")
+    path = ticket.ticket / "plan.md"
+    by_hand = path.read_text().replace("`a.txt`", f"`{ticket.root}/a.txt`")
+    assert str(ticket.root) in by_hand
+    path.write_text(by_hand)
+    ticket.replies(changes(steps=[step(2, "b.txt", title=BETTER, dependencies=[1])]))
+    await say(ticket.session(), f"/plan {SLUG}", WISH, "approve")
+    first, second = ticket.project.tickets.find(SLUG).read_plan().steps
+    assert first.files_affected == (AffectedFile("a.txt", "new"),)
+    assert second.title == BETTER
 
 
 async def test_completed_steps_are_frozen_and_numbers_are_not_reused(

@@ -265,3 +265,10 @@ def test_a_ticket_locked_by_another_process_cannot_be_edited(
     assert plan_md(three).read_text() == before
     editing.finish()
     assert "of it" in plan_md(three).read_text()
+
+
+def test_a_step_of_a_plan_with_absolute_paths_can_be_edited(three: Sandbox) -> None:
+    text = plan_md(three).read_text().replace("`a.txt`", f"`{three.root}/a.txt`")
+    plan_md(three).write_text(text)
+    edited(three.session(), 2, lambda step: step.replace("of b.", "twice.")).finish()
+    assert plan_md(three).read_text() == text.replace("of b.", "twice.")

@@ -271,7 +271,7 @@ def test_folders_and_files_that_cannot_be_shown_are_named(
     (tmp_path / "dir").mkdir()
     (tmp_path / "data.bin").write_bytes(b"\xff\xfe\x00")
     prompt = prompt_of(sandbox.write(Step("dir", also=("data.bin", "new.txt"))))
-    for name in ("dir", "data.bin", "new.txt"):
+    for name in ("- dir/:", "data.bin", "new.txt"):
         assert f"\n{name} " in prompt.text
     assert [note.split()[0] for note in prompt.notes] == ["data.bin"]
     assert "UTF-8" in prompt.notes[0]

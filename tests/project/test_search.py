@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.files.found import Found
+from cdd_agent.files.globs import PatternRefused
 from cdd_agent.files.paths import PathRefused
 from cdd_agent.files.read import SourceMissing, SourceUnreadable, read_source
 from cdd_agent.project import search
-from cdd_agent.project.search import PatternRefused, glob_files, grep_files, list_files
+from cdd_agent.project.search import glob_files, grep_files, list_files
 from tests.support.time_of_loops import leap
 
 TREE = {

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.process.run import CommandResult
+from cdd_agent.tickets.declared_files import declare_files
 from cdd_agent.tickets.plan import MayFail, PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.verification.before import Agenda, Before
@@ -47,7 +48,7 @@ def verdict_on(case: Case, root: Path) -> Verdict:
         Ran(CommandResult("", "", int(failed)), SuiteRun(selection, case.now)),
         Before(reference=Reference().after(SuiteRun(results=case.before))),
         Work(
-            permissions=Permissions.of_step(step),
+            permissions=Permissions.of_step(step, declare_files(root, step)),
             assignment=assignment,
             has_own_check=case.has_own_check,
         ),

@@ -2,13 +2,15 @@
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from time import process_time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdd_agent.tickets.plan import AffectedFile
+from cdd_agent.tickets.declared_files import declare_files
+from cdd_agent.tickets.plan import AffectedFile, PlanStep
 from cdd_agent.verification.lost_tests import (
     Comparison,
     Versions,
@@ -1053,7 +1055,8 @@ def test_an_entry_with_parameters_gives_leave_for_rows_alone() -> None:
     ],
 )
 def test_the_note_of_a_deleted_file_gives_leave(note: str, is_refused: bool) -> None:
-    permissions = Permissions(files=(AffectedFile(f"./{PY}", note),))
+    step = PlanStep(1, files_affected=(AffectedFile(f"./{PY}", note),))
+    permissions = Permissions.of_step(step, declare_files(Path.cwd(), step))
     work = Work(permissions=permissions, tests=became(PY, SUBTRACTS, None))
     assert (judge_unchecked("", work).verification is None) is is_refused
 

@@ -1,7 +1,10 @@
 """The leave that a plan's fields give a step."""
 
+from pathlib import Path
+
 import pytest
 
+from cdd_agent.tickets.declared_files import declare_files
 from cdd_agent.tickets.plan import AffectedFile, MayFail, PlanStep
 from cdd_agent.verification.permissions import (
     FailureLeave,
@@ -11,6 +14,7 @@ from cdd_agent.verification.permissions import (
 from cdd_agent.verification.test_id import TestId
 from tests.support.tables import each_row
 
+HERE = Path.cwd()
 TEST = TestId.parse("tests/unit/test_user.py::TestLogin::test_old[1]")
 
 
@@ -65,7 +69,10 @@ def test_without_entries_no_test_may_be_removed(
         files_affected=(AffectedFile("tests/unit/test_user.py", "extended"),),
         removes_tests=removes,
     )
-    assert not Permissions.of_step(step, "Delete test_old.").may_remove(TEST)
+    permissions = Permissions.of_step(
+        step, declare_files(HERE, step), "Delete test_old."
+    )
+    assert not permissions.may_remove(TEST)
 
 
 def test_a_test_that_the_user_allowed_may_be_removed() -> None:
@@ -77,25 +84,28 @@ def test_a_test_that_the_user_allowed_may_be_removed() -> None:
 
 
 @each_row(
-    ("file", "path", "is_declared"),
+    ("file", "path", "is_declared", "may_be_deleted"),
     [
-        (AffectedFile("src/a.py"), "src/a.py", True),
-        (AffectedFile("./src/a.py"), "src/a.py", True),
-        (AffectedFile("src/a.py:3-9"), "src/a.py", True),
-        (AffectedFile("src/a.py"), "a.py", False),
-        (AffectedFile("src/"), "src/x/a.py", True),
-        (AffectedFile("src/"), "srcs/a.py", False),
-        (AffectedFile("src/*.py"), "src/a.py", True),
-        (AffectedFile("src/*.py"), "src/a.js", False),
-        (AffectedFile("app/[id]/*.tsx"), "app/[id]/page.tsx", True),
+        (AffectedFile("src/a.py"), "src/a.py", True, True),
+        (AffectedFile("./src/a.py"), "src/a.py", True, True),
+        (AffectedFile("src/a.py:3-9"), "src/a.py", True, True),
+        (AffectedFile("src/a.py"), "a.py", False, False),
+        (AffectedFile("src/"), "src/x/a.py", True, False),
+        (AffectedFile("src/", "deleted"), "src/x/a.py", True, True),
+        (AffectedFile("src/"), "srcs/a.py", False, False),
+        (AffectedFile("src/*.py"), "src/a.py", True, False),
+        (AffectedFile("src/*.py", "deleted"), "src/a.py", True, True),
+        (AffectedFile("src/*.py"), "src/a.js", False, False),
+        (AffectedFile("app/[id]/*.tsx"), "app/[id]/page.tsx", True, False),
     ],
 )
-def test_a_declared_file_may_be_shortened_and_deleted(
-    file: AffectedFile, path: str, is_declared: bool
+def test_a_declared_file_may_be_shortened_and_a_named_one_deleted(
+    file: AffectedFile, path: str, is_declared: bool, may_be_deleted: bool
 ) -> None:
-    permissions = Permissions(files=(file,))
+    step = PlanStep(1, files_affected=(file,))
+    permissions = Permissions.of_step(step, declare_files(HERE, step))
     assert permissions.declares(path) is is_declared
-    assert permissions.may_delete(path) is is_declared
+    assert permissions.may_delete(path) is may_be_deleted
     assert permissions.names_file(path) is is_declared
 
 
@@ -105,7 +115,7 @@ def test_a_file_that_the_step_names_may_be_deleted() -> None:
         description="Remove `src/old.py` and `legacy/`.",
         removes_tests=("tests/test_old.py", "tests/unit/", "test_x"),
     )
-    permissions = Permissions.of_step(step)
+    permissions = Permissions.of_step(step, declare_files(HERE, step))
     paths = (
         "tests/test_old.py",
         "tests/unit/test_a.py",

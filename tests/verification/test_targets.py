@@ -91,6 +91,13 @@ CASES = {
         step(verify="make -C . tests/test_calc.py"), (CALC_TEST,)
     ),
     "its files": Case(step("Do it.", "./tests/test_net.py"), (NET,)),
+    "its folder": Case(step("Do it.", "tests/"), RED),
+    "its pattern": Case(step("Do it.", "tests/*_net.py"), (NET,)),
+    "a pattern that a later step declares, too": Case(
+        step("Do it.", "calc.py"),
+        later=((CALC_TEST, 2),),
+        left=(step("Do more.", "c*.py", number=2),),
+    ),
     "the person who guides it": Case(
         step(), (NET,), guidance="test_net has to pass, too"
     ),

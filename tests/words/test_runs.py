@@ -124,6 +124,15 @@ async def narrow(half: Sandbox) -> list[Event]:
     return await run_all(half.replies(says("b.txt", "x")))
 
 
+async def in_folder(half: Sandbox) -> list[Event]:
+    (half.root / "many").mkdir()
+    (half.root / "many/0.bin").write_bytes(b"\0")
+    for number in range(302):
+        (half.root / f"many/{number:03}.txt").write_text("x\n" * 2_000)
+    half.write(FIRST, Step("many/", "none"))
+    return await run_all(half.replies(says("many/a.txt", "x")))
+
+
 @each_row(
     ("happens", "said"),
     [
@@ -190,6 +199,14 @@ async def narrow(half: Sandbox) -> list[Event]:
             narrow,
             [
                 "big.py is shown to the model in part (lines 1 to 1480): for want of room."
+            ],
+        ),
+        (
+            in_folder,
+            [
+                "1 file of the step is not shown to the model (not text, or too large): many/0.bin.",
+                "261 files of the step are not shown to the model (too many): many/038.txt, many/039.txt, many/040.txt, many/041.txt, many/042.txt and 256 more.",
+                "3 more files match what the step declares. They are not listed; name fewer files in the step.",
             ],
         ),
     ],

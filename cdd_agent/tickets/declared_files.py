@@ -1,0 +1,278 @@
+"""The files that a step declares, as its project has them."""
+
+import unicodedata
+from collections.abc import Collection
+from functools import cached_property
+from itertools import islice
+from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cdd_agent.files.globs import Glob, PatternRefused, expand, without_sets
+from cdd_agent.files.paths import PathRefused, confine, path_inside
+from cdd_agent.files.read import holds_secrets
+from cdd_agent.files.walk import Kind, WalkEntry, walk
+from cdd_agent.tickets.plan import AffectedFile, PlanStep
+
+MOST_MATCHES = 300
+"""Files of a step that patterns and folders declare one by one."""
+_MOST_ENTRIES = 100_000
+"""Entries of a folder that are compared with a pattern."""
+_OWN_FOLDER = ".cdd"
+
+
+class DeclaredFile(Struct, frozen=True, dict=True):
+    """A file, a pattern or a folder that a step declares."""
+
+    root: Path
+    file: AffectedFile
+    path: str
+    """From the project's root; a folder ends with a slash. As the plan writes it if
+    `refusal` is set.
+    """
+    glob: Glob | None = None
+    """The pattern; of a folder, all that is in it. None for a file."""
+    refusal: str = ""
+    """The reason why the path cannot be used."""
+
+    def covers(self, path: str) -> bool:
+        """True if the path is this file or matches; it need not exist. A file that may
+        hold secrets must be declared by its name.
+        """
+        if self.refusal:
+            return False
+        if self.glob is None:
+            return path == self.path
+        is_ours = path.partition("/")[0] == _OWN_FOLDER
+        return not is_ours and self.glob.matches(path) and not _is_secret(path)
+
+    def overlaps(self, other: "DeclaredFile") -> bool:
+        """True if both may declare the same file, or one of them a folder that the
+        other is in.
+        """
+        if self.refusal or other.refusal:
+            return False
+        if self.covers(other.path) or other.covers(self.path):
+            return True
+        if self.glob is None and other.glob is None:
+            return _is_inside(self.path, other.path)
+        if self.glob is None or other.glob is None:
+            single, pattern = (self, other) if self.glob is None else (other, self)
+            return pattern._folder.is_relative_to(single.path)
+        return _is_inside(self._folder, other._folder)
+
+    @cached_property
+    def matches(self) -> tuple[str, ...]:
+        """The files that match now, without those that git ignores, links out of the
+        project, and files that may hold secrets.
+        """
+        if self.glob is None or not (self.root / self._folder).is_dir():
+            return ()
+        entries = islice(walk(self.root, self._folder), _MOST_ENTRIES)
+        return tuple(entry.text for entry in entries if self._is_match(entry))
+
+    def _is_match(self, entry: WalkEntry) -> bool:
+        if entry.kind not in (Kind.FILE, Kind.LINK) or not self.covers(entry.text):
+            return False
+        if entry.kind is Kind.FILE:
+            return True
+        place = self.root / entry.text
+        return (
+            path_inside(self.root, entry.text) is not None
+            and place.is_file()
+            and not holds_secrets(place.resolve().name)
+        )
+
+    @property
+    def exists(self) -> bool:
+        """True if the project has the file, the folder or a match of the pattern."""
+        if self.refusal:
+            return False
+        place = self.root / self.path
+        return bool(self.matches) or place.exists() or place.is_symlink()
+
+    @property
+    def _folder(self) -> PurePosixPath:
+        """The folder that has all files that match."""
+        return self.glob.folder if self.glob else PurePosixPath(self.path)
+
+
+class DeclaredFiles(Struct, frozen=True, dict=True):
+    """All that a step declares. A pattern or folder declares the files that match when
+    they are first asked for; `covers` is also true for a file that is made later.
+    """
+
+    files: tuple[DeclaredFile, ...] = ()
+    """In the order of the plan."""
+    without: Collection[str] = ()
+    """Files and folders of the project that no pattern declares."""
+
+    def __bool__(self) -> bool:
+        return bool(self.files)
+
+    @cached_property
+    def named(self) -> tuple[str, ...]:
+        """The files that the step names one by one; a path that cannot be used as it is
+        written.
+        """
+        single = (file.path for file in self.files if file.glob is None)
+        return tuple(dict.fromkeys(single))
+
+    @cached_property
+    def matched(self) -> tuple[str, ...]:
+        """The files that patterns and folders declare beside those."""
+        return tuple(islice(self._all_matches, MOST_MATCHES))
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (*self.named, *self.matched)
+
+    def usable_paths(self) -> tuple[str, ...]:
+        """Return the paths without those that lead outside the project."""
+        refused = {file.path for file in self.files if file.refusal}
+        return tuple(path for path in self.paths if path not in refused)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The paths, and the patterns and folders that no file matches."""
+        unmatched = [file.path for file in self.files if file.glob and not file.matches]
+        return (*self.paths, *unmatched)
+
+    @property
+    def names_all(self) -> bool:
+        """True if the step names files, and each of them one by one."""
+        return bool(self.files) and all(file.glob is None for file in self.files)
+
+    @property
+    def more(self) -> int:
+        """The number of files that match and are not among the paths."""
+        return len(self._all_matches) - len(self.matched)
+
+    def covers(self, path: str) -> bool:
+        """True if the step declares this file, which need not exist."""
+        return any(file.covers(path) for file in self.files)
+
+    def may_delete(self, path: str) -> bool:
+        """True if the step names the file, or says of a pattern that its files go."""
+        return path in self.named or any(
+            file.file.is_deleted and file.covers(path) for file in self.files
+        )
+
+    def overlaps(self, other: "DeclaredFiles") -> bool:
+        """True if both may declare the same file."""
+        return any(
+            mine.overlaps(theirs) for mine in self.files for theirs in other.files
+        )
+
+    def lines(self, path: str) -> tuple[tuple[int, int], ...]:
+        """The ranges of lines to look at in a file that the step names."""
+        ranges = []
+        for file in self.files:
+            if file.path == path and file.glob is None:
+                numbers = [
+                    int(number) for number in file.file.lines.split("-") if number
+                ]
+                if numbers and min(numbers) > 0:
+                    ranges.append((min(numbers), max(numbers)))
+        return tuple(sorted(set(ranges)))
+
+    @cached_property
+    def _all_matches(self) -> dict[str, None]:
+        """A set that keeps its order."""
+        inside = tuple(f"{folder}/" for folder in self.without)
+        found = dict[str, None]()
+        for file in self.files:
+            for path in file.matches:
+                if path not in self.without and not path.startswith(inside):
+                    found[path] = None
+        for path in self.named:
+            found.pop(path, None)
+        return found
+
+
+def declare_files(
+    root: Path, step: PlanStep, without: Collection[str] = ()
+) -> DeclaredFiles:
+    """Return the files that a step declares in a project. `without` are files and
+    folders that no pattern declares.
+    """
+    files = [_declare(root, file) for file in step.files_affected]
+    paths = {file.path for file in files}
+    for position, file in enumerate(files):
+        if file.glob or file.refusal or file.file.is_created:
+            continue
+        spelling = _find_spelling(root, file.path)
+        # a step that declares both renames one to the other
+        if spelling not in paths:
+            files[position] = _declare(root, replace(file.file, path=spelling))
+    return DeclaredFiles(tuple(files), without)
+
+
+def _find_spelling(root: Path, path: str) -> str:
+    """Return a path as the project writes it, if one file differs from it only by case
+    or by the composition of its letters; otherwise the path.
+    """
+    folder = PurePosixPath()
+    for name in PurePosixPath(path).parts:
+        similar = [name]
+        if not (root / folder / name).exists():
+            similar = _find_similar(root / folder, name)
+        if len(similar) != 1:
+            return path
+        folder /= similar[0]
+    return str(folder)
+
+
+def _find_similar(folder: Path, name: str) -> list[str]:
+    wanted = _plain_letters(name)
+    try:
+        names = [entry.name for entry in islice(folder.iterdir(), _MOST_ENTRIES)]
+    except OSError:
+        return []
+    return [other for other in names if _plain_letters(other) == wanted]
+
+
+def _plain_letters(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def _declare(root: Path, file: AffectedFile) -> DeclaredFile:
+    try:
+        path = str(confine(root, file.path))
+        place = root / path
+        is_folder = place.is_dir() or (file.is_folder and not place.exists())
+        glob = _make_glob(root, path, is_folder=is_folder)
+    except (PathRefused, PatternRefused) as error:
+        return DeclaredFile(root, file, file.path, refusal=error.message)
+    return DeclaredFile(root, file, f"{path}/" if is_folder else path, glob)
+
+
+def _make_glob(root: Path, path: str, *, is_folder: bool) -> Glob | None:
+    """Return the pattern of the files that a path declares; None for a single file. A
+    path that exists is not a pattern.
+    """
+    exists = (root / path).exists()
+    pattern = _exactly(path) if exists else without_sets(path)
+    if is_folder:
+        return Glob(root, f"{pattern}/**")
+    if not exists and (AffectedFile(path).is_pattern or len(expand(path)) > 1):
+        return Glob(root, pattern)
+    return None
+
+
+def _exactly(path: str) -> str:
+    """Return the pattern that only this path matches."""
+    for sign in "[?*":
+        path = path.replace(sign, f"[{sign}]")
+    return path
+
+
+def _is_secret(path: str) -> bool:
+    return holds_secrets(PurePosixPath(path).name)
+
+
+def _is_inside(path: PurePosixPath | str, other: PurePosixPath | str) -> bool:
+    """True if one is the other, or a folder that the other is in."""
+    one, two = PurePosixPath(path), PurePosixPath(other)
+    return one.is_relative_to(two) or two.is_relative_to(one)
