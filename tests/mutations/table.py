@@ -1047,4 +1047,39 @@ MUTATIONS = [
             ),
         ]
     ],
+    # --- what a line and a setting mean -----------------------------------------------
+    Mutation(
+        "a line that starts with `skip` is no guidance",
+        "agents/executor.py",
+        "if starts_with_skip(text):",
+        "if False:",
+        "tests/agents/test_skip_lines.py",
+    ),
+    Mutation(
+        "words of a run that is closed reach no model",
+        "session.py",
+        "return None if said is None else self._meaning_without_run(said)",
+        "return None",
+        "tests/agents/test_run_lines.py",
+    ),
+    *[
+        Mutation(rule, "config.py", old, new, "tests/test_model_addresses.py")
+        for rule, old, new in [
+            (
+                "a hosted model is not asked at a local server",
+                'return is_hosted_model(model or "") or not is_hosted_model(other)',
+                "return True",
+            ),
+            (
+                "a gateway on this computer is kept for hosted models",
+                'return is_hosted_model(model or "") or not',
+                "return not",
+            ),
+            (
+                "an address of an earlier layer stays with its model",
+                "            self.merged = {\n                name: value",
+                "            _ = {\n                name: value",
+            ),
+        ]
+    ],
 ]
