@@ -44,6 +44,7 @@ from cdd_agent.events import (
     UndoPreview,
 )
 from cdd_agent.llm.port import Message
+from cdd_agent.project.rules import project_rules
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tools.read_only import read_only_tools
@@ -592,4 +593,5 @@ class ExecutorAgent(ReadsWords):
 
 
 def _places(root: Path, code: CodeFinder, question: str) -> str:
-    return in_words(root, code.rank(Query(question), most=MOST_FILES))
+    query = Query(question, without=project_rules(root).paths)
+    return in_words(root, code.rank(query, most=MOST_FILES))

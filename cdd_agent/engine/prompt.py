@@ -15,6 +15,7 @@ from cdd_agent.edits.excerpts import Ranges, joined
 from cdd_agent.engine.attempt import RankedContext, Shown
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.related_code import MOST, MOST_WITH_TOOLS, follow, ranked_context
+from cdd_agent.engine.rules_in_step import edited_rules
 from cdd_agent.engine.shown_files import (
     TREE,
     TREE_LINES,
@@ -110,6 +111,7 @@ def step_prompt(
     Raises `ContextTooLong` where not even the step itself fits.
     """
     rules = project_rules(root)
+    edited = edited_rules(root, rules, step, guidance, also_show)
     rules_file = Path(__file__).with_name("tools.md" if with_tools else "rules.md")
     how = rules_file.read_text(encoding="utf-8").strip()
     what, opening = f"{_ticket(spec)}\n\n{_overview(plan)}", _earlier(plan, state, step)
@@ -129,7 +131,7 @@ def step_prompt(
                 " window."
             ),
         )
-    rules_said = room.part(rules.section, RULES_FOR_AGENTS)
+    rules_said = room.part(rules.pointing_to(edited).section, RULES_FOR_AGENTS)
     reply = (
         f"The reply was:\n\n{fenced(earlier.reply, 'md')}"
         if earlier and earlier.reply
@@ -140,9 +142,10 @@ def step_prompt(
     touched = tuple(
         path for other in done for path in (*other.files_created, *other.files_modified)
     )
-    pinned, without = frozenset(choices.pinned), frozenset(choices.without)
+    unshown = rules.paths.difference(edited)
+    pinned, without = frozenset(choices.pinned), unshown.union(choices.without)
     query = Query(_query(spec, step), touched=touched, pinned=pinned, without=without)
-    shown = ShownFiles(root, room, CodeLook(code, query))
+    shown = ShownFiles(root, room, CodeLook(code, query), unshown, edited)
     found = entries(root, (".cdd", *own))
     show_files(
         shown,
