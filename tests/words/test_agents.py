@@ -47,7 +47,7 @@ async def is_said(session: Session, *story: Typed) -> None:
 
 TURNS = (
     asks("Who?"),
-    asks("What for?", **COMPLETE),
+    asks(**COMPLETE),
     asks(title="Other", approved=True),
 )
 
