@@ -1,6 +1,4 @@
-"""A project's rules for agents: AGENTS.md and the other files that say how to work on
-the project.
-"""
+"""A project's rules for agents: AGENTS.md and similar files."""
 
 import os
 from collections.abc import Collection, Iterator
@@ -19,25 +17,23 @@ LONGEST = 20_000
 """Characters of one file that are used."""
 LONGEST_TOGETHER = 40_000
 RULES_FOR_AGENTS = "the project's rules for agents"
-"""The name of the rules in a list of what a prompt had no room for."""
+"""Their name in messages."""
 _LONGEST_BLANKS = 2_000
-"""Characters that a file may lose when its blanks are removed."""
+"""Characters of a file's blanks."""
 
 
 class RulesFile(Struct, frozen=True):
-    """The text of one or several equal files of rules."""
+    """The text of equal files of rules."""
 
     name: str
     """Relative to the project's root, such as `../AGENTS.md`."""
     text: str
-    """Without blanks that the user has not filled in."""
+    """Without blanks."""
     paths: frozenset[str] = frozenset()
-    """The files in the project that have this text, relative to the root."""
+    """Files in the project with this text, relative to the root."""
 
 
 class ProjectRules(Struct, frozen=True):
-    """The rules of a project, and remarks on how they were read."""
-
     files: tuple[RulesFile, ...] = ()
     """The nearest to the root first."""
     notes: tuple[str, ...] = ()
@@ -51,16 +47,18 @@ class ProjectRules(Struct, frozen=True):
 
     @property
     def section(self) -> str:
-        """The rules as a part of a prompt; empty if there are none."""
-        return f"# The project's rules\n\n{self.text}" if self.files else ""
+        """A part of a prompt; empty without rules."""
+        if not self.files:
+            return ""
+        return f"# The project's rules\n\n{self.text}"
 
     @property
     def paths(self) -> frozenset[str]:
-        """Paths of the project's files that a prompt with the rules need not show."""
+        """Files that a prompt with the rules need not show."""
         return self.unfilled.union(*(file.paths for file in self.files))
 
     def pointing_to(self, shown: Collection[str]) -> "ProjectRules":
-        """Return the rules for a prompt that shows these files: without their texts."""
+        """Return the rules without the texts of files that a prompt shows."""
         files = []
         for file in self.files:
             if place := min(file.paths.intersection(shown), default=""):
@@ -72,8 +70,8 @@ class ProjectRules(Struct, frozen=True):
 
 
 def project_rules(root: Path) -> ProjectRules:
-    """Read the rules at the project's root, then those of the folders around it, up to
-    the top of its git repository. Equal files are read once: they are often links.
+    """Read the rules at the root, then of the folders around it in the repository.
+    Equal files, often links, are one.
     """
     reading = _Reading(root.resolve())
     for depth, folder in enumerate(_folders_around(root.resolve())):
@@ -85,9 +83,7 @@ def project_rules(root: Path) -> ProjectRules:
 
 
 def _folders_around(root: Path) -> Iterator[Path]:
-    """Yield the root and its parents up to the repository's top; without a repository
-    only the root.
-    """
+    """Yield the root and its parents in the repository."""
     folders = (root, *root.parents)
     for top, folder in enumerate(folders):
         if (folder / ".git").exists():
@@ -99,7 +95,7 @@ def _folders_around(root: Path) -> Iterator[Path]:
 class _Reading(Struct):
     root: Path
     files: dict[str, RulesFile] = field(default_factory=dict)
-    """By their text without trailing spaces."""
+    """By text without trailing spaces."""
     notes: list[str] = field(default_factory=list)
     unfilled: set[str] = field(default_factory=set)
     left_out: set[str] = field(default_factory=set)
@@ -148,7 +144,7 @@ class _Reading(Struct):
         self.files[key] = file
 
     def _paths_of(self, file: Path) -> frozenset[str]:
-        """Return the file's path in the project and that of the file it links to."""
+        """Return the paths of the file and its target in the project."""
         paths = set()
         for place in (file, file.resolve()):
             if place.is_relative_to(self.root):

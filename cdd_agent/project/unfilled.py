@@ -1,7 +1,5 @@
-"""The blanks of a new AGENTS.md, `<in angle brackets>`, and a text without them.
-
-A blank is recognised by its exact words. Other text in angle brackets (`Vec<T>`,
-"branches are called `<ticket>-<what>`") is a rule.
+"""The blanks of a new AGENTS.md. They are known by their exact words: other text in
+angle brackets (`Vec<T>`) is a rule.
 """
 
 import re
@@ -30,7 +28,7 @@ CONVENTIONS = (
 
 
 def _any_blank() -> str:
-    """Return a pattern for any blank, also if a formatter has broken its line."""
+    """Return a pattern for blanks, also on lines that a formatter broke."""
     patterns = []
     for blank in (DESCRIPTION, *COMMANDS.values(), FOLDER, *CONVENTIONS):
         words = map(re.escape, blank.split())
@@ -51,9 +49,7 @@ _SECTION = re.compile(r"^(?=#{1,6}[ \t])", re.MULTILINE)
 
 
 def without_unfilled(text: str) -> str:
-    """Return the text without its blanks, and without headings that had only blanks
-    below them.
-    """
+    """Remove blanks, and headings with only blanks below them."""
     kept = []
     for section in _SECTION.split(text):
         filled = _UNNAMED_FOLDER.sub(r"\1", _BLANK_LINE.sub("", section))
