@@ -40,7 +40,7 @@ def edited_rules(
 
 def _words_of(step: PlanStep, guidance: str) -> str:
     notes = [file.note for file in step.files_affected]
-    texts = (step.title, step.description, step.verify or "", guidance, *notes)
+    texts = (step.title, step.description, *(step.checks or ()), guidance, *notes)
     return "\n".join(texts)
 
 
