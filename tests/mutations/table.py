@@ -1062,6 +1062,27 @@ MUTATIONS = [
         "return None",
         "tests/agents/test_run_lines.py",
     ),
+    Mutation(
+        "the rules of a project are in a prompt once",
+        "engine/shown_files.py",
+        "if path in self.unshown or (path in self._met and not is_more):",
+        "if path in self._met and not is_more:",
+        "tests/agents/test_rules_once.py",
+    ),
+    Mutation(
+        "a file of rules is in a prompt without its blanks",
+        "project/rules.py",
+        "text = without_unfilled(read)",
+        "text = read",
+        "tests/agents/test_rules_once.py",
+    ),
+    Mutation(
+        "a spec with an open question is not complete",
+        "agents/spec_draft.py",
+        "return not self.spec.missing() and not self.open_points",
+        "return not self.spec.missing()",
+        "tests/agents/test_spec_complete.py",
+    ),
     *[
         Mutation(rule, "config.py", old, new, "tests/test_model_addresses.py")
         for rule, old, new in [
