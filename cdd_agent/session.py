@@ -398,11 +398,12 @@ class Session(Struct, eq=False, dict=True):
             return
         if said.word == "status":
             await self.tell(ticket, "status", is_look=True)
+        has_own_tree = ticket.root != self.project.root
         if status is RunStatus.COMPLETED:
-            has_own_tree = ticket.root != self.project.root
             self.emit(all_steps_done(slug, has_own_tree=has_own_tree))
         elif said.word != "status":
-            self.emit(no_run_open(said, slug))
+            run = f"{slug} --worktree" if has_own_tree else slug
+            self.emit(no_run_open(said, run))
 
     def _left_open(self) -> LastActive | None:
         """The agent that was active last, if there is something left for it to do."""

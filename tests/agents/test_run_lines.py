@@ -4,6 +4,8 @@ and are answered with what is possible.
 
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.agents.run_lines import read_run_line
 from cdd_agent.events import (
@@ -24,6 +26,7 @@ from tests.agents.asking import COMPLETE, asks
 from tests.agents.test_planner import SPEC as FOUR_CRITERIA
 from tests.agents.test_planner import plan as planned
 from tests.agents.test_words import THREE, say
+from tests.git.repositories import git
 from tests.support.projects import SLUG, Sandbox, notice, noticed, says
 from tests.support.tables import each_row
 
@@ -293,3 +296,21 @@ async def test_quit_is_another_name_of_exit(sandbox: Sandbox) -> None:
     assert any(
         isinstance(event, ExitRequested) for event in await say(session, "/quit")
     )
+
+
+@pytest.mark.story
+async def test_a_run_in_its_own_tree_is_named_with_its_flag_and_brought_over(
+    sandbox: Sandbox,
+) -> None:
+    two_steps(sandbox)
+    git(sandbox.root, "init", "--quiet")
+    git(sandbox.root, "config", "user.name", "Ann")
+    git(sandbox.root, "config", "user.email", "ann@example.org")
+    git(sandbox.root, "add", "--all")
+    git(sandbox.root, "commit", "--quiet", "--message", "A project")
+    session = sandbox.session()
+    await say(session, f"/exec {SLUG} --worktree", "c", "exit")
+    opens = notice(await say(session, "continue"), About.NOT_DONE)
+    assert f"/exec {SLUG} --worktree" in opens
+    await say(session, f"/exec {SLUG} --worktree", "all")
+    assert f"/land {SLUG}" in notice(await say(session, "continue"), About.ALL_DONE)
