@@ -1,8 +1,8 @@
 """Settings: the user's own file, then the project's `.cdd/config.yaml`, then `CDD_*`
 variables, then flags.
 
-The later wins, key by key. A wrong key or value is an error that names the file, the
-line and what is allowed.
+The later wins, key by key; an address stays with its model. A wrong key or value is an
+error that names the file, the line and what is allowed.
 """
 
 import contextlib
@@ -15,15 +15,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from msgspec import UNSET, Meta, UnsetType, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.forms import Fault, NotOfForm, Respelled, read
 from cdd_agent.guarded_yaml import read_file, read_mapping
+from cdd_agent.model_names import is_hosted_model, provider_of
 from cdd_agent.partly_shown import PartlyShown
 from cdd_agent.user_folders import config_folder
-from cdd_agent.web_address import web_address
+from cdd_agent.web_address import is_local_server, web_address
 
 PROJECT_FILE = Path(".cdd") / "config.yaml"
 
@@ -277,6 +278,14 @@ class Config(_Settings, frozen=True):
     """
 
 
+_NO_SERVER = {
+    "api_base": None,
+    "context_window": None,
+    "pictures": None,
+    "request": OwnRequest(),
+}
+"""The settings that are meant for one server, where none is given."""
+
 # Shells, and programs whose arguments are a command. A list of strings would be a
 # screen long.
 _RUN_OTHERS = frozenset(
@@ -373,24 +382,56 @@ def load_config(
     given.
     """
     environment = os.environ if environment is None else environment
-    merged: dict[str, Any] = {}
+    layers = _Layers()
     for file in (existing_user_file(), root / PROJECT_FILE):
         if file is not None:
-            merged = _merged(merged, _from_file(file))
+            layers.add(_from_file(file))
     in_environment = {
         key: value
         for key in _FROM_ENVIRONMENT
         if (value := environment.get(f"CDD_{key.upper()}"))
     }
     wrong = misspelt(environment).values()
-    merged |= _checked(in_environment, lambda path: f"CDD_{path[0].upper()}", *wrong)
-    if _is_switched(environment):
-        merged = _merged(merged, {"commands": {"mode": "unsafe"}})
-    given = {key: value for key, value in flags.items() if value is not None}
-    return _with(
-        Config(),
-        _merged(merged, _checked(given, lambda path: f"--{path[0].replace('_', '-')}")),
+    layers.add(
+        _checked(in_environment, lambda path: f"CDD_{path[0].upper()}", *wrong),
+        is_for_any_model="model" not in in_environment,
     )
+    if _is_switched(environment):
+        layers.add({"commands": {"mode": "unsafe"}})
+    given = {key: value for key, value in flags.items() if value is not None}
+    layers.add(_checked(given, lambda path: f"--{path[0].replace('_', '-')}"))
+    return _with(Config(), layers.merged)
+
+
+class _Layers(Struct):
+    """The settings of the layers so far. The later layer wins, key by key."""
+
+    merged: dict[str, Any] = field(default_factory=dict)
+    _address_model: str | None = None
+    """The model that `api_base` was given with; None if it is for any model."""
+
+    def add(self, layer: dict[str, Any], *, is_for_any_model: bool = False) -> None:
+        """Put a layer over the others. A model without an address is not asked at the
+        server of another model. `is_for_any_model`: the layer's `api_base` is for
+        whatever model a later layer names.
+        """
+        model = layer.get("model")
+        if (
+            model
+            and self._address_model
+            and not is_same_server(
+                self._address_model, self.merged.get("api_base"), model
+            )
+        ):
+            self.merged = {
+                name: value
+                for name, value in self.merged.items()
+                if name not in _NO_SERVER
+            }
+            self._address_model = None
+        self.merged = _merged(self.merged, layer)
+        if "api_base" in layer:
+            self._address_model = None if is_for_any_model else self.merged.get("model")
 
 
 def misspelt(environment: Mapping[str, str]) -> dict[str, str]:
@@ -516,19 +557,26 @@ def with_settings(config: Config, other: ModelSettings) -> Config:
     What is meant for one server (`api_base`, `context_window`, `pictures`, `request`)
     is no other's: it holds where the provider stays the same, and the address.
     """
-    own = other.given
-    same_provider = not other.model or provider_of(other.model) == provider_of(
-        config.model
+    given = other.given
+    is_same = not other.model or is_same_server(
+        config.model, config.api_base, other.model
     )
-    if same_provider and own.get("api_base", config.api_base) == config.api_base:
-        return replace(config, **own)
-    nobodys = {
-        "api_base": None,
-        "context_window": None,
-        "pictures": None,
-        "request": OwnRequest(),
-    }
-    return replace(config, **(nobodys | own))
+    if is_same and given.get("api_base", config.api_base) == config.api_base:
+        return replace(config, **given)
+    return replace(config, **(_NO_SERVER | given))
+
+
+def is_same_server(model: str | None, api_base: str | None, other: str) -> bool:
+    """True if another model may be asked at the address that was given with `model`.
+
+    A hosted model is not asked at a local server, unless that was given with a hosted
+    model: then it is a gateway.
+    """
+    if provider_of(other) != provider_of(model):
+        return False
+    if api_base is None or not is_local_server(api_base):
+        return True
+    return is_hosted_model(model or "") or not is_hosted_model(other)
 
 
 def of_role(config: Config, role: Role) -> Config:
@@ -546,11 +594,6 @@ def fallbacks_of(config: Config) -> list[Config]:
         for other in others
         if (other.model, other.api_base) != (config.model, config.api_base)
     ]
-
-
-def provider_of(model: str | None) -> str:
-    """The prefix of a model string."""
-    return (model or "").partition("/")[0]
 
 
 def changed_text(text: str, source: str, changes: Mapping[str, object]) -> str:

@@ -372,15 +372,18 @@ class TicketsListed(Struct, frozen=True):
 
 
 class SpecOpened(Struct, frozen=True):
-    """A ticket that has no plan yet: what its spec needs to be complete, one line
-    each.
-    """
+    """A ticket without a plan, and what its spec needs to be complete, a line each."""
 
     ticket_slug: str
     title: str
     """Empty while it is not written."""
     path: str
     missing: tuple[str, ...]
+    """The fields that are not written."""
+    open_points: tuple[str, ...] = ()
+    """Questions and criteria without a check that the conversation with Socrates has
+    left open.
+    """
 
 
 class CriterionView(Struct, frozen=True):

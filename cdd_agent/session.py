@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -14,6 +13,13 @@ from msgspec.structs import replace
 from cdd_agent.agents.base import Agent, GeneralAgent, Meaning
 from cdd_agent.agents.mention_completion import files_to_mention
 from cdd_agent.agents.plan_desk import PlanDesk
+from cdd_agent.agents.run_lines import (
+    NO_RUN,
+    RunLine,
+    all_steps_done,
+    no_run_open,
+    read_run_line,
+)
 from cdd_agent.agents.step_editing import StepEditing
 from cdd_agent.agents.store import LastActive
 from cdd_agent.agents.words import shell_name
@@ -53,11 +59,6 @@ name. Raises `CddError`.
 """
 
 
-_FOR_THE_EXECUTOR = re.compile(
-    r"(?P<word>undo|redo|diff|status|retry|skip)(?: (?:step )?(?P<step>\d{1,9}))?",
-    re.IGNORECASE,
-)
-"""Lines that nobody means for a model, even where no run is open."""
 _NAMES = {"executor": "the Executor", "planner": "the Planner", "socrates": "Socrates"}
 _SHOWN_AT_FIRST = 6
 """Models that the first screen has room for."""
@@ -108,6 +109,11 @@ class Session(Struct, eq=False, dict=True):
         last.
         """
         return self.agent.ticket_slug if self.agent is not None else self._worked_on
+
+    @cached_property
+    def _active_before(self) -> LastActive | None:
+        """The agent that was active last in an earlier session."""
+        return LastActive.of(self.project.root)
 
     @cached_property
     def chat(self) -> GeneralAgent:
@@ -287,14 +293,15 @@ class Session(Struct, eq=False, dict=True):
             self.agent.take_up_plan()
 
     def meaning(self, line: str) -> Meaning | None:
-        """The active agent's use of a line; None where it is for chat, or a command
-        (`/help`, `!ls`).
+        """The active agent's use of a line, or that of a line for a run that is not
+        open; None where it is for chat, or a command (`/help`, `!ls`).
         """
-        return (
-            self.agent.meaning(line)
-            if self.agent is not None and not _is_command(line)
-            else None
-        )
+        if _is_command(line):
+            return None
+        if self.agent is not None:
+            return self.agent.meaning(line)
+        said = read_run_line(line)
+        return None if said is None else self._meaning_without_run(said)
 
     def steer(self, line: str, take: Take) -> bool:
         """A line that came while the active agent is at work: `Agent.steer`. A command
@@ -309,7 +316,8 @@ class Session(Struct, eq=False, dict=True):
     async def say(self, line: str) -> None:
         """Plain text: for the active agent, or else for chat."""
         if (agent := self.agent) is None:
-            await self._chat(line)
+            meaning = self.meaning(line)
+            await (meaning.act() if meaning is not None else self._chat(line))
             return
         try:
             await agent.say(line)
@@ -345,21 +353,57 @@ class Session(Struct, eq=False, dict=True):
                 )
                 self.emit(Notice(text, about=About.NOTHING_TO_APPROVE))
                 return
-        if words := _FOR_THE_EXECUTOR.fullmatch(line.strip()):
-            word, slug = words["word"].lower(), self.last_ticket or "SLUG"
-            how = (
-                f"`{' '.join(filter(None, (f'/{word}', slug, words['step'])))}`"
-                " does it."
-            )
-            how = (
-                f"`/exec {slug}` opens a run that has steps left."
-                if word in ("retry", "skip")
-                else how
-            )
-            self.emit(Notice(f"No agent is active, and chat cannot do that. {how}"))
-            return
         self._remember(LastActive(agent=None, ticket=None))
         await self.chat.say(line)
+
+    def _meaning_without_run(self, said: RunLine) -> Meaning | None:
+        """The use of a line for a run while none is open; None where it can be part of
+        a conversation.
+        """
+        is_chat = self._remembered is not None and self._remembered.agent is None
+        if is_chat and said.is_conversation:
+            return None
+        last = self._remembered or self._active_before
+        slug = self.last_ticket or (last.ticket if last is not None else None)
+        if slug is None or last is None or last.agent != "executor":
+            return self._answer(no_run_open(said, slug, is_first=not self._remembered))
+        if not said.is_from_log:
+            act = partial(self._tell_how_far, slug, said)
+            return Meaning("how far", said.hint(slug), act, about=slug)
+        if self._remembered is None:
+            return self._answer(no_run_open(said, slug, is_first=True))
+        act = partial(self._tell_closed_run, slug, said)
+        return Meaning(said.word, said.hint(slug), act, about=(slug, said.step))
+
+    def _answer(self, notice: Notice) -> Meaning:
+        """A line that does nothing but show a notice."""
+
+        async def act() -> None:
+            self.emit(notice)
+
+        return Meaning("nothing", f"Enter does nothing. {NO_RUN}", act)
+
+    async def _tell_closed_run(self, slug: str, said: RunLine) -> None:
+        """Say the line to the run that was closed last. Raises `CddError`."""
+        ticket = self.project.tickets.find(slug)
+        await self.tell(ticket, said.as_typed, is_look=said.word == "diff")
+
+    async def _tell_how_far(self, slug: str, said: RunLine) -> None:
+        """Show that all steps of a closed run are done, or how to open it."""
+        try:
+            ticket = in_its_tree(self.project.tickets.find(slug))
+            status = await asyncio.to_thread(_run_status, ticket)
+        except CddError:
+            self.emit(no_run_open(said, slug))
+            return
+        if said.word == "status":
+            await self.tell(ticket, "status", is_look=True)
+        has_own_tree = ticket.root != self.project.root
+        if status is RunStatus.COMPLETED:
+            self.emit(all_steps_done(slug, has_own_tree=has_own_tree))
+        elif said.word != "status":
+            run = f"{slug} --worktree" if has_own_tree else slug
+            self.emit(no_run_open(said, run))
 
     def _left_open(self) -> LastActive | None:
         """The agent that was active last, if there is something left for it to do."""
@@ -370,20 +414,21 @@ class Session(Struct, eq=False, dict=True):
             ticket = self.project.tickets.find(last.ticket)
             if last.agent != "executor":
                 return last
-            ticket = in_its_tree(ticket)
-            state = load_state(ticket.state_path, ticket.slug, ticket.read_plan())
+            status = _run_status(in_its_tree(ticket))
         except CddError:
             return None
-        return (
-            last
-            if state is not None and state.status is not RunStatus.COMPLETED
-            else None
-        )
+        is_left = status is not None and status is not RunStatus.COMPLETED
+        return last if is_left else None
 
     def _remember(self, last: LastActive) -> None:
         if last != self._remembered:
             self._remembered = last
             last.remember(self.project.root)
+
+    def turn_to_chat(self) -> None:
+        """Leave the active agent for a conversation that was resumed."""
+        self.leave()
+        self._remember(LastActive(agent=None, ticket=None))
 
     def leave(self) -> None:
         """Back to chat, if an agent is active."""
@@ -391,6 +436,12 @@ class Session(Struct, eq=False, dict=True):
             self.agent.close()
             self.agent = None
             self.emit(AgentChanged(None))
+
+
+def _run_status(ticket: Ticket) -> RunStatus | None:
+    """Read how far a ticket's run is; None if it was not begun. Raises `CddError`."""
+    state = load_state(ticket.state_path, ticket.slug, ticket.read_plan())
+    return state.status if state is not None else None
 
 
 def _is_command(line: str) -> bool:

@@ -1,7 +1,12 @@
-"""Tells an address that a call can go to from other text. Imports nothing slow."""
+"""Web addresses: which text is one that a call can go to, and which are local. Imports
+nothing slow.
+"""
 
+import ipaddress
 import re
 from urllib.parse import urlsplit
+
+_LOCAL_NAMES = (".local", ".lan", ".home.arpa", ".docker.internal")
 
 
 def web_address(text: str) -> str:
@@ -28,3 +33,26 @@ def web_address(text: str) -> str:
             " as http://127.0.0.1:11434/v1"
         )
     return text
+
+
+def is_this_computer(host: str) -> bool:
+    """True if a host's name or address is always this computer."""
+    host = host.rstrip(".").lower()
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def is_local_server(address: str) -> bool:
+    """True if an address is of this computer, or of the private network around it."""
+    host = (urlsplit(address).hostname or "").rstrip(".").lower()
+    if is_this_computer(host):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return "." not in host or host.endswith(_LOCAL_NAMES)

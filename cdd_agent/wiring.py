@@ -25,7 +25,7 @@ from cdd_agent.agents.planning_notes import NAME, PlanningNotes
 from cdd_agent.agents.socrates import SocratesAgent
 from cdd_agent.agents.store import AgentFile
 from cdd_agent.commands.registry import commands
-from cdd_agent.config import ROLES, Config, Role, fallbacks_of, of_role, provider_of
+from cdd_agent.config import ROLES, Config, Role, fallbacks_of, of_role
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.edits.review import Review
@@ -60,6 +60,7 @@ from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.shared import Shared
 from cdd_agent.llm.window_limited import WindowLimited
 from cdd_agent.llm.wrapper import RejectEmpty, SwappableModel
+from cdd_agent.model_names import provider_of
 from cdd_agent.open_project import Project
 from cdd_agent.process.policy import (
     CommandRunner,

@@ -601,6 +601,17 @@ def _spec_opened(event: SpecOpened) -> list[tuple[str, Tone]]:
         f"{event.ticket_slug}: {event.title}" if event.title else event.ticket_slug,
         Tone.HEADING,
     )
+    if not event.missing and event.open_points:
+        next_one = (
+            f"Next: `/socrates {event.ticket_slug}` in the shell asks about them;"
+            f" `/plan {event.ticket_slug}` plans without the answers."
+        )
+        return [
+            heading,
+            (f"{event.path} is not complete. Open:", Tone.WARNING),
+            *((f"  {line}", Tone.PLAIN) for line in event.open_points),
+            (next_one, Tone.PLAIN),
+        ]
     if not event.missing:
         next_one = (
             f"Next: the plan. `/plan {event.ticket_slug}` in the shell makes it with"
@@ -635,7 +646,7 @@ def spec_in_short(spec: SpecShown) -> str:
         else []
     )
     words += ["not written yet"] if spec.not_written else []
-    return " · ".join(words) or "complete"
+    return " · ".join(words)
 
 
 def named_fields(names: Iterable[str]) -> str:

@@ -23,10 +23,11 @@ from textual.pilot import Pilot
 from cdd_agent.demo.sample import SLUG, copy_sample
 from cdd_agent.events import Emit, Notice
 from cdd_agent.frontend import Frontend
+from cdd_agent.open_project import open_project
 from cdd_agent.session import Session
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.widgets.prompt import Prompt
-from cdd_agent.wiring import Wiring, open_project
+from cdd_agent.wiring import Wiring
 
 _DOCS = Path(__file__).parent
 _TYPED_OR_SHOWN = re.compile(

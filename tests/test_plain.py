@@ -110,6 +110,18 @@ async def test_the_first_line_that_fails_is_the_last_and_gives_the_code(
     assert "Make a.txt" not in ended.printed
 
 
+async def test_words_of_the_executor_after_the_last_step_reach_no_model(
+    sandbox: Sandbox, type_lines: TypeLines
+) -> None:
+    sandbox.write(*TWO).replies(says("a.txt", "good"), says("b.txt", "good"))
+    lines = ("continue", "c", "n", "all", "skip", "status")
+    ended = await type_lines(f"/exec {SLUG}", "all", *lines, "undo", "redo")
+    assert ended.code == ExitCode.DONE
+    assert ended.printed.count(f"/undo {SLUG}") == 1 + len(lines)
+    assert sandbox.statuses() == ["completed", "completed"]
+    assert len(sandbox.model.requests) == 2
+
+
 async def test_the_next_line_answers_a_question(
     sandbox: Sandbox, type_lines: TypeLines
 ) -> None:

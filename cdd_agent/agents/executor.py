@@ -17,6 +17,7 @@ from cdd_agent.agents.words import (
     is_unfinished,
     says_something,
     slash_meant,
+    starts_with_skip,
     without_its_reason,
     words_of,
 )
@@ -43,6 +44,7 @@ from cdd_agent.events import (
     UndoPreview,
 )
 from cdd_agent.llm.port import Message
+from cdd_agent.project.rules import project_rules
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tools.read_only import read_only_tools
@@ -417,15 +419,25 @@ class ExecutorAgent(ReadsWords):
         """A sentence is guidance. What may be anything else starts no step before the
         person was asked.
         """
-        if self._engine.run.next_step is None or len(text) > _LONGEST_SLIP:
+        now = self._engine.run.next_step
+        if now is None:
             return ""
         if text.endswith("?"):
-            return super().doubt(text) if len(words_of(text)) == 1 else ""
+            is_one_word = len(words_of(text[:_LONGEST_SLIP])) == 1
+            return self._slip_of(text) if is_one_word else ""
+        if starts_with_skip(text):
+            return self._slip_of(text) or (
+                f"`skip` leaves out step {now.number}, `skip because …` too."
+            )
+        return "" if len(text) > _LONGEST_SLIP else self._doubt_guidance(text)
+
+    def _doubt_guidance(self, text: str) -> str:
+        """Say why a text may not be guidance; empty if it is a sentence."""
         if is_for_a_terminal(text):
             return "For a terminal? `!` in front of it runs it."
         if (slash := slash_meant(text, self.slash)) is not None:
             return f"`/{slash}` is a command of the shell."
-        if near := super().doubt(text) or super().doubt(without_its_reason(text)):
+        if near := self._slip_of(text):
             return near
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         if len(lines) > 1 and any(self.is_command(line) for line in lines):
@@ -439,6 +451,12 @@ class ExecutorAgent(ReadsWords):
             if says_something(text, self.names)
             else "Too little for guidance; `help` lists the commands."
         )
+
+    def _slip_of(self, text: str) -> str:
+        """Ask about the command that a line, or the part before its reason, is near."""
+        if len(text) > _LONGEST_SLIP:
+            return ""
+        return super().doubt(text) or super().doubt(without_its_reason(text))
 
     def words(self, text: str) -> Meaning:
         now = self._engine.run.next_step
@@ -575,4 +593,5 @@ class ExecutorAgent(ReadsWords):
 
 
 def _places(root: Path, code: CodeFinder, question: str) -> str:
-    return in_words(root, code.rank(Query(question), most=MOST_FILES))
+    query = Query(question, without=project_rules(root).paths)
+    return in_words(root, code.rank(query, most=MOST_FILES))

@@ -7,9 +7,10 @@ A mentioned file goes with the line, whole or not at all. What only looks like a
 import os
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from cdd_agent.errors import CddError
 from cdd_agent.events import About, Notice, Tone
@@ -21,6 +22,8 @@ from cdd_agent.llm.pictures import (
     picture_at,
 )
 from cdd_agent.llm.port import Picture
+from cdd_agent.project.rules import NAMES, ProjectRules, project_rules
+from cdd_agent.project.unfilled import without_unfilled
 from cdd_agent.sanitize import fenced, sanitize_for_display
 
 LARGEST = 100_000
@@ -59,69 +62,72 @@ def with_mentions(root: Path, line: str, room: int) -> Mentions:
     Raises `CddError` for a picture that cannot: without it the words would ask about
     nothing.
     """
-    parts, notices, missing = list[str](), list[Notice](), 0
-    pictures = list[Picture]()
+    attached, missing = _Attached(root, room), 0
     for name, is_there in _names(root, line):
         missing += not is_there
-        if not is_there and missing > _MOST_MISSING:
-            continue
+        if is_there or missing <= _MOST_MISSING:
+            attached.add(name)
+    if missing > _MOST_MISSING:
+        text = f"{missing - _MOST_MISSING:,} more that look like files are not there."
+        attached.warn(text)
+    _expect_not_too_many(attached.pictures)
+    notices = tuple(attached.notices)
+    if not attached.parts:
+        return Mentions(line, notices)
+    text = "\n\n".join([line, _HEADING, *attached.parts])
+    return Mentions(text, notices, tuple(attached.pictures))
+
+
+class _Attached(Struct, dict=True):
+    """What goes with a line."""
+
+    root: Path
+    room: int
+    """Characters that may be added."""
+    parts: list[str] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
+
+    @cached_property
+    def rules(self) -> ProjectRules:
+        """The rules that the prompt has anyway."""
+        return project_rules(self.root)
+
+    def add(self, name: str) -> None:
+        """Attach what a mention names, or warn. Raises `CddError` for a picture that
+        cannot be sent.
+        """
         try:
-            if picture := _picture(root, name):
-                pictures.append(picture)
-                parts.append(
-                    f"{sanitize_for_display(name)} is a picture, and comes with this"
-                    " message."
-                )
-                continue
-            source = read_source(root, name, limit=LARGEST)
+            if picture := _picture(self.root, name):
+                self.pictures.append(picture)
+                shown = sanitize_for_display(name)
+                self.parts.append(f"{shown} is a picture, and comes with this message.")
+                return
+            source = read_source(self.root, name, limit=LARGEST)
         except PictureUnusable:
             raise
         except CddError as error:
-            notices.append(
-                Notice(
-                    f"{_reason(error)}; only its name is sent.",
-                    Tone.WARNING,
-                    about=About.NOT_SENT,
-                )
-            )
-            continue
-        if source.cut or len(source.text) > room:
-            text = (
+            self.warn(f"{_reason(error)}; only its name is sent.")
+            return
+        if str(source.path) in self.rules.paths:
+            shown = sanitize_for_display(str(source.path))
+            self.parts.append(f"{shown} is among the project's rules for agents.")
+            self.confirm(f"{name} is sent as one of the project's rules.")
+        elif source.cut or len(source.text) > self.room:
+            self.warn(
                 f"{name} is too big to go with a message ({_size(source)}); only its"
-                " name is sent."
+                " name is sent. The model can read parts of it."
             )
-            notices.append(
-                Notice(
-                    f"{text} The model can read parts of it.",
-                    Tone.WARNING,
-                    about=About.NOT_SENT,
-                )
-            )
-            continue
-        room -= len(source.text)
-        shown, note = (
-            sanitize_for_display(str(source.path)),
-            f" ({source.note})" if source.note else "",
-        )
-        if source.is_folder:
-            parts.append(f"{shown}/ holds{note}:\n{fenced(source.text)}")
         else:
-            parts.append(
-                f"{shown}{note}:\n{fenced(source.text, source.path.suffix.lstrip('.'))}"
-            )
-        notices.append(
-            Notice(
-                f"Sent with it: {name} ({_size(source)}).", Tone.QUIET, about=About.SENT
-            )
-        )
-    if missing > _MOST_MISSING:
-        text = f"{missing - _MOST_MISSING:,} more that look like files are not there."
-        notices.append(Notice(text, Tone.WARNING, about=About.NOT_SENT))
-    _expect_not_too_many(pictures)
-    if not parts:
-        return Mentions(line, tuple(notices))
-    text = "\n\n".join([line, _HEADING, *parts])
-    return Mentions(text, tuple(notices), tuple(pictures))
+            self.room -= len(source.text)
+            self.parts.append(_part(source))
+            self.confirm(f"Sent with it: {name} ({_size(source)}).")
+
+    def warn(self, text: str) -> None:
+        self.notices.append(Notice(text, Tone.WARNING, about=About.NOT_SENT))
+
+    def confirm(self, text: str) -> None:
+        self.notices.append(Notice(text, Tone.QUIET, about=About.SENT))
 
 
 def as_typed(message: str) -> str:
@@ -228,8 +234,10 @@ def _size(source: SourceText) -> str:
 
 
 def _part(source: SourceText) -> str:
+    """Return a file or a folder as a message has it."""
     name = sanitize_for_display(str(source.path))
     note = f" ({source.note})" if source.note else ""
     if source.is_folder:
         return f"{name}/ holds{note}:\n{fenced(source.text)}"
-    return f"{name}{note}:\n{fenced(source.text, source.path.suffix.lstrip('.'))}"
+    text = without_unfilled(source.text) if source.path.name in NAMES else source.text
+    return f"{name}{note}:\n{fenced(text, source.path.suffix.lstrip('.'))}"

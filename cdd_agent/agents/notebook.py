@@ -7,6 +7,7 @@ file itself is what counts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct, field
@@ -22,6 +23,7 @@ from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.json_file import from_json
 from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import Message, Picture, Usage
+from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecOnDisk
 
 NAME = "socrates.json"
@@ -221,6 +223,18 @@ def said_before(record: RunRecord) -> tuple[Event, ...]:
         for message in saved.history
     ]
     return tuple(told[:-1] if told and isinstance(told[-1], Answer) else told)
+
+
+def open_points(folder: Path, spec: TicketSpec) -> tuple[str, ...]:
+    """Return what is open in the conversation that a ticket's record keeps about its
+    spec, a line each; nothing if there was none. Raises `BadInput`.
+    """
+    try:
+        saved = from_json(read_bytes(folder / NAME) or b"", _Saved)
+    except ValueError:
+        return ()
+    draft = Draft(spec, checks=saved.checks, open_questions=saved.open_questions)
+    return draft.open_points
 
 
 def without_json(answer: str) -> str:

@@ -500,7 +500,10 @@ class Planning:
         if self.code is None or not tokens:
             return ""
         return packed(
-            self.desk.root, self.code.rank(Query(text)), self.code.outline, tokens
+            self.desk.root,
+            self.code.rank(Query(text, without=project_rules(self.desk.root).paths)),
+            self.code.outline,
+            tokens,
         ).text
 
     def _message(self, parts: Sequence[str]) -> Message:

@@ -21,7 +21,7 @@ from cdd_agent.agents.socrates_prompt import (
     Surroundings,
     request_of,
 )
-from cdd_agent.agents.spec_draft import Proposal
+from cdd_agent.agents.spec_draft import Draft, Proposal
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.dialogue.redacted_events import RedactedEvents
@@ -143,15 +143,18 @@ class SocratesAgent(ReadsWords):
         self.tell(*notebook.kept.news)
         self._tell_edited(notebook.edited)
         self.emit(shown)
-        if notebook.is_new and not self._is_complete:
+        if notebook.is_new and notebook.draft.spec.missing():
             await self._ask(BEGIN, is_answer=False)
             return
         if notebook.is_new:
+            unchecked = len(notebook.draft.unchecked)
+            criteria = "1 criterion" if unchecked == 1 else f"{unchecked} criteria"
             text = (
-                f"{self._file.shown} is complete. Press Enter to go deeper, or say what"
-                " to look at; `exit` leaves."
+                f"{self._file.shown} is filled in; how to check {criteria} is open."
+                " Press Enter to have Socrates ask, or say what to look at; `exit`"
+                " leaves."
             )
-            self.emit(Notice(text, Tone.GOOD, about=About.SPEC_COMPLETE))
+            self.emit(Notice(text, about=About.SPEC_INCOMPLETE))
             return
         changed = ", ".join(shown.not_written)
         what = f"; not written to {self._file.shown} yet: {changed}" if changed else ""
@@ -166,7 +169,7 @@ class SocratesAgent(ReadsWords):
                 " answered."
             )
             self.emit(Notice(text, about=About.UNANSWERED))
-        elif self._is_complete:
+        elif notebook.draft.is_complete:
             text = (
                 "The spec is complete. Enter goes deeper, `summary` shows it, `approve`"
                 " writes it."
@@ -188,10 +191,14 @@ class SocratesAgent(ReadsWords):
         hint="Enter lets Socrates go on",
     )
     async def _continue(self) -> None:
-        on = (
-            GO_DEEPER if self._is_complete else BEGIN if self.notebook.is_new else GO_ON
-        )
-        await self._ask(None if self.notebook.is_unanswered else on, is_answer=False)
+        notebook = self.notebook
+        if notebook.is_unanswered:
+            said = None
+        elif notebook.draft.is_complete:
+            said = GO_DEEPER
+        else:
+            said = BEGIN if notebook.is_new else GO_ON
+        await self._ask(said, is_answer=False)
 
     @word(
         *("summary", "status"),
@@ -213,10 +220,7 @@ class SocratesAgent(ReadsWords):
         notebook = self.notebook
         for _ in range(_TRIES_TO_WRITE):
             seen, draft = self._reread(), notebook.draft
-            lacking = draft.spec.missing() + [
-                f"nobody knows how to check: {text}" for text in draft.unchecked
-            ]
-            lacking += [f"open: {question}" for question in draft.open_questions]
+            lacking = [*draft.spec.missing(), *draft.open_points]
             if lacking and not anyway:
                 text = "Nothing is written yet:\n" + "\n".join(
                     f"- {line}" for line in lacking
@@ -242,13 +246,8 @@ class SocratesAgent(ReadsWords):
                 if was_changed
                 else f"{self._file.shown} says all of this already."
             )
-            missing = ", ".join(line.partition(":")[0] for line in draft.spec.missing())
-            more = (
-                f"A plan needs these, too: {missing}."
-                if missing
-                else f"Next is the plan: `/plan {self.ticket_slug}`."
-            )
-            tone = Tone.WARNING if missing else Tone.GOOD
+            tone = Tone.WARNING if lacking else Tone.GOOD
+            more = self._what_next(draft)
             self.tell(
                 self._shown(), Notice(f"{text} {more}", tone, about=About.SPEC_WRITTEN)
             )
@@ -389,9 +388,16 @@ class SocratesAgent(ReadsWords):
             )
             self.emit(Notice(text, Tone.WARNING, about=About.CHANGED_MEANWHILE))
 
-    @property
-    def _is_complete(self) -> bool:
-        return not self.notebook.draft.spec.missing()
+    def _what_next(self, draft: Draft) -> str:
+        """What comes after a spec that was written."""
+        if missing := draft.spec.missing():
+            names = ", ".join(line.partition(":")[0] for line in missing)
+            return f"A plan needs these, too: {names}."
+        plan = f"Next is the plan: `/plan {self.ticket_slug}`."
+        if count := len(draft.open_points):
+            points = "1 point is" if count == 1 else f"{count} points are"
+            return f"{points} still open: see `/status {self.ticket_slug}`. {plan}"
+        return plan
 
     def _shown(self) -> SpecShown:
         return self.notebook.draft.shown(self.ticket_slug)

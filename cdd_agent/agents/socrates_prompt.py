@@ -74,13 +74,12 @@ class Surroundings(Struct, frozen=True):
             )
         except CddError as error:
             listing = f"({error.message})"
-        places = (
-            in_words(ticket.root, code.rank(Query(about), most=_MOST_FILES))
-            if code and about.strip()
-            else ""
-        )
+        rules, places = project_rules(ticket.root), ""
+        if code and about.strip():
+            query = Query(about, without=rules.paths)
+            places = in_words(ticket.root, code.rank(query, most=_MOST_FILES))
         return cls(
-            project_rules(ticket.root),
+            rules,
             related_tickets(ticket, tickets.list()),
             listing,
             places,

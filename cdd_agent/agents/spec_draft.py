@@ -136,6 +136,17 @@ class Draft(Struct, frozen=True):
         return tuple(text for text in self.criteria if not self.checks.get(text))
 
     @property
+    def open_points(self) -> tuple[str, ...]:
+        """The criteria without a check and the open questions, a line each."""
+        unchecked = [f"nobody knows how to check: {text}" for text in self.unchecked]
+        return (*unchecked, *(f"open: {question}" for question in self.open_questions))
+
+    @property
+    def is_complete(self) -> bool:
+        """True if no field is missing and nothing is open."""
+        return not self.spec.missing() and not self.open_points
+
+    @property
     def digests(self) -> dict[str, str]:
         """Of the fields of the file, to find out later which of them a person has
         changed.

@@ -77,6 +77,8 @@ _ASKS = re.compile(
     r"|do\s+(?:i|we|you|they)\b",
     re.IGNORECASE,
 )
+_STARTS_WITH_SKIP = re.compile(r"[\W\d_]*skip", re.IGNORECASE)
+"""`skip`, also as part of a word, in quotes or behind a bullet."""
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
 """Letters of scripts that put no spaces between words: two of them count as one."""
 _WORD = re.compile(rf"[{_UNSPACED}]{{1,2}}|[^\s{_UNSPACED}]+")
@@ -124,6 +126,11 @@ def slash_meant(text: str, slash: Collection[str]) -> str | None:
         if name in slash and len(others) <= _FEWEST_WORDS and _SMALL.isdisjoint(others)
         else None
     )
+
+
+def starts_with_skip(text: str) -> bool:
+    """True if the first letters of the line are those of `skip`."""
+    return _STARTS_WITH_SKIP.match(text) is not None
 
 
 def is_for_a_terminal(text: str) -> bool:

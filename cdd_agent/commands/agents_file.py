@@ -5,7 +5,13 @@ what its files say already.
 from cdd_agent.errors import BadInput
 from cdd_agent.open_project import Project
 from cdd_agent.project.profile import profile
-from cdd_agent.project.unfilled import COMMANDS, CONVENTIONS, DESCRIPTION, FOLDER
+from cdd_agent.project.unfilled import (
+    COMMANDS,
+    CONVENTIONS,
+    DESCRIPTION,
+    FOLDER,
+    FOLDER_NAME,
+)
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.verification.checks import detect
 
@@ -26,7 +32,7 @@ wrong.
 
 ## Where things are
 
-- `<folder>`: {folder}
+- {folder_name}: {folder}
 
 ## Conventions
 
@@ -65,6 +71,7 @@ def agents_file(project: Project) -> tuple[str, list[str]]:
         name=sanitize_for_display(found.name),
         description=sanitize_for_display(found.description) or DESCRIPTION,
         commands="\n".join(lines),
+        folder_name=FOLDER_NAME,
         folder=FOLDER,
         conventions="\n".join(f"- {place}" for place in CONVENTIONS),
         tickets=project.config.tickets_dir.rstrip("/"),

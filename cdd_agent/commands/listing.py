@@ -7,6 +7,7 @@ The modules that read plans and states are imported with the first ticket that h
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
+from cdd_agent.agents.notebook import open_points
 from cdd_agent.engine.whereabouts import (
     RunElsewhere,
     expect_here,
@@ -153,7 +154,11 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
             spec = TicketSpec()
         title = spec.title if spec.has_title else ""
         return SpecOpened(
-            ticket.slug, title, ticket.shown(ticket.spec_path), tuple(spec.missing())
+            ticket.slug,
+            title,
+            ticket.shown(ticket.spec_path),
+            tuple(spec.missing()),
+            open_points(ticket.record, spec),
         )
     if ticket.record.exists():
         ticket = in_its_tree(ticket)

@@ -17,9 +17,9 @@ from cdd_agent.config import (
     ModelSettings,
     Role,
     changed_text,
+    is_same_server,
     load_config,
     of_role,
-    provider_of,
     with_model,
     without_own_model,
 )
@@ -179,7 +179,8 @@ async def _meant(
         if typed in (offer.name, offer.model):
             return offer.model, offer.api_base
     now = _settings_of(session.project.config, role)
-    return typed, now.api_base if provider_of(now.model) == provider_of(typed) else None
+    is_same = is_same_server(now.model, now.api_base, typed)
+    return typed, now.api_base if is_same else None
 
 
 def _with_model_set(path: Path, now: Config, chosen: Config, role: Role | None) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from cdd_agent.agents.notebook import open_points
 from cdd_agent.commands.listing import type_of, view
 from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.errors import CddError
@@ -55,7 +56,8 @@ def next_line(ticket: Ticket, seen: TicketView) -> str:
 
 def _is_complete(ticket: Ticket) -> bool:
     try:
-        return not ticket.read_spec().missing()
+        spec = ticket.read_spec()
+        return not spec.missing() and not open_points(ticket.record, spec)
     except CddError:
         return False
 

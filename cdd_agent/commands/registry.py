@@ -66,6 +66,8 @@ class WrongUsage(BadInput):
         self.usage = usage
 
 
+_OTHER_NAMES = {"quit": "exit"}
+"""Names that are understood and not offered."""
 _registered: dict[str, SlashCommand] = {}
 
 
@@ -76,6 +78,12 @@ def commands() -> dict[str, SlashCommand]:
 
     assert builtin
     return _registered
+
+
+def find_command(name: str) -> SlashCommand | None:
+    """Return the command of this name, or None if there is none."""
+    name = name.lower()
+    return commands().get(_OTHER_NAMES.get(name, name))
 
 
 def command(
@@ -123,7 +131,7 @@ def can_run_now(line: str) -> bool:
     that is for what comes later.
     """
     name = line.strip().partition(" ")[0]
-    known = commands().get(name[1:].lower()) if name.startswith("/") else None
+    known = find_command(name[1:]) if name.startswith("/") else None
     return known is not None and known.any_time
 
 
@@ -135,7 +143,8 @@ async def handle(session: Session, line: str) -> None:
     """
     match line.lstrip()[:1]:
         case "/":
-            await _called(line)(session)
+            _, call = _called(line)
+            await call(session)
         case "!":
             # late: the first screen shows sooner
             from cdd_agent.commands.own_command import run_own_command  # noqa: PLC0415
@@ -154,13 +163,12 @@ def hint_for(line: str) -> str:
     if not line.lstrip().startswith("/") or line.strip() == "/":
         return ""
     try:
-        _called(line)
+        known, _ = _called(line)
     except WrongUsage as error:
         return f"Enter does nothing. {error.message}"
     except BadInput as error:
         return f"Enter does nothing. {error.message}. {error.hint}".rstrip()
-    help_ = commands()[line.split()[0].lstrip("/").lower()].help
-    return f"Enter: {help_[:1].lower()}{help_[1:]}"
+    return f"Enter: {known.help[:1].lower()}{known.help[1:]}"
 
 
 def _hint_for_unknown(name: str) -> str:
@@ -174,9 +182,9 @@ def _hint_for_unknown(name: str) -> str:
     return f"Did you mean {' or '.join(f'/{other}' for other in near)}?"
 
 
-def _called(line: str) -> Run:
-    """The command that a line calls, with its arguments. Raises `BadInput` for what is
-    not written as it has to be.
+def _called(line: str) -> tuple[SlashCommand, Run]:
+    """Return the command of a line, and its function with the arguments of the line.
+    Raises `BadInput`.
     """
     try:
         name, *typed = shlex.split(line.strip()[1:]) or [""]
@@ -184,7 +192,7 @@ def _called(line: str) -> Run:
         raise BadInput(
             f"{line.strip()}: {error}", hint="Close the quotation mark."
         ) from error
-    known = commands().get(name.lower())
+    known = find_command(name)
     if known is None:
         raise BadInput(f"There is no command /{name}", hint=_hint_for_unknown(name))
     names = known.usage.split()
@@ -206,4 +214,4 @@ def _called(line: str) -> Run:
         )
         raise WrongUsage(known.synopsis.removeprefix("/"), hint=hint)
     options = {flag.removeprefix("--").replace("-", "_"): True for flag in given}
-    return lambda session: known.run(session, *arguments, **options)
+    return known, lambda session: known.run(session, *arguments, **options)

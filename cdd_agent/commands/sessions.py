@@ -54,6 +54,7 @@ async def resume(session: Session, which: str = "") -> None:
                 f"There is no earlier conversation {which}",
                 hint=f"`/resume {LIST}` shows what there is.",
             )
+        session.turn_to_chat()
     elif which:
         ticket = session.project.tickets.find(which)
         touched = _touched(session.project, ticket)
@@ -82,6 +83,8 @@ async def _resume_last(session: Session) -> None:
             ticket = left
     else:
         agent, ticket = "executor", None if told and last is not None else left
+    if told and (last is None or last.agent is None):
+        session.turn_to_chat()
     if ticket is not None and agent == "executor":
         await _go_on(session, agent, ticket)
     elif ticket is not None:  # Socrates and the Planner say again what is open

@@ -18,12 +18,15 @@ from cdd_agent.commands.initialise import CONFIG, initialise
 from cdd_agent.config import (
     PROJECT_FILE,
     Config,
+    ModelSettings,
     changed_text,
     existing_user_file,
+    is_same_server,
     load_config,
     set_in_environment,
     set_in_file,
     with_setting,
+    with_settings,
 )
 from cdd_agent.files.atomic import write_atomic
 from cdd_agent.files.paths import confine
@@ -92,29 +95,27 @@ def settings_of(project: Project) -> list[Setting]:
 
 async def change(session: Session, name: str, typed: str) -> str:
     """Set a setting in the project's file to what is typed, as YAML has it, and use it
-    from now on; nothing means its default. Returns what there is to know besides.
+    from now on; nothing means its default. Returns a remark for the user, or nothing.
     Raises `BadInput`, which says what is allowed; nothing is changed then.
     """
     value = _plain(_value(Config(), name))
     if typed.strip():
         value = read_mapping(f"value: {typed}", name, "a setting")["value"].value(name)
-    changed = with_setting(session.project.config, name, value)
+    now = session.project.config
+    changed, changes = _changed(now, name, value)
     if name == "tickets_dir":
         confine(session.project.root, changed.tickets_dir)
     path = session.project.root / PROJECT_FILE
     if not path.exists():
         for notice in initialise(session.project):
             session.emit(notice)
-    section, _, key = name.rpartition(".")
-    text = changed_text(
-        read_file(path) or "",
-        str(path),
-        {section: {key: value}} if section else {key: value},
-    )
+    text = changed_text(read_file(path) or "", str(path), changes)
     await to_its_end(lambda: session.use(changed), name="settings")
     write_atomic(path, text.encode())
     if name == "tickets_dir":
         return "It holds from the next start on."
+    if name == "model" and "api_base" in changes:
+        return f"`api_base` is unset: {now.api_base} was for {now.model}."
     variable = set_in_environment(name)
     return (
         f"{variable} is set in the environment and goes before the file at the next"
@@ -122,6 +123,22 @@ async def change(session: Session, name: str, typed: str) -> str:
         if variable
         else ""
     )
+
+
+def _changed(now: Config, name: str, value: Any) -> tuple[Config, dict[str, Any]]:
+    """Return the settings with another value for one, and what changes in the file. A
+    model that is not asked at the present server leaves its address.
+    """
+    changed = with_setting(now, name, value)
+    if name != "model" or changed.model is None:
+        section, _, key = name.rpartition(".")
+        return changed, {section: {key: value}} if section else {key: value}
+    changes: dict[str, Any] = {"model": changed.model}
+    if is_same_server(now.model, now.api_base, changed.model):
+        return changed, changes
+    if now.api_base is not None:
+        changes["api_base"] = None
+    return with_settings(now, ModelSettings(model=changed.model)), changes
 
 
 @cache

@@ -37,6 +37,7 @@ TERMINAL_COMMANDS = {
         flag("--headless", "without the shell"),
         flag("--json", "one event a line; implies --headless"),
         run="cdd_agent.cli.demo:demo",
+        interrupted="`cdd demo` starts again from the beginning, on a new copy.",
     ),
     "init": TerminalCommand(
         "make this project a cdd project",

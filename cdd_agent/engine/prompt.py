@@ -15,6 +15,7 @@ from cdd_agent.edits.excerpts import Ranges, in_words, joined
 from cdd_agent.engine.attempt import RankedContext, Shown
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.related_code import MOST, MOST_WITH_TOOLS, follow, ranked_context
+from cdd_agent.engine.rules_in_step import edited_rules
 from cdd_agent.engine.shown_files import (
     TREE,
     TREE_LINES,
@@ -142,6 +143,7 @@ def step_prompt(
     form = _WITH_TOOLS if with_tools else _IN_WORDS
     rules = project_rules(root)
     declared = declare_files(root, step, (".cdd", *own))
+    edited = edited_rules(root, rules, step, declared, guidance, also_show)
     how = Path(__file__).with_name(form.rules).read_text(encoding="utf-8").strip()
     what = f"{_ticket(spec)}\n\n{_overview(plan)}"
     opening = _earlier(plan, state, step)
@@ -159,10 +161,11 @@ def step_prompt(
                 " window."
             ),
         )
-    rules_said = room.part(rules.section, RULES_FOR_AGENTS)
+    rules_said = room.part(rules.pointing_to(edited).section, RULES_FOR_AGENTS)
     replied = room.part(_reply_of(earlier), LAST_REPLY)
-    query = _query(spec, plan, state, step, declared, choices)
-    shown = ShownFiles(root, room, CodeLook(code, query))
+    unshown = rules.paths.difference(edited)
+    query = _query(spec, plan, state, step, declared, choices, unshown)
+    shown = ShownFiles(root, room, CodeLook(code, query), unshown, edited)
     found = entries(root, (".cdd", *own))
     show_files(
         shown,
@@ -280,6 +283,7 @@ def _query(
     step: PlanStep,
     declared: DeclaredFiles,
     choices: Choices,
+    unshown: Collection[str],
 ) -> Query:
     """Return the search for the code that a step is about."""
     words = [step.title, step.description]
@@ -296,7 +300,7 @@ def _query(
         "\n".join(filter(None, words)),
         touched=tuple(touched),
         pinned=frozenset(choices.pinned),
-        without=frozenset(choices.without),
+        without=frozenset({*choices.without, *unshown}),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 
 from msgspec import Struct, field
 
@@ -98,6 +99,10 @@ class ShownFiles(Struct):
     root: Path
     room: TokenBudget
     look: CodeLook
+    unshown: Collection[str] = ()
+    """Paths of files whose text the prompt has in another part: the project's rules."""
+    once: Mapping[str, str] = MappingProxyType({})
+    """The digests of files of which equal ones are shown once, by path."""
     seen: dict[str, str | None] = field(default_factory=dict)
     """The digests of the files that are shown; None for a file that does not exist."""
     in_part: dict[str, Ranges] = field(default_factory=dict)
@@ -175,7 +180,7 @@ class ShownFiles(Struct):
             return
         self._waiting.pop(path, None)
         is_more = added and path in self.in_part
-        if path in self._met and not is_more:
+        if path in self.unshown or (path in self._met and not is_more):
             return
         self._met.add(path)
         place = self.root / path
@@ -185,7 +190,12 @@ class ShownFiles(Struct):
         # a larger file is not shown at all
         data = read_bytes(place, max(_LARGEST, LARGEST) + 1)
         try:
-            if data is None:
+            if other := self._shown_equal(path):
+                self.seen[path] = self.seen[other]
+                if other in self.in_part:
+                    self.in_part[path] = self.in_part[other]
+                self._say(f"{path} has the text of {other}.", path, why, added=added)
+            elif data is None:
                 self.seen[path] = None
                 self._say(f"{path} does not exist yet.", path, why, added=added)
             elif media_type(data) or is_meant_as_picture(path):
@@ -207,6 +217,13 @@ class ShownFiles(Struct):
             self._tell_unshown(path, error.message)
         except UnicodeDecodeError:
             self._tell_unshown(path, "it is not UTF-8 text")
+
+    def _shown_equal(self, path: str) -> str | None:
+        """Return another file that has this one's text and is shown."""
+        for other, content in self.once.items():
+            if other in self.seen and other != path and self.once.get(path) == content:
+                return other
+        return None
 
     def _add_text(
         self,

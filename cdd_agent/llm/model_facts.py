@@ -34,8 +34,9 @@ from cdd_agent.llm.direct.json_values import (
 )
 from cdd_agent.llm.known_models import KnownModel
 from cdd_agent.llm.port import Price
-from cdd_agent.llm.providers import Endpoint, Speaks, is_this_computer
+from cdd_agent.llm.providers import Endpoint, Speaks
 from cdd_agent.user_folders import cache_folder
+from cdd_agent.web_address import is_this_computer
 
 _A_DAY, _AN_HOUR = 86_400.0, 3_600.0
 _MOST_SILENCES = 2

@@ -5,7 +5,6 @@ The prefixes of model strings and the names of variables are litellm's, so that 
 settings serve both adapters.
 """
 
-import ipaddress
 import os
 import re
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.known_models import known_model
+from cdd_agent.model_names import provider_of
 from cdd_agent.partly_shown import PartlyShown
 from cdd_agent.web_address import web_address
 
@@ -137,14 +137,6 @@ PROVIDERS: Mapping[str, Provider] = {
 
 _RESPONSES = "responses/"
 _AT_OPENAI = re.compile(r"https://(?:[\w-]+\.)?api\.openai\.com(?:[:/]|$)")
-_WITHOUT_PREFIX = {
-    "openai": re.compile(
-        r"(?:ft:)?(?:gpt-(?:\d|daybreak|rosalind)|chatgpt-|codex-|computer-use-"
-        r"|o[1-9](?:-|$))"
-    ),
-    "anthropic": re.compile(r"claude-"),
-}
-"""Models that people name without their provider."""
 
 
 class Endpoint(PartlyShown, frozen=True):
@@ -214,17 +206,7 @@ def endpoint_of(
     }
     prefix, slash, name = model.partition("/")
     if not slash:
-        prefix, name = (
-            next(
-                (
-                    known
-                    for known, names in _WITHOUT_PREFIX.items()
-                    if names.match(model)
-                ),
-                "",
-            ),
-            model,
-        )
+        prefix, name = provider_of(model), model
     provider = PROVIDERS.get(prefix)
     if provider is None or not name.removeprefix(_RESPONSES):
         return None
@@ -273,15 +255,3 @@ def endpoint_of(
             and value.isprintable()
         },
     )
-
-
-def is_this_computer(host: str) -> bool:
-    """Whether a host's name or address is always this computer."""
-    host = host.rstrip(".").lower()
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return address.is_loopback or address.is_unspecified

@@ -1,6 +1,4 @@
-"""The context that a model is given of a project before it is asked: its files, where
-it runs, files in full.
-"""
+"""The context of a project for a model: file tree, environment, chosen files."""
 
 import os
 import platform
@@ -21,30 +19,26 @@ from cdd_agent.process.programs import find_program
 from cdd_agent.sanitize import fenced, sanitize_for_display
 
 _LINES = 1_000
-"""Lines of the tree, about."""
 _WIDTH = 200
 """Entries of one folder in the tree."""
 _DEPTH = 30
 _COUNTED = 100_000
-"""Entries that are looked at."""
+"""Entries that are read."""
 _GITIGNORE = 10_000
 """Characters of the `.gitignore` that are shown."""
 
 
 class FileContext(Checked, frozen=True):
-    """A requested file. `content` is None when the file does not exist or cannot be
-    read.
-    """
+    """A requested file."""
 
     file_path: CapturedName
     content: Captured | None
     status: Literal["found", "not_found"]
     problem: Captured = ""
-    """Why it cannot be read."""
 
 
 class Environment(Checked, frozen=True):
-    """Where commands will run."""
+    """The environment of commands."""
 
     os: Captured
     python: Captured
@@ -67,11 +61,10 @@ class ContextResult(Checked, frozen=True):
         return result
 
     def as_text(self) -> str:
-        """All of it in Markdown, whatever the files hold."""
-        environment = "\n".join(
-            f"- {name}: {value}"
-            for name, value in asdict(self.environment_info).items()
-        )
+        lines = []
+        for name, value in asdict(self.environment_info).items():
+            lines.append(f"- {name}: {value}")
+        environment = "\n".join(lines)
         parts = [
             f"## Environment\n\n{environment}",
             f"## Files\n\n{fenced(self.repo_tree)}",
@@ -79,50 +72,55 @@ class ContextResult(Checked, frozen=True):
         if self.gitignore_content:
             parts.append(f"## .gitignore\n\n{fenced(self.gitignore_content)}")
         for file in self.file_contexts:
-            without = f"({file.problem})" if file.problem else "There is no such file."
-            shown = without if file.content is None else fenced(file.content)
-            parts.append(f"## {file.file_path}\n\n{shown}")
+            parts.append(f"## {file.file_path}\n\n{_shown_content(file)}")
         return "\n\n".join(parts) + "\n"
 
 
-def project_context(root: Path, paths: Iterable[str] = ()) -> ContextResult:
-    """The context of a project, with some of its files (or folders: what is in them) in
-    full.
+def _shown_content(file: FileContext) -> str:
+    if file.content is not None:
+        return fenced(file.content)
+    if file.problem:
+        return f"({file.problem})"
+    return "There is no such file."
 
-    Raises `PathRefused` when one of the paths is outside the project.
-    """
-    branch = current_branch(root)
-    without_branch = "no repository" if find_program("git") else "not installed"
-    environment = Environment(
-        os=f"{platform.system()} {platform.release()} ({platform.machine()})",
-        python=platform.python_version(),
-        shell=PurePath(
-            os.environ.get("SHELL") or os.environ.get("COMSPEC") or "unknown"
-        ).name,
-        cwd=sanitize_for_display(str(root.absolute())),
-        git=sanitize_for_display(f"branch {branch}" if branch else without_branch),
-    )
+
+def project_context(root: Path, paths: Iterable[str] = ()) -> ContextResult:
+    """Return the context, with these files in full. Raises `PathRefused`."""
     gitignore = ""
     with suppress(SourceUnreadable):
         gitignore = read_source(root, ".gitignore", limit=_GITIGNORE).as_text()
-    return ContextResult(
-        repo_tree(root),
-        environment,
-        gitignore,
-        tuple(_file(root, path) for path in paths),
+    files = tuple(_read_context(root, path) for path in paths)
+    return ContextResult(repo_tree(root), _environment(root), gitignore, files)
+
+
+def _environment(root: Path) -> Environment:
+    branch = current_branch(root)
+    if branch:
+        git = f"branch {branch}"
+    elif find_program("git"):
+        git = "no repository"
+    else:
+        git = "not installed"
+    shell = os.environ.get("SHELL") or os.environ.get("COMSPEC") or "unknown"
+    return Environment(
+        os=f"{platform.system()} {platform.release()} ({platform.machine()})",
+        python=platform.python_version(),
+        shell=PurePath(shell).name,
+        cwd=sanitize_for_display(str(root.absolute())),
+        git=sanitize_for_display(git),
     )
 
 
-def _file(root: Path, text: str) -> FileContext:
+def _read_context(root: Path, text: str) -> FileContext:
+    shown = sanitize_for_display(text)
     try:
         source = read_source(root, text)
     except SourceMissing:
-        return FileContext(sanitize_for_display(text), None, "not_found")
+        return FileContext(shown, None, "not_found")
     except SourceUnreadable as error:
-        return FileContext(sanitize_for_display(text), None, "found", error.message)
-    return FileContext(
-        sanitize_for_display(str(source.path)), source.as_text(), "found"
-    )
+        return FileContext(shown, None, "found", error.message)
+    shown = sanitize_for_display(str(source.path))
+    return FileContext(shown, source.as_text(), "found")
 
 
 class _Node(Struct):
@@ -131,64 +129,52 @@ class _Node(Struct):
     entry: WalkEntry
     inner: list["_Node"] = field(default_factory=list)
     files: int = 0
-    """How many are in it, at any depth."""
+    """Number of files in the folder, at any depth."""
 
-    @property
-    def line(self) -> str:
-        """Of most files of a large project it is never shown."""
-        return self.entry.shown_name
-
-    @property
-    def count(self) -> str:
-        """The same in words, where it is a folder that is not opened; empty for a
-        file.
-        """
-        return (
-            f" ({self.files:,} file{'' if self.files == 1 else 's'})"
-            if self.inner
-            else ""
-        )
+    def line(self, *, is_closed: bool) -> str:
+        """Return the name; for a closed folder with its number of files."""
+        name = self.entry.shown_name
+        if not is_closed or not self.inner:
+            return name
+        if self.files == 1:
+            return f"{name} (1 file)"
+        return f"{name} ({self.files:,} files)"
 
 
 def entries(root: Path, without: Collection[str] = ()) -> list[WalkEntry]:
-    """All that is in a project, as far as it is looked at; `without` some files, and
-    folders with what is in them.
+    """List the entries of a project without some files and folders; at most one more
+    than `_COUNTED`.
     """
     inside = tuple(f"{place}/" for place in without)
-    found = (
+    listed = (
         entry
         for entry in walk(root)
         if entry.text not in without and not entry.text.startswith(inside)
     )
-    return list(islice(found, _COUNTED + 1))
+    return list(islice(listed, _COUNTED + 1))
 
 
 def repo_tree(root: Path) -> str:
-    """The project's files as a tree: as many of its levels as fit, with counts for what
-    does not.
+    """Draw the project's files as a tree, as many levels as fit."""
+    listed = entries(root)
+    top = _tree(sanitize_for_display(root.absolute().name) or ".", listed[:_COUNTED])
+    drawn = _drawn(top, _levels_that_fit(top, _LINES))
+    return "\n".join([top.entry.shown_name, *drawn, *_note_of_more(listed)]) + "\n"
+
+
+def plain_tree(listed: Sequence[WalkEntry], lines: int) -> str:
+    """Return the tree in about this number of lines, without branches: to a model they
+    are only tokens.
     """
-    found = entries(root)
-    top = _tree(sanitize_for_display(root.absolute().name) or ".", found[:_COUNTED])
-    return (
-        "\n".join([top.line, *_drawn(top, _levels(top, _LINES)), *_unseen(found)])
-        + "\n"
-    )
+    top = _tree("", listed[:_COUNTED])
+    indented = _indented(top, _levels_that_fit(top, lines))
+    return "\n".join((*indented, *_note_of_more(listed))) + "\n"
 
 
-def plain_tree(found: Sequence[WalkEntry], lines: int) -> str:
-    """The same in about so many lines at most, without the root and by indentation
-    alone: to a model drawn lines say no more, and cost more than the names.
-    """
-    top = _tree("", found[:_COUNTED])
-    return "\n".join((*_indented(top, _levels(top, lines)), *_unseen(found))) + "\n"
-
-
-def _unseen(found: Sequence[WalkEntry]) -> list[str]:
-    return (
-        [f"… and more: only {_COUNTED:,} entries were looked at"]
-        if len(found) > _COUNTED
-        else []
-    )
+def _note_of_more(listed: Sequence[WalkEntry]) -> list[str]:
+    if len(listed) <= _COUNTED:
+        return []
+    return [f"… and more: only {_COUNTED:,} entries were looked at"]
 
 
 def _tree(name: str, entries: Iterable[WalkEntry]) -> _Node:
@@ -206,8 +192,8 @@ def _tree(name: str, entries: Iterable[WalkEntry]) -> _Node:
     return top
 
 
-def _levels(top: _Node, most: int) -> int:
-    """How many levels of the tree fit into so many lines; the first always does."""
+def _levels_that_fit(top: _Node, most: int) -> int:
+    """Count the levels below the top that fit into a number of lines."""
     levels, level, lines = 0, [top], 0
     while level and levels < _DEPTH:
         level = [inner for node in level for inner in node.inner[:_WIDTH]]
@@ -219,25 +205,23 @@ def _levels(top: _Node, most: int) -> int:
 
 
 def _drawn(folder: _Node, levels: int, indent: str = "") -> Iterator[str]:
-    """A folder, down to a level; below that, how much there is."""
     shown, more = folder.inner[:_WIDTH], len(folder.inner) - _WIDTH
     for node in shown:
         is_last = node is shown[-1] and more <= 0
         branch = "└── " if is_last else "├── "
-        yield f"{indent}{branch}{node.line}{node.count if levels == 1 else ''}"
+        yield f"{indent}{branch}{node.line(is_closed=levels == 1)}"
         if levels > 1:
-            yield from _drawn(
-                node, levels - 1, indent + ("    " if is_last else "│   ")
-            )
+            below = "    " if is_last else "│   "
+            yield from _drawn(node, levels - 1, indent + below)
     if more > 0:
         yield f"{indent}└── … and {more:,} more"
 
 
 def _indented(folder: _Node, levels: int, indent: str = "") -> Iterator[str]:
-    """The same without lines."""
     for node in folder.inner[:_WIDTH]:
-        yield f"{indent}{node.line}{node.count if levels == 1 else ''}"
+        yield f"{indent}{node.line(is_closed=levels == 1)}"
         if levels > 1:
             yield from _indented(node, levels - 1, f"{indent}  ")
-    if (more := len(folder.inner) - _WIDTH) > 0:
+    more = len(folder.inner) - _WIDTH
+    if more > 0:
         yield f"{indent}… and {more:,} more"

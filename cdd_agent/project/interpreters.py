@@ -1,15 +1,14 @@
-"""Pythons other than this program's own, asked whether they can read a text: a project
-may be for a newer one.
+"""Other Pythons than this program's, to compile a text that may need a newer one.
 
-A text is only compiled, and not run: in isolated mode, without the site's packages, in
-an empty folder, for a bounded time. An interpreter that is itself a file of the project
-is not started.
+A text is compiled and not run: in isolated mode, without site-packages, in an empty
+folder, for a bounded time. Interpreters inside the project are not started.
 """
 
 import re
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -23,9 +22,9 @@ Version = tuple[int, int]
 
 OURS: Version = (sys.version_info.major, sys.version_info.minor)
 NEWEST: Version = (3, 30)
-"""Up to which one is looked for by its name."""
+"""The last version that is looked for by name."""
 _SECONDS = 10.0
-"""For one of them; and after so many, no other is asked."""
+"""The limit of one interpreter; after this time no other one starts."""
 _QUESTION = """\
 import sys
 print("Python %d.%d" % sys.version_info[:2])
@@ -39,84 +38,81 @@ except ValueError as error:
 
 
 class Opinion(Struct, frozen=True):
-    """An interpreter's opinion of a text."""
+    """An interpreter's result for a text."""
 
     version: Version
     wrong: str
-    """Why it cannot be read, as a clause; empty if it can."""
+    """Why the text does not compile; empty if it does."""
     is_of_project: bool = False
-    """It is the one of the project's own environment: no other counts."""
+    """True for the interpreter of the project's environment, which decides."""
 
 
 def opinion(root: Path, source: bytes) -> Opinion | None:
-    """The opinion of the Python for which a project is written, as far as there is one
-    here beside this program's.
-
-    That of the project's own environment decides. Without one, any newer one that
-    `requires-python` allows may say that the text can be read; where all deny it, the
-    newest is quoted.
+    """Compile a text with the Python of the project's environment. Without one, any
+    newer Python that `requires-python` allows may accept it; if all refuse, the newest
+    is quoted. None if there is no such Python.
     """
-    until = time.monotonic() + _SECONDS
+    deadline = time.monotonic() + _SECONDS
     with tempfile.TemporaryDirectory(prefix="cdd-") as folder:
         text = Path(folder, "text")
         text.write_bytes(source)
-        own = own_python(root)
-        if own and _is_outside(root, own) and (said := _asked(own.resolve(), text)):
-            return Opinion(*said, is_of_project=True)
-        found: list[Opinion] = []
-        names = (
-            *(f"python3.{minor}" for minor in range(NEWEST[1], OURS[1], -1)),
-            "python",
-            "python3",
-        )
-        on_path = (program for name in names if (program := find_program(name)))
-        for program in (program for program in on_path if _is_outside(root, program)):
-            if time.monotonic() > until:
+        python = own_python(root)
+        if python and _is_outside(root, python):
+            result = _compile(python.resolve(), text)
+            if result is not None:
+                return Opinion(*result, is_of_project=True)
+        refusals: list[Opinion] = []
+        for program in _installed_pythons(root):
+            if time.monotonic() > deadline:
                 break
-            said = _asked(program, text)
-            if said is None or said[0] <= OURS or not allows(root, said[0]):
+            result = _compile(program, text)
+            if result is None or result[0] <= OURS or not allows(root, result[0]):
                 continue
-            if not said[1]:
-                return Opinion(*said)
-            found.append(Opinion(*said))
-    return max(found, key=lambda one: one.version, default=None)
+            if not result[1]:
+                return Opinion(*result)
+            refusals.append(Opinion(*result))
+    return max(refusals, key=lambda refusal: refusal.version, default=None)
 
 
 def allows(root: Path, version: Version) -> bool:
-    """Whether `requires-python` in pyproject.toml lets a project run on a version. What
-    cannot be read forbids none.
-    """
+    """True unless `requires-python` in pyproject.toml forbids a version."""
     try:
-        wanted = str(
-            section(Manifests(root).content("pyproject.toml"), "project").get(
-                "requires-python", ""
-            )
-        )
+        project = section(Manifests(root).content("pyproject.toml"), "project")
     except ManifestUnreadable:
         return True
-    return all(
-        _fits(version, *clause)
-        for clause in re.findall(r"([<>=~!]=?)\s*(\d+)\.(\d+)([.\d*]*)", wanted)
+    clauses = re.findall(
+        r"([<>=~!]=?)\s*(\d+)\.(\d+)([.\d*]*)", str(project.get("requires-python", ""))
     )
+    return all(_matches(version, *clause) for clause in clauses)
 
 
-def _fits(version: Version, operator: str, major: str, minor: str, rest: str) -> bool:
+def _matches(
+    version: Version, operator: str, major: str, minor: str, rest: str
+) -> bool:
     named = (int(major), int(minor))
     match operator:
         case ">=" | ">":
             return version >= named
         case "<":
-            return version < named or (
-                version == named and re.fullmatch(r"[.0*]*", rest) is None
-            )
+            is_zero = re.fullmatch(r"[.0*]*", rest) is not None
+            return version < named or (version == named and not is_zero)
         case "<=":
             return version <= named
         case "==" | "=":
             return version == named
         case "~=":
-            return version == named if rest else version >= named
+            return version == named or (not rest and version > named)
         case _:
             return True
+
+
+def _installed_pythons(root: Path) -> Iterator[Path]:
+    """Yield the Pythons on the PATH, the newest first."""
+    minors = range(NEWEST[1], OURS[1], -1)
+    for name in (*(f"python3.{minor}" for minor in minors), "python", "python3"):
+        program = find_program(name)
+        if program and _is_outside(root, program):
+            yield program
 
 
 def _is_outside(root: Path, program: Path) -> bool:
@@ -126,9 +122,9 @@ def _is_outside(root: Path, program: Path) -> bool:
         return False
 
 
-def _asked(program: Path, text: Path) -> tuple[Version, str] | None:
-    """None for one that does not answer: a shim for a version that is not there, a text
-    that is nested too deeply.
+def _compile(program: Path, text: Path) -> tuple[Version, str] | None:
+    """Return an interpreter's version and the error. None without an answer: it is a
+    shim of a missing version, or the text is nested too deeply.
     """
     run = run_command(
         [str(program), "-I", "-S", "-B", "-W", "ignore", "-c", _QUESTION],
@@ -137,7 +133,7 @@ def _asked(program: Path, text: Path) -> tuple[Version, str] | None:
         stdin=text,
     )
     result = waited_for(run)
-    said = re.fullmatch(r"Python (\d+)\.(\d+)\r?\n(.*)", result.stdout, re.DOTALL)
-    if result.return_code or result.timed_out or said is None:
+    answer = re.fullmatch(r"Python (\d+)\.(\d+)\r?\n(.*)", result.stdout, re.DOTALL)
+    if result.return_code or result.timed_out or answer is None:
         return None
-    return (int(said[1]), int(said[2])), " ".join(said[3].split())
+    return (int(answer[1]), int(answer[2])), " ".join(answer[3].split())

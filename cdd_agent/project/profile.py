@@ -1,6 +1,4 @@
-"""A project's profile, by its own manifests: its name, what it is for, and the commands
-by which it is worked on.
-"""
+"""A project's profile, read from its manifests: name, description and commands."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -25,13 +23,11 @@ _PURPOSES = {
     "lint": ("lint", "check", "typecheck"),
     "format": ("format", "fmt"),
 }
-"""The purposes of commands, and the names that people give such targets and scripts."""
+"""Purposes of commands, and usual names of their targets and scripts."""
 
 
 class Profile(Struct):
-    """Commands are by what they are for; nothing that a file does not say is
-    guessed.
-    """
+    """The facts in a project's manifests."""
 
     name: str
     description: str = ""
@@ -42,17 +38,19 @@ class Profile(Struct):
     """Files that could not be read, each with the reason."""
 
     def describe(self, content: Mapping[str, Any]) -> None:
-        """The name and description, where they are texts; the first file that has a
-        description gives both.
-        """
+        """Take name and description of the first manifest with a description."""
         if self.description:
             return
         for key in ("name", "description"):
-            if isinstance(text := content.get(key), str) and text.strip():
+            text = content.get(key)
+            if isinstance(text, str) and text.strip():
                 setattr(self, key, " ".join(text.split()))
 
+    def add(self, purpose: str, *commands: str) -> None:
+        self.commands[purpose].extend(commands)
+
     def read(self, ask: Callable[[], T]) -> T | None:
-        """A manifest's answer; None where it cannot be read, which is noted."""
+        """Return a manifest's answer, or note that it cannot be read."""
         try:
             return ask()
         except ManifestUnreadable as error:
@@ -61,82 +59,101 @@ class Profile(Struct):
 
 
 def profile(root: Path) -> Profile:
-    """Read what a project holds of pyproject.toml, package.json, Cargo.toml, go.mod,
-    Makefile and the like.
-    """
-    found, manifests = Profile(root.name), Manifests(root)
-    # a project's own say best how it is meant
-    targets = found.read(lambda: manifests.targets) or set()
-    for purpose, names in _PURPOSES.items():
-        found.commands[purpose] += [
-            f"make {target}" for target in names if target in targets
-        ]
-    _python(manifests, found)
-    _node(manifests, found)
-    if rust := found.read(lambda: manifests.content("Cargo.toml")):
-        found.describe(section(rust, "package"))
-        for purpose, command in (
-            ("build", "cargo build"),
-            ("lint", "cargo clippy"),
-            ("format", "cargo fmt"),
-        ):
-            found.commands[purpose].append(command)
-    go = found.read(lambda: manifests.text("go.mod")) or ""
-    if module := re.search(r"^module[ \t]+(\S+)", go, re.MULTILINE):
-        found.describe({"name": module[1].rpartition("/")[2]})
-        for purpose, command in (
-            ("build", "go build ./..."),
-            ("lint", "go vet ./..."),
-            ("format", "gofmt -w ."),
-        ):
-            found.commands[purpose].append(command)
+    """Read pyproject.toml, package.json, Cargo.toml, go.mod, Makefile and the like."""
+    facts, manifests = Profile(root.name), Manifests(root)
+    _add_make(manifests, facts)
+    _add_python(manifests, facts)
+    _add_node(manifests, facts)
+    _add_rust(manifests, facts)
+    _add_go(manifests, facts)
     if manifests.has(".pre-commit-config.yaml"):
-        found.commands["lint"].append("pre-commit run --all-files")
-    return found
+        facts.add("lint", "pre-commit run --all-files")
+    return facts
 
 
-def _python(manifests: Manifests, found: Profile) -> None:
-    content = found.read(lambda: manifests.content("pyproject.toml")) or {}
+def _add_make(manifests: Manifests, facts: Profile) -> None:
+    targets = facts.read(lambda: manifests.targets) or set()
+    for purpose, names in _PURPOSES.items():
+        for name in names:
+            if name in targets:
+                facts.add(purpose, f"make {name}")
+
+
+def _add_python(manifests: Manifests, facts: Profile) -> None:
+    content = facts.read(lambda: manifests.content("pyproject.toml")) or {}
     project, tool = section(content, "project"), section(content, "tool")
     poetry = section(tool, "poetry")
-    found.describe(project or poetry)
-    prefix = ""
-    if manifests.has("uv.lock"):
-        prefix = "uv run "
-        found.commands["set up"].append("uv sync")
-    elif poetry or manifests.has("poetry.lock"):
-        prefix = "poetry run "
-        found.commands["set up"].append("poetry install")
-    elif project or "build-system" in content or manifests.has("setup.py"):
-        found.commands["set up"].append("pip install -e .")
-    elif manifests.has("requirements.txt"):
-        found.commands["set up"].append("pip install -r requirements.txt")
+    facts.describe(project or poetry)
+    has_build = bool(project) or "build-system" in content
+    set_up, prefix = _python_set_up(
+        manifests, has_poetry=bool(poetry), builds=has_build
+    )
+    if set_up:
+        facts.add("set up", set_up)
     if "ruff" in tool or manifests.has("ruff.toml", ".ruff.toml"):
-        found.commands["lint"].append(f"{prefix}ruff check .")
-        found.commands["format"].append(f"{prefix}ruff format .")
+        facts.add("lint", f"{prefix}ruff check .")
+        facts.add("format", f"{prefix}ruff format .")
     if manifests.has(".flake8"):
-        found.commands["lint"].append(f"{prefix}flake8")
+        facts.add("lint", f"{prefix}flake8")
     if "mypy" in tool or manifests.has("mypy.ini"):
         names_files = {"files", "packages", "modules"} & section(tool, "mypy").keys()
-        found.commands["lint"].append(
-            f"{prefix}mypy" if names_files else f"{prefix}mypy ."
-        )
+        files = "" if names_files else " ."
+        facts.add("lint", f"{prefix}mypy{files}")
     if "black" in tool:
-        found.commands["format"].append(f"{prefix}black .")
+        facts.add("format", f"{prefix}black .")
 
 
-def _node(manifests: Manifests, found: Profile) -> None:
-    content = found.read(lambda: manifests.content("package.json"))
+def _python_set_up(
+    manifests: Manifests, *, has_poetry: bool, builds: bool
+) -> tuple[str, str]:
+    """Return the command that installs a project, and the prefix of commands in its
+    environment.
+    """
+    if manifests.has("uv.lock"):
+        return "uv sync", "uv run "
+    if has_poetry or manifests.has("poetry.lock"):
+        return "poetry install", "poetry run "
+    if builds or manifests.has("setup.py"):
+        return "pip install -e .", ""
+    if manifests.has("requirements.txt"):
+        return "pip install -r requirements.txt", ""
+    return "", ""
+
+
+def _add_node(manifests: Manifests, facts: Profile) -> None:
+    content = facts.read(lambda: manifests.content("package.json"))
     if content is None or not manifests.has("package.json"):
         return
-    found.describe(content)
-    manager = next(
-        (manager for lock, manager in _NODE_LOCKS.items() if manifests.has(lock)), "npm"
-    )
-    found.commands["set up"].append(f"{manager} install")
+    facts.describe(content)
+    manager = "npm"
+    for lock, name in _NODE_LOCKS.items():
+        if manifests.has(lock):
+            manager = name
+            break
+    facts.add("set up", f"{manager} install")
+    scripts = section(content, "scripts")
     for purpose, names in _PURPOSES.items():
-        if purpose != "set up":
-            scripts = section(content, "scripts")
-            found.commands[purpose] += [
-                f"{manager} run {script}" for script in names if script in scripts
-            ]
+        for name in names:
+            if purpose != "set up" and name in scripts:
+                facts.add(purpose, f"{manager} run {name}")
+
+
+def _add_rust(manifests: Manifests, facts: Profile) -> None:
+    content = facts.read(lambda: manifests.content("Cargo.toml"))
+    if not content:
+        return
+    facts.describe(section(content, "package"))
+    facts.add("build", "cargo build")
+    facts.add("lint", "cargo clippy")
+    facts.add("format", "cargo fmt")
+
+
+def _add_go(manifests: Manifests, facts: Profile) -> None:
+    text = facts.read(lambda: manifests.text("go.mod")) or ""
+    module = re.search(r"^module[ \t]+(\S+)", text, re.MULTILINE)
+    if module is None:
+        return
+    facts.describe({"name": module[1].rpartition("/")[2]})
+    facts.add("build", "go build ./...")
+    facts.add("lint", "go vet ./...")
+    facts.add("format", "gofmt -w .")

@@ -1,8 +1,4 @@
-"""Finding files and lines in a project: all files, files by name, lines by what is in
-them.
-
-What git ignores is not found. Each answer says whether it is all there is.
-"""
+"""Search for files and lines in a project, without what git ignores."""
 
 import re
 import stat
@@ -20,50 +16,39 @@ from cdd_agent.files.globs import Glob, PatternRefused
 from cdd_agent.files.read import file_mode, holds_secrets, is_binary, locate, resolved
 from cdd_agent.files.regular_files import open_file
 from cdd_agent.files.walk import Kind, WalkEntry, walk
-from cdd_agent.process.run import WHOLE, run_command
+from cdd_agent.process.run import WHOLE, CommandResult, run_command
 
 _FILES, _LINES = 1_000, 200
 _SECONDS = 20.0
 _MAX_LINE = 300
 """Characters of a line that are shown."""
 _MAX_FILE = 5_000_000
-"""Bytes; files that people read are smaller."""
+"""Bytes of a file that is searched."""
 _MAX_PATTERN = 2_000
 _PACKAGE = Path(__file__).resolve().parents[2]
-"""The folder that this package is imported from."""
 _CHILD = (
     "import sys; sys.path.insert(0, sys.argv[1]); import cdd_agent.project.search as s;"
     " s.search(sys.argv[2])"
 )
 _LINE, _WRONG, _CUT, _NOTE, _DONE = "=!<#."
-"""The kind of a line of the searching process, by its first character."""
+"""First characters of the search process's lines."""
 
 
 class SearchFailed(CddError):
-    """A search that came to no answer."""
+    """A search that failed without an answer."""
 
 
 def list_files(root: Path, under: str = ".", limit: int = _FILES) -> Found:
-    """All files in a folder and in the folders below it. Raises `SourceMissing` where
-    nothing is.
-    """
-    return _gathered(_entries(root, locate(root, under)), limit)
+    """List the files in a folder and below it. Raises `SourceMissing`."""
+    return _list_paths(_entries(root, locate(root, under)), limit)
 
 
 def glob_files(root: Path, pattern: str, limit: int = _FILES) -> Found:
-    """Files whose path from the root matches: `*` and `?` within a name, `**` for any
-    folders, `[ab]`, `{a,b}`.
-
-    Raises `PatternRefused` for a pattern that means nothing, `PathRefused` for one that
-    leaves the project.
+    """List the files whose path matches: `*` and `?` within a name, `**` for folders,
+    `[ab]`, `{a,b}`. Raises `PatternRefused` or `PathRefused`.
     """
     glob = Glob(root, pattern)
-    entries = (
-        entry
-        for entry in walk(root, glob.folder)
-        if entry.kind is Kind.UNREADABLE or glob.matches(entry.text)
-    )
-    return _gathered(entries, limit)
+    return _list_paths(_matching_entries(root, glob), limit)
 
 
 async def grep_files(
@@ -76,15 +61,10 @@ async def grep_files(
     *,
     seconds: float = _SECONDS,
 ) -> Found:
-    """Lines that a regular expression (Python's) matches, as `path:number:line`, in a
-    file or below a folder.
+    """Return matching lines as `path:number:line`. `glob` selects files; without a `/`
+    by name alone. Raises `PatternRefused`.
 
-    `glob` keeps to files that match it; without a `/` it is about the name alone.
-    Binary files, large ones and those that hold secrets are left out. Some expressions
-    take for ever on some lines, so the search is a process of its own, which is ended
-    when its time is up; what it found until then is the answer.
-
-    Raises `PatternRefused`, which says what is wrong with the expression and where.
+    Some expressions never end on some lines, so a process searches, with a time limit.
     """
     path = locate(root, under)
     file_mode(root, path)
@@ -94,58 +74,47 @@ async def grep_files(
         )
     if glob is not None:
         glob = glob.replace("\\", "/")
-        glob = glob if "/" in glob else f"**/{glob}"
-        Glob(root, glob)  # what can be refused without a search is refused
+        if "/" not in glob:
+            glob = f"**/{glob}"
+        Glob(root, glob)  # an invalid pattern is refused without a search
     root = root.absolute()  # noqa: ASYNC240  # no disk is asked
     wanted = _Wanted(str(root), pattern, str(path), glob, ignore_case, limit)
-    argv = [
-        sys.executable,
-        "-I",
-        "-W",
-        "ignore",
-        "-c",
-        _CHILD,
-        str(_PACKAGE),
-        dumps(asdict(wanted)),
-    ]
+    argv = [sys.executable, "-I", "-W", "ignore", "-c", _CHILD, str(_PACKAGE)]
+    argv.append(dumps(asdict(wanted)))
     result = await run_command(argv, cwd=_PACKAGE, limit=seconds, most=WHOLE)
-    said: dict[str, list[str]] = {
+    return _answer(pattern, result)
+
+
+def _answer(pattern: str, result: CommandResult) -> Found:
+    """Read the process's output. Raises `PatternRefused` or `SearchFailed`."""
+    by_kind: dict[str, list[str]] = {
         kind: [] for kind in (_LINE, _WRONG, _CUT, _NOTE, _DONE)
     }
     for line in result.stdout.split("\n")[:-1]:
-        said[line[0]].append(line[1:])
-    found = tuple(said[_LINE])
-    if said[_WRONG]:
+        by_kind[line[0]].append(line[1:])
+    if by_kind[_WRONG]:
         raise PatternRefused(
-            f"{pattern!r} is not a regular expression: {said[_WRONG][0]}"
+            f"{pattern!r} is not a regular expression: {by_kind[_WRONG][0]}"
         )
+    lines = tuple(by_kind[_LINE])
     if result.timed_out:
-        return Found(
-            found,
-            cut=True,
-            note=(
-                "not everything was searched: it took longer than"
-                f" {result.seconds:.0f} s"
-            ),
-        )
-    if not said[_DONE] and not said[_CUT]:
+        seconds = f"{result.seconds:.0f} s"
+        note = f"not everything was searched: it took longer than {seconds}"
+        return Found(lines, cut=True, note=note)
+    if not by_kind[_DONE] and not by_kind[_CUT]:
         last_line = result.stderr.strip().rpartition("\n")[2]
         raise SearchFailed(f"The search ended early. {last_line}".strip())
-    return Found(found, cut=bool(said[_CUT]), note="; ".join(said[_NOTE]))
+    return Found(lines, cut=bool(by_kind[_CUT]), note="; ".join(by_kind[_NOTE]))
 
 
 def search(wanted: str) -> None:
-    """The work of the process that `grep_files` starts: writes what it finds as it
-    finds it.
-    """
+    """Run in the process of `grep_files`; write each line at once."""
     for line in _search(_Wanted(**loads(wanted))):
         sys.stdout.buffer.write(line.encode("utf-8", errors="replace") + b"\n")
         sys.stdout.buffer.flush()
 
 
 class _Wanted(Struct, frozen=True):
-    """The search, as the process is told it."""
-
     root: str
     pattern: str
     under: str
@@ -155,10 +124,9 @@ class _Wanted(Struct, frozen=True):
 
 
 def _search(wanted: _Wanted) -> Iterator[str]:
+    flags = re.IGNORECASE if wanted.ignore_case else 0
     try:
-        expression = re.compile(
-            wanted.pattern, re.IGNORECASE if wanted.ignore_case else 0
-        )
+        expression = re.compile(wanted.pattern, flags)
     except re.error as error:
         where = "" if error.pos is None else f" (character {error.pos + 1})"
         yield f"{_WRONG}{error.msg}{where}"
@@ -166,31 +134,47 @@ def _search(wanted: _Wanted) -> Iterator[str]:
     except (OverflowError, RecursionError) as error:
         yield f"{_WRONG}{error}"
         return
-    root, found, left_out = Path(wanted.root), 0, 0
-    glob = None if wanted.glob is None else Glob(root, wanted.glob)
-    for entry in _entries(root, PurePosixPath(wanted.under)):
-        if entry.kind is not Kind.FILE or (glob and not glob.matches(entry.text)):
+    root, count, left_out = Path(wanted.root), 0, 0
+    for entry in _files_to_search(root, wanted):
+        text = _read_text(root, entry)
+        if text is None:
+            left_out += 1
             continue
-        text = _text(root, entry)
-        left_out += text is None
-        for number, line in enumerate((text or "").split("\n"), 1):
-            if match := expression.search(line.removesuffix("\r")):
-                if found == wanted.limit:
-                    yield _CUT
-                    return
-                yield f"{_LINE}{entry.shown}:{number}:{_around(line, match.start())}"
-                found += 1
+        for line in _matching_lines(expression, entry.shown, text):
+            if count == wanted.limit:
+                yield _CUT
+                return
+            yield f"{_LINE}{line}"
+            count += 1
     if left_out:
-        files = "1 file was" if left_out == 1 else f"{left_out:,} files were"
-        yield (
-            f"{_NOTE}{files} not searched: over {_MAX_FILE // 1_000_000} MB,"
-            " unreadable, or holding secrets"
-        )
+        yield f"{_NOTE}{_note_of_unsearched(left_out)}"
     yield _DONE
 
 
-def _text(root: Path, entry: WalkEntry) -> str | None:
-    """A file's text; empty for a binary one, None for one that is left out."""
+def _note_of_unsearched(count: int) -> str:
+    files = f"{count:,} files were"
+    if count == 1:
+        files = "1 file was"
+    size = _MAX_FILE // 1_000_000
+    return f"{files} not searched: over {size} MB, unreadable, or holding secrets"
+
+
+def _files_to_search(root: Path, wanted: _Wanted) -> Iterator[WalkEntry]:
+    glob = None if wanted.glob is None else Glob(root, wanted.glob)
+    for entry in _entries(root, PurePosixPath(wanted.under)):
+        if entry.kind is Kind.FILE and (glob is None or glob.matches(entry.text)):
+            yield entry
+
+
+def _matching_lines(expression: re.Pattern[str], path: str, text: str) -> Iterator[str]:
+    for number, line in enumerate(text.split("\n"), 1):
+        line_text = line.removesuffix("\r")
+        if match := expression.search(line_text):
+            yield f"{path}:{number}:{_around(line_text, match.start())}"
+
+
+def _read_text(root: Path, entry: WalkEntry) -> str | None:
+    """Return a text: empty for a binary file, None for one that is left out."""
     if holds_secrets(entry.name):
         return None
     try:
@@ -200,12 +184,12 @@ def _text(root: Path, entry: WalkEntry) -> str | None:
             data = file.read(_MAX_FILE + 1)
     except OSError:
         return None
-    return data.decode("utf-8", errors="replace") if len(data) <= _MAX_FILE else None
+    if len(data) > _MAX_FILE:
+        return None
+    return data.decode("utf-8", errors="replace")
 
 
 def _around(line: str, at: int) -> str:
-    """The line without its end, or, of a long one, the part where the match is."""
-    line = line.removesuffix("\r")
     if len(line) <= _MAX_LINE:
         return line
     start = max(0, min(at - _MAX_LINE // 3, len(line) - _MAX_LINE))
@@ -213,8 +197,13 @@ def _around(line: str, at: int) -> str:
     return f"{'…' if start else ''}{line[start:end]}{'…' if end < len(line) else ''}"
 
 
+def _matching_entries(root: Path, glob: Glob) -> Iterator[WalkEntry]:
+    for entry in walk(root, glob.folder):
+        if entry.kind is Kind.UNREADABLE or glob.matches(entry.text):
+            yield entry
+
+
 def _entries(root: Path, path: PurePosixPath) -> Iterator[WalkEntry]:
-    """One file, or what is in a folder."""
     mode = file_mode(root, path)
     if stat.S_ISDIR(mode):
         yield from walk(root, path)
@@ -222,16 +211,19 @@ def _entries(root: Path, path: PurePosixPath) -> Iterator[WalkEntry]:
         yield WalkEntry(str(resolved(root, path)), Kind.FILE)
 
 
-def _gathered(entries: Iterable[WalkEntry], limit: int) -> Found:
+def _list_paths(entries: Iterable[WalkEntry], limit: int) -> Found:
     lines: list[str] = []
     closed = 0
     for entry in entries:
-        closed += entry.kind is Kind.UNREADABLE
-        if entry.kind in (Kind.FILE, Kind.LINK):
+        if entry.kind is Kind.UNREADABLE:
+            closed += 1
+        elif entry.kind in (Kind.FILE, Kind.LINK):
             if len(lines) == limit:
                 return Found(tuple(lines), cut=True)
             lines.append(entry.shown)
-    folders = "1 folder" if closed == 1 else f"{closed:,} folders"
-    return Found(
-        tuple(lines), note=f"{folders} could not be looked into" if closed else ""
-    )
+    if not closed:
+        return Found(tuple(lines))
+    folders = f"{closed:,} folders"
+    if closed == 1:
+        folders = "1 folder"
+    return Found(tuple(lines), note=f"{folders} could not be looked into")

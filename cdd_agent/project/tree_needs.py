@@ -1,6 +1,4 @@
-"""What the tests of a project need in another working tree of it: folders that git does
-not have, its own packages.
-"""
+"""Needs of a project's tests in another working tree: folders without git, packages."""
 
 from __future__ import annotations
 
@@ -17,7 +15,6 @@ from cdd_agent.process.programs import find_program, own_python
 from cdd_agent.process.run import run_command
 
 SHARED = (".venv", "venv", "node_modules")
-"""Folders of the project that its tests need, and that are linked."""
 _WHERE_FROM = """\
 import importlib.util, os, sys
 here = os.getcwd()
@@ -31,95 +28,58 @@ for name in sys.argv[1:]:
     print(name, os.path.realpath(places[0]) if places else "")
 """
 _SECONDS = 20.0
+_NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
 
 def link_shared(source: Path, root: Path) -> None:
-    """Link what tests need from one tree's project into another's, where that has
-    nothing of the name. Raises `BadInput`.
-    """
+    """Link the shared folders into another tree that lacks them. Raises `BadInput`."""
     for name in SHARED:
         link = root / name
-        if (source / name).is_dir() and not os.path.lexists(link):
-            try:
-                link.symlink_to(source / name, target_is_directory=True)
-            except OSError as error:
-                raise BadInput(
-                    f"{link} could not be made: {error.strerror or error}"
-                ) from error
+        if not (source / name).is_dir() or os.path.lexists(link):
+            continue
+        try:
+            link.symlink_to(source / name, target_is_directory=True)
+        except OSError as error:
+            raise BadInput(
+                f"{link} could not be made: {error.strerror or error}"
+            ) from error
 
 
 class OwnPackages(Struct, frozen=True):
-    """Packages that would be imported from another tree, were it not for its
-    environment.
-    """
+    """Packages that Python would import from another tree."""
 
     names: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
-    """Those of the tree that they are in, from the project's."""
+    """Their folders, relative to the project."""
 
     def env(
-        self, root: Path, known: Mapping[str, str] = MappingProxyType({})
+        self, root: Path, known: Mapping[str, str] = _NO_VARIABLES
     ) -> Mapping[str, str]:
-        """The variables with which commands import those of the project at `root`,
-        beside those that are `known`.
-        """
+        """Add variables to the `known` ones that make Python import from `root`."""
         if not self.folders:
             return known
-        before = {**os.environ, **known}.get("PYTHONPATH")
-        first = (str(root / folder) for folder in self.folders)
-        return {
-            **known,
-            "PYTHONPATH": os.pathsep.join([*first, *([before] if before else [])]),
-        }
+        path = [str(root / folder) for folder in self.folders]
+        if before := {**os.environ, **known}.get("PYTHONPATH"):
+            path.append(before)
+        return {**known, "PYTHONPATH": os.pathsep.join(path)}
 
 
 async def own_packages(
-    root: Path, other: Path, known: Mapping[str, str] = MappingProxyType({})
+    root: Path, other: Path, known: Mapping[str, str] = _NO_VARIABLES
 ) -> OwnPackages:
-    """See that tests in the project at `root` import its own packages, and not those of
-    the `other` tree of the repository, which are installed in editable mode, or come
-    first by variables that are `known`. Raises `BadInput` where they would in any case.
+    """Find the packages at `root` that tests would import from the `other` tree, given
+    the variables in `known`. Raises `BadInput` if no variable changes that.
     """
-    sources = [folder for folder in (root / "src", root) if folder.is_dir()]
-    packages = {
-        init.parent.name: init.parent.parent
-        for folder in sources
-        for init in folder.glob("*/__init__.py")
-    }
-    packages = {
-        name: folder for name, folder in packages.items() if name.isidentifier()
-    }
-    python = (
-        own_python(root)
-        or find_program("python")
-        or find_program("python3")
-        or Path(sys.executable)
-    )
-
-    async def elsewhere(names: list[str], env: Mapping[str, str]) -> dict[str, Path]:
-        found = await run_command(
-            [str(python), "-c", _WHERE_FROM, *names], cwd=root, limit=_SECONDS, env=env
-        )
-        entries = (
-            line.split(" ", 1) for line in found.stdout.splitlines() if " " in line
-        )
-        places = {name: Path(place) for name, place in entries if place}
-        return {
-            name: place
-            for name, place in places.items()
-            if place.is_relative_to(other)
-            and not place.is_relative_to(root)
-            # a copy in an environment is no source
-            and {"site-packages", "dist-packages"}.isdisjoint(place.parts)
-        }
-
-    if not packages or not (there := await elsewhere([*packages], known)):
+    packages = _packages_of(root)
+    if not packages:
         return OwnPackages()
-    folders = dict.fromkeys(
-        packages[name].relative_to(root).as_posix() for name in there
-    )
-    own = OwnPackages(tuple(sorted(there)), tuple(folders))
-    if still := await elsewhere([*there], own.env(root, known)):
+    foreign = await _imported_from(root, other, list(packages), known)
+    if not foreign:
+        return OwnPackages()
+    folders = {packages[name].relative_to(root).as_posix(): None for name in foreign}
+    own = OwnPackages(tuple(sorted(foreign)), tuple(folders))
+    still = await _imported_from(root, other, list(foreign), own.env(root, known))
+    if still:
         raise BadInput(
             f"Tests in the run's tree would import {', '.join(sorted(still))} from"
             f" {still[min(still)]}",
@@ -130,3 +90,38 @@ async def own_packages(
             ),
         )
     return own
+
+
+def _packages_of(root: Path) -> dict[str, Path]:
+    """Return the folders of the project's packages by name."""
+    packages: dict[str, Path] = {}
+    for source in (root / "src", root):
+        for init in source.glob("*/__init__.py"):
+            if init.parent.name.isidentifier():
+                packages[init.parent.name] = source
+    return packages
+
+
+async def _imported_from(
+    root: Path, other: Path, names: list[str], env: Mapping[str, str]
+) -> dict[str, Path]:
+    """Return the places of packages that Python imports from the other tree."""
+    python = (
+        own_python(root)
+        or find_program("python")
+        or find_program("python3")
+        or Path(sys.executable)
+    )
+    result = await run_command(
+        [str(python), "-c", _WHERE_FROM, *names], cwd=root, limit=_SECONDS, env=env
+    )
+    places: dict[str, Path] = {}
+    for line in result.stdout.splitlines():
+        name, _, text = line.partition(" ")
+        place = Path(text)
+        is_foreign = place.is_relative_to(other) and not place.is_relative_to(root)
+        # a copy in an environment is no source
+        is_copy = bool({"site-packages", "dist-packages"}.intersection(place.parts))
+        if text and is_foreign and not is_copy:
+            places[name] = place
+    return places

@@ -1,8 +1,5 @@
-"""The places of a new AGENTS.md that wait for a person, `<in angle brackets>`, and the
-text without them.
-
-Known by their exact words: other text in angle brackets (`Vec<T>`, "branches are called
-`<ticket>-<what>`") is a rule.
+"""The blanks of a new AGENTS.md. They are known by their exact words: other text in
+angle brackets (`Vec<T>`) is a rule.
 """
 
 import re
@@ -15,6 +12,7 @@ COMMANDS = {
     "lint": "<how to check the style and the types>",
     "format": "<how to put the code in shape>",
 }
+FOLDER_NAME = "`<folder>`"
 FOLDER = "<what is in it, and what does not belong there>"
 CONVENTIONS = (
     (
@@ -28,32 +26,42 @@ CONVENTIONS = (
     "<What a change needs to be done: tests, documentation, a line in the changelog>",
 )
 
-_PLACE = "|".join(  # formatters break lines
-    r"\s+".join(map(re.escape, place.split()))
-    for place in (DESCRIPTION, *COMMANDS.values(), FOLDER, *CONVENTIONS)
+
+def _any_blank() -> str:
+    """Return a pattern for blanks, also on lines that a formatter broke."""
+    patterns = []
+    for blank in (DESCRIPTION, *COMMANDS.values(), FOLDER, *CONVENTIONS):
+        words = map(re.escape, blank.split())
+        patterns.append(r"\s+".join(words))
+    return "|".join(patterns)
+
+
+_BULLET = r"[ \t]*(?:[-*+][ \t]+)?"
+_BLANK = re.compile(_any_blank())
+_BLANK_LINE = re.compile(
+    rf"^{_BULLET}(?:[^:\n]*:[*_]*)?\s*(?:{_BLANK.pattern})[ \t]*(?:\n|\Z)", re.MULTILINE
 )
-_LINE = re.compile(
-    rf"^[ \t]*(?:[-*+][ \t]+)?(?:[^:\n]*:)?\s*(?:{_PLACE})[ \t]*(?:\n|\Z)", re.MULTILINE
+"""A blank alone, or after its label: `- Build: <…>`."""
+_UNNAMED_FOLDER = re.compile(
+    rf"^({_BULLET}){re.escape(FOLDER_NAME)}:[ \t]*", re.MULTILINE
 )
-"""A place with nothing beside it but its label, as in `- Build: <…>`."""
 _SECTION = re.compile(r"^(?=#{1,6}[ \t])", re.MULTILINE)
 
 
 def without_unfilled(text: str) -> str:
-    """The text without what nobody has filled in, and without headings that have
-    nothing else below them.
-    """
-    before = _SECTION.split(text)
-    after = [re.sub(_PLACE, "", _LINE.sub("", section)) for section in before]
-    if after == before:
+    """Remove blanks, and headings with only blanks below them."""
+    kept = []
+    for section in _SECTION.split(text):
+        filled = _UNNAMED_FOLDER.sub(r"\1", _BLANK_LINE.sub("", section))
+        filled = _BLANK.sub("", filled)
+        if _has_body(filled) or not _has_body(section):
+            kept.append(filled)
+    result = "".join(kept)
+    if result == text:
         return text
-    kept = [
-        new
-        for old, new in zip(before, after, strict=True)
-        if _is_filled(new) or not _is_filled(old)
-    ]
-    return re.sub(r"\n{3,}", "\n\n", "".join(kept)).strip()
+    return re.sub(r"\n{3,}", "\n\n", result).strip()
 
 
-def _is_filled(section: str) -> bool:
-    return bool(section.partition("\n")[2].strip())
+def _has_body(section: str) -> bool:
+    _, _, body = section.partition("\n")
+    return bool(body.strip())

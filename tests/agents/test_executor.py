@@ -32,7 +32,7 @@ from tests.support.listening import collect, stop_at
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, noticed, says
 from tests.support.tables import each_row
 
-GUIDANCE = "skip the header please"
+GUIDANCE = "leave the header out please"
 
 
 def next_step(events: list[Event]) -> str:

@@ -364,14 +364,23 @@ async def test_an_unseen_change_is_not_approved_by_words(
     session.leave()
 
 
-async def test_a_complete_spec_is_reported_without_a_model_call(
+async def test_a_filled_in_spec_is_reported_without_a_model_call(
     sandbox: Sandbox,
 ) -> None:
-    session = begun(sandbox, asks("What about empty files?"), spec=SPEC)
+    session = begun(
+        sandbox,
+        asks("What about empty files?"),
+        asks(**COMPLETE),
+        asks("What about large files?"),
+        spec=SPEC,
+    )
     events = await say(session, OPEN)
-    assert noticed(events) == [About.SPEC_COMPLETE]
+    assert noticed(events) == [About.SPEC_INCOMPLETE]
     assert not [event for event in events if isinstance(event, ReplyStarted)]
     assert "empty files?" in streamed(await say(session, ""))
+    assert GO_DEEPER not in sandbox.prompt()
+    await say(session, "They are left out.")
+    assert "large files?" in streamed(await say(session, ""))
     assert GO_DEEPER in sandbox.prompt()
     session.leave()
 

@@ -102,7 +102,8 @@ asdf|asdf jkl|.|..|...|-|!?!|;|123|1 2 3|:)|:-(|👍|\\o/|äöü|über|続けて
 doch nicht
 """
 GUIDANCE = """
-use bcrypt instead of md5|use a table|skip the header please|write it in lower case.
+use bcrypt instead of md5|use a table|leave the header out please
+write it in lower case.
 please use the csv module|exit code must be 2 when the file is missing
 status codes must be 404 for unknown users|all tests should use fixtures
 continue to use the existing API of the parser|next to the parser, add a lexer

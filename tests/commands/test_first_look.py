@@ -43,10 +43,11 @@ async def test_words_for_the_executor_are_not_sent_to_a_model(sandbox: Sandbox) 
     sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
     session = sandbox.session()
     await say(session, f"/exec {SLUG}", "c")
+    session = sandbox.session()
     for line, hint in (
         ("undo 2", f"`/undo {SLUG} 2`"),
         ("diff", f"`/diff {SLUG}`"),
-        ("retry", f"`/exec {SLUG}`"),
+        ("retry", f"`/undo {SLUG}`"),
     ):
         (told,) = [
             event for event in await say(session, line) if isinstance(event, Notice)

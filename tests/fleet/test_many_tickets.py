@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.config import provider_of
 from cdd_agent.fleet.board import RunState
 from cdd_agent.fleet.known import board_here, folder_of
 from cdd_agent.llm.shared import Shared
+from cdd_agent.model_names import provider_of
 from cdd_agent.tickets.store import TicketStore
 from tests.fleet.tickets import (
     GOOD,

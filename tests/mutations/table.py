@@ -1145,4 +1145,60 @@ MUTATIONS = [
             ),
         ]
     ],
+    # --- what a line and a setting mean -----------------------------------------------
+    Mutation(
+        "a line that starts with `skip` is no guidance",
+        "agents/executor.py",
+        "if starts_with_skip(text):",
+        "if False:",
+        "tests/agents/test_skip_lines.py",
+    ),
+    Mutation(
+        "words of a run that is closed reach no model",
+        "session.py",
+        "return None if said is None else self._meaning_without_run(said)",
+        "return None",
+        "tests/agents/test_run_lines.py",
+    ),
+    Mutation(
+        "the rules of a project are in a prompt once",
+        "engine/shown_files.py",
+        "if path in self.unshown or (path in self._met and not is_more):",
+        "if path in self._met and not is_more:",
+        "tests/agents/test_rules_once.py",
+    ),
+    Mutation(
+        "a file of rules is in a prompt without its blanks",
+        "project/rules.py",
+        "text = without_unfilled(read)",
+        "text = read",
+        "tests/agents/test_rules_once.py",
+    ),
+    Mutation(
+        "a spec with an open question is not complete",
+        "agents/spec_draft.py",
+        "return not self.spec.missing() and not self.open_points",
+        "return not self.spec.missing()",
+        "tests/agents/test_spec_complete.py",
+    ),
+    *[
+        Mutation(rule, "config.py", old, new, "tests/test_model_addresses.py")
+        for rule, old, new in [
+            (
+                "a hosted model is not asked at a local server",
+                'return is_hosted_model(model or "") or not is_hosted_model(other)',
+                "return True",
+            ),
+            (
+                "a gateway on this computer is kept for hosted models",
+                'return is_hosted_model(model or "") or not',
+                "return not",
+            ),
+            (
+                "an address of an earlier layer stays with its model",
+                "            self.merged = {\n                name: value",
+                "            _ = {\n                name: value",
+            ),
+        ]
+    ],
 ]

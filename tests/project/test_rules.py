@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from cdd_agent.project.rules import LONGEST, LONGEST_TOGETHER, project_rules
+from tests.support.tables import each_row
 
 
 def test_without_rules_there_is_nothing_to_say(tmp_path: Path) -> None:
@@ -63,3 +64,39 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     assert rules.text == ""
     assert "AGENTS.md" in rules.notes[0]
     assert "CLAUDE.md" in rules.notes[1]
+
+
+@each_row(
+    ("links", "paths"),
+    [
+        ({}, {"AGENTS.md"}),
+        ({"CLAUDE.md": "AGENTS.md"}, {"AGENTS.md", "CLAUDE.md"}),
+        ({"CLAUDE.md": "docs/rules.md"}, {"AGENTS.md", "CLAUDE.md", "docs/rules.md"}),
+    ],
+)
+def test_the_files_that_have_the_rules_are_known(
+    tmp_path: Path, links: dict[str, str], paths: set[str]
+) -> None:
+    (tmp_path / "docs").mkdir()
+    for name in ("AGENTS.md", "docs/rules.md"):
+        (tmp_path / name).write_text("Be brief.\n")
+    for name, target in links.items():
+        (tmp_path / name).symlink_to(target)
+    assert project_rules(tmp_path).paths == paths
+
+
+def test_equal_rules_of_folders_above_are_there_once(tmp_path: Path) -> None:
+    root = tmp_path / "packages" / "shop"
+    root.mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    for folder in (tmp_path, root):
+        (folder / "AGENTS.md").write_text("Be brief.\n")
+    assert project_rules(root).text == "## AGENTS.md\n\nBe brief."
+
+
+def test_rules_that_a_prompt_shows_as_a_file_are_only_named(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("Be brief.\n")
+    (tmp_path / "CLAUDE.md").write_text("Be kind.\n")
+    rules = project_rules(tmp_path).pointing_to({"AGENTS.md"})
+    assert "Be brief." not in rules.section
+    assert "Be kind." in rules.section

@@ -10,7 +10,7 @@ import pytest
 from cdd_agent.commands.agents_file import agents_file
 from cdd_agent.config import Config
 from cdd_agent.open_project import Project
-from cdd_agent.project.rules import project_rules
+from cdd_agent.project.rules import LONGEST, project_rules
 from cdd_agent.project.unfilled import (
     COMMANDS,
     CONVENTIONS,
@@ -75,6 +75,24 @@ def test_a_place_is_known_on_a_line_that_a_formatter_broke_or_a_person_wrote_bes
 
 
 @each_row(
+    ("written", "kept"),
+    [
+        ("- `<folder>`: the models", "- the models"),
+        ("- `<folder>`: " + FOLDER, ""),
+        ("- `src/`: " + FOLDER, ""),
+        (f"**Test:** {COMMANDS['test']}", ""),
+        (f"- __Test:__ {COMMANDS['test']}", ""),
+        ("- Folders are named `<folder>`.", "- Folders are named `<folder>`."),
+    ],
+)
+def test_a_label_goes_with_its_blank(written: str, kept: str) -> None:
+    text = f"# A\n\nWords.\n\n{written}\n- Rule.\n"
+    assert without_unfilled(text).strip() == (
+        f"# A\n\nWords.\n\n{kept}\n- Rule." if kept else "# A\n\nWords.\n\n- Rule."
+    )
+
+
+@each_row(
     "rule",
     [
         "- Branches are called `<ticket>-<what>`.\n",
@@ -86,3 +104,18 @@ def test_a_place_is_known_on_a_line_that_a_formatter_broke_or_a_person_wrote_bes
 )
 def test_other_text_in_angle_brackets_is_a_rule(rule: str) -> None:
     assert without_unfilled(rule) == rule
+
+
+def test_line_ends_of_windows_change_nothing(new_page: str, tmp_path: Path) -> None:
+    rules = project_rules(tmp_path).text
+    (tmp_path / "AGENTS.md").write_bytes(new_page.replace("\n", "\r\n").encode())
+    assert project_rules(tmp_path).text == rules
+
+
+@each_row("before", range(LONGEST - 90, LONGEST + 90, 7))
+def test_no_part_of_a_blank_is_left_where_a_long_file_is_cut(
+    tmp_path: Path, before: int
+) -> None:
+    text = "x" * before + f"\n\n- {CONVENTIONS[0]}\n\n" + "y" * LONGEST
+    (tmp_path / "AGENTS.md").write_text(text)
+    assert "<" not in project_rules(tmp_path).text

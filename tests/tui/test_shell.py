@@ -12,7 +12,16 @@ from cdd_agent.events import (
 )
 from cdd_agent.llm.port import AuthenticationFailed
 from cdd_agent.tui.transcript.widget import Transcript
-from tests.support.projects import SLUG, SPEC, Sandbox, Step, notice, plan, says
+from tests.support.projects import (
+    SLUG,
+    SPEC,
+    Sandbox,
+    Step,
+    notice,
+    noticed,
+    plan,
+    says,
+)
 from tests.tui.person import Person, person_at
 
 WHY = "it can wait"
@@ -88,6 +97,24 @@ async def test_the_end_of_the_run_returns_to_chat_and_names_what_can_be_undone(
 
         await person.say(f"/undo {SLUG}")
         assert sandbox.statuses() == ["completed", "pending"]
+
+
+async def test_after_the_end_of_the_run_its_words_do_what_the_line_below_says(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write(*TWO_STEPS).replies(*GOOD)
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        await person.say("all")
+        for count, word in enumerate(("continue", "n", "skip"), 1):
+            person.prompt.area.insert(word)
+            await person.until(lambda: "Enter does nothing" in person.activity)
+            await person.say("")
+            assert noticed(person.shown).count(About.ALL_DONE) == count
+        person.prompt.area.insert("undo")
+        await person.until(lambda: "Enter goes back" in person.activity)
+        await person.say("")
+        assert sandbox.statuses() == ["completed", "pending"]
+        assert len(sandbox.model.requests) == len(GOOD)
 
 
 async def test_a_failed_step_is_shown_and_retried(sandbox: Sandbox) -> None:

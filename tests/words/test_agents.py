@@ -47,7 +47,7 @@ async def is_said(session: Session, *story: Typed) -> None:
 
 TURNS = (
     asks("Who?"),
-    asks("What for?", **COMPLETE),
+    asks(**COMPLETE),
     asks(title="Other", approved=True),
 )
 
@@ -120,10 +120,22 @@ async def test_the_executor(sandbox: Sandbox) -> None:
             ],
         ),
         (f"/exec {SLUG}", ["All steps are done already; nothing was run."]),
+        (
+            "continue",
+            [
+                "All steps are done; nothing was run. `/diff feature-words` shows what was done, `/undo feature-words` goes back."
+            ],
+        ),
         (f"/undo {SLUG} 9", ["There is no step 9. Nothing was done."]),
     )
     await is_said(
         sandbox.session(),
+        (
+            "undo",
+            [
+                "No agent is active, and chat cannot do that. `/undo feature-words` does it. `/resume` goes back to where you were last."
+            ],
+        ),
         (
             f"/undo {SLUG}",
             ["Next is step 2: Make b.txt. `/exec feature-words` goes on with it."],
@@ -152,10 +164,16 @@ async def test_the_executor(sandbox: Sandbox) -> None:
         ("exit", ["This is chat; no other agent is active. `/exit` leaves the shell."]),
         ("help", ["`/help` does that."]),
         (
+            "continue",
+            ["No run is open. `/exec feature-words` opens one."],
+        ),
+        (
             "undo",
-            [
-                "No agent is active, and chat cannot do that. `/undo feature-words` does it."
-            ],
+            ["Next is step 1: Make a.txt. `/exec feature-words` goes on with it."],
+        ),
+        (
+            "redo",
+            ["Next is step 2: Make b.txt. `/exec feature-words` goes on with it."],
         ),
         (
             "/exec nothing",

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from cdd_agent.cli.main import main
+from cdd_agent.errors import ExitCode
 from tests.support.projects import SLUG, Sandbox, Step, check, says
 
 
@@ -237,3 +238,15 @@ def test_a_plan_that_has_to_be_mended(
             "✗ 3 problems have to be fixed.",
         ],
     )
+
+
+def test_an_interrupted_demo_promises_no_more_than_a_new_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cdd_agent.cli.demo.copy_sample", interrupt)
+    assert main(["demo", "--headless"]) == ExitCode.INTERRUPTED
+    said = "Interrupted. `cdd demo` starts again from the beginning, on a new copy."
+    assert capsys.readouterr().err.strip() == said

@@ -143,6 +143,22 @@ DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
             ],
         ),
         (
+            SpecOpened(
+                SLUG,
+                "Login fails",
+                f"tickets/{SLUG}/spec.yaml",
+                (),
+                ("nobody knows how to check: It is fast", "open: How many seconds?"),
+            ),
+            [
+                "bug-login: Login fails",
+                "! tickets/bug-login/spec.yaml is not complete. Open:",
+                "  nobody knows how to check: It is fast",
+                "  open: How many seconds?",
+                "Next: `/socrates bug-login` in the shell asks about them; `/plan bug-login` plans without the answers.",
+            ],
+        ),
+        (
             PlanChecked(SLUG, "plan.md", ()),
             ["✓ plan.md can be carried out."],
         ),

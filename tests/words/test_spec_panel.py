@@ -6,7 +6,7 @@ from tests.tui.test_spec import FULL, panel_of, rows
 async def test_it_shows_what_is_known_and_what_is_open() -> None:
     async with panel_of(FULL) as (panel, _):
         assert [row for row in rows(panel) if row] == [
-            "Spec 2/3 ━━━━━━╌╌╌╌",
+            "Spec 2/4 ━━━━━╌╌╌╌╌",
             "✓ Title",
             "  Monthly expense report",
             "✓ Description",

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 
 from cdd_agent.llm.port import ConnectionFailed
-from cdd_agent.llm.providers import is_this_computer
 from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, SILENCE_TIMEOUT
+from cdd_agent.web_address import is_this_computer
 
 _LAST_PORT = 65_535
 

@@ -93,21 +93,24 @@ class SpecPanel(GuardedWidget, ScrollView, can_focus=False):
 
 
 def _parts(spec: SpecShown) -> dict[str, bool]:
-    """Each part that a spec needs, and whether it is there; of criteria, that each can
-    be checked.
+    """Return each part that a spec needs, and True if it is there. Criteria are there
+    if each has a check. Open questions are a part as long as there are some.
     """
     missing = {line.partition(":")[0] for line in spec.missing}
-    return {
+    parts = {
         "Title": "title" not in missing,
         "Description": "description" not in missing,
         "Acceptance criteria": (
             bool(spec.criteria) and all(item.check for item in spec.criteria)
         ),
     }
+    if spec.open_questions:
+        parts["Open questions"] = False
+    return parts
 
 
 def _rows(spec: SpecShown, width: int) -> Iterator[_Row]:
-    title, description, criteria = (_head(*part) for part in _parts(spec).items())
+    title, description, criteria, *_ = (_head(*part) for part in _parts(spec).items())
     yield title
     yield from _text(spec.title, width)
     yield description

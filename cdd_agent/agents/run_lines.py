@@ -1,0 +1,102 @@
+"""Lines that mean something to the Executor, for a session in which none is open."""
+
+import re
+
+from msgspec import Struct
+
+from cdd_agent.events import About, Notice, Tone
+
+NO_RUN = "No run is open."
+
+_LINE = re.compile(
+    r"(?:(?P<word>continue|c|next|n|all|status|st|undo|redo|diff|retry|r|skip|s)"
+    r"(?:\s+(?:step\s+)?(?P<step>\d{1,9}))?"
+    r"|(?P<repeated>retry|r|skip|s)(?:\s+(?:step\s+)?\d{1,9})?"
+    r"(?:\s+keep)?(?:\s+because\s+.+)?)",
+    re.IGNORECASE | re.DOTALL,
+)
+_SHORT = {"c": "continue", "n": "continue", "next": "continue", "st": "status"} | {
+    "r": "retry",
+    "s": "skip",
+}
+_FROM_LOG = ("undo", "redo", "diff")
+_ABOUT_A_RUN = (*_FROM_LOG, "status", "retry", "skip")
+
+
+class RunLine(Struct, frozen=True):
+    """A line for a run."""
+
+    typed: str
+    """The first word as it was typed, in small letters."""
+    step: str = ""
+    has_reason: bool = False
+    """`keep` or `because …` follows."""
+
+    @property
+    def word(self) -> str:
+        """The usual name of the word."""
+        return _SHORT.get(self.typed, self.typed)
+
+    @property
+    def is_conversation(self) -> bool:
+        """True if a user may also say this to a model: `all`, `n` for no."""
+        return self.has_reason or self.typed not in _ABOUT_A_RUN
+
+    @property
+    def is_from_log(self) -> bool:
+        """True if it is about steps that were run, and needs no step to come."""
+        return self.word in _FROM_LOG
+
+    @property
+    def as_typed(self) -> str:
+        return f"{self.word} {self.step}".strip()
+
+    def hint(self, slug: str) -> str:
+        """The effect of Enter, for a run that was closed."""
+        which = f"step {self.step}" if self.step else "the last step"
+        match self.word:
+            case "undo":
+                return f"Enter goes back to before {which} of {slug}"
+            case "redo":
+                return f"Enter undoes the last undo of {slug}"
+            case "diff":
+                return f"Enter shows what {which} of {slug} changed"
+            case "status":
+                return f"Enter shows where the run of {slug} is"
+            case _:
+                return f"Enter does nothing. {NO_RUN}"
+
+
+def all_steps_done(slug: str, *, has_own_tree: bool) -> Notice:
+    """The answer to a line for a run of which all steps are done."""
+    text = (
+        f"All steps are done; nothing was run. `/diff {slug}` shows what was done,"
+        f" `/undo {slug}` goes back."
+    )
+    if has_own_tree:
+        text += f" `/land {slug}` brings it over from its own tree."
+    return Notice(text, Tone.GOOD, about=About.ALL_DONE)
+
+
+def no_run_open(said: RunLine, slug: str | None, *, is_first: bool = False) -> Notice:
+    """The answer to a line for a run where none is open. `is_first`: nothing was said
+    in this session yet.
+    """
+    if said.is_from_log or said.word == "status":
+        command = " ".join(filter(None, (f"/{said.word}", slug or "SLUG", said.step)))
+        text = f"No agent is active, and chat cannot do that. `{command}` does it."
+    else:
+        text = f"{NO_RUN} `/exec {slug or 'SLUG'}` opens one."
+    if is_first:
+        text += " `/resume` goes back to where you were last."
+    return Notice(text, about=About.NOT_DONE)
+
+
+def read_run_line(text: str) -> RunLine | None:
+    """Return the line as one for a run, or None for any other text."""
+    found = _LINE.fullmatch(text.strip())
+    if found is None:
+        return None
+    if found["word"]:
+        return RunLine(found["word"].lower(), found["step"] or "")
+    return RunLine(found["repeated"].lower(), has_reason=True)

@@ -1,0 +1,34 @@
+"""What a model string says: the provider, and whether the model is a hosted one."""
+
+import re
+
+NAMES_WITHOUT_PROVIDER = {
+    "openai": re.compile(
+        r"(?:ft:)?(?:gpt-(?:\d|daybreak|rosalind)|chatgpt-|codex-|computer-use-"
+        r"|o[1-9](?:-|$))"
+    ),
+    "anthropic": re.compile(r"claude-"),
+}
+"""Models that users name without their provider."""
+_OTHER_HOSTED_NAMES = re.compile(
+    r"gemini-\d|grok-\d|deepseek-(?:chat|reasoner)$"
+    r"|(?:codestral|devstral|magistral|ministral|mistral|pixtral)-[\w-]*latest$"
+)
+
+
+def provider_of(model: str | None) -> str:
+    """Return the provider of a model string: its prefix, or who offers the name."""
+    prefix, slash, _ = (model or "").partition("/")
+    if slash:
+        return prefix
+    for provider, names in NAMES_WITHOUT_PROVIDER.items():
+        if names.match(prefix):
+            return provider
+    return prefix
+
+
+def is_hosted_model(model: str) -> bool:
+    """True if the name is that of a model which only its provider runs."""
+    name = model.rpartition("/")[2]
+    patterns = (*NAMES_WITHOUT_PROVIDER.values(), _OTHER_HOSTED_NAMES)
+    return any(names.match(name) for names in patterns)
