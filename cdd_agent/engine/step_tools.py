@@ -93,7 +93,7 @@ class StepTools(Struct):
             tool for tool in read_only_tools(root, code) if tool.name not in unneeded
         )
         commands = ExecuteCommandTool(
-            self, self.commands.settings, self.commands.allowed
+            self, self.commands.settings, self.commands.allowed, self.commands.root
         )
         return (*looking, CreateFileTool(self), EditFileTool(self), commands)
 

@@ -75,11 +75,10 @@ class ExecuteCommandTool(Tool[_CommandArguments]):
         executor: IShellExecutor,
         settings: Commands,
         allowed: tuple[str, ...],
-        root: Path | None = None,
+        root: Path,
     ) -> None:
         """The description for the model names the mode of `settings` and the `allowed`
-        programs. With `root`, the folder of a command is checked before the executor
-        is called; without it, the executor alone checks it.
+        programs. Commands run inside `root`.
         """
         self._executor, self._root = executor, root
         self._settings, self._allowed = settings, allowed
@@ -102,10 +101,7 @@ class ExecuteCommandTool(Tool[_CommandArguments]):
 
     async def run(self, arguments: _CommandArguments) -> Answer:
         command, cwd, env = arguments.command, arguments.cwd, arguments.env
-        if self._root is None:
-            result = await self._executor.execute(command, cwd, env)
-        else:
-            result = await execute_inside(self._root, self._executor, command, cwd, env)
+        result = await execute_inside(self._root, self._executor, command, cwd, env)
         if not (result.started or result.refused) and result.return_code != 127:
             reason = f"Error executing command: {result.stderr}"
             result = replace(result, return_code=1, stderr=reason, started=True)
