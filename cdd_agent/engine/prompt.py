@@ -292,7 +292,11 @@ def _step(plan: ImplementationPlan, step: PlanStep) -> str:
     head = (
         f"# Step {step.number} of {len(plan.steps)}: {step.title}\n\n{step.description}"
     )
-    check = f"\n\nChecked by: {', '.join(step.checks)}" if step.checks else ""
+    check = ""
+    if step.checks:
+        check = f"\n\nChecked by: {step.checks[0]}"
+    if step.checks and len(step.checks) > 1:
+        check = f"\n\nAll of these checks must pass:\n{_bullets(step.checks)}"
     return (
         head
         + (f"\n\nFiles of this step:\n{files_affected}" if files_affected else "")

@@ -52,7 +52,12 @@ from cdd_agent.llm.port import (
 from cdd_agent.process.policy import CommandRefused, CommandRunner
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.verification.baseline import is_of_use, take_baseline
-from cdd_agent.verification.checks import Check, check_for, project_check
+from cdd_agent.verification.checks import (
+    Check,
+    check_problems,
+    checks_for,
+    project_check,
+)
 
 MakePrompt = Callable[[int | None, int], StepPrompt]
 """Makes the prompt for a window of so many tokens, beside so many for tools and their
@@ -94,31 +99,35 @@ class StepRunner(Struct, frozen=True):
     """Is awaited when a reply is saved, before anything is done with it."""
 
     def check_commands(self, plan: ImplementationPlan) -> None:
-        """Raises `BadInput` for a check that cannot be run, before anything else is."""
-        problems: list[BadInput] = []
+        """Raise `BadInput` for the checks that cannot run, before anything else runs.
+        The project's files are searched for tests only when a step needs them.
+        """
+        messages: list[str] = []
+        hints: list[str] = []
         for step in plan.steps:
-            if step.checks is None and self.test_command is None:
-                # what the project holds is looked at when the step runs: it may have
-                # changed by then
-                continue
-            try:
-                check_for(step, self.test_command, self.commands)
-            except BadInput as error:
-                problems.append(
-                    BadInput(f"Step {step.number}: {error.message}", hint=error.hint)
-                )
-        if problems:
-            raise BadInput(
-                "\n".join(problem.message for problem in problems),
-                hint=problems[0].hint,
-            )
+            for error in self._check_problems(step):
+                messages.append(f"Step {step.label}: {error.message}")
+                hints.append(error.hint)
+        if messages:
+            raise BadInput("\n".join(messages), hint=hints[0])
 
-    def is_compared(self, left: Sequence[PlanStep]) -> bool:
-        """Whether one of the steps that are left will be compared with a baseline."""
-        return is_of_use(left, self.test_command, self.commands)
+    def _check_problems(self, step: PlanStep) -> list[BadInput]:
+        if step.checks is not None:
+            return check_problems(step, self.test_command, self.commands)
+        if self.test_command is None:
+            return []
+        try:
+            project_check(self.test_command, self.commands)
+        except BadInput as error:
+            return [error]
+        return []
+
+    def needs_baseline(self, remaining: Sequence[PlanStep]) -> bool:
+        """True if one of the remaining steps will be compared with a baseline."""
+        return is_of_use(remaining, self.test_command, self.commands)
 
     def project_check(self) -> Check | None:
-        """The check that a baseline is made by. Raises `BadInput`."""
+        """Return the check that makes the baseline. Raises `BadInput`."""
         return project_check(self.test_command, self.commands)
 
     async def take_baseline(
@@ -128,8 +137,8 @@ class StepRunner(Struct, frozen=True):
         already: tuple[tuple[int, int], ...],
         record: RunRecord,
     ) -> None:
-        """Take and save the baseline before `step`. `already` are the steps, with their
-        attempts, whose work is there.
+        """Take and save the baseline before `step`. `already` are the steps, each with
+        its attempt, whose files are there.
         """
         baseline, output = await take_baseline(
             step.number, check, self.commands, self.test_timeout, record.folder
@@ -153,8 +162,8 @@ class StepRunner(Struct, frozen=True):
         `GitUnusable` when no checkpoint can be taken, or `BadInput` when the disk or
         the check's command refuses.
         """
-        check = check_for(step, self.test_command, self.commands)
-        await self._permit(step, check, known)
+        checks = checks_for(step, self.test_command, self.commands)
+        await self._permit(step, checks, known)
         clock = self.commands.clock
         transaction = StepTransaction(
             self.root,
@@ -221,7 +230,7 @@ class StepRunner(Struct, frozen=True):
                 self.user,
             )
             outcome = await checker.check(
-                transaction, check, before, (*earlier, attempt), reply
+                transaction, checks, before, (*earlier, attempt), reply
             )
         except BaseException:
             # the check was stopped, and may have changed files by then
@@ -238,22 +247,25 @@ class StepRunner(Struct, frozen=True):
             outcome = replace(outcome, detail="\n\n".join((outcome.detail, *more)))
         return outcome
 
-    async def _permit(self, step: PlanStep, check: Check | None, known: Known) -> None:
-        """A check that a person must agree to is asked about before anything is done,
-        or paid for.
+    async def _permit(
+        self, step: PlanStep, checks: Sequence[Check], known: Known
+    ) -> None:
+        """Ask about each check that the user must approve, before anything is written
+        or paid for. Raises `NotApproved`.
         """
-        if check is None or not self.commands.must_ask(check.command):
-            return
-        await known()
-        self.emit(CommandProposed(check.shown, check.command.objection))
-        try:
-            await self.commands.ask(check.command)
-        except CommandRefused as refusal:
-            why = (
-                f"The check of step {step.number}, `{check.shown}`, was not approved;"
-                " nothing was written"
-            )
-            raise NotApproved(why) from refusal
+        for check in checks:
+            if not self.commands.must_ask(check.command):
+                continue
+            await known()
+            self.emit(CommandProposed(check.shown, check.command.objection))
+            try:
+                await self.commands.ask(check.command)
+            except CommandRefused as refusal:
+                why = (
+                    f"The check of step {step.label}, `{check.shown}`, was not"
+                    " approved; nothing was written"
+                )
+                raise NotApproved(why) from refusal
 
     async def _reply(self, prompt: MakePrompt, transaction: StepTransaction) -> None:
         """Ask the model and save what it says before anything is done with it; what is

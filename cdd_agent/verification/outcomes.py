@@ -7,7 +7,7 @@ that of the file or folder, and stands for every test in it.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import PurePosixPath
 
@@ -81,6 +81,28 @@ class SuiteRun(Struct, frozen=True):
         return len(self.having(result))
 
 
+_OF_SEVERAL_RUNS = (Result.FAILED, Result.PASSED, Result.SKIPPED)
+
+
+def merge_runs(runs: Sequence[SuiteRun]) -> SuiteRun:
+    """Return the tests of several runs as those of one. A test that failed in one run
+    has failed; a test that one run skips and another runs is not skipped.
+    """
+    if len(runs) == 1:
+        return runs[0]
+    results: dict[str, Result] = {}
+    texts: dict[str, str] = {}
+    for run in runs:
+        for test, result in run.results.items():
+            other = results.get(test, result)
+            results[test] = min(other, result, key=_OF_SEVERAL_RUNS.index)
+        for test, text in run.texts.items():
+            texts.setdefault(test, text)
+    return SuiteRun(
+        results=results, texts=texts, is_finished=all(run.is_finished for run in runs)
+    )
+
+
 _LONGEST_TEXT = 4000
 """Characters kept of what a failure says."""
 _UNSEEN = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
@@ -142,13 +164,14 @@ class Reference(Struct, frozen=True):
 
     tests: Mapping[str, Known] = field(default_factory=dict)
 
-    def after(self, run: SuiteRun) -> "Reference":
-        """The reference once the state of the project that the run saw is accepted."""
-        failed = set(run.having(Result.FAILED))
+    def after(self, *runs: SuiteRun) -> "Reference":
+        """The reference once the state of the project that the runs saw is accepted."""
+        merged = merge_runs(runs)
+        failed = set(merged.having(Result.FAILED))
         # removed; or files that could not be collected, and now can
         over = {
-            *self._missing(run),
-            *_collected(run),
+            *self._missing(runs, merged),
+            *_collected(merged),
         }
         if failed:  # or in a file that broke
             over |= {
@@ -157,28 +180,32 @@ class Reference(Struct, frozen=True):
                 if not failed.isdisjoint(TestId.parse(test).places())
             }
         tests = {test: known for test, known in self.tests.items() if test not in over}
-        for test, result in run.results.items():
-            seen_by = tests[test].seen_by if test in tests else frozenset()
-            tests[test] = Known(
-                result,
-                seen_by if run.selection in seen_by else seen_by | {run.selection},
-            )
+        for run in runs:
+            for test in run.results:
+                seen_by = tests[test].seen_by if test in tests else frozenset()
+                if run.selection not in seen_by:
+                    seen_by |= {run.selection}
+                tests[test] = Known(merged.results[test], seen_by)
         return Reference(tests)
 
     def compare(
         self,
-        run: SuiteRun,
+        *runs: SuiteRun,
         written: Collection[str] = (),
         tables: Collection[TestId] = (),
     ) -> Difference:
-        """How a run differs. `written` are the files that were written before it,
-        `tables` the tests with rows that are in them.
+        """Return how these runs, of the same state of the project, differ. `written`
+        are the files that were written before them, `tables` the tests with rows that
+        are in these files.
+
+        A test that one of the runs sees is neither gone nor, if it ran there, skipped.
         """
-        failed, skipped = run.having(Result.FAILED), run.having(Result.SKIPPED)
-        collected = _collected(run)
+        merged = merge_runs(runs)
+        skipped = merged.having(Result.SKIPPED)
+        collected = _collected(merged)
         missing = [
             test
-            for test in self._missing(run)
+            for test in self._missing(runs, merged)
             if self._ran(test) and test not in collected
         ]
         in_skipped = [
@@ -187,19 +214,30 @@ class Reference(Struct, frozen=True):
             if not set(skipped).isdisjoint(TestId.parse(test).places())
         ]
         no_longer_run = [
-            test for test in skipped if self._ran(test) and self._expects(test, run)
+            test
+            for test in skipped
+            if self._ran(test) and any(self._expects(test, run) for run in runs)
         ]
         written_so = [
             test for test in skipped if test not in self.tests and is_in(test, written)
         ]
         return Difference(
-            new_failures=tuple(test for test in failed if not self.failed(test)),
-            old_failures=tuple(test for test in failed if self.failed(test)),
+            new_failures=self.new_failures(merged),
+            old_failures=self.old_failures(merged),
             gone=self._without_renamed_cases(
-                [test for test in missing if test not in in_skipped], run, tables
+                [test for test in missing if test not in in_skipped], merged, tables
             ),
             skipped=(*no_longer_run, *in_skipped, *written_so),
         )
+
+    def new_failures(self, run: SuiteRun) -> tuple[str, ...]:
+        """Return the failed tests that passed, were skipped or did not exist before."""
+        failed = run.having(Result.FAILED)
+        return tuple(test for test in failed if not self.failed(test))
+
+    def old_failures(self, run: SuiteRun) -> tuple[str, ...]:
+        """Return the failed tests that could not pass before either."""
+        return tuple(test for test in run.having(Result.FAILED) if self.failed(test))
 
     def evidence(self, run: SuiteRun, reason: str) -> Evidence:
         """The figures of a run, beside what is known; where nothing is, no test is told
@@ -249,15 +287,15 @@ class Reference(Struct, frozen=True):
             run.selection.must_reach(test, other) for other in self.tests[test].seen_by
         )
 
-    def _missing(self, run: SuiteRun) -> Iterator[str]:
-        """The tests that the run had to see and did not, but for those in a file that
-        it could not collect.
+    def _missing(self, runs: Sequence[SuiteRun], merged: SuiteRun) -> Iterator[str]:
+        """Yield the tests that a run had to see and none saw, except those in a file
+        that could not be collected.
         """
-        failed = set(run.having(Result.FAILED))
+        failed = set(merged.having(Result.FAILED))
         for test in self.tests:
             if (
-                test not in run.results
-                and self._expects(test, run)
+                test not in merged.results
+                and any(self._expects(test, run) for run in runs)
                 and failed.isdisjoint(TestId.parse(test).places())
             ):
                 yield test

@@ -6,9 +6,10 @@ from cdd_agent.process.run import CommandResult
 from cdd_agent.tickets.status import Evidence
 from cdd_agent.verification.before import Before
 from cdd_agent.verification.checks import Ran, parse_command
-from cdd_agent.verification.verdict import Work, judge
+from cdd_agent.verification.verdict import Work
 from cdd_agent.wording import why
 from tests.support.tables import each_row
+from tests.support.verdicts import judge_one
 
 
 @each_row(
@@ -46,6 +47,6 @@ def test_where_tests_left_no_report_the_exit_code_is_said_to_decide(
     tmp_path: Path,
 ) -> None:
     ran = Ran(CommandResult("", "", 0), unread="there is none")
-    assert judge(parse_command("jest", tmp_path), ran, Before(), Work()).reason == (
+    assert judge_one(parse_command("jest", tmp_path), ran, Before(), Work()).reason == (
         "`jest` passed, by its exit code alone, as its tests left no report that can be used: there is none"
     )
