@@ -1,12 +1,10 @@
 """A step with several checks: all run, in order, and all must pass."""
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from msgspec.structs import replace
 
 from cdd_agent.engine.criteria import criteria_of
 from cdd_agent.engine.prompt import LAST_FAILED
@@ -30,8 +28,6 @@ from cdd_agent.events import (
 from cdd_agent.frontend import Nobody
 from cdd_agent.process.run import CommandResult
 from cdd_agent.redaction import Redactor
-from cdd_agent.tickets import store
-from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.state import read_state
 from cdd_agent.tickets.status import Verification
 from tests.engine.calculator import (
@@ -46,10 +42,14 @@ from tests.engine.calculator import (
     gives,
 )
 from tests.engine.together import Together, carried_out, project_in
+from tests.support.commandline import cdd, script
+from tests.support.commandline import events as printed_events
 from tests.support.fake_programs import FakePrograms
 from tests.support.listening import collect, stop_at
 from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
+from tests.support.several_checks import plans_with_several_checks  # noqa: F401
 from tests.support.tables import each_row
+from tests.travel.copies import git
 
 T = TypeVar("T")
 GOOD, RED, LONG = (check("a.txt", word) for word in ("good", "red", "good and long"))
@@ -71,22 +71,7 @@ def results(events: Sequence[Event]) -> list[tuple[str, Verification | None]]:
     return [(each.command, each.verification) for each in of(TestsFinished, events)]
 
 
-@pytest.fixture(autouse=True)
-def plans_with_several_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take all `**Verify:**` lines of a step."""
-    read = store.read_plan_once
-
-    def add_checks(step: PlanStep, text: str) -> PlanStep:
-        found = re.findall(r"^\*\*Verify:\*\* `(.*)`$", text, re.MULTILINE)
-        return replace(step, checks=tuple(found)) if found else step
-
-    def read_all(text: str) -> ImplementationPlan:
-        plan = read(text)
-        _, *parts = re.split(r"^### ", text, flags=re.MULTILINE)
-        steps = map(add_checks, plan.steps, parts)
-        return replace(plan, steps=tuple(steps), findings=())
-
-    monkeypatch.setattr(store, "read_plan_once", read_all)
+pytestmark = pytest.mark.usefixtures("plans_with_several_checks")
 
 
 # --- One step -------------------------------------------------------------------------
@@ -449,3 +434,59 @@ async def test_steps_side_by_side_have_several_checks(tmp_path: Path) -> None:
     assert sandbox.statuses() == ["completed", "completed"]
     passed = {command for command, how in results(events) if how is PASSED}
     assert passed == {*pairs[0], *pairs[1]}
+
+
+# --- The whole story ------------------------------------------------------------------
+
+TEST_CALC = """\
+import unittest
+
+from calc import add
+
+
+class TestAdd(unittest.TestCase):
+    def test_add(self):
+        self.assertEqual(add(1, 2), 3)
+"""
+BOTH = ("python -m unittest -q", "python lint.py")
+
+
+@pytest.mark.story
+@pytest.mark.parametrize("lint_code", [0, 1])
+def test_a_second_check_decides_in_a_real_project(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str], lint_code: int
+) -> None:
+    """`cdd exec --require verified` with tests that pass, and a linter."""
+    sandbox.write(Step("calc.py", checks=BOTH))
+    files = {
+        "calc.py": "def add(a, b):\n    return a - b\n",
+        "test_calc.py": TEST_CALC,
+        "lint.py": f"import sys; print('linted'); sys.exit({lint_code})\n",
+    }
+    for name, text in files.items():
+        (sandbox.root / name).write_text(text)
+    for words in (("init", "--quiet"), ("add", "--all"), ("commit", "--quiet", "-mC")):
+        git(sandbox.root, *words)
+    reply = script(sandbox, says("calc.py", "def add(a, b):\n    return a + b"))
+    run = ("exec", SLUG, "--max-attempts", "1", "--require", "verified")
+
+    code = cdd(sandbox, *run, "--model", reply, "--json")
+
+    told = printed_events(capsys)
+    ended = [event for event in told if event["event"] == "tests_finished"]
+    assert [event["command"] for event in ended] == list(BOTH)
+    (step,) = [event for event in told if event["event"] == "step_finished"]
+    assert (code, step["status"]) == ((1, "failed") if lint_code else (0, "completed"))
+    if lint_code:
+        assert "`python lint.py`" in step["error"]
+        assert ended[1]["verification"] is None
+        assert (
+            "linted"
+            in (
+                sandbox.root / ".cdd/runs" / SLUG / "step-01/attempt-1/output-2.txt"
+            ).read_text()
+        )
+        return
+    assert step["verification"] == "passed"
+    assert (step["evidence"]["passed"], step["evidence"]["fixed"]) == (1, 1)
+    assert sandbox.state()["status"] == "completed"

@@ -13,6 +13,7 @@ from cdd_agent.engine.whereabouts import OwnTreeMade
 from cdd_agent.git.worktree import Trees
 from tests.support.homes import at_home
 from tests.support.projects import SLUG, Sandbox, Step, check, says
+from tests.support.several_checks import plans_with_several_checks  # noqa: F401
 from tests.travel.copies import (
     GOOD,
     TWO_STEPS,
@@ -239,6 +240,28 @@ def test_what_fails_on_the_result_does_not_land(
     assert cdd(mine, "land", SLUG) == 1
     assert "test_few" in capsys.readouterr().err
     assert (files(mine.root), head(mine)) == (before, at)
+
+    (mine.root / "more.txt").unlink()
+    git(mine.root, "commit", "--quiet", "--all", "--message=Fewer")
+    assert cdd(mine, "land", SLUG) == 0
+
+
+@many_processes
+@pytest.mark.usefixtures("plans_with_several_checks")
+def test_each_check_of_a_step_runs_on_the_result(
+    mine: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    no_more = "python -S -c \"import os; raise SystemExit(os.path.exists('more.txt'))\""
+    mine.write(Step("a.txt", checks=(check("a.txt"), no_more)))
+    assert run(mine, GOOD[0]) == 0
+    (mine.root / "more.txt").write_text("one too many\n")
+    git(mine.root, "add", "more.txt")
+    git(mine.root, "commit", "--quiet", "--message=More")
+    capsys.readouterr()
+    assert cdd(mine, "land", SLUG) == 1
+    printed = capsys.readouterr()
+    assert no_more in printed.err
+    assert check("a.txt") not in printed.err
 
     (mine.root / "more.txt").unlink()
     git(mine.root, "commit", "--quiet", "--all", "--message=Fewer")

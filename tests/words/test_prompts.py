@@ -12,6 +12,7 @@ from tests.engine.calculator import BROKEN, FIXED, calculator, gives
 from tests.engine.test_prompt import prompt_of
 from tests.support.pictures import png
 from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
+from tests.support.several_checks import plans_with_several_checks  # noqa: F401
 
 STEP = """\
 # Files of the project
@@ -125,6 +126,13 @@ def headings(sandbox: Sandbox) -> list[str]:
         for line in sandbox.model.requests[-1].messages[0].content.splitlines()
         if line.startswith("# ")
     ]
+
+
+@pytest.mark.usefixtures("plans_with_several_checks")
+def test_a_step_with_several_checks(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", checks=("make lint", "pytest -q")))
+    prompt = prompt_of(sandbox).text
+    assert "\n\nAll of these checks must pass:\n- make lint\n- pytest -q" in prompt
 
 
 async def test_a_step_that_failed_and_has_guidance(sandbox: Sandbox) -> None:
