@@ -1,5 +1,6 @@
 """A step with several checks: all run, in order, and all must pass."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -45,7 +46,7 @@ from tests.engine.together import Together, carried_out, project_in
 from tests.support.commandline import cdd, script
 from tests.support.commandline import events as printed_events
 from tests.support.fake_programs import FakePrograms
-from tests.support.listening import collect, stop_at
+from tests.support.listening import collect, stop_at, told_to
 from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
 from tests.support.several_checks import plans_with_several_checks  # noqa: F401
 from tests.support.tables import each_row
@@ -372,32 +373,62 @@ async def test_an_interrupted_step_runs_its_checks_again_from_the_first(
     assert results(events) == [(GOOD, PASSED), (RED, PASSED)]
     assert sandbox.statuses() == ["completed"]
     assert len(sandbox.model.requests) == 1
-    assert retold(sandbox) == [GOOD, RED]
 
 
-def retold(sandbox: Sandbox) -> list[str]:
-    """The checks of a run that is told again, each with its own output."""
+@pytest.mark.usefixtures("in_git")
+async def test_a_kill_between_two_checks_costs_no_reply(
+    sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """What is on the disk when the second check starts is all that is left."""
+    sandbox.write(Step("a.txt", checks=(GOOD, RED)))
+    killed = tmp_path_factory.mktemp("killed") / "project"
+
+    def copy(event: Event) -> None:
+        if isinstance(event, TestsStarted) and event.command == RED:
+            shutil.copytree(sandbox.root, killed, symlinks=True)
+
+    with told_to(copy):
+        await run_all(sandbox.replies(says("a.txt", "good, red")))
+
+    again = sandbox.at(killed)
+    assert again.statuses() == ["in_progress"]
+    events = await run_all(again)
+    assert results(events) == [(GOOD, PASSED), (RED, PASSED)]
+    assert again.statuses() == ["completed"]
+    assert not again.model.requests
+
+
+async def test_a_run_is_told_again_with_the_output_of_each_check(
+    sandbox: Sandbox,
+) -> None:
+    two = "python -S -c \"print('two')\""
+    sandbox.write(Step("a.txt", checks=(GOOD, two)))
+    engine = sandbox.replies(says("a.txt", "good")).engine()
+
+    def is_second(event: Event) -> bool:
+        return isinstance(event, TestsStarted) and event.command == two
+
+    await stop_at(engine.run_all(), is_second)
+    engine.close()
+    await run_all(sandbox)
+
     record = RunRecord.of(sandbox.root, SLUG, Redactor())
     state = read_state(sandbox.ticket / "execution-state.json", SLUG)
     assert state
-    events = run_retold(record, state).events
     told = [
         event
-        for event in events
-        if isinstance(event, TestsStarted | CommandOutput | TestsFinished)
+        for event in run_retold(record, state).events
+        if isinstance(event, TestsStarted | CommandOutput)
     ]
-    for start, end in zip(told, told[2:], strict=False):
-        if isinstance(start, TestsStarted) and isinstance(end, TestsFinished):
-            assert start.command == end.command
-    outputs = of(CommandOutput, told)
-    assert not any(event.text.startswith("$ ") for event in outputs)
-    return commands(told)[-2:] if len(outputs) >= 2 else []
+    # the first check of the interrupted attempt, and both of its second start
+    assert commands(told) == [GOOD, GOOD, two]
+    outputs = [event.text for event in of(CommandOutput, told)]
+    assert outputs == ["it says good\n\n", "it says good\n\n", "two\n"]
 
 
 async def test_outputs_of_an_earlier_run_of_the_checks_are_removed(
     sandbox: Sandbox,
 ) -> None:
-    sandbox.flags = {"require": "verified"}
     sandbox.write(Step("a.txt", checks=(GOOD, "python -c 1", RED)))
     await run_all(sandbox.replies(says("a.txt", "good")))
     folder = sandbox.root / ".cdd/runs" / SLUG / "step-01/attempt-1"
