@@ -1,6 +1,6 @@
-"""One attempt at one step: ask the model, judge its reply, apply it, check it. It
-becomes true as a whole, or is restored by whoever called it (`engine.py`). How a reply
-is judged and what it made is checked: `step_check.py`.
+"""One attempt at one step: ask the model, apply its reply, run the checks. The caller
+(`engine.py`) restores the files of an attempt that does not complete the step.
+`step_check.py` judges the reply and its result.
 """
 
 import asyncio
@@ -60,8 +60,8 @@ from cdd_agent.verification.checks import (
 )
 
 MakePrompt = Callable[[int | None, int], StepPrompt]
-"""Makes the prompt for a window of so many tokens, beside so many for tools and their
-answers; 0: without tools.
+"""Makes the prompt. Takes the tokens of the model's window, and the tokens to reserve
+for tools and their answers (0 without tools).
 """
 
 
@@ -70,33 +70,29 @@ async def _nothing_more() -> None:
 
 
 class _NoRoomForTools(RequestRejected):
-    """The step alone may fit into the model's window, but not with what is said of
-    tools.
-    """
+    """The step does not fit into the model's window together with the tools."""
 
 
 class StepRunner(Struct, frozen=True):
-    """Makes attempts at steps. `model` is called only when a reply is needed that was
-    not saved before.
-    """
+    """Makes attempts at steps. `model` is called only if no reply is saved."""
 
     root: Path
     model: Callable[[], Model]
     approval: Approval | None
-    """None: changes are written without a question."""
+    """None if changes are written without a question."""
     test_command: str | None
     test_timeout: float
     protected: Callable[[Path], bool]
     commands: CommandRunner
     tool_calls: ToolCalls = "auto"
     code: CodeFinder | None = None
-    """Finds the code that a step is about, for its prompt and for the model's calls."""
+    """Finds the code for a step's prompt and for the model's searches."""
     emit: Emit = unheard
     steering: Steering = field(default_factory=Steering)
     user: Frontend = field(default_factory=Nobody)
     """Answers whether a step may remove tests that its plan does not name."""
     saved: Callable[[], Awaitable[None]] = _nothing_more
-    """Is awaited when a reply is saved, before anything is done with it."""
+    """Awaited after a reply is saved and before it is applied."""
 
     def check_commands(self, plan: ImplementationPlan) -> None:
         """Raise `BadInput` for the checks that cannot run, before anything else runs.
@@ -154,13 +150,13 @@ class StepRunner(Struct, frozen=True):
         history: History,
         earlier: Sequence[Attempt] = (),
     ) -> AttemptOutcome:
-        """Make it. The model may be asked, and may look around, before it is `known`
-        what the tests were like; all else waits for that. `earlier` are attempts at
-        this step of which something may be left.
+        """Make an attempt. The model is asked, and may read, before the results of the
+        tests are `known`; changes and commands wait for them. `earlier` are attempts at
+        this step whose changes may still be there.
 
-        Raises `ModelError` when no reply came, `BudgetExhausted`, `NotApproved`,
-        `GitUnusable` when no checkpoint can be taken, or `BadInput` when the disk or
-        the check's command refuses.
+        Raises `ModelError` if no reply came, `BudgetExhausted`, `NotApproved`,
+        `GitUnusable` if no checkpoint can be taken, and `BadInput` if the disk or a
+        check's command refuses.
         """
         checks = checks_for(step, self.test_command, self.commands)
         await self._permit(step, checks, known)
@@ -184,42 +180,12 @@ class StepRunner(Struct, frozen=True):
                 self.emit(Notice(f"{doubt}.", Tone.WARNING, about=About.DOUBT))
             await transaction.change(reply.edits)
         except ReplyRefused as refusal:
-            await known()  # it may have been refused before anything had to wait
+            await known()  # nothing may have waited for it yet
             if transaction.is_begun:
                 await history.after(attempt)
-            detail, by_person = (
-                "\n".join(filter(None, (refusal.message, refusal.hint))),
-                transaction.told,
-            )
-            if isinstance(refusal, ChangesRefused):
-                why = f"You refused its changes: {refusal.reason}".removesuffix(": ")
-                return AttemptOutcome(
-                    transaction.changes, None, why, by_person, is_by_person=True
-                )
-            why, detail = (
-                f"The reply was not used. {detail}",
-                "\n\n".join(filter(None, (detail, by_person))),
-            )
-            return AttemptOutcome(
-                transaction.changes, None, why, detail, refusal.unseen, refusal.lines
-            )
+            return _refused(transaction, refusal)
         await transaction.begin()
-        if (changes := transaction.changes).changes:
-            declared = {file.path.removeprefix("./") for file in step.files_affected}
-            undeclared = tuple(
-                path for path in changes.touched if declared and path not in declared
-            )
-            created, modified, deleted = (
-                changes.created,
-                changes.modified,
-                changes.deleted,
-            )
-            files = await asyncio.to_thread(changes.files)
-            self.emit(
-                ChangesApplied(
-                    step.number, created, modified, undeclared, deleted, files
-                )
-            )
+        await self._report_changes(transaction)
         try:
             checker = StepChecker(
                 self.root,
@@ -233,19 +199,39 @@ class StepRunner(Struct, frozen=True):
                 transaction, checks, before, (*earlier, attempt), reply
             )
         except BaseException:
-            # the check was stopped, and may have changed files by then
-            with suppress(CddError):  # that it was stopped counts more
+            # the interrupted check may have changed files
+            with suppress(CddError):  # the reason of the interruption counts more
                 await history.saw(attempt)
             raise
-        if outcome.verification is None:
-            # It may have failed because a block was taken for explanation, or a part
-            # was left out: the model is told.
-            more = [
-                *(f"{doubt}." for doubt in reply.doubts),
-                *filter(None, (transaction.told,)),
-            ]
-            outcome = replace(outcome, detail="\n\n".join((outcome.detail, *more)))
-        return outcome
+        if outcome.verification is not None:
+            return outcome
+        # The step may have failed because a block was taken for an explanation, or
+        # because the user left a part out: the model must know.
+        more = [f"{doubt}." for doubt in reply.doubts]
+        if transaction.told:
+            more.append(transaction.told)
+        return replace(outcome, detail="\n\n".join((outcome.detail, *more)))
+
+    async def _report_changes(self, transaction: StepTransaction) -> None:
+        """Emit which files the attempt has written, if any."""
+        step, changes = transaction.step, transaction.changes
+        if not changes.changes:
+            return
+        declared = {file.path.removeprefix("./") for file in step.files_affected}
+        undeclared = tuple(
+            path for path in changes.touched if declared and path not in declared
+        )
+        files = await asyncio.to_thread(changes.files)
+        self.emit(
+            ChangesApplied(
+                step.number,
+                changes.created,
+                changes.modified,
+                undeclared,
+                changes.deleted,
+                files,
+            )
+        )
 
     async def _permit(
         self, step: PlanStep, checks: Sequence[Check], known: Known
@@ -268,9 +254,7 @@ class StepRunner(Struct, frozen=True):
                 raise NotApproved(why) from refusal
 
     async def _reply(self, prompt: MakePrompt, transaction: StepTransaction) -> None:
-        """Ask the model and save what it says before anything is done with it; what is
-        saved is not asked for again.
-        """
+        """Ask the model and save the reply. A saved reply is not asked for again."""
         attempt, tools = (
             transaction.attempt,
             StepTools(transaction, self.commands, self.code),
@@ -300,7 +284,7 @@ class StepRunner(Struct, frozen=True):
                 return
             except RequestRejected as error:
                 was_used = bool(attempt.dialogue)
-                if was_used:  # nor would it be taken when the step is tried again
+                if was_used:  # the server would refuse it again
                     attempt.drop_dialogue()
                 if (
                     was_used
@@ -327,10 +311,10 @@ class StepRunner(Struct, frozen=True):
     async def _take_turn(
         self, dialogue: Dialogue, make: MakePrompt, tools: StepTools
     ) -> None:
-        """The model's turn, or what is left of one that was interrupted. It is saved
-        after each round.
+        """Take the model's turn, or continue an interrupted one. Saves it after each
+        round.
 
-        Raises `ContextTooLong`, or where the model is offered tools `_NoRoomForTools`.
+        Raises `ContextTooLong`, or `_NoRoomForTools` if the model has tools.
         """
         transaction, attempt = tools.transaction, tools.transaction.attempt
         spoken = attempt.dialogue
@@ -403,3 +387,16 @@ class StepRunner(Struct, frozen=True):
         return await told_if_slow(
             make, self.emit, "Looking for the code that the step is about …"
         )
+
+
+def _refused(transaction: StepTransaction, refusal: ReplyRefused) -> AttemptOutcome:
+    """Return the outcome of an attempt whose reply was refused."""
+    changes, by_user = transaction.changes, transaction.told
+    if isinstance(refusal, ChangesRefused):
+        why = f"You refused its changes: {refusal.reason}".removesuffix(": ")
+        return AttemptOutcome(changes, None, why, by_user, is_by_person=True)
+    detail = "\n".join(part for part in (refusal.message, refusal.hint) if part)
+    why = f"The reply was not used. {detail}"
+    if by_user:
+        detail = f"{detail}\n\n{by_user}"
+    return AttemptOutcome(changes, None, why, detail, refusal.unseen, refusal.lines)
