@@ -43,6 +43,7 @@ from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import (
     ContextTooLong,
+    Message,
     Model,
     PicturesRefused,
     PromptShare,
@@ -255,10 +256,8 @@ class StepRunner(Struct, frozen=True):
 
     async def _reply(self, prompt: MakePrompt, transaction: StepTransaction) -> None:
         """Ask the model and save the reply. A saved reply is not asked for again."""
-        attempt, tools = (
-            transaction.attempt,
-            StepTools(transaction, self.commands, self.code),
-        )
+        attempt = transaction.attempt
+        tools = StepTools(transaction, self.commands, self.code)
         try:
             await tools.reapply(attempt.dialogue)
         except ReplyRefused as refusal:
@@ -292,19 +291,9 @@ class StepRunner(Struct, frozen=True):
                     or isinstance(error, ContextTooLong | PicturesRefused)
                 ):
                     raise
-                if isinstance(error, _NoRoomForTools):
-                    why = error.message
-                elif re.search("tool|function", error.message, re.IGNORECASE):
-                    why = "The server takes no tools"
-                else:
-                    why = "A request with tools was refused"
-            self.emit(
-                Notice(
-                    f"{why}; the model is asked without them.",
-                    Tone.WARNING,
-                    about=About.NO_TOOLS,
-                )
-            )
+                why = _why_without_tools(error)
+            words = f"{why}; the model is asked without them."
+            self.emit(Notice(words, Tone.WARNING, about=About.NO_TOOLS))
         tools.start_anew()
         await self._take_turn(Dialogue(model, emit=self.emit), prompt, tools)
 
@@ -316,45 +305,8 @@ class StepRunner(Struct, frozen=True):
 
         Raises `ContextTooLong`, or `_NoRoomForTools` if the model has tools.
         """
-        transaction, attempt = tools.transaction, tools.transaction.attempt
-        spoken = attempt.dialogue
-        if not spoken:
-            window = dialogue.model.window
-            if not dialogue.tools:
-                prompt = await self._made(lambda: make(window, 0))
-            else:
-                taken = estimated_prompt(Request((), definitions(dialogue.tools)))
-                try:
-                    prompt = await self._made(
-                        lambda: make(window, taken + for_answers(window))
-                    )
-                except ContextTooLong as error:
-                    text = (
-                        "There is no room for tools beside the step: the model takes"
-                        f" in {window:,} tokens"
-                    )
-                    raise _NoRoomForTools(text, hint=error.hint) from error
-            for note in prompt.notes:
-                self.emit(Notice(note, Tone.WARNING, about=About.NOT_SHOWN))
-            if prompt.left_out:
-                self.emit(
-                    Notice(
-                        left_out_in_words(prompt.left_out),
-                        Tone.WARNING,
-                        about=About.LEFT_OUT,
-                    )
-                )
-            if prompt.context is not None:
-                attempt.save_context(prompt.context)
-            shares = prompt.shares
-            if dialogue.tools:
-                shares = (PromptShare("the tools", taken), *shares)
-            self.emit(
-                PromptMade(transaction.step.number, shares, prompt.left_out, window)
-            )
-            attempt.save_request(prompt.text, prompt.shown)
-            transaction.show(prompt.shown)
-            spoken = prompt.request.messages
+        attempt, number = tools.transaction.attempt, tools.transaction.step.number
+        spoken = attempt.dialogue or await self._request(dialogue, make, tools)
 
         def keep(added: Added) -> None:
             nonlocal spoken
@@ -365,14 +317,13 @@ class StepRunner(Struct, frozen=True):
         def meanwhile() -> tuple[str, ...]:
             words = tuple(map(attempt.add_words, self.steering.take()))
             for text in words:
-                self.emit(GuidanceTaken(transaction.step.number, text))
+                self.emit(GuidanceTaken(number, text))
             return words
 
         used = Used(
             sum(bool(message.tool_calls) for message in spoken),
             attempt.dialogue_seconds,
         )
-        number = transaction.step.number
         with self.steering.heard() if dialogue.tools else nullcontext():
             turn = await dialogue.turn(
                 spoken, keep=keep, step=number, used=used, meanwhile=meanwhile
@@ -383,10 +334,53 @@ class StepRunner(Struct, frozen=True):
         attempt.save_reply(spoken[-1].content)
         await self.saved()
 
+    async def _request(
+        self, dialogue: Dialogue, make: MakePrompt, tools: StepTools
+    ) -> tuple[Message, ...]:
+        """Make the step's prompt, save what it shows, and return its messages."""
+        transaction, attempt = tools.transaction, tools.transaction.attempt
+        window = dialogue.model.window
+        tools_share: tuple[PromptShare, ...] = ()
+        if dialogue.tools:
+            size = estimated_prompt(Request((), definitions(dialogue.tools)))
+            tools_share = (PromptShare("the tools", size),)
+            try:
+                prompt = await self._made(
+                    lambda: make(window, size + for_answers(window))
+                )
+            except ContextTooLong as error:
+                text = (
+                    "There is no room for tools beside the step: the model takes"
+                    f" in {window:,} tokens"
+                )
+                raise _NoRoomForTools(text, hint=error.hint) from error
+        else:
+            prompt = await self._made(lambda: make(window, 0))
+        for note in prompt.notes:
+            self.emit(Notice(note, Tone.WARNING, about=About.NOT_SHOWN))
+        if prompt.left_out:
+            words = left_out_in_words(prompt.left_out)
+            self.emit(Notice(words, Tone.WARNING, about=About.LEFT_OUT))
+        if prompt.context is not None:
+            attempt.save_context(prompt.context)
+        shares = (*tools_share, *prompt.shares)
+        self.emit(PromptMade(transaction.step.number, shares, prompt.left_out, window))
+        attempt.save_request(prompt.text, prompt.shown)
+        transaction.show(prompt.shown)
+        return prompt.request.messages
+
     async def _made(self, make: Callable[[], StepPrompt]) -> StepPrompt:
         return await told_if_slow(
             make, self.emit, "Looking for the code that the step is about …"
         )
+
+
+def _why_without_tools(error: RequestRejected) -> str:
+    if isinstance(error, _NoRoomForTools):
+        return error.message
+    if re.search("tool|function", error.message, re.IGNORECASE):
+        return "The server takes no tools"
+    return "A request with tools was refused"
 
 
 def _refused(transaction: StepTransaction, refusal: ReplyRefused) -> AttemptOutcome:
