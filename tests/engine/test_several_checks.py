@@ -22,6 +22,7 @@ from cdd_agent.events import (
     Proposal,
     ReplyStarted,
     StepFinished,
+    TestLossProposed,
     TestsFinished,
     TestsStarted,
     to_json,
@@ -48,7 +49,6 @@ from tests.support.commandline import events as printed_events
 from tests.support.fake_programs import FakePrograms
 from tests.support.listening import collect, stop_at, told_to
 from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
-from tests.support.several_checks import plans_with_several_checks  # noqa: F401
 from tests.support.tables import each_row
 from tests.travel.copies import git
 
@@ -70,9 +70,6 @@ def commands(events: Sequence[Event]) -> list[str]:
 
 def results(events: Sequence[Event]) -> list[tuple[str, Verification | None]]:
     return [(each.command, each.verification) for each in of(TestsFinished, events)]
-
-
-pytestmark = pytest.mark.usefixtures("plans_with_several_checks")
 
 
 # --- One step -------------------------------------------------------------------------
@@ -351,6 +348,23 @@ async def test_a_lost_test_fails_a_step_whose_checks_have_passed(
     assert "`pytest`" in error
 
 
+@each_row(("word", "asked"), [("add", 1), ("nothing like it", 0)])
+async def test_leave_to_remove_a_test_is_asked_once_all_checks_have_passed(
+    sandbox: Sandbox, original: Path, word: str, asked: int
+) -> None:
+    sandbox.frontend = user = Answers(Choice.YES)
+    checks = ("pytest", check("calc.py", word))
+    step = Step("calc.py", checks=checks, also=("tests/test_calc.py",))
+    begun(sandbox, original, step)
+    await run_all(
+        sandbox.replies(
+            gives(calc_dot_py=FIXED, tests__test_calc_dot_py=f"{ONE}{TEST_ADD}")
+        )
+    )
+    assert len(of(TestLossProposed, user.asked)) == len(user.asked) == asked
+    assert sandbox.statuses() == ["completed" if asked else "failed"]
+
+
 # --- Runs that go on ------------------------------------------------------------------
 
 
@@ -488,7 +502,10 @@ def test_a_second_check_decides_in_a_real_project(
     sandbox: Sandbox, capsys: pytest.CaptureFixture[str], lint_code: int
 ) -> None:
     """`cdd exec --require verified` with tests that pass, and a linter."""
-    sandbox.write(Step("calc.py", checks=BOTH))
+    sandbox.write(Step("calc.py"))
+    plan_file = sandbox.ticket / "plan.md"
+    items = "\n".join(f"- `{command}`" for command in BOTH)
+    plan_file.write_text(f"{plan_file.read_text()}\n**Verify:**\n{items}\n")
     files = {
         "calc.py": "def add(a, b):\n    return a - b\n",
         "test_calc.py": TEST_CALC,

@@ -13,7 +13,6 @@ from cdd_agent.engine.whereabouts import OwnTreeMade
 from cdd_agent.git.worktree import Trees
 from tests.support.homes import at_home
 from tests.support.projects import SLUG, Sandbox, Step, check, says
-from tests.support.several_checks import plans_with_several_checks  # noqa: F401
 from tests.travel.copies import (
     GOOD,
     TWO_STEPS,
@@ -247,7 +246,6 @@ def test_what_fails_on_the_result_does_not_land(
 
 
 @many_processes
-@pytest.mark.usefixtures("plans_with_several_checks")
 def test_each_check_of_a_step_runs_on_the_result(
     mine: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,6 @@ from tests.engine.calculator import BROKEN, FIXED, calculator, gives
 from tests.engine.test_prompt import prompt_of
 from tests.support.pictures import png
 from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
-from tests.support.several_checks import plans_with_several_checks  # noqa: F401
 
 STEP = """\
 # Files of the project
@@ -128,7 +127,6 @@ def headings(sandbox: Sandbox) -> list[str]:
     ]
 
 
-@pytest.mark.usefixtures("plans_with_several_checks")
 def test_a_step_with_several_checks(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", checks=("make lint", "pytest -q")))
     prompt = prompt_of(sandbox).text
