@@ -908,6 +908,8 @@ class ChangesPutBack(Struct, frozen=True):
 
 
 class TestsStarted(Struct, frozen=True):
+    """A check of a step starts. A step can have several, which run in order."""
+
     step: int
     command: str
 
@@ -943,15 +945,17 @@ class FailedTest(Struct, frozen=True):
 
 
 class TestsFinished(Struct, frozen=True):
-    """`verification` is None when the check failed; then `reason` says why."""
+    """A check of a step is over. `verification` is None if it failed, and `reason` says
+    why. The last check of a step also reports a failure of the step as a whole.
+    """
 
     step: int
     verification: Verification | None
     reason: str
     seconds: float
     notes: tuple[str, ...] = ()
-    """To look at also when it passed: old failures, tests that went, changes to how
-    tests are run.
+    """What the user should look at, also if the step passed: old failures, tests that
+    are gone, changes to how tests are run. With the last check of the step.
     """
     command: str = ""
     passed: int | None = None
@@ -961,7 +965,9 @@ class TestsFinished(Struct, frozen=True):
     failures: tuple[FailedTest, ...] = ()
     """The first of those that failed; those that count before the others."""
     evidence: Evidence | None = None
-    """None in older logs."""
+    """Of all checks of the step, with the last one. None in older logs."""
+    not_run: tuple[str, ...] = ()
+    """The checks of the step that did not run because this one failed."""
 
     __test__ = False
 

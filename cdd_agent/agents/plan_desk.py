@@ -25,7 +25,7 @@ from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecFile
 from cdd_agent.tickets.state import ExecutionState, load_state, new_state
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.verification.checks import check_for
+from cdd_agent.verification.checks import check_problems
 
 KEPT = "plans"
 """Where in the ticket's record the plans are kept that others took the place of."""
@@ -104,10 +104,7 @@ class PlanDesk(Struct, frozen=True):
         begun = present.state.begun_numbers if present.state else frozenset[int]()
         found = list(check_plan(plan, spec, self.root, begun))
         for step in plan.steps:
-            try:
-                if step.checks is not None:
-                    check_for(step, self.test_command, self.commands)
-            except BadInput as error:
+            for error in check_problems(step, self.test_command, self.commands):
                 text = (
                     f"step {step.number}: its check would be refused: {error.message}"
                 )

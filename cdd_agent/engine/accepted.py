@@ -59,10 +59,8 @@ class KnownTests:
             seen_by_baseline = (
                 baseline is not None and (folder, attempt) in baseline.already
             )
-            if not seen_by_baseline and (
-                tests := self._record.attempt(folder, attempt).tests
-            ):
-                reference = reference.after(tests)
+            if not seen_by_baseline:
+                reference = reference.after(*self._record.attempt(folder, attempt).runs)
         self._kept = _Sum(baseline, tuple(steps), reference)
         return Before(baseline, reference)
 

@@ -30,7 +30,7 @@ from cdd_agent.git.restore import Contents, Piece
 from cdd_agent.llm.port import Message, PromptShare
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.status import Evidence, Verification
-from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
+from cdd_agent.verification.outcomes import Reference, Result, SuiteRun, merge_runs
 
 
 class Shown(JsonFile, frozen=True):
@@ -160,8 +160,10 @@ class _Beside(JsonFile, frozen=True):
     """The content that the N-th of them led to is in `beside-N`."""
 
 
-class _Tests(JsonFile, frozen=True):
+class _Tests(JsonFile, frozen=True, omit_defaults=True):
     tests: SuiteRun
+    more: tuple[SuiteRun, ...] = ()
+    """The runs of the step's other checks, if several report their tests."""
 
 
 class _Before(JsonFile, frozen=True):
@@ -175,6 +177,11 @@ class _Meanwhile(JsonFile, frozen=True):
 class _Dialogue(JsonFile, frozen=True):
     messages: tuple[Message, ...]
     seconds: float = 0.0
+
+
+def _output_name(place: int) -> str:
+    """Return the file name of the output of the check at this place, from 0."""
+    return f"output-{place + 1}.txt" if place else "output.txt"
 
 
 class Attempt(Struct, frozen=True):
@@ -271,15 +278,25 @@ class Attempt(Struct, frozen=True):
             if (self.folder / name).exists():
                 set_aside(self.folder / name)
 
-    def save_output(self, text: str) -> None:
-        self._write("output.txt", self.redactor.redact(text))
-
-    def save_tests(self, tests: SuiteRun, known: Reference) -> None:
-        """The check's result of each test, the words of failures are in its output; and
-        those of before that differ.
+    def save_outputs(self, outputs: Sequence[str]) -> None:
+        """Save the output of each check that ran, and remove those of an interrupted
+        run.
         """
-        _Tests(tests=replace(tests, texts={})).save(self.folder / "tests.json")
-        _Before(otherwise=known.otherwise(tests)).save(self.folder / "before.json")
+        for place, text in enumerate(outputs):
+            self._write(_output_name(place), self.redactor.redact(text))
+        place = len(outputs)
+        while (self.folder / _output_name(place)).exists():
+            remove(self.folder / _output_name(place))
+            place += 1
+
+    def save_tests(self, runs: Sequence[SuiteRun], known: Reference) -> None:
+        """Save the result of each test, and the earlier results that differ. The texts
+        of failures are in the outputs.
+        """
+        first, *more = (replace(run, texts={}) for run in runs)
+        _Tests(tests=first, more=tuple(more)).save(self.folder / "tests.json")
+        otherwise = known.otherwise(merge_runs(runs))
+        _Before(otherwise=otherwise).save(self.folder / "before.json")
 
     def save_beside(self, changes: Sequence[Change], contents: Contents) -> None:
         """Keep what commands of a dialogue made in a tree beside the person's, of files
@@ -365,10 +382,31 @@ class Attempt(Struct, frozen=True):
         except Damaged:  # it is found once more
             return None
 
+    def output(self, place: int) -> str:
+        """Return the output of the check at this place, from 0; empty if it did not
+        run.
+        """
+        return self._read(_output_name(place)) or ""
+
+    @property
+    def outputs(self) -> str:
+        """The outputs of all checks as one text."""
+        texts: list[str] = []
+        while text := self._read(_output_name(len(texts))):
+            texts.append(text)
+        return "\n".join(texts)
+
+    @property
+    def runs(self) -> tuple[SuiteRun, ...]:
+        """The tests of each check that reports them."""
+        saved = _Tests.load(self.folder / "tests.json")
+        return (saved.tests, *saved.more) if saved else ()
+
     @property
     def tests(self) -> SuiteRun | None:
-        saved = _Tests.load(self.folder / "tests.json")
-        return saved.tests if saved else None
+        """The tests of all checks together; None if no check reports them."""
+        runs = self.runs
+        return merge_runs(runs) if runs else None
 
     @property
     def tests_before(self) -> dict[str, Result | None] | None:

@@ -9,7 +9,7 @@ from cdd_agent.events import CriteriaShown, CriterionProof, PlanOpened
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.state import ExecutionState, load_state
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.verification.outcomes import Reference, Result
+from cdd_agent.verification.outcomes import Reference, Result, merge_runs
 
 
 def criteria_of(root: Path, ticket: Ticket, redactor: Redactor) -> CriteriaShown:
@@ -75,10 +75,11 @@ def _turned_green(
     )
     green = dict[int, tuple[str, ...]]()
     for step in accepted(state):
-        if run := record.attempt(step.folder, step.attempts).tests:
-            passed = run.having(Result.PASSED)
+        runs = record.attempt(step.folder, step.attempts).runs
+        if runs:
+            passed = merge_runs(runs).having(Result.PASSED)
             green[step.step_number] = tuple(
                 test for test in passed if test not in known.tests or known.failed(test)
             )
-            known = known.after(run)
+            known = known.after(*runs)
     return green

@@ -572,12 +572,12 @@ class Engine(Struct):
         run, runner = self.run, self.runner
         if run.state.started_at is None:
             run.record.set_baseline_aside()  # of a run whose state is gone
-        left = [
+        remaining = [
             other
             for other in run.plan.steps
             if not run.state.step(other.number).status.is_over
         ]
-        if run.record.baseline is not None or not runner.is_compared(left):
+        if run.record.baseline is not None or not runner.needs_baseline(remaining):
             return KnownBefore(
                 asyncio.to_thread(self.known_before, step), None, run.emit
             )

@@ -365,8 +365,10 @@ def _step(
         for lines in declared.lines(path)
     ]
     parts.append("\n".join(places))
-    if step.checks:
-        parts.append(f"Checked by: {', '.join(step.checks)}")
+    if step.checks and len(step.checks) == 1:
+        parts.append(f"Checked by: {step.checks[0]}")
+    elif step.checks:
+        parts.append(f"All of these checks must pass:\n{_bullets(step.checks)}")
     return "\n\n".join(filter(None, parts))
 
 

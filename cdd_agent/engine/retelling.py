@@ -148,6 +148,8 @@ class _Retold:
         self._record, self._state, self._wanted = record, state, wanted
         self._attempt: Attempt | None = None
         self._replies, self._results = Counter[Path](), Counter[Path]()
+        self._checks = 0
+        """Checks of the attempt that are over."""
         self._is_asked = False
         """A question is answered: what the model says is no part of an attempt."""
 
@@ -158,6 +160,8 @@ class _Retold:
                 self._attempt = self._record.attempt(
                     self._state.step(step).folder, number
                 )
+                # an interrupted attempt runs its checks again from the first
+                self._checks = 0
             case QuestionAsked() | QuestionAnswered():
                 self._is_asked = isinstance(event, QuestionAsked)
         found = (
@@ -200,11 +204,15 @@ class _Retold:
                 diff := read_text(folder / "changes.diff")
             ):
                 yield StepDiff(step, "", diff)
-            case TestsFinished(step=int(step), command=command) if is_wanted:
-                yield TestsStarted(step, command)
-                if printed := read_text(folder / "output.txt"):
-                    yield CommandOutput(step, printed[-LONGEST_TEXT:])
-                yield event
+            case TestsFinished(step=int(step), command=command):
+                place = self._checks
+                self._checks += 1
+                if is_wanted:
+                    yield TestsStarted(step, command)
+                    printed = attempt.output(place).removeprefix(f"$ {command}\n")
+                    if printed:
+                        yield CommandOutput(step, printed[-LONGEST_TEXT:])
+                    yield event
             case _:
                 pass
 

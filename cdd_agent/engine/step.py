@@ -1,6 +1,6 @@
-"""One attempt at one step: ask the model, judge its reply, apply it, check it. It
-becomes true as a whole, or is restored by whoever called it (`engine.py`). How a reply
-is judged and what it made is checked: `step_check.py`.
+"""One attempt at one step: ask the model, apply its reply, run the checks. The caller
+(`engine.py`) restores the files of an attempt that does not complete the step.
+`step_check.py` judges the reply and its result.
 """
 
 import asyncio
@@ -43,6 +43,7 @@ from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import (
     ContextTooLong,
+    Message,
     Model,
     PicturesRefused,
     PromptShare,
@@ -53,11 +54,16 @@ from cdd_agent.process.policy import CommandRefused, CommandRunner
 from cdd_agent.tickets.declared_files import declare_files
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.verification.baseline import is_of_use, take_baseline
-from cdd_agent.verification.checks import Check, check_for, project_check
+from cdd_agent.verification.checks import (
+    Check,
+    check_problems,
+    checks_for,
+    project_check,
+)
 
 MakePrompt = Callable[[int | None, int], StepPrompt]
-"""Makes the prompt for a window of so many tokens, beside so many for tools and their
-answers; 0: without tools.
+"""Makes the prompt. Takes the tokens of the model's window, and the tokens to reserve
+for tools and their answers (0 without tools).
 """
 
 
@@ -66,60 +72,60 @@ async def _nothing_more() -> None:
 
 
 class _NoRoomForTools(RequestRejected):
-    """The step alone may fit into the model's window, but not with what is said of
-    tools.
-    """
+    """The step does not fit into the model's window together with the tools."""
 
 
 class StepRunner(Struct, frozen=True):
-    """Makes attempts at steps. `model` is called only when a reply is needed that was
-    not saved before.
-    """
+    """Makes attempts at steps. `model` is called only if no reply is saved."""
 
     root: Path
     model: Callable[[], Model]
     approval: Approval | None
-    """None: changes are written without a question."""
+    """None if changes are written without a question."""
     test_command: str | None
     test_timeout: float
     protected: Callable[[Path], bool]
     commands: CommandRunner
     tool_calls: ToolCalls = "auto"
     code: CodeFinder | None = None
-    """Finds the code that a step is about, for its prompt and for the model's calls."""
+    """Finds the code for a step's prompt and for the model's searches."""
     emit: Emit = unheard
     steering: Steering = field(default_factory=Steering)
     user: Frontend = field(default_factory=Nobody)
     """Answers whether a step may remove tests that its plan does not name."""
     saved: Callable[[], Awaitable[None]] = _nothing_more
-    """Is awaited when a reply is saved, before anything is done with it."""
+    """Awaited after a reply is saved and before it is applied."""
 
     def check_commands(self, plan: ImplementationPlan) -> None:
-        """Raises `BadInput` for a check that cannot be run, before anything else is."""
-        problems: list[BadInput] = []
+        """Raise `BadInput` for the checks that cannot run, before anything else runs.
+        The project's files are searched for tests only when a step needs them.
+        """
+        messages: list[str] = []
+        hints: list[str] = []
         for step in plan.steps:
-            if step.checks is None and self.test_command is None:
-                # what the project holds is looked at when the step runs: it may have
-                # changed by then
-                continue
-            try:
-                check_for(step, self.test_command, self.commands)
-            except BadInput as error:
-                problems.append(
-                    BadInput(f"Step {step.number}: {error.message}", hint=error.hint)
-                )
-        if problems:
-            raise BadInput(
-                "\n".join(problem.message for problem in problems),
-                hint=problems[0].hint,
-            )
+            for error in self._check_problems(step):
+                messages.append(f"Step {step.label}: {error.message}")
+                hints.append(error.hint)
+        if messages:
+            raise BadInput("\n".join(messages), hint=hints[0])
 
-    def is_compared(self, left: Sequence[PlanStep]) -> bool:
-        """Whether one of the steps that are left will be compared with a baseline."""
-        return is_of_use(left, self.test_command, self.commands)
+    def _check_problems(self, step: PlanStep) -> list[BadInput]:
+        if step.checks is not None:
+            return check_problems(step, self.test_command, self.commands)
+        if self.test_command is None:
+            return []
+        try:
+            project_check(self.test_command, self.commands)
+        except BadInput as error:
+            return [error]
+        return []
+
+    def needs_baseline(self, remaining: Sequence[PlanStep]) -> bool:
+        """True if one of the remaining steps will be compared with a baseline."""
+        return is_of_use(remaining, self.test_command, self.commands)
 
     def project_check(self) -> Check | None:
-        """The check that a baseline is made by. Raises `BadInput`."""
+        """Return the check that makes the baseline. Raises `BadInput`."""
         return project_check(self.test_command, self.commands)
 
     async def take_baseline(
@@ -129,8 +135,8 @@ class StepRunner(Struct, frozen=True):
         already: tuple[tuple[int, int], ...],
         record: RunRecord,
     ) -> None:
-        """Take and save the baseline before `step`. `already` are the steps, with their
-        attempts, whose work is there.
+        """Take and save the baseline before `step`. `already` are the steps, each with
+        its attempt, whose files are there.
         """
         baseline, output = await take_baseline(
             step.number, check, self.commands, self.test_timeout, record.folder
@@ -146,16 +152,16 @@ class StepRunner(Struct, frozen=True):
         history: History,
         earlier: Sequence[Attempt] = (),
     ) -> AttemptOutcome:
-        """Make it. The model may be asked, and may look around, before it is `known`
-        what the tests were like; all else waits for that. `earlier` are attempts at
-        this step of which something may be left.
+        """Make an attempt. The model is asked, and may read, before the results of the
+        tests are `known`; changes and commands wait for them. `earlier` are attempts at
+        this step whose changes may still be there.
 
-        Raises `ModelError` when no reply came, `BudgetExhausted`, `NotApproved`,
-        `GitUnusable` when no checkpoint can be taken, or `BadInput` when the disk or
-        the check's command refuses.
+        Raises `ModelError` if no reply came, `BudgetExhausted`, `NotApproved`,
+        `GitUnusable` if no checkpoint can be taken, and `BadInput` if the disk or a
+        check's command refuses.
         """
-        check = check_for(step, self.test_command, self.commands)
-        await self._permit(step, check, known)
+        checks = checks_for(step, self.test_command, self.commands)
+        await self._permit(step, checks, known)
         clock = self.commands.clock
         declared = declare_files(self.root, step)
         transaction = StepTransaction(
@@ -178,43 +184,12 @@ class StepRunner(Struct, frozen=True):
                 self.emit(Notice(f"{doubt}.", Tone.WARNING, about=About.DOUBT))
             await transaction.change(reply.edits)
         except ReplyRefused as refusal:
-            await known()  # it may have been refused before anything had to wait
+            await known()  # nothing may have waited for it yet
             if transaction.is_begun:
                 await history.after(attempt)
-            detail, by_person = (
-                "\n".join(filter(None, (refusal.message, refusal.hint))),
-                transaction.told,
-            )
-            if isinstance(refusal, ChangesRefused):
-                why = f"You refused its changes: {refusal.reason}".removesuffix(": ")
-                return AttemptOutcome(
-                    transaction.changes, None, why, by_person, is_by_person=True
-                )
-            why, detail = (
-                f"The reply was not used. {detail}",
-                "\n\n".join(filter(None, (detail, by_person))),
-            )
-            return AttemptOutcome(
-                transaction.changes, None, why, detail, refusal.unseen, refusal.lines
-            )
+            return _refused(transaction, refusal)
         await transaction.begin()
-        if (changes := transaction.changes).changes:
-            undeclared = tuple(
-                path
-                for path in changes.touched
-                if declared and not declared.covers(path)
-            )
-            created, modified, deleted = (
-                changes.created,
-                changes.modified,
-                changes.deleted,
-            )
-            files = await asyncio.to_thread(changes.files)
-            self.emit(
-                ChangesApplied(
-                    step.number, created, modified, undeclared, deleted, files
-                )
-            )
+        await self._report_changes(transaction)
         try:
             checker = StepChecker(
                 self.root,
@@ -225,48 +200,67 @@ class StepRunner(Struct, frozen=True):
                 self.user,
             )
             outcome = await checker.check(
-                transaction, check, before, (*earlier, attempt), reply
+                transaction, checks, before, (*earlier, attempt), reply
             )
         except BaseException:
-            # the check was stopped, and may have changed files by then
-            with suppress(CddError):  # that it was stopped counts more
+            # the interrupted check may have changed files
+            with suppress(CddError):  # the reason of the interruption counts more
                 await history.saw(attempt)
             raise
-        if outcome.verification is None:
-            # It may have failed because a block was taken for explanation, or a part
-            # was left out: the model is told.
-            more = [
-                *(f"{doubt}." for doubt in reply.doubts),
-                *filter(None, (transaction.told,)),
-            ]
-            outcome = replace(outcome, detail="\n\n".join((outcome.detail, *more)))
-        return outcome
+        if outcome.verification is not None:
+            return outcome
+        # The step may have failed because a block was taken for an explanation, or
+        # because the user left a part out: the model must know.
+        more = [f"{doubt}." for doubt in reply.doubts]
+        if transaction.told:
+            more.append(transaction.told)
+        return replace(outcome, detail="\n\n".join((outcome.detail, *more)))
 
-    async def _permit(self, step: PlanStep, check: Check | None, known: Known) -> None:
-        """A check that a person must agree to is asked about before anything is done,
-        or paid for.
-        """
-        if check is None or not self.commands.must_ask(check.command):
+    async def _report_changes(self, transaction: StepTransaction) -> None:
+        """Emit which files the attempt has written, if any."""
+        step, changes = transaction.step, transaction.changes
+        if not changes.changes:
             return
-        await known()
-        self.emit(CommandProposed(check.shown, check.command.objection))
-        try:
-            await self.commands.ask(check.command)
-        except CommandRefused as refusal:
-            why = (
-                f"The check of step {step.number}, `{check.shown}`, was not approved;"
-                " nothing was written"
+        declared = transaction.declared
+        undeclared = tuple(
+            path for path in changes.touched if declared and not declared.covers(path)
+        )
+        files = await asyncio.to_thread(changes.files)
+        self.emit(
+            ChangesApplied(
+                step.number,
+                changes.created,
+                changes.modified,
+                undeclared,
+                changes.deleted,
+                files,
             )
-            raise NotApproved(why) from refusal
+        )
+
+    async def _permit(
+        self, step: PlanStep, checks: Sequence[Check], known: Known
+    ) -> None:
+        """Ask about each check that the user must approve, before anything is written
+        or paid for. Raises `NotApproved`.
+        """
+        for check in checks:
+            if not self.commands.must_ask(check.command):
+                continue
+            await known()
+            self.emit(CommandProposed(check.shown, check.command.objection))
+            try:
+                await self.commands.ask(check.command)
+            except CommandRefused as refusal:
+                why = (
+                    f"The check of step {step.label}, `{check.shown}`, was not"
+                    " approved; nothing was written"
+                )
+                raise NotApproved(why) from refusal
 
     async def _reply(self, prompt: MakePrompt, transaction: StepTransaction) -> None:
-        """Ask the model and save what it says before anything is done with it; what is
-        saved is not asked for again.
-        """
-        attempt, tools = (
-            transaction.attempt,
-            StepTools(transaction, self.commands, self.code),
-        )
+        """Ask the model and save the reply. A saved reply is not asked for again."""
+        attempt = transaction.attempt
+        tools = StepTools(transaction, self.commands, self.code)
         try:
             await tools.reapply(attempt.dialogue)
         except ReplyRefused as refusal:
@@ -292,7 +286,7 @@ class StepRunner(Struct, frozen=True):
                 return
             except RequestRejected as error:
                 was_used = bool(attempt.dialogue)
-                if was_used:  # nor would it be taken when the step is tried again
+                if was_used:  # the server would refuse it again
                     attempt.drop_dialogue()
                 if (
                     was_used
@@ -300,69 +294,22 @@ class StepRunner(Struct, frozen=True):
                     or isinstance(error, ContextTooLong | PicturesRefused)
                 ):
                     raise
-                if isinstance(error, _NoRoomForTools):
-                    why = error.message
-                elif re.search("tool|function", error.message, re.IGNORECASE):
-                    why = "The server takes no tools"
-                else:
-                    why = "A request with tools was refused"
-            self.emit(
-                Notice(
-                    f"{why}; the model is asked without them.",
-                    Tone.WARNING,
-                    about=About.NO_TOOLS,
-                )
-            )
+                why = _why_without_tools(error)
+            words = f"{why}; the model is asked without them."
+            self.emit(Notice(words, Tone.WARNING, about=About.NO_TOOLS))
         tools.start_anew()
         await self._take_turn(Dialogue(model, emit=self.emit), prompt, tools)
 
     async def _take_turn(
         self, dialogue: Dialogue, make: MakePrompt, tools: StepTools
     ) -> None:
-        """The model's turn, or what is left of one that was interrupted. It is saved
-        after each round.
+        """Take the model's turn, or continue an interrupted one. Saves it after each
+        round.
 
-        Raises `ContextTooLong`, or where the model is offered tools `_NoRoomForTools`.
+        Raises `ContextTooLong`, or `_NoRoomForTools` if the model has tools.
         """
-        transaction, attempt = tools.transaction, tools.transaction.attempt
-        spoken = attempt.dialogue
-        if not spoken:
-            window = dialogue.model.window
-            if not dialogue.tools:
-                prompt = await self._made(lambda: make(window, 0))
-            else:
-                taken = estimated_prompt(Request((), definitions(dialogue.tools)))
-                try:
-                    prompt = await self._made(
-                        lambda: make(window, taken + for_answers(window))
-                    )
-                except ContextTooLong as error:
-                    text = (
-                        "There is no room for tools beside the step: the model takes"
-                        f" in {window:,} tokens"
-                    )
-                    raise _NoRoomForTools(text, hint=error.hint) from error
-            for note in prompt.notes:
-                self.emit(Notice(note, Tone.WARNING, about=About.NOT_SHOWN))
-            if prompt.left_out:
-                self.emit(
-                    Notice(
-                        left_out_in_words(prompt.left_out),
-                        Tone.WARNING,
-                        about=About.LEFT_OUT,
-                    )
-                )
-            if prompt.context is not None:
-                attempt.save_context(prompt.context)
-            shares = prompt.shares
-            if dialogue.tools:
-                shares = (PromptShare("the tools", taken), *shares)
-            self.emit(
-                PromptMade(transaction.step.number, shares, prompt.left_out, window)
-            )
-            attempt.save_request(prompt.text, prompt.shown)
-            transaction.show(prompt.shown)
-            spoken = prompt.request.messages
+        attempt, number = tools.transaction.attempt, tools.transaction.step.number
+        spoken = attempt.dialogue or await self._request(dialogue, make, tools)
 
         def keep(added: Added) -> None:
             nonlocal spoken
@@ -373,14 +320,13 @@ class StepRunner(Struct, frozen=True):
         def meanwhile() -> tuple[str, ...]:
             words = tuple(map(attempt.add_words, self.steering.take()))
             for text in words:
-                self.emit(GuidanceTaken(transaction.step.number, text))
+                self.emit(GuidanceTaken(number, text))
             return words
 
         used = Used(
             sum(bool(message.tool_calls) for message in spoken),
             attempt.dialogue_seconds,
         )
-        number = transaction.step.number
         with self.steering.heard() if dialogue.tools else nullcontext():
             turn = await dialogue.turn(
                 spoken, keep=keep, step=number, used=used, meanwhile=meanwhile
@@ -391,7 +337,63 @@ class StepRunner(Struct, frozen=True):
         attempt.save_reply(spoken[-1].content)
         await self.saved()
 
+    async def _request(
+        self, dialogue: Dialogue, make: MakePrompt, tools: StepTools
+    ) -> tuple[Message, ...]:
+        """Make the step's prompt, save what it shows, and return its messages."""
+        transaction, attempt = tools.transaction, tools.transaction.attempt
+        window = dialogue.model.window
+        tools_share: tuple[PromptShare, ...] = ()
+        if dialogue.tools:
+            size = estimated_prompt(Request((), definitions(dialogue.tools)))
+            tools_share = (PromptShare("the tools", size),)
+            try:
+                prompt = await self._made(
+                    lambda: make(window, size + for_answers(window))
+                )
+            except ContextTooLong as error:
+                text = (
+                    "There is no room for tools beside the step: the model takes"
+                    f" in {window:,} tokens"
+                )
+                raise _NoRoomForTools(text, hint=error.hint) from error
+        else:
+            prompt = await self._made(lambda: make(window, 0))
+        for note in prompt.notes:
+            self.emit(Notice(note, Tone.WARNING, about=About.NOT_SHOWN))
+        if prompt.left_out:
+            words = left_out_in_words(prompt.left_out)
+            self.emit(Notice(words, Tone.WARNING, about=About.LEFT_OUT))
+        if prompt.context is not None:
+            attempt.save_context(prompt.context)
+        shares = (*tools_share, *prompt.shares)
+        self.emit(PromptMade(transaction.step.number, shares, prompt.left_out, window))
+        attempt.save_request(prompt.text, prompt.shown)
+        transaction.show(prompt.shown)
+        return prompt.request.messages
+
     async def _made(self, make: Callable[[], StepPrompt]) -> StepPrompt:
         return await told_if_slow(
             make, self.emit, "Looking for the code that the step is about …"
         )
+
+
+def _why_without_tools(error: RequestRejected) -> str:
+    if isinstance(error, _NoRoomForTools):
+        return error.message
+    if re.search("tool|function", error.message, re.IGNORECASE):
+        return "The server takes no tools"
+    return "A request with tools was refused"
+
+
+def _refused(transaction: StepTransaction, refusal: ReplyRefused) -> AttemptOutcome:
+    """Return the outcome of an attempt whose reply was refused."""
+    changes, by_user = transaction.changes, transaction.told
+    if isinstance(refusal, ChangesRefused):
+        why = f"You refused its changes: {refusal.reason}".removesuffix(": ")
+        return AttemptOutcome(changes, None, why, by_user, is_by_person=True)
+    detail = "\n".join(part for part in (refusal.message, refusal.hint) if part)
+    why = f"The reply was not used. {detail}"
+    if by_user:
+        detail = f"{detail}\n\n{by_user}"
+    return AttemptOutcome(changes, None, why, detail, refusal.unseen, refusal.lines)

@@ -1,10 +1,9 @@
-"""The second half of an attempt at a step: is its reply of use, and was what it made
-seen to work?
+"""The second half of an attempt at a step: whether its reply can be used, and whether
+the checks prove that its changes work.
 """
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -18,18 +17,14 @@ from cdd_agent.engine.step_tools import refused_calls
 from cdd_agent.engine.test_leave import TestLeave
 from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import BadInput
-from cdd_agent.events import (
-    CommandOutput,
-    Emit,
-    TestsFinished,
-    TestsStarted,
-)
+from cdd_agent.events import CommandOutput, Emit, TestsFinished, TestsStarted
 from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.llm.pictures import is_picture
 from cdd_agent.process.policy import CommandRunner
+from cdd_agent.process.run import OutputChunk
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.before import Before
-from cdd_agent.verification.checks import Check, check_for
+from cdd_agent.verification.checks import Check, checks_for, run_check
 from cdd_agent.verification.failures import failed_tests
 from cdd_agent.verification.lost_tests import Comparison, compare_tests
 from cdd_agent.verification.outcomes import Result
@@ -38,37 +33,35 @@ from cdd_agent.verification.targets import Assignment
 from cdd_agent.verification.testcode import Place, is_data, place_of
 from cdd_agent.verification.verdict import (
     NOTHING_DONE,
+    CheckResult,
     Verdict,
     Work,
+    judge,
+    judge_check,
     judge_unchecked,
     judge_with_leave,
-    useful_end,
-    verify,
 )
 
 
 def usable_reply(transaction: StepTransaction) -> Reply:
-    """The saved reply, if it is one that this kind of step can do something with; it
-    may have acted by tools. Raises `ReplyRefused`.
+    """Return the saved reply, if a step of this kind can use it. Raises `ReplyRefused`.
+
+    A reply that changes no files is usable if tools have changed some.
     """
     text = transaction.attempt.reply or ""
     if not text.strip():
         raise ReplyRefused("The model sent an empty reply.")
     step = transaction.step
     declared = transaction.declared
-    words = "\n".join(
-        filter(
-            None,
-            (
-                step.title,
-                step.description,
-                step.check_lines,
-                transaction.attempt.all_guidance,
-            ),
-        )
+    texts = (
+        step.title,
+        step.description,
+        step.check_lines,
+        transaction.attempt.all_guidance,
     )
+    words = "\n".join(text for text in texts if text)
     reply = parse_reply(text, KnownNames.of(transaction.root, declared.paths, words))
-    has_acted = reply.changes_files or transaction.changes.changes
+    has_acted = bool(reply.changes_files or transaction.changes.changes)
     written = transaction.changes.touched
     unclear = [
         doubt
@@ -78,27 +71,32 @@ def usable_reply(transaction: StepTransaction) -> Reply:
     if unclear:
         hint = (
             "Give a file in a code block whose info string is `language:path`. Write no"
-            " file's name just above a "
+            " file's name just above a block that is none."
         )
-        hint += "block that is none."
         raise ReplyRefused("\n".join(f"{doubt}." for doubt in unclear), hint=hint)
-    if not has_acted and _needs_files(transaction):
+    if has_acted or not _needs_files(transaction):
+        return reply
+    raise ReplyRefused(
+        "The reply gives no file, and this step names files.",
+        hint=_hint_on_files(transaction),
+    )
+
+
+def _hint_on_files(transaction: StepTransaction) -> str:
+    """Return how the model can give the files of a step."""
+    hint = (
+        "Each new file is needed as a code block whose info string is"
+        " `language:path`, each change as a search/replace block below the file's path."
+    )
+    if transaction.call_by_call:
         hint = (
-            "Each new file is needed as a code block whose info string is"
-            " `language:path`, each change as a "
+            "Make each new file by a call of `create_file`, and each change by a"
+            " call of `edit_file`."
         )
-        hint += "search/replace block below the file's path."
-        if transaction.call_by_call:
-            hint = (
-                "Make each new file by a call of `create_file`, and each change by a"
-                " call of `edit_file`."
-            )
-        if refused := refused_calls(transaction.attempt.dialogue):
-            hint = "\n".join((hint, NOTHING_DONE, *(f"- {call}" for call in refused)))
-        raise ReplyRefused(
-            "The reply gives no file, and this step names files.", hint=hint
-        )
-    return reply
+    refused = refused_calls(transaction.attempt.dialogue)
+    if refused:
+        hint = "\n".join((hint, NOTHING_DONE, *(f"- {call}" for call in refused)))
+    return hint
 
 
 def _needs_files(transaction: StepTransaction) -> bool:
@@ -123,123 +121,178 @@ class StepChecker(Struct, frozen=True):
     async def check(
         self,
         transaction: StepTransaction,
-        check: Check | None,
+        checks: Sequence[Check],
         before: Before,
         attempts: Sequence[Attempt],
         reply: Reply,
     ) -> AttemptOutcome:
-        """Run the step's check, if there is one and the attempt did something.
+        """Run the checks of the step in order, as far as they pass. Nothing runs if the
+        step has none, or if the attempt changed nothing and the plan names no check.
 
-        Takes the attempt's last checkpoint when the check is over. `attempts` are all
-        attempts at this step that may have left something.
+        Takes the attempt's last checkpoint after the checks. `attempts` are all
+        attempts at this step whose changes may still be there.
         """
-        step, attempt, history = (
-            transaction.step,
-            transaction.attempt,
-            transaction.history,
-        )
+        step, attempt = transaction.step, transaction.attempt
         changes = transaction.changes
-
-        async def is_something() -> bool:
-            """Edits, also such as were there already, or what commands did."""
-            return bool(
-                reply.changes_files
-                or changes.changes
-                or (await history.net([attempt])).changes
-            )
-
-        async def tests() -> Comparison:
-            """Compare the tests before the step with those after it. Data that only
-            the check changed does not count: tests tidy up.
-            """
-            await history.after(attempt)
-            versions = await history.versions(
-                attempts, lambda path: place_of(path) is not Place.NONE
-            )
-            known = {*changes.touched, *await history.by_commands(attempts)}
-            looked_at = tuple(
-                file
-                for file in versions
-                if not is_data(file.path) or file.path in known
-            )
-            return await asyncio.to_thread(compare_tests, looked_at)
-
-        if check is None:
+        if not checks:
             try:
-                # the step may have brought the first tests
-                check = check_for(step, self.test_command, self.commands)
-            except BadInput as error:  # or settings that nobody can read
-                await history.after(attempt)
+                # the step may have created the first tests
+                checks = checks_for(step, self.test_command, self.commands)
+            except BadInput as error:  # or settings that cannot be read
+                await transaction.history.after(attempt)
                 return AttemptOutcome(changes, None, error.message, error.message)
         guidance = attempt.all_guidance
-        assignment = Assignment(self.root, step, before.agenda, guidance, changes)
+        work = Work(
+            changes,
+            Permissions.of_step(step, transaction.declared, guidance),
+            step.checks is not None,
+            Assignment(self.root, step, before.agenda, guidance, changes),
+        )
         leave = TestLeave(step, attempt, self.user, self.commands.clock, self.emit)
-        permissions = Permissions.of_step(step, transaction.declared, guidance)
-        work = Work(changes, permissions, step.checks is not None, assignment)
-        if check is None or not (step.checks is not None or await is_something()):
-            reason = (
-                "nothing to check"
-                if check
-                else "no check was asked for"
-                if step.checks is not None
-                else "no tests were found"
-            )
-            work = replace(work, tests=await tests())
-            refused = () if await is_something() else refused_calls(attempt.dialogue)
-            work = replace(work, refused=refused)
+        is_due = step.checks is not None or await _has_changes(transaction, reply)
+        if checks and is_due:
+            results = await self._run_checks(transaction, checks, before, work)
+            work = replace(work, tests=await _compare_tests(transaction, attempts))
+            not_run = checks[len(results) :]
             verdict = await judge_with_leave(
-                partial(judge_unchecked, reason), work, leave.allow
+                lambda work: judge(results, before, work, not_run), work, leave.allow
             )
+            _save_results(attempt, verdict, before)
         else:
-            self.emit(TestsStarted(step.number, check.shown))
-            verdict = await verify(
-                check,
-                self.commands,
-                self.test_timeout,
-                attempt.folder,
-                before,
-                work,
-                tests,
-                lambda chunk: self.emit(CommandOutput(step.number, chunk.text)),
-                leave.allow,
+            work = replace(work, tests=await _compare_tests(transaction, attempts))
+            if not await _has_changes(transaction, reply):
+                work = replace(work, refused=refused_calls(attempt.dialogue))
+            reason = _why_unchecked(step, checks)
+            verdict = await judge_with_leave(
+                lambda work: judge_unchecked(reason, work), work, leave.allow
             )
-            attempt.save_output(verdict.output)
-            if verdict.tests is not None:
-                attempt.save_tests(verdict.tests, before.reference)
-        self.emit(_tested(step, check, verdict))
+        self.emit(_steps_end(step, verdict))
         if verdict.verification is not None:
             return AttemptOutcome(
                 changes, verdict.verification, verdict.reason, evidence=verdict.evidence
             )
-        detail = "\n\n".join(
-            filter(None, (verdict.reason, verdict.advice, useful_end(verdict.output)))
-        )
+        parts = (verdict.reason, verdict.advice, verdict.useful_output)
         return AttemptOutcome(
             changes,
             None,
-            ". ".join(filter(None, (verdict.reason, leave.hint))),
-            detail,
+            ". ".join(part for part in (verdict.reason, leave.hint) if part),
+            "\n\n".join(part for part in parts if part),
             unseen=verdict.to_show,
             evidence=verdict.evidence,
         )
 
+    async def _run_checks(
+        self,
+        transaction: StepTransaction,
+        checks: Sequence[Check],
+        before: Before,
+        work: Work,
+    ) -> list[CheckResult]:
+        """Run the checks until one fails, and emit the end of each but the last: that
+        one ends with the verdict.
+        """
+        number = transaction.step.number
 
-def _tested(step: PlanStep, check: Check | None, verdict: Verdict) -> TestsFinished:
-    tests = verdict.tests
-    passed, failed, skipped = (
-        tests.count(result) if tests else None
-        for result in (Result.PASSED, Result.FAILED, Result.SKIPPED)
+        def show(chunk: OutputChunk) -> None:
+            self.emit(CommandOutput(number, chunk.text))
+
+        results: list[CheckResult] = []
+        for check in checks:
+            if results:
+                self.emit(_finished(transaction.step, results[-1]))
+            self.emit(TestsStarted(number, check.shown))
+            ran = await run_check(
+                check,
+                self.commands,
+                self.test_timeout,
+                transaction.attempt.folder,
+                show,
+            )
+            result = await asyncio.to_thread(judge_check, check, ran, before, work)
+            results.append(result)
+            if result.objections:
+                break
+        return results
+
+
+async def _has_changes(transaction: StepTransaction, reply: Reply) -> bool:
+    """True if the attempt gave files, also if they had this content before, or if its
+    commands changed some.
+    """
+    if reply.changes_files or transaction.changes.changes:
+        return True
+    net = await transaction.history.net([transaction.attempt])
+    return bool(net.changes)
+
+
+async def _compare_tests(
+    transaction: StepTransaction, attempts: Sequence[Attempt]
+) -> Comparison:
+    """Compare the tests before the step with those after it. Data that only a check
+    changed does not count: tests clean up.
+    """
+    history = transaction.history
+    await history.after(transaction.attempt)
+    versions = await history.versions(
+        attempts, lambda path: place_of(path) is not Place.NONE
     )
-    return TestsFinished(
+    known = {*transaction.changes.touched, *await history.by_commands(attempts)}
+    relevant = tuple(
+        file for file in versions if not is_data(file.path) or file.path in known
+    )
+    return await asyncio.to_thread(compare_tests, relevant)
+
+
+def _why_unchecked(step: PlanStep, checks: Sequence[Check]) -> str:
+    if checks:
+        return "nothing to check"
+    if step.checks is not None:
+        return "no check was asked for"
+    return "no tests were found"
+
+
+def _save_results(attempt: Attempt, verdict: Verdict, before: Before) -> None:
+    outputs = [result.ran.output for result in verdict.checks]
+    if len(verdict.checks) + len(verdict.not_run) > 1:
+        outputs = [
+            f"$ {result.check.shown}\n{result.ran.output}" for result in verdict.checks
+        ]
+    attempt.save_outputs(outputs)
+    if verdict.runs:
+        attempt.save_tests(verdict.runs, before.reference)
+
+
+def _finished(step: PlanStep, result: CheckResult) -> TestsFinished:
+    """Return the event that ends one check."""
+    tests = result.tests
+    event = TestsFinished(
         step.number,
-        verdict.verification,
-        verdict.reason,
-        verdict.seconds,
-        verdict.notes,
-        check.shown if check else "",
-        passed,
-        failed,
-        skipped,
-        failed_tests(tests, verdict.counted) if tests else (),
-        verdict.evidence,
+        result.verification,
+        result.reason,
+        result.ran.result.seconds,
+        command=result.check.shown,
+    )
+    if tests is None:
+        return event
+    return replace(
+        event,
+        passed=tests.count(Result.PASSED),
+        failed=tests.count(Result.FAILED),
+        skipped=tests.count(Result.SKIPPED),
+        failures=failed_tests(tests, result.counted),
+    )
+
+
+def _steps_end(step: PlanStep, verdict: Verdict) -> TestsFinished:
+    """Return the event that ends the last check of a step, with the verdict."""
+    event = TestsFinished(step.number, verdict.verification, verdict.reason, 0.0)
+    if verdict.checks:
+        event = _finished(step, verdict.checks[-1])
+    if verdict.verification is None:
+        event = replace(event, verification=None, reason=verdict.reason)
+    return replace(
+        event,
+        notes=verdict.notes,
+        evidence=verdict.evidence,
+        not_run=tuple(check.shown for check in verdict.not_run),
     )

@@ -38,7 +38,7 @@ class AttemptDetails(Struct, frozen=True):
     failure: str
     diff: str
     output: str
-    """Of its check."""
+    """Of its checks."""
     tests: tuple[SeenTest, ...]
 
 
@@ -94,7 +94,7 @@ def _attempt(
         attempt.said,
         failure.detail if failure else "",
         read_text(attempt.folder / "changes.diff") or "",
-        read_text(attempt.folder / "output.txt") or "",
+        attempt.outputs,
         _seen_by_check(record, state, now, number),
     )
 

@@ -43,7 +43,7 @@ from cdd_agent.verification.before import Before
 from cdd_agent.verification.checks import (
     Check,
     Ran,
-    check_for,
+    checks_for,
     project_check,
     run_check,
 )
@@ -184,8 +184,7 @@ class Landing(Struct, frozen=True):
                 and was_checked
                 and step.checks is not None
             ):
-                check = check_for(step, self.test_command, commands)
-                if check is not None:
+                for check in checks_for(step, self.test_command, commands):
                     checks.setdefault(check.shown, check)
         if not checks:
             self.emit(
@@ -269,8 +268,8 @@ def _objection(check: Check, ran: Ran, before: Before) -> str:
         return "it left no report of its tests" if check.always_reports else ""
     if not tests.is_finished or not check.came_to_its_end(result):
         return f"it did not come to its end (exit code {result.return_code})"
-    seen = before.reference.compare(tests)
-    return f"{named(seen.new_failures)} failed" if seen.new_failures else ""
+    new_failures = before.reference.new_failures(tests)
+    return f"{named(new_failures)} failed" if new_failures else ""
 
 
 def _move(source: Path, target: Path) -> None:

@@ -60,24 +60,13 @@ ATTEMPT = re.compile(r"step-[0-9]{2,}/attempt-[0-9]+")
 ATTEMPT_FILES = re.compile(
     r"(guidance|request|reply|reply-partial)\.md|(meanwhile|shown|dialogue|tests"
     r"|failure|changes|span)\.json"
-    r"|output\.txt|changes\.diff|before-[0-9]+|call-[0-9]+\.json|call-[0-9]+-[0-9]+"
+    r"|output(-[0-9]+)?\.txt|changes\.diff|before-[0-9]+|call-[0-9]+\.json|call-[0-9]+-[0-9]+"
 )
-_LOOKED_AT = frozenset(
-    (
-        "events.jsonl",
-        "report.json",
-        "report.md",
-        "state.json",
-        "execution-state.json",
-        "baseline.txt",
-        "request.md",
-        "reply-partial.md",
-        "output.txt",
-        "failure.json",
-        "changes.diff",
-    )
+_FOR_READING = re.compile(
+    r"events\.jsonl|report\.(json|md)|(execution-)?state\.json|baseline\.txt"
+    r"|(request|reply-partial)\.md|output(-[0-9]+)?\.txt|failure\.json|changes\.diff"
 )
-"""Texts that nothing depends on word for word."""
+"""Texts in which secrets can be replaced: nothing depends on their exact words."""
 _LARGEST_SEARCHED = 5_000_000
 """Bytes of a file in which secrets are looked for."""
 PROJECT = "travel/project"
@@ -274,7 +263,7 @@ class Parcel(Struct):
             content = read_bytes(path)
             if content is None:
                 continue
-            if name in _LOOKED_AT:
+            if _FOR_READING.fullmatch(name):
                 content = self._presentable(content)
             elif self._has_secret(content):
                 raise BadInput(
@@ -314,7 +303,7 @@ class Parcel(Struct):
                     yield from self._record_file(f"{where}/{path.name}", content)
 
     def _record_file(self, name: str, content: bytes) -> Iterator[Entry]:
-        if PurePosixPath(name).name in _LOOKED_AT:
+        if _FOR_READING.fullmatch(PurePosixPath(name).name):
             yield Entry(f"record/{name}", self._presentable(content))
         elif self._has_secret(content):
             self._leave_out(name)

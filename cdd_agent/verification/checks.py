@@ -1,8 +1,8 @@
-"""Checks: which command decides about a step, and running it.
+"""Checks: the commands that decide about a step, and running them.
 
-The command is the step's own (`**Verify:**` in the plan), else the config's, else found
-by what the project holds. It is run by the same runner as every other command. What its
-outcome means is for `verdict.py` to say.
+The commands are the step's own (`**Verify:**` in the plan), otherwise `test_command` of
+the settings, otherwise the tests that the project's files show. `verdict.py` judges
+their results.
 """
 
 import asyncio
@@ -30,19 +30,19 @@ from cdd_agent.verification.invocation import Invocation, invocation
 from cdd_agent.verification.outcomes import SuiteRun
 from cdd_agent.verification.runner import Reported, Reporting, ReportUnreadable
 
-_BEGINNING = "check-"
-"""Of the names of the folders in which checks report."""
+_FOLDER_PREFIX = "check-"
+"""Prefix of the folders in which checks write their reports."""
 _NPM_PLACEHOLDER = "no test specified"  # what `npm init` writes as the test script
 _INTERPRETERS = re.compile(r"(python|node|ruby|perl|bash|sh)[\d.]*")
 
 
 class Check(Struct, frozen=True, dict=True):
-    """One command that decides about a step."""
+    """A command that decides about a step."""
 
     command: Command
     found: bool = False
-    """Nobody asked for it by name: it was found by what the project holds, and may have
-    nothing to say yet.
+    """True if neither plan nor settings name the command: it follows from the files of
+    the project, and there may be no tests yet.
     """
 
     @property
@@ -51,30 +51,31 @@ class Check(Struct, frozen=True, dict=True):
 
     @property
     def shown(self) -> str:
-        """As people write it."""
+        """The command as the user writes it."""
         return self.command.text
 
     @property
     def script(self) -> str:
-        """The file of the project that the command runs, where its words name one."""
+        """The path of the project's script that the command runs; empty if it runs
+        none.
+        """
         if self.command.in_shell or self.invocation:
             return ""
         program, *words = split(self.shown).argv
-        named = words[0] if words and _INTERPRETERS.fullmatch(program) else program
-        return named.removeprefix("./")
+        if words and _INTERPRETERS.fullmatch(program):
+            program = words[0]
+        return program.removeprefix("./")
 
     @cached_property
     def invocation(self) -> Invocation | None:
-        """Of a command that runs tests of which each can be told."""
-        return (
-            None
-            if self.command.in_shell
-            else invocation(self.argv, self.command.folder)
-        )
+        """The test runner that the command starts; None if cdd knows none."""
+        if self.command.in_shell:
+            return None
+        return invocation(self.argv, self.command.folder)
 
     @property
     def always_reports(self) -> bool:
-        """Whether a run of it without a report on each test was cut short."""
+        """True if a run without a report on its tests was cut short."""
         return (
             self.asks_for_report
             and self.invocation is not None
@@ -83,23 +84,21 @@ class Check(Struct, frozen=True, dict=True):
 
     @cached_property
     def asks_for_report(self) -> bool:
-        """Whether it can be told to report on each test."""
+        """True if the command can be made to report on each test."""
         return (
             self.invocation is not None
             and self.invocation.reporting(self.command.folder) is not None
         )
 
     def came_to_its_end(self, result: CommandResult) -> bool:
-        """Whether the exit code is one of a run of tests that nothing but its tests
-        ended.
-        """
+        """True if the exit code says that the runner ran all tests it chose."""
         return (
             self.invocation is not None
             and result.return_code in self.invocation.runner.ends_with
         )
 
     def says_nothing_ran(self, result: CommandResult) -> bool:
-        """Whether the exit code says that there was no test to run."""
+        """True if the exit code says that there was no test to run."""
         return (
             self.invocation is not None
             and result.return_code == self.invocation.runner.nothing_ran
@@ -107,80 +106,96 @@ class Check(Struct, frozen=True, dict=True):
 
 
 class Ran(Struct, frozen=True):
-    """A check's run, before anybody says what it means."""
+    """The run of a check, not yet judged."""
 
     result: CommandResult
     tests: SuiteRun | None = None
-    """None where a command does not tell of each test, or did not come to telling it in
-    a way that can be read.
+    """None if the command does not report on each test, or its report cannot be
+    read.
     """
     unread: str = ""
-    """Why a command that tells of each test did not, as a clause."""
+    """Why the report of a test runner cannot be used, as a clause."""
 
     @property
     def output(self) -> str:
         out, err = self.result.stdout, self.result.stderr
-        return out + ("\n" if out and err else "") + err
+        separator = "\n" if out and err else ""
+        return out + separator + err
 
 
-def check_for(
+def checks_for(
     step: PlanStep, test_command: str | None, commands: CommandRunner
-) -> Check | None:
-    """The check that verifies this step; None when there is nothing to run. Raises
-    `BadInput` for an unusable command.
-
-    The plan's own is judged like any command that a model asks for, but may also use
-    the program of the project's tests. In the check's `command` is whether a person has
-    to be asked.
+) -> tuple[Check, ...]:
+    """Return the checks that verify this step, in the order in which they run; empty if
+    there is nothing to run. Raises `BadInput` for the first unusable command.
     """
-    if step.checks is None or step.checks == (test_command,):
-        return project_check(test_command, commands)
-    if step.has_no_check:
-        return None
-    if len(step.checks) > 1:
-        raise BadInput(f"Step {step.label} has several checks; one is run")
-    return _judged(
-        step.checks[0],
+    if step.checks is not None:
+        return tuple(_judge_line(line, test_command, commands) for line in step.checks)
+    check = project_check(test_command, commands)
+    return (check,) if check else ()
+
+
+def check_problems(
+    step: PlanStep, test_command: str | None, commands: CommandRunner
+) -> list[BadInput]:
+    """Return an error for each check of the plan that cannot run."""
+    problems = []
+    for line in step.checks or ():
+        try:
+            _judge_line(line, test_command, commands)
+        except BadInput as error:
+            problems.append(error)
+    return problems
+
+
+def _judge_line(line: str, test_command: str | None, commands: CommandRunner) -> Check:
+    """Judge a check of the plan like a command that a model asks for. It may also use
+    the program of the project's tests, and the project's own command is trusted.
+    """
+    if line == test_command:
+        return parse_command(line, commands.root, commands.settings)
+    return _judge(
+        line,
         commands,
         also=lambda program: program == _test_program(test_command, commands.root),
     )
 
 
 def project_check(test_command: str | None, commands: CommandRunner) -> Check | None:
-    """The check that runs the project's tests; None when there is nothing to run.
+    """Return the check that runs the project's tests; None if there is nothing to run.
     Raises `BadInput`.
     """
-    return (
-        parse_command(test_command, commands.root, commands.settings)
-        if test_command
-        else detect(commands.root)
-    )
+    if test_command:
+        return parse_command(test_command, commands.root, commands.settings)
+    return detect(commands.root)
 
 
 def detect(root: Path) -> Check | None:
-    """The project's own tests, by the files it holds; None when no test framework is
-    found.
+    """Find the project's tests by its files; None if there is no test framework that
+    cdd knows.
     """
     manifests = Manifests(root)
     if _uses_pytest(manifests):
-        return _found(root, "pytest")
+        return _detected(root, "pytest")
     npm_test = str(
         section(manifests.content("package.json"), "scripts").get("test", "")
     )
     if npm_test and _NPM_PLACEHOLDER not in npm_test:
-        return _found(root, "npm", "test")
+        return _detected(root, "npm", "test")
     if manifests.has("Cargo.toml"):
-        return _found(root, "cargo", "test")
+        return _detected(root, "cargo", "test")
     if manifests.has("go.mod"):
-        return _found(root, "go", "test", "./...")
-    return _found(root, "make", "test") if "test" in manifests.targets else None
+        return _detected(root, "go", "test", "./...")
+    if "test" in manifests.targets:
+        return _detected(root, "make", "test")
+    return None
 
 
 def parse_command(command: str, root: Path, settings: Commands | None = None) -> Check:
-    """The person's own command for tests: it may use any program, but a shell only in
-    unsafe mode.
+    """Judge the user's own test command: it may use any program, but a shell only in
+    unsafe mode. Raises `BadInput`.
     """
-    return _judged(command, CommandRunner(root, settings or Commands()), trusted=True)
+    return _judge(command, CommandRunner(root, settings or Commands()), trusted=True)
 
 
 async def run_check(
@@ -188,32 +203,35 @@ async def run_check(
     commands: CommandRunner,
     limit: float,
     folder: Path,
-    hear: Hear = unheard,
+    on_output: Hear = unheard,
 ) -> Ran:
-    """Run a check, and `hear` its output. While it runs it has a new folder of its own
-    in `folder`; see `remove_abandoned`.
+    """Run a check for at most `limit` seconds. Its report is written to a new folder
+    inside `folder`, which is removed at the end; see `remove_abandoned`.
 
-    Raises `BadInput` when it cannot be started: no reply of a model would fix that.
+    Raises `BadInput` if the command cannot be started: no reply of a model would fix
+    that.
     """
-    # Bytecode of a file rewritten within the same second and with the same size would
-    # be taken for current.
+    # Python would take the bytecode of a file for current if the file was rewritten
+    # within the same second and with the same size.
     env = {"PYTHONDONTWRITEBYTECODE": "1"}
     tests = check.invocation
     with _new_folder(folder) as scratch:
         report = scratch / "report"
         reporting = tests.reporting(report) if tests else None
-        told = reporting or Reporting(check.argv)
-        shown = _Shown(tests if reporting else None, report)
+        command = reporting or Reporting(check.argv)
+        filtered = _OutputFilter(tests if reporting else None, report)
 
         def pass_on(chunk: OutputChunk) -> None:
-            if text := shown.pass_on(chunk.text):
-                hear(replace(chunk, text=text))
+            text = filtered.add(chunk.text)
+            if text:
+                on_output(replace(chunk, text=text))
 
+        needs_copies = reporting and tests and tests.runner.captures
         result = await commands.start(
-            replace(check.command, argv=told.argv),
-            env={**env, **told.env},
+            replace(check.command, argv=command.argv),
+            env={**env, **command.env},
             limit=limit,
-            copies=scratch if reporting and tests and tests.runner.captures else None,
+            copies=scratch if needs_copies else None,
             hear=pass_on,
         )
         if not result.started:
@@ -225,8 +243,8 @@ async def run_check(
                     " step's `**Verify:**`."
                 ),
             )
-        if shown.held:
-            hear(OutputChunk(shown.shown(shown.held), "stdout"))
+        if filtered.unfinished_line:
+            on_output(OutputChunk(filtered.clean(filtered.unfinished_line), "stdout"))
         if tests is None:
             return Ran(result)
         if reporting is None:
@@ -236,23 +254,24 @@ async def run_check(
                     "its words ask for another report, or leave no place to ask for one"
                 ),
             )
-        return await asyncio.to_thread(_ran, tests, Reported(scratch, result))
+        return await asyncio.to_thread(_read_report, tests, Reported(scratch, result))
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove what checks left in `folder` whose run was killed. To be called when none
-    is running there.
+    """Remove the report folders of killed checks from `folder`. No check may run
+    there.
     """
-    for left in folder.glob(f"{_BEGINNING}*"):
-        shutil.rmtree(left, ignore_errors=True)  # it is in nobody's way
+    for abandoned in folder.glob(f"{_FOLDER_PREFIX}*"):
+        # a folder that cannot be removed does no harm
+        shutil.rmtree(abandoned, ignore_errors=True)
 
 
 @contextmanager
 def _new_folder(parent: Path) -> Iterator[Path]:
-    """One whose name nobody can guess."""
+    """Make a folder whose name no one can guess, and remove it at the end."""
     try:
         made = tempfile.TemporaryDirectory(
-            prefix=_BEGINNING, dir=parent.absolute(), ignore_cleanup_errors=True
+            prefix=_FOLDER_PREFIX, dir=parent.absolute(), ignore_cleanup_errors=True
         )
     except OSError as error:
         raise BadInput(
@@ -263,40 +282,40 @@ def _new_folder(parent: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-class _Shown(Struct):
-    """Output as people read it, as it comes: a line that may be about the report is
-    held back until its end is there.
+class _OutputFilter(Struct):
+    """Removes what a runner prints about the report that cdd asked for. Holds a line
+    that may be about the report until the line is complete.
     """
 
     tests: Invocation | None
     report: Path
-    held: str = ""
+    unfinished_line: str = ""
 
-    def pass_on(self, piece: str) -> str:
+    def add(self, piece: str) -> str:
+        """Return the output that can be shown now."""
         if self.tests is None:
             return piece
-        text = self.held + piece
-        end = text.rfind("\n") + 1
-        self.held = (
-            text[end:]
-            if text[end:] and self.tests.may_be_about_report(text[end:])
-            else ""
-        )
-        return self.shown(text.removesuffix(self.held))
+        text = self.unfinished_line + piece
+        self.unfinished_line = text[text.rfind("\n") + 1 :]
+        if self.unfinished_line and not self.tests.may_be_about_report(
+            self.unfinished_line
+        ):
+            self.unfinished_line = ""
+        return self.clean(text.removesuffix(self.unfinished_line))
 
-    def shown(self, text: str) -> str:
+    def clean(self, text: str) -> str:
+        """Return the text without words about the report."""
         if self.tests is None:
             return text
-        return "".join(
-            self.tests.shown(line, self.report)
-            for line in text.splitlines(keepends=True)
-        )
+        lines = text.splitlines(keepends=True)
+        return "".join(self.tests.shown(line, self.report) for line in lines)
 
 
-def _ran(tests: Invocation, reported: Reported) -> Ran:
-    result, shown = reported.result, _Shown(tests, reported.file)
+def _read_report(tests: Invocation, reported: Reported) -> Ran:
+    result = reported.result
+    output = _OutputFilter(tests, reported.file)
     result = replace(
-        result, stdout=shown.shown(result.stdout), stderr=shown.shown(result.stderr)
+        result, stdout=output.clean(result.stdout), stderr=output.clean(result.stderr)
     )
     try:
         return Ran(result, tests.read(reported))
@@ -304,7 +323,7 @@ def _ran(tests: Invocation, reported: Reported) -> Ran:
         return Ran(result, unread=str(reason))
 
 
-def _judged(command: str, commands: CommandRunner, **how: Any) -> Check:
+def _judge(command: str, commands: CommandRunner, **how: Any) -> Check:
     try:
         return Check(commands.judge(command, **how))
     except CommandRefused as refusal:
@@ -315,20 +334,24 @@ def _judged(command: str, commands: CommandRunner, **how: Any) -> Check:
 
 
 def _test_program(test_command: str | None, root: Path) -> str | None:
-    """The program that runs the project's tests; None for a shell and the like, which
-    would run anything.
+    """Return the program that runs the project's tests; None for a shell and other
+    programs that would run anything.
     """
     try:
         check = parse_command(test_command, root) if test_command else detect(root)
-    except BadInput:  # that is a matter of the steps that use it
+    except BadInput:  # the steps that use it report the error
         return None
-    program = split(check.shown).argv[0] if check else None
-    return program if program and not runs_others(Path(program).name) else None
+    if check is None:
+        return None
+    program = split(check.shown).argv[0]
+    return None if runs_others(Path(program).name) else program
 
 
-def _found(root: Path, *argv: str) -> Check:
+def _detected(root: Path, *argv: str) -> Check:
     started = as_started(argv, root)
-    shown = argv if started[1:] == argv[1:] else (Path(started[0]).name, *started[1:])
+    shown = argv
+    if started[1:] != argv[1:]:
+        shown = (Path(started[0]).name, *started[1:])
     return Check(Command(shlex.join(shown), started, root), found=True)
 
 

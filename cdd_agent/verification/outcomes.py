@@ -1,13 +1,13 @@
-"""Results of a run of tests, one by one, and how they differ from earlier ones: values
-only, no disk and no process.
+"""The results of runs, test by test, and how they differ from earlier results. Only
+values: no disk, no process.
 
-A test is known by the text of its `TestId`. What could not be collected has an id too,
-that of the file or folder, and stands for every test in it.
+The key of a test is the text of its `TestId`. A file or folder that could not be
+collected has an id too, which stands for every test in it.
 """
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import PurePosixPath
 
@@ -19,38 +19,36 @@ from cdd_agent.verification.testcode import CODE
 
 
 class Result(StrEnum):
-    """The outcome of one test. Of several results under one id, the first of these that
-    is among them counts.
+    """The result of one test. If a report has several results under one id, the first
+    of these counts.
     """
 
     FAILED = "failed"
     SKIPPED = "skipped"
-    """It was skipped, or expected to fail and did: it says nothing."""
+    """Skipped, or failed as expected. Proves nothing."""
     PASSED = "passed"
 
 
 class Selection(Struct, frozen=True):
-    """Which tests a command asks for: the files, folders and tests it names, and the
-    options that may choose.
+    """The tests that a command asks for: the files, folders and tests that it names,
+    and the options that may select tests.
     """
 
     paths: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
 
     def must_reach(self, test: str, seen_by: "Selection") -> bool:
-        """Whether this command has to run a test that a command with the selection
-        `seen_by` ran.
-
-        Only what is certain: other options may choose otherwise, and without paths a
-        runner looks where it is told to.
+        """True if this command must run a test that a command with the selection
+        `seen_by` ran. False if that is not certain: other options may select other
+        tests, and without paths the settings decide where a runner searches.
         """
         if self.options != seen_by.options:
             return False
         return self.paths == seen_by.paths or is_in(test, self.paths)
 
     def is_no_narrower(self, run: "SuiteRun") -> bool:
-        """Whether this asks for all that a run ran, and names no tests or files of
-        tests.
+        """True if this command asks for all tests of a run, and names no tests or test
+        files.
         """
         if self == run.selection:
             return True
@@ -66,31 +64,55 @@ NO_SELECTION = Selection()
 
 
 class SuiteRun(Struct, frozen=True):
-    """The results of one run. `texts` are the words of its failures."""
+    """The results of one run, with the texts of its failures."""
 
     selection: Selection = NO_SELECTION
     results: Mapping[str, Result] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
     is_finished: bool = True
-    """False when a test was begun and never ended."""
+    """False if a test started and did not end."""
 
     def having(self, result: Result) -> tuple[str, ...]:
-        return tuple(test for test, found in self.results.items() if found is result)
+        return tuple(test for test, each in self.results.items() if each is result)
 
     def count(self, result: Result) -> int:
         return len(self.having(result))
 
 
+_OF_SEVERAL_RUNS = (Result.FAILED, Result.PASSED, Result.SKIPPED)
+
+
+def merge_runs(runs: Sequence[SuiteRun]) -> SuiteRun:
+    """Return the tests of several runs as those of one. A test that failed in one run
+    has failed; a test that one run skips and another runs is not skipped.
+    """
+    if len(runs) == 1:
+        return runs[0]
+    results: dict[str, Result] = {}
+    texts: dict[str, str] = {}
+    for run in runs:
+        for test, result in run.results.items():
+            other = results.get(test, result)
+            results[test] = min(other, result, key=_OF_SEVERAL_RUNS.index)
+        for test, text in run.texts.items():
+            texts.setdefault(test, text)
+    return SuiteRun(
+        results=results, texts=texts, is_finished=all(run.is_finished for run in runs)
+    )
+
+
 _LONGEST_TEXT = 4000
-"""Characters kept of what a failure says."""
+"""Characters kept of the text of a failure."""
 _UNSEEN = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
-"""No part of an id, whatever a report says."""
+"""Characters that no id may contain, whatever a report contains."""
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _WORST_FIRST = tuple(Result)
 
 
 class Results(Struct):
-    """Results while a report is read: of several results under one id, the worst."""
+    """Collects the results of a report. Of several results under one id, the worst
+    counts.
+    """
 
     results: dict[str, Result] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
@@ -104,7 +126,7 @@ class Results(Struct):
             self.tell(test, text)
 
     def tell(self, test: str, text: str) -> None:
-        """The words of a failure: the first that there are."""
+        """Keep the text of a failure. The first text of a test counts."""
         self.texts.setdefault(
             _UNSEEN.sub("�", test), _NO_TEXT.sub("�", text[:_LONGEST_TEXT])
         )
@@ -116,69 +138,73 @@ class Results(Struct):
 
 
 class Difference(Struct, frozen=True):
-    """How a run differs from what was known before it; each a list of tests."""
+    """The tests whose results differ from the results known before."""
 
     new_failures: tuple[str, ...] = ()
-    """They fail, and did not before: they passed, were skipped, or were not there."""
+    """They fail now. Before, they passed, were skipped or did not exist."""
     old_failures: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
-    """They ran before, and a command that would run them did not find them."""
+    """They ran before, and a command that must run them did not find them."""
     skipped: tuple[str, ...] = ()
-    """They ran before, or were written just now, and are skipped or expected to fail.
-    """
+    """They ran before, or are new, and are skipped or expected to fail."""
 
 
 class Known(Struct, frozen=True):
-    """The last result of a test, and the commands that saw it."""
+    """The last result of a test, and the selections of the commands that ran it."""
 
     result: Result
     seen_by: frozenset[Selection]
 
 
 class Reference(Struct, frozen=True):
-    """All that is known of the tests before a step: from the baseline, and from the
-    steps that were completed since.
-    """
+    """The results known before a step, from the baseline and from completed steps."""
 
     tests: Mapping[str, Known] = field(default_factory=dict)
 
-    def after(self, run: SuiteRun) -> "Reference":
-        """The reference once the state of the project that the run saw is accepted."""
-        failed = set(run.having(Result.FAILED))
-        # removed; or files that could not be collected, and now can
+    def after(self, *runs: SuiteRun) -> "Reference":
+        """Return the reference for the time after these runs, whose state of the
+        project is accepted.
+        """
+        merged = merge_runs(runs)
+        failed = set(merged.having(Result.FAILED))
+        # removed tests, and files that could not be collected and now can
         over = {
-            *self._missing(run),
-            *_collected(run),
+            *self._missing(runs, merged),
+            *_collected(merged),
         }
-        if failed:  # or in a file that broke
+        if failed:  # and tests in a file that broke
             over |= {
                 test
                 for test in self.tests
                 if not failed.isdisjoint(TestId.parse(test).places())
             }
         tests = {test: known for test, known in self.tests.items() if test not in over}
-        for test, result in run.results.items():
-            seen_by = tests[test].seen_by if test in tests else frozenset()
-            tests[test] = Known(
-                result,
-                seen_by if run.selection in seen_by else seen_by | {run.selection},
-            )
+        for run in runs:
+            for test in run.results:
+                seen_by = tests[test].seen_by if test in tests else frozenset()
+                if run.selection not in seen_by:
+                    seen_by |= {run.selection}
+                tests[test] = Known(merged.results[test], seen_by)
         return Reference(tests)
 
     def compare(
         self,
-        run: SuiteRun,
+        *runs: SuiteRun,
         written: Collection[str] = (),
         tables: Collection[TestId] = (),
     ) -> Difference:
-        """How a run differs. `written` are the files that were written before it,
-        `tables` the tests with rows that are in them.
+        """Return how these runs, of the same state of the project, differ. `written`
+        are the files that were written before them, `tables` the tests with rows that
+        are in these files.
+
+        A test that one of the runs sees is neither gone nor, if it ran there, skipped.
         """
-        failed, skipped = run.having(Result.FAILED), run.having(Result.SKIPPED)
-        collected = _collected(run)
+        merged = merge_runs(runs)
+        skipped = merged.having(Result.SKIPPED)
+        collected = _collected(merged)
         missing = [
             test
-            for test in self._missing(run)
+            for test in self._missing(runs, merged)
             if self._ran(test) and test not in collected
         ]
         in_skipped = [
@@ -187,37 +213,48 @@ class Reference(Struct, frozen=True):
             if not set(skipped).isdisjoint(TestId.parse(test).places())
         ]
         no_longer_run = [
-            test for test in skipped if self._ran(test) and self._expects(test, run)
+            test
+            for test in skipped
+            if self._ran(test) and any(self._expects(test, run) for run in runs)
         ]
         written_so = [
             test for test in skipped if test not in self.tests and is_in(test, written)
         ]
         return Difference(
-            new_failures=tuple(test for test in failed if not self.failed(test)),
-            old_failures=tuple(test for test in failed if self.failed(test)),
+            new_failures=self.new_failures(merged),
+            old_failures=self.old_failures(merged),
             gone=self._without_renamed_cases(
-                [test for test in missing if test not in in_skipped], run, tables
+                [test for test in missing if test not in in_skipped], merged, tables
             ),
             skipped=(*no_longer_run, *in_skipped, *written_so),
         )
 
+    def new_failures(self, run: SuiteRun) -> tuple[str, ...]:
+        """Return the failed tests that passed, were skipped or did not exist before."""
+        failed = run.having(Result.FAILED)
+        return tuple(test for test in failed if not self.failed(test))
+
+    def old_failures(self, run: SuiteRun) -> tuple[str, ...]:
+        """Return the failed tests that could not pass before either."""
+        return tuple(test for test in run.having(Result.FAILED) if self.failed(test))
+
     def evidence(self, run: SuiteRun, reason: str) -> Evidence:
-        """The figures of a run, beside what is known; where nothing is, no test is told
-        to be new or fixed.
+        """Return the counts of a run. If no results are known before it, no test counts
+        as new or fixed.
         """
         passed, failed = run.having(Result.PASSED), run.having(Result.FAILED)
         fixed = sum(self.failed(test) for test in passed)
-        new = (
-            sum(test not in self.tests and not self.failed(test) for test in passed)
-            if self.tests
-            else 0
-        )
+        new = 0
+        if self.tests:
+            new = sum(
+                test not in self.tests and not self.failed(test) for test in passed
+            )
         old = sum(self.failed(test) for test in failed)
         return Evidence(reason, len(passed), fixed, new, len(failed), old)
 
     def otherwise(self, run: SuiteRun) -> dict[str, Result | None]:
-        """The tests of a run that were not the same before, and what they were; None:
-        nothing is known of them.
+        """Return the tests of a run whose earlier result differs, each with that
+        result; None if it is not known.
         """
         return {
             test: before
@@ -231,7 +268,7 @@ class Reference(Struct, frozen=True):
         return self.tests[test].result if test in self.tests else None
 
     def failed(self, test: str) -> bool:
-        """Whether it could not pass before: it failed, or its file could not be
+        """True if the test could not pass before: it failed, or its file could not be
         collected.
         """
         places = (test,) if test in self.tests else TestId.parse(test).places()
@@ -249,15 +286,15 @@ class Reference(Struct, frozen=True):
             run.selection.must_reach(test, other) for other in self.tests[test].seen_by
         )
 
-    def _missing(self, run: SuiteRun) -> Iterator[str]:
-        """The tests that the run had to see and did not, but for those in a file that
-        it could not collect.
+    def _missing(self, runs: Sequence[SuiteRun], merged: SuiteRun) -> Iterator[str]:
+        """Yield the tests that a run had to see and none saw, except those in a file
+        that could not be collected.
         """
-        failed = set(run.having(Result.FAILED))
+        failed = set(merged.having(Result.FAILED))
         for test in self.tests:
             if (
-                test not in run.results
-                and self._expects(test, run)
+                test not in merged.results
+                and any(self._expects(test, run) for run in runs)
                 and failed.isdisjoint(TestId.parse(test).places())
             ):
                 yield test
@@ -265,8 +302,8 @@ class Reference(Struct, frozen=True):
     def _without_renamed_cases(
         self, gone: list[str], run: SuiteRun, tables: Collection[TestId]
     ) -> tuple[str, ...]:
-        """Ids hold a case's parameters: as many new cases of the same function that
-        pass are no fewer tests.
+        """Return the tests without cases of a function that has an equal number of new
+        cases, which pass. An id contains the parameters of its case.
         """
 
         def function(test: str) -> TestId:
@@ -289,8 +326,8 @@ class Reference(Struct, frozen=True):
 
 
 def is_in(test: str, places: Collection[str]) -> bool:
-    """Whether a test is in one of these folders, files, classes or functions, or is one
-    of these.
+    """True if a test is in one of these folders, files, classes or functions, or is one
+    of them.
     """
     return any(
         place in (".", test)
@@ -300,7 +337,7 @@ def is_in(test: str, places: Collection[str]) -> bool:
 
 
 def _collected(run: SuiteRun) -> set[str]:
-    """The files, folders and classes in which a run found tests."""
+    """Return the files, folders and classes in which a run found tests."""
     collected: set[str] = set()
     for test in run.results:
         for place in TestId.parse(test).places():

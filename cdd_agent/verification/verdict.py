@@ -1,8 +1,8 @@
-"""The verdict on a step, by the outcome of its check.
+"""The verdict on a step: what the results of its checks mean.
 
-If the runner reports single tests, no test may fail that passed before, is new, or is
-what the step is about, and none may be missing or skipped. Any other command passes by
-its exit code.
+If a check reports on each test, no test that passed before may fail, be gone or be
+skipped, and no new test may fail, nor one that the step is about. Any other command
+passes by its exit code. All checks must pass.
 """
 
 import asyncio
@@ -15,23 +15,20 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from functools import partial
-from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.events import LostTest
-from cdd_agent.process.policy import CommandRunner
-from cdd_agent.process.run import CommandResult, Hear, unheard
+from cdd_agent.process.run import CommandResult
 from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.status import Evidence, Verification
 from cdd_agent.verification.before import Before
-from cdd_agent.verification.checks import Check, Ran, run_check
+from cdd_agent.verification.checks import Check, Ran
 from cdd_agent.verification.harness import changes_of_harness, conftests, first_settings
 from cdd_agent.verification.lost_tests import Comparison, Weakening
-from cdd_agent.verification.outcomes import Difference, Result, SuiteRun
+from cdd_agent.verification.outcomes import Difference, Result, SuiteRun, merge_runs
 from cdd_agent.verification.permissions import REMOVES_TESTS, Permissions
 from cdd_agent.verification.targets import Assignment, Targets
 from cdd_agent.verification.test_id import TestId
@@ -57,45 +54,10 @@ class Work(Struct, frozen=True):
     """
 
 
-Look = Callable[[], Awaitable[Comparison]]
-"""Compares the tests once the check is over: it may have changed some."""
-
-
 AskForLeave = Callable[[Sequence[LostTest]], Awaitable[frozenset[str]]]
 """Asks the user whether the step may lose tests. Returns the ids of all tests that it
 may lose; none if the user refuses.
 """
-
-
-async def refuse_leave(lost: Sequence[LostTest]) -> frozenset[str]:
-    return frozenset()
-
-
-class Verdict(Struct, frozen=True):
-    """`verification` is None when the check failed; `reason` says what was seen, in a
-    line.
-    """
-
-    verification: Verification | None
-    reason: str
-    output: str = ""
-    seconds: float = 0.0
-    advice: str = ""
-    """For the model, in addition to the output."""
-    notes: tuple[str, ...] = ()
-    """Remarks for the user, also if the check passed."""
-    tests: SuiteRun | None = None
-    counted: tuple[str, ...] = ()
-    """The tests among the failed ones that count."""
-    to_show: frozenset[str] = frozenset()
-    """Files that a model has to see to do better: those of tests that are to be
-    restored.
-    """
-    evidence: Evidence | None = None
-    needs_leave: tuple[LostTest, ...] = ()
-    """Tests that the step removes or weakens, if nothing else is wrong with it and its
-    plan does not say which tests it may remove.
-    """
 
 
 class _Objection(Struct, frozen=True):
@@ -107,6 +69,69 @@ class _Objection(Struct, frozen=True):
     advice: str = ""
     lost: tuple[LostTest, ...] = ()
     """Tests that the step may not remove, skip or weaken."""
+
+
+class CheckResult(Struct, frozen=True):
+    """The judged run of one check."""
+
+    check: Check
+    ran: Ran
+    verification: Verification | None
+    """None if the check failed."""
+    reason: str
+    """The result in one line."""
+    counted: tuple[str, ...] = ()
+    """The failed tests that count."""
+    targets: Targets = field(default_factory=Targets)
+    """The failed tests that matter to the step."""
+    objections: tuple[_Objection, ...] = ()
+
+    @property
+    def tests(self) -> SuiteRun | None:
+        return self.ran.tests
+
+
+class Verdict(Struct, frozen=True):
+    """Whether a step has done its work. `verification` is None if it failed."""
+
+    verification: Verification | None
+    reason: str
+    """What the checks have shown, in one line."""
+    advice: str = ""
+    """What the model must know to do better, in addition to the output."""
+    notes: tuple[str, ...] = ()
+    """What the user should look at, also if the step passed."""
+    checks: tuple[CheckResult, ...] = ()
+    """The checks that ran, in order. Only the last one can have failed."""
+    not_run: tuple[Check, ...] = ()
+    """The checks after the failed one."""
+    to_show: frozenset[str] = frozenset()
+    """Files that the model must see to restore the tests in them."""
+    evidence: Evidence | None = None
+    needs_leave: tuple[LostTest, ...] = ()
+    """Tests that the step removes or weakens, if nothing else is wrong with it and its
+    plan does not say which tests it may remove.
+    """
+
+    @property
+    def runs(self) -> tuple[SuiteRun, ...]:
+        """The tests of each check that reports them."""
+        return tuple(one.tests for one in self.checks if one.tests is not None)
+
+    @property
+    def useful_output(self) -> str:
+        """The output of the failed check, as the model should see it. The output of all
+        checks if none failed by itself. Each is named if there are several checks.
+        """
+        shown = [one for one in self.checks if one.objections] or list(self.checks)
+        outputs = [(one.check, useful_end(one.ran.output)) for one in shown]
+        if len(self.checks) + len(self.not_run) == 1:
+            return outputs[0][1]
+        return "\n\n".join(
+            f"Output of `{check.shown}`:\n{output}"
+            for check, output in outputs
+            if output
+        )
 
 
 async def judge_with_leave(
@@ -128,113 +153,118 @@ async def judge_with_leave(
     return replace(verdict, reason=reason, evidence=replace(evidence, reason=reason))
 
 
-async def verify(
-    check: Check,
-    commands: CommandRunner,
-    limit: float,
-    folder: Path,
-    before: Before | None = None,
-    work: Work | None = None,
-    look: Look | None = None,
-    hear: Hear = unheard,
-    ask: AskForLeave = refuse_leave,
-) -> Verdict:
-    """Run a check and judge the step. Reports go into a folder in `folder`, the output
-    to `hear`. `ask` for leave if nothing else is missing.
-
-    Raises `BadInput` when it cannot be started.
+def judge_check(check: Check, ran: Ran, before: Before, work: Work) -> CheckResult:
+    """Return what the result of one check means. A check that timed out, or whose run
+    was cut short, has failed.
     """
-    ran = await run_check(check, commands, limit, folder, hear)
-    work = work or Work()
-    work = replace(work, tests=await look()) if look else work
-    judge_work = partial(judge, check, ran, before or Before())
-    return await judge_with_leave(judge_work, work, ask)
-
-
-def judge(check: Check, ran: Ran, before: Before, work: Work) -> Verdict:
-    """Judge a step by its check. A timeout or an unfinished run is a failure."""
-    tests, permissions = ran.tests, work.permissions
-    seen = (
-        before.reference.compare(tests, work.changes.touched, work.tests.tables)
-        if tests
-        else Difference()
-    )
-    changes = work.changes.changes
-    harness = changes_of_harness(changes, check.invocation, check.script)
-    free = first_settings(changes) if before.is_without_tests else ()  # they hide none
-    steering = [
-        path
-        for path in harness
-        if path not in free and not permissions.names_file(path)
-    ]
+    tests = ran.tests
+    if tests is None:
+        return _judge_exit(check, ran, before)
+    old_failures = before.reference.old_failures(tests)
+    new_failures = before.reference.new_failures(tests)
     targets = Targets()
     if work.assignment is not None:
         targets = work.assignment.find_targets(
-            seen.old_failures, seen.new_failures, before.reference
+            old_failures, new_failures, before.reference
         )
-    counted = _without(targets.excused, (*seen.new_failures, *targets.due))
+    failures: Sequence[str] = (*new_failures, *targets.due)
     baseline = before.baseline.tests if before.baseline else None
-    if (
-        tests
-        and work.has_own_check
-        and not (baseline and tests.selection.is_no_narrower(baseline))
-    ):
-        # its own check is aimed at some tests: that is what the step is for
-        counted = _without(targets.excused, tests.having(Result.FAILED))
-    objections = [
-        *(
-            _about_tests(check, ran.result, tests, targets, counted)
-            if tests
-            else _about_exit(check, ran, before)
-        ),
-        *_about_missing(check, seen, work, tests),
-        *_about_test_files(work, seen),
-    ]
-    if steering:
-        reason = (
-            "the reply changes how tests are run, and the step does not name"
-            f" {_in_a_line(steering)}"
-        )
-        objections.append(_Objection(reason, f"{_HARNESS}\n{_as_list(steering)}"))
+    compares_all = baseline and tests.selection.is_no_narrower(baseline)
+    if work.has_own_check and not compares_all:
+        # the check names some tests: the step is about these
+        failures = tests.having(Result.FAILED)
+    counted = _without(targets.excused, failures)
+    objections = tuple(_about_tests(check, ran.result, tests, targets, counted))
     verification: Verification | None = Verification.PASSED
-    by_exit_code = f", {_BY_EXIT_CODE}: {ran.unread}" if ran.unread else ""
-    reason = f"`{check.shown}` passed{by_exit_code}"
+    reason = f"`{check.shown}` passed"
     if objections:
         verification, reason = None, objections[0].reason
-    elif tests and (seen.old_failures or targets.excused):
+    elif old_failures or targets.excused:
         verification = Verification.BASELINE
         reason = f"`{check.shown}`: {tests.count(Result.PASSED)} passed"
-        if seen.old_failures:
-            reason += f", {len(seen.old_failures)} failed {_as(before)}"
-        new = _without(seen.old_failures, targets.excused)
+        if old_failures:
+            reason += f", {len(old_failures)} failed {_as(before)}"
+        new = _without(old_failures, targets.excused)
         if new:
             reason += f", {len(new)} new may fail yet"
-    elif tests and not tests.count(Result.PASSED):
-        verification, reason = (
-            Verification.NONE,
-            f"`{check.shown}` {_nothing_ran(tests)}",
+    elif not tests.count(Result.PASSED):
+        verification = Verification.NONE
+        reason = f"`{check.shown}` {_nothing_ran(tests)}"
+    return CheckResult(check, ran, verification, reason, counted, targets, objections)
+
+
+def _judge_exit(check: Check, ran: Ran, before: Before) -> CheckResult:
+    """Judge a run that does not report on its tests, by its exit code."""
+    objections = tuple(_about_exit(check, ran, before))
+    if objections:
+        return CheckResult(
+            check, ran, None, objections[0].reason, objections=objections
         )
-    settings = dict.fromkeys((*harness, *conftests(changes)))
+    reason = f"`{check.shown}` passed"
+    if ran.unread:
+        reason += f", {_BY_EXIT_CODE}: {ran.unread}"
+    return CheckResult(check, ran, Verification.PASSED, reason)
+
+
+def judge(
+    results: Sequence[CheckResult],
+    before: Before,
+    work: Work,
+    not_run: Sequence[Check] = (),
+) -> Verdict:
+    """Return the verdict on a step whose checks have these results. A test is gone or
+    skipped only if none of the checks ran it.
+    """
+    runs = [one.tests for one in results if one.tests is not None]
+    seen = before.reference.compare(
+        *runs, written=work.changes.touched, tables=work.tests.tables
+    )
+    harness = _changes_of_harness(results, work)
+    objections = [
+        *(objection for one in results for objection in one.objections),
+        *_about_missing(results, seen, work),
+        *_about_test_files(work, seen),
+        *_about_harness(harness, before, work),
+    ]
+    reason = "; ".join(one.reason for one in results)
+    verification = None if objections else _weakest_proof(results)
+    if objections:
+        reason = objections[0].reason
+        if not_run:
+            reason += f"; not run: {', '.join(f'`{one.shown}`' for one in not_run)}"
+    settings = dict.fromkeys((*harness, *conftests(work.changes.changes)))
+    evidence = Evidence(reason)
+    if runs:
+        evidence = before.reference.evidence(merge_runs(runs), reason)
     return Verdict(
         verification,
         reason,
-        ran.output,
-        ran.result.seconds,
         advice="\n\n".join(
             objection.advice for objection in objections if objection.advice
         ),
         notes=(
-            *_notes(seen, work, counted, targets, settings),
+            *_notes(seen, work, results, settings),
             *_notes_on_test_files(work),
         ),
-        tests=tests,
-        counted=counted,
+        checks=tuple(results),
+        not_run=tuple(not_run),
         to_show=frozenset(work.tests.contents),
-        evidence=(
-            before.reference.evidence(tests, reason) if tests else Evidence(reason)
-        ),
-        needs_leave=_needing_leave(objections, permissions),
+        evidence=evidence,
+        needs_leave=_needing_leave(objections, work.permissions),
     )
+
+
+def _weakest_proof(results: Sequence[CheckResult]) -> Verification:
+    """Return how a step whose checks have passed is verified. A check that ran no test
+    proves nothing: the step is unverified unless tests of another check have passed.
+    """
+    proofs = {one.verification for one in results}
+    if Verification.BASELINE in proofs:
+        return Verification.BASELINE
+    any_passed = any(one.tests and one.tests.count(Result.PASSED) for one in results)
+    if Verification.NONE in proofs and not any_passed:
+        return Verification.NONE
+    return Verification.PASSED
 
 
 def _without(excluded: Container[str], tests: Iterable[str]) -> tuple[str, ...]:
@@ -350,16 +380,17 @@ def _about_tests(
 
 
 def _about_missing(
-    check: Check, seen: Difference, work: Work, tests: SuiteRun | None
+    results: Sequence[CheckResult], seen: Difference, work: Work
 ) -> Iterator[_Objection]:
-    """The tests that are not found, or skipped; not one that is called otherwise, or is
-    a part of another, and passes there.
+    """Object to tests that are gone or skipped. A test that passes under another name,
+    or as a part of another test, is not gone.
     """
-    passed = (
-        {TestId.parse(test).function for test in tests.having(Result.PASSED)}
-        if tests
-        else set[TestId]()
-    )
+    reporting = [one for one in results if one.tests is not None]
+    passed: set[TestId] = set()
+    for one in reporting:
+        if one.tests:
+            tests = one.tests.having(Result.PASSED)
+            passed.update(TestId.parse(test).function for test in tests)
     moved = [
         before
         for before, now in work.tests.moved.items()
@@ -375,13 +406,17 @@ def _about_missing(
     for name in seen.skipped:
         if not work.permissions.may_remove(TestId.parse(name)):
             skipped.append(name)
+    find, skip = "the checks no longer find", "the checks skip"
+    if len(reporting) == 1:
+        command = reporting[0].check.shown
+        find, skip = f"`{command}` no longer finds", f"`{command}` skips"
     if gone:
         advice = f"{_GONE}\n{_as_list(gone)}{_contents(work, work.tests.removed)}"
-        reason = f"`{check.shown}` no longer finds {_in_a_line(gone)}"
+        reason = f"{find} {_in_a_line(gone)}"
         yield _Objection(reason, advice, _lost(gone, "is not found any more"))
     if skipped:
         yield _Objection(
-            f"`{check.shown}` skips {_in_a_line(skipped)}",
+            f"{skip} {_in_a_line(skipped)}",
             f"{_SKIPPED}\n{_as_list(skipped)}",
             _lost(skipped, Weakening.SKIPPED),
         )
@@ -423,6 +458,41 @@ def _about_test_files(work: Work, seen: Difference) -> Iterator[_Objection]:
         yield _Objection(reason, advice, tuple(weakened))
 
 
+def _changes_of_harness(results: Sequence[CheckResult], work: Work) -> tuple[str, ...]:
+    """Return the files among the changes that decide how one of the checks runs
+    tests.
+    """
+    changes = work.changes.changes
+    paths: dict[str, None] = {}
+    for one in results:
+        check = one.check
+        found = changes_of_harness(changes, check.invocation, check.script)
+        paths.update(dict.fromkeys(found))
+    return tuple(paths)
+
+
+def _about_harness(
+    harness: Sequence[str], before: Before, work: Work
+) -> Iterator[_Objection]:
+    """Object to changes of how tests are run in files that the step does not name. The
+    first settings of a project without tests hide none.
+    """
+    free: tuple[str, ...] = ()
+    if before.is_without_tests:
+        free = first_settings(work.changes.changes)
+    steering = []
+    for path in harness:
+        is_named = work.permissions.names_file(path)
+        if path not in free and not is_named:
+            steering.append(path)
+    if steering:
+        reason = (
+            "the reply changes how tests are run, and the step does not name"
+            f" {_in_a_line(steering)}"
+        )
+        yield _Objection(reason, f"{_HARNESS}\n{_as_list(steering)}")
+
+
 def _contents(work: Work, lost: Sequence[TestId]) -> str:
     """Return the previous content of test files that will not be restored, as a command
     changed them and no edit did. Only files that fit as a whole.
@@ -441,22 +511,27 @@ def _contents(work: Work, lost: Sequence[TestId]) -> str:
 def _notes(
     seen: Difference,
     work: Work,
-    counted: Sequence[str],
-    targets: Targets,
+    results: Sequence[CheckResult],
     settings: Iterable[str],
 ) -> Iterator[str]:
     """Changes that were made with leave, and failures that are not the step's fault."""
+    counted = {test for one in results for test in one.counted}
+    excused: dict[str, str] = {}
+    later: dict[str, int] = {}
+    for one in results:
+        excused.update(one.targets.excused)
+        later.update(one.targets.later)
     yield from _notes_on_leave(seen, work.permissions)
-    for until in sorted(set(targets.excused.values())):
-        tests = [test for test, label in targets.excused.items() if label == until]
+    for until in sorted(set(excused.values())):
+        tests = [test for test, label in excused.items() if label == until]
         which = f"may fail until step {until}" if until else "may fail in this step"
         yield f"{which}, as the plan says: {_in_a_line(tests)}"
-    others = _without((*counted, *targets.excused), seen.old_failures)
-    for number in sorted(set(targets.later.values())):
-        tests = [test for test in others if targets.later.get(test) == number]
+    others = _without((*counted, *excused), seen.old_failures)
+    for number in sorted(set(later.values())):
+        tests = [test for test in others if later.get(test) == number]
         if tests:
             yield f"failed before too, and left to step {number}: {_in_a_line(tests)}"
-    others = _without(targets.later, others)
+    others = _without(later, others)
     if others:
         yield f"failed before too: {_in_a_line(others)}"
     changed = list(settings)

@@ -36,7 +36,7 @@ def test_texts_are_kept_without_secrets_and_the_reply_word_for_word(
     attempt.begin(f"use {KEY}")
     attempt.save_request(f"prompt with {KEY}", Shown(step="1", files={}))
     attempt.save_partial(KEY)
-    attempt.save_output(KEY)
+    attempt.save_outputs([KEY])
     attempt.save_diff(KEY)
     attempt.save_failure(AttemptFailure(detail=KEY))
     assert [

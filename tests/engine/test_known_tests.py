@@ -79,7 +79,7 @@ def test_what_is_kept_is_what_would_be_read(
                         PlanStep(number=number, title="t"), NOW, attempt=attempt
                     )
                     record.attempt(number, attempt).folder.mkdir(parents=True)
-                    record.attempt(number, attempt).save_tests(tests, Reference())
+                    record.attempt(number, attempt).save_tests([tests], Reference())
                     state = state.completed(number, NOW, Verification.PASSED, NO_FILES)
                 case Undone(number):
                     if state.step(number).status is StepStatus.COMPLETED:

@@ -384,8 +384,8 @@ MUTATIONS = [
     Mutation(
         "nor is one that took too long",
         "verification/baseline.py",
-        "    if result.timed_out:\n        problem",
-        "    if False:\n        problem",
+        '    if result.timed_out:\n        return f"it was still',
+        '    if False:\n        return f"it was still',
         "tests/engine/test_baseline.py",
     ),
     Mutation(
@@ -720,22 +720,22 @@ MUTATIONS = [
     Mutation(
         "tests that went are missed",
         "verification/verdict.py",
-        "        *_about_missing(check, seen, work, tests),\n",
+        "        *_about_missing(results, seen, work),\n",
         "",
         "tests/verification/test_verdict.py tests/engine/test_baseline.py",
     ),
     Mutation(
         "settings of tests are looked at",
         "verification/verdict.py",
-        "if path not in free and not permissions.names_file(path)",
-        "if False",
+        "is_named = work.permissions.names_file(path)",
+        "is_named = True",
         "tests/verification/test_harness.py tests/engine/test_false_claims.py tests/verification/test_verdict.py",
     ),
     Mutation(
         "what was old is told as such",
         "verification/verdict.py",
-        "    elif tests and (seen.old_failures or targets.excused):\n",
-        "    elif tests and targets.excused:\n",
+        "    elif old_failures or targets.excused:\n",
+        "    elif targets.excused:\n",
         "tests/engine/test_baseline.py tests/verification/test_verdict.py",
     ),
     Mutation(
@@ -797,10 +797,79 @@ MUTATIONS = [
     Mutation(
         "records hold no secrets",
         "engine/attempt.py",
-        'self._write("output.txt", self.redactor.redact(text))',
-        'self._write("output.txt", text)',
+        "self._write(_output_name(place), self.redactor.redact(text))",
+        "self._write(_output_name(place), text)",
         "tests/engine/test_attempt.py",
     ),
+    # --- several checks of a step -----------------------------------------------------
+    *[
+        Mutation(rule, module, old, new, tests)
+        for rule, module, old, new, tests in [
+            (
+                "the checks after the first run too",
+                "engine/step_check.py",
+                "            if result.objections:\n                break",
+                "            break",
+                "tests/engine/test_several_checks.py",
+            ),
+            (
+                "a failed check ends the checks of its step",
+                "engine/step_check.py",
+                "            if result.objections:\n                break\n",
+                "",
+                "tests/engine/test_several_checks.py",
+            ),
+            (
+                "each check needs its approval",
+                "engine/step.py",
+                "        for check in checks:\n            if not self.commands.must_ask",
+                "        for check in checks[:1]:\n            if not self.commands.must_ask",
+                "tests/engine/test_several_checks.py",
+            ),
+            (
+                "the output of an interrupted check is removed",
+                "engine/attempt.py",
+                "            remove(self.folder / _output_name(place))\n",
+                "",
+                "tests/engine/test_several_checks.py",
+            ),
+            (
+                "the tests of all checks are saved",
+                "engine/attempt.py",
+                "_Tests(tests=first, more=tuple(more))",
+                "_Tests(tests=first)",
+                "tests/engine/test_several_checks.py",
+            ),
+            (
+                "a check without tests makes a step unverified",
+                "verification/verdict.py",
+                "    if Verification.NONE in proofs and not any_passed:",
+                "    if proofs == {Verification.NONE}:",
+                "tests/verification/test_several_checks.py",
+            ),
+            (
+                "old failures of one check remain those of the step",
+                "verification/verdict.py",
+                "    if Verification.BASELINE in proofs:",
+                "    if proofs == {Verification.BASELINE}:",
+                "tests/verification/test_several_checks.py",
+            ),
+            (
+                "a test that another check runs is not gone",
+                "verification/outcomes.py",
+                "                test not in merged.results\n",
+                "                any(test not in run.results for run in runs)\n",
+                "tests/verification/test_several_checks.py",
+            ),
+            (
+                "a test that another check runs is not skipped",
+                "verification/outcomes.py",
+                "_OF_SEVERAL_RUNS = (Result.FAILED, Result.PASSED, Result.SKIPPED)",
+                "_OF_SEVERAL_RUNS = (Result.FAILED, Result.SKIPPED, Result.PASSED)",
+                "tests/verification/test_several_checks.py",
+            ),
+        ]
+    ],
     # --- tickets ----------------------------------------------------------------------
     *[
         Mutation(rule, f"tickets/{module}.py", old, new, "tests/tickets/test_plan.py")

@@ -63,6 +63,8 @@ class Step:
     description: str = "Make it."
     also: tuple[str, ...] = ()
     """More files, each perhaps with a note: `x.py (deleted)`."""
+    checks: tuple[str, ...] = ()
+    """Checks after `verify`."""
 
     def markdown(self, number: int) -> str:
         lines = [
@@ -71,7 +73,8 @@ class Step:
             f"**Description:** {self.description}",
         ]
         lines += [f"**Dependencies:** {self.depends}"]
-        lines += [f"**Verify:** `{self.verify}`"] if self.verify else []
+        checks = (self.verify, *self.checks) if self.verify else self.checks
+        lines += [f"**Verify:** `{command}`" for command in checks]
         lines += ["", "**Files Affected:**", f"- `{self.path}`"] if self.path else []
         lines += [f"- {file}" for file in self.also]
         return "\n".join(lines)

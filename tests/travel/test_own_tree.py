@@ -246,6 +246,27 @@ def test_what_fails_on_the_result_does_not_land(
 
 
 @many_processes
+def test_each_check_of_a_step_runs_on_the_result(
+    mine: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    no_more = "python -S -c \"import os; raise SystemExit(os.path.exists('more.txt'))\""
+    mine.write(Step("a.txt", checks=(check("a.txt"), no_more)))
+    assert run(mine, GOOD[0]) == 0
+    (mine.root / "more.txt").write_text("one too many\n")
+    git(mine.root, "add", "more.txt")
+    git(mine.root, "commit", "--quiet", "--message=More")
+    capsys.readouterr()
+    assert cdd(mine, "land", SLUG) == 1
+    printed = capsys.readouterr()
+    assert no_more in printed.err
+    assert check("a.txt") not in printed.err
+
+    (mine.root / "more.txt").unlink()
+    git(mine.root, "commit", "--quiet", "--all", "--message=Fewer")
+    assert cdd(mine, "land", SLUG) == 0
+
+
+@many_processes
 def test_old_failures_do_not_keep_it_from_landing(mine: Sandbox) -> None:
     (mine.root / "test_old.py").write_text(
         "def test_old():\n    assert 0\n\ndef test_fine():\n    pass\n"

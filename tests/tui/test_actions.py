@@ -216,6 +216,21 @@ async def test_a_check_that_passes_is_one_line() -> None:
         assert words(transcript)[1:] == ["│ ....", "│ 4 passed in 0.1s"]
 
 
+async def test_each_of_several_checks_is_one_line() -> None:
+    checks = (("pytest -q", Verification.PASSED), ("make lint", None))
+    async with acting() as (actions, transcript, pilot):
+        for command, verification in checks:
+            actions.show(TestsStarted(1, command))
+            actions.show(CommandOutput(1, f"output of {command}\n"))
+            reason = f"`{command}` passed" if verification else "failed"
+            actions.show(TestsFinished(1, verification, reason, 0.2, command=command))
+        await pilot.pause()
+        assert words(transcript) == [
+            "▸ $ pytest -q ✓ passed · 0.2 s",
+            "▸ $ make lint ✗ failed · 0.2 s",
+        ]
+
+
 async def test_a_command_of_the_user_shows_its_last_lines_and_all_once_it_is_opened(
     sandbox: Sandbox,
 ) -> None:

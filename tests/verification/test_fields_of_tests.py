@@ -14,7 +14,8 @@ from cdd_agent.verification.checks import Ran, parse_command
 from cdd_agent.verification.outcomes import Reference, Result, Selection, SuiteRun
 from cdd_agent.verification.permissions import Permissions
 from cdd_agent.verification.targets import Assignment
-from cdd_agent.verification.verdict import Verdict, Work, judge
+from cdd_agent.verification.verdict import Verdict, Work
+from tests.support.verdicts import judge_one
 
 P, F, S = Result.PASSED, Result.FAILED, Result.SKIPPED
 A, B, NEW = "tests/test_a.py::test_a", "tests/test_a.py::test_b", "tests/new.py::test_n"
@@ -43,7 +44,7 @@ def verdict_on(case: Case, root: Path) -> Verdict:
     assignment = Assignment(root, step, Agenda((), later, earlier))
     failed = F in case.now.values()
     selection = Selection(("tests/new.py",)) if case.has_own_check else Selection()
-    return judge(
+    return judge_one(
         parse_command("pytest", root),
         Ran(CommandResult("", "", int(failed)), SuiteRun(selection, case.now)),
         Before(reference=Reference().after(SuiteRun(results=case.before))),
@@ -142,7 +143,7 @@ def test_the_fields_excuse_what_they_name_and_nothing_else(
     for name, case in table.items():
         verdict = verdict_on(case, tmp_path)
         leave = tuple(lost.test for lost in verdict.needs_leave)
-        found = (verdict.verification, verdict.counted, leave)
+        found = (verdict.verification, verdict.checks[0].counted, leave)
         if found != (case.verification, case.counted, case.needs_leave):
             wrong.append((name, found, verdict.reason))
     assert wrong == []

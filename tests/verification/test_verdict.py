@@ -23,15 +23,16 @@ from cdd_agent.process.run import CommandResult
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.verification.before import Before
-from cdd_agent.verification.checks import Ran, check_for, detect, parse_command
+from cdd_agent.verification.checks import Ran, checks_for, detect, parse_command
 from cdd_agent.verification.lost_tests import Comparison
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
 from cdd_agent.verification.test_id import TestId
-from cdd_agent.verification.verdict import Verdict, Work, judge, useful_end, verify
+from cdd_agent.verification.verdict import Verdict, Work, useful_end
 from tests.support.fake_programs import FakePrograms
 from tests.support.listening import collect
 from tests.support.projects import Sandbox, Step, says
 from tests.support.tables import each_row
+from tests.support.verdicts import judge_one, verify
 
 
 def program(folder: Path, name: str) -> Path:
@@ -163,7 +164,7 @@ def test_the_steps_own_check_wins_then_the_config_then_what_is_found(
 ) -> None:
     commands = CommandRunner(project(tmp_path, go_dot_mod="module x"))
     shown = [
-        check.shown if (check := check_for(step(own), config, commands)) else None
+        [check.shown for check in checks_for(step(own), config, commands)]
         for own, config in (
             ("ls -l", "true"),
             ("none", "true"),
@@ -172,7 +173,7 @@ def test_the_steps_own_check_wins_then_the_config_then_what_is_found(
             (None, None),
         )
     ]
-    assert shown == ["ls -l", None, None, "true", "go test ./..."]
+    assert shown == [["ls -l"], [], [], ["true"], ["go test ./..."]]
 
 
 FOR_A_SHELL = [
@@ -242,10 +243,9 @@ def test_the_persons_own_command_may_be_any_program(
 def test_a_plan_may_name_the_program_of_the_projects_tests(
     tmp_path: Path, files: dict[str, str], test_command: str | None, command: str
 ) -> None:
-    check = check_for(
+    (check,) = checks_for(
         step(command), test_command, CommandRunner(project(tmp_path, **files))
     )
-    assert check
     assert (check.shown, check.command.objection) == (command, "")
 
 
@@ -255,7 +255,7 @@ def test_in_a_poetry_project_a_plan_may_name_poetry(
     root = project(tmp_path, pyproject_dot_toml="[tool.poetry]\n[tool.pytest]\n")
     program(bare_path, "poetry")
     by_poetry = step("poetry run pytest -q")
-    assert check_for(by_poetry, None, CommandRunner(root))
+    assert checks_for(by_poetry, None, CommandRunner(root))
 
 
 @each_row(
@@ -278,7 +278,7 @@ def test_what_a_plan_may_not_run_is_refused_with_a_way_out(
     tmp_path: Path, test_command: str | None, command: str, words: str
 ) -> None:
     with pytest.raises(BadInput, match="The check `") as caught:
-        check_for(step(command), test_command, CommandRunner(tmp_path))
+        checks_for(step(command), test_command, CommandRunner(tmp_path))
     assert words in caught.value.message
     if "not on the list" in words:
         for way in ("commands.allow", "commands.mode: ask", "script", "Makefile"):
@@ -289,11 +289,11 @@ def test_an_unreadable_project_file_is_no_matter_for_a_step_with_its_own_check(
     tmp_path: Path,
 ) -> None:
     root = project(tmp_path, pyproject_dot_toml="[")
-    assert check_for(step("pytest"), None, CommandRunner(root))
+    assert checks_for(step("pytest"), None, CommandRunner(root))
     with pytest.raises(BadInput, match="`npm`"):
-        check_for(step("npm test"), None, CommandRunner(root))
+        checks_for(step("npm test"), None, CommandRunner(root))
     with pytest.raises(BadInput, match="cannot be read"):
-        check_for(step(None), None, CommandRunner(root))
+        checks_for(step(None), None, CommandRunner(root))
 
 
 @each_row("command", ["'open", "", "  "])
@@ -408,12 +408,12 @@ def test_what_an_outcome_means(
         else SuiteRun(results={test: Result(result) for test, result in tests.items()})
     )
     ran = Ran(CommandResult("", "", code), seen)
-    verdict = judge(
+    verdict = judge_one(
         parse_command("pytest", tmp_path), ran, Before(reference=KNOWN), Work()
     )
     assert verdict.verification is verification
     assert words in verdict.reason
-    late = judge(
+    late = judge_one(
         parse_command("pytest", tmp_path),
         Ran(CommandResult("", "", code, timed_out=True), seen),
         Before(),
@@ -430,7 +430,7 @@ def test_a_row_of_a_table_that_became_another_is_not_missed(tmp_path: Path) -> N
     changes = Comparison(tables=(TestId.parse("a.test.js::adds %i"),))
     now = {ROWS[0]: Result.PASSED, "a.test.js::adds 3": Result.PASSED}
     for results, is_passed in ((now, True), ({ROWS[0]: Result.PASSED}, False)):
-        verdict = judge(
+        verdict = judge_one(
             check,
             Ran(CommandResult("", "", 0), SuiteRun(results=results)),
             Before(reference=before),
@@ -446,11 +446,11 @@ def test_without_a_report_the_exit_code_decides_and_the_reason_says_so(
         parse_command("jest", tmp_path),
         Ran(CommandResult("", "", 0), unread="there is none"),
     )
-    verdict = judge(check, ran, Before(), Work())
+    verdict = judge_one(check, ran, Before(), Work())
     assert verdict.verification is Verification.PASSED
     assert ran.unread in verdict.reason
     assert (
-        judge(
+        judge_one(
             check, replace(ran, result=CommandResult("", "", 1)), Before(), Work()
         ).verification
         is None
@@ -463,7 +463,7 @@ def test_a_runner_that_always_reports_passes_nothing_without(
 ) -> None:
     ran = Ran(CommandResult("", "", 0), unread="there is none")
     assert (
-        judge(parse_command(command, tmp_path), ran, Before(), Work()).verification
+        judge_one(parse_command(command, tmp_path), ran, Before(), Work()).verification
         is None
     )
 
@@ -472,7 +472,7 @@ def test_where_tests_were_told_of_before_a_run_without_a_report_is_no_pass(
     tmp_path: Path,
 ) -> None:
     ran = Ran(CommandResult("", "", 0), unread="there is none")
-    verdict = judge(
+    verdict = judge_one(
         parse_command("jest", tmp_path), ran, Before(reference=KNOWN), Work()
     )
     assert verdict.verification is None
@@ -486,7 +486,7 @@ def test_a_command_that_could_not_tell_of_them_passes_by_its_exit_code(
         '{"scripts": {"test": "python -m unittest"}}'
     )
     ran = Ran(CommandResult("", "", 0), unread="its words ask for another report")
-    verdict = judge(
+    verdict = judge_one(
         parse_command(command, tmp_path), ran, Before(reference=KNOWN), Work()
     )
     assert verdict.verification is Verification.PASSED
@@ -497,13 +497,13 @@ def test_a_runner_that_finds_no_tests_and_is_content_verifies_nothing(
 ) -> None:
     ran = Ran(CommandResult("", "", 0), SuiteRun())
     assert (
-        judge(
+        judge_one(
             parse_command("go test ./...", tmp_path), ran, Before(), Work()
         ).verification
         is Verification.NONE
     )
     assert (
-        judge(
+        judge_one(
             parse_command("go test ./...", tmp_path),
             ran,
             Before(reference=KNOWN),
@@ -541,7 +541,7 @@ async def test_a_check_sees_no_secrets_but_what_the_settings_pass(
     seen = [
         name
         for name in ("OPENAI_API_KEY", "SEAL", "CACHE_KEY", "PATH")
-        if f"'{name}'" in verdict.output
+        if f"'{name}'" in verdict.checks[0].ran.output
     ]
     assert seen == ["CACHE_KEY", "PATH"]
 

@@ -127,6 +127,12 @@ def headings(sandbox: Sandbox) -> list[str]:
     ]
 
 
+def test_a_step_with_several_checks(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", checks=("make lint", "pytest -q")))
+    prompt = prompt_of(sandbox).text
+    assert "\n\nAll of these checks must pass:\n- make lint\n- pytest -q" in prompt
+
+
 async def test_a_step_that_failed_and_has_guidance(sandbox: Sandbox) -> None:
     (sandbox.root / "old.txt").write_text("old\n")
     step = Step("a.txt", check("a.txt"), also=("old.txt", "dir/new.txt"))

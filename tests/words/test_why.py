@@ -6,9 +6,10 @@ from cdd_agent.process.run import CommandResult
 from cdd_agent.tickets.status import Evidence
 from cdd_agent.verification.before import Before
 from cdd_agent.verification.checks import Ran, parse_command
-from cdd_agent.verification.verdict import Work, judge
+from cdd_agent.verification.verdict import Verdict, Work
 from cdd_agent.wording import why
 from tests.support.tables import each_row
+from tests.support.verdicts import judge_all, judge_one
 
 
 @each_row(
@@ -46,6 +47,25 @@ def test_where_tests_left_no_report_the_exit_code_is_said_to_decide(
     tmp_path: Path,
 ) -> None:
     ran = Ran(CommandResult("", "", 0), unread="there is none")
-    assert judge(parse_command("jest", tmp_path), ran, Before(), Work()).reason == (
+    assert judge_one(parse_command("jest", tmp_path), ran, Before(), Work()).reason == (
         "`jest` passed, by its exit code alone, as its tests left no report that can be used: there is none"
     )
+
+
+def test_several_checks_are_named_with_their_results(tmp_path: Path) -> None:
+    good, bad = CommandResult("fine", "", 0), CommandResult("line 3", "", 1)
+
+    def judge(*results: CommandResult) -> Verdict:
+        commands = ("python lint.py", "mypy", "ruff check")
+        return judge_all(
+            [
+                (parse_command(command, tmp_path), Ran(result))
+                for command, result in zip(commands, results, strict=False)
+            ]
+        )
+
+    assert judge(good, good).reason == "`python lint.py` passed; `mypy` passed"
+    failed = judge(good, bad, good)
+    assert failed.reason == "`mypy` failed (exit code 1); not run: `ruff check`"
+    assert failed.useful_output == "Output of `mypy`:\nline 3"
+    assert judge(bad).useful_output == "line 3"

@@ -22,7 +22,8 @@ from cdd_agent.verification.baseline import take_baseline
 from cdd_agent.verification.before import Before
 from cdd_agent.verification.checks import Check, Ran, parse_command, run_check
 from cdd_agent.verification.outcomes import Reference, Result
-from cdd_agent.verification.verdict import Verdict, verify
+from cdd_agent.verification.verdict import Verdict
+from tests.support.verdicts import verify
 
 HOME = Path.home()
 """Before tests get a home of their own: toolchains are in the real one."""
