@@ -132,6 +132,8 @@ class About(StrEnum):
     PLAN_WRITTEN = "plan_written"
     PLAN_NOT_WRITTEN = "plan_not_written"
     PLAN_KEPT = "plan_kept"
+    PLAN_FINDING = "plan_finding"
+    """A line of plan.md that is not read as it may be meant."""
     PLAN_EDITED = "plan_edited"
 
     # a run

@@ -4,6 +4,7 @@ problems printed.
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from contextlib import closing
 
@@ -21,6 +22,7 @@ from cdd_agent.events import About, Notice, PlanChecked, Tone
 from cdd_agent.frontend import Nobody
 from cdd_agent.open_project import Project
 from cdd_agent.printer import TextPrinter
+from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.plan_check import only_errors
 from cdd_agent.tickets.plan_writer import write_plan
 from cdd_agent.tickets.store import Ticket
@@ -51,12 +53,19 @@ def plan(options: Namespace) -> int:
 
 
 def _show(ticket: Ticket, *, as_json: bool) -> ExitCode:
+    """Print the plan as it is read, and its findings to standard error. Raises
+    `PlanInvalid`.
+    """
     plan = ticket.read_plan()
-    plan.check(ticket.shown(ticket.plan_path))
+    source = ticket.shown(ticket.plan_path)
+    plan.check(source)
     if as_json:
         print_json(plan.to_json())
-    else:
-        print_text(write_plan(plan))
+        return ExitCode.DONE
+    print_text(write_plan(plan))
+    for finding in plan.findings:
+        text = f"{source}:{finding.line}: warning: {finding.text}"
+        sys.stderr.write(f"{sanitize_for_display(text)}\n")
     return ExitCode.DONE
 
 

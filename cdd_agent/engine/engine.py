@@ -217,11 +217,21 @@ class Engine(Struct):
             self.run.tell_what_was_found()
             for event in drift(self.run.plan, self.run.state):
                 self.run.emit(event)
+            self._report_findings()
             for number, found in self.run.state.all_steps.items():
                 if found.status is StepStatus.IN_PROGRESS:
                     await self._recover_step(number, found)
             self._recovered = True
         await self._undoing.finish()
+
+    def _report_findings(self) -> None:
+        """Emit the warnings about the text of the plan, while a step is to come."""
+        if self.run.next_step is None:
+            return
+        source = self.run.ticket.shown(self.run.ticket.plan_path)
+        for finding in self.run.plan.findings:
+            text = f"{source}:{finding.line}: {finding.text}"
+            self.run.emit(Notice(text, Tone.WARNING, about=About.PLAN_FINDING))
 
     async def _recover_step(self, number: int, found: StepExecution) -> None:
         """A step that was under way when its process was killed. It is pending when all

@@ -18,7 +18,7 @@ from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.state import (
     ExecutionState,
     StateUnreadable,
-    add_missing_titles,
+    add_missing_identities,
     edited_steps,
     load_state,
     match_state,
@@ -79,7 +79,7 @@ def open_state(
         text += " To begin anew, start with `--start-over`."
         return Opened(state, (Notice(text, Tone.WARNING, about=About.STATE_REBUILT),))
     known, copy = match_state(saved, plan), _copy(ticket, plan, record)
-    state = add_missing_titles(known, plan)
+    state = add_missing_identities(known, plan)
     has_new_words, told = state != known, renumbered(saved, state)
     if told:
         state = save(ticket, plan, record, state)

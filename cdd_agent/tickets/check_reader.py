@@ -75,9 +75,26 @@ _AFTER = re.compile(
     re.IGNORECASE,
 )
 _EXPECTED = re.compile(r"\W*expect\w*\b", re.IGNORECASE)
+_FAILURE = re.compile(
+    r"\W*expect\w*\W+(?:\w+\s+){0,3}?(?:fail\w*|errors?|red|no match\w*|not found"
+    r"|nothing|non-?zero|exit code [1-9])\b",
+    re.IGNORECASE,
+)
+_SHELL_SIGNS = re.compile(r"[|;<>`]|&&|\$\(")
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_NO_CHECKERS = frozenset(
+    ("cat", "cmp", "echo", "find", "git", "head", "ls", "pwd", "tail")
+)
+_NO_CHECK_WORDS = re.compile(
+    r"\s(?:install|add|ci|start|dev|serve|watch|up|init|create|new|migrate|upgrade|sync)"
+    r"(?:\s|$)|^(?:dotnet|cargo|go|deno|bun)\s+run\b|\s--watch\b"
+)
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=\S*")
 _SCRIPT = re.compile(r"(?:\./|\.\\).+|[\w./\\-]+\.(?:sh|bash|bat|cmd|ps1)")
-_SOURCE_FILE = re.compile(r"[^\s`]*(?:/[^\s`]*)?\.[A-Za-z]{1,5}(?:::\S+)?|\S+::\S+")
+_SOURCE_FILE = re.compile(
+    r"[^\s`]*[/\w]\.(?:py|[cm]?[jt]sx?|go|rs|java|kt|rb|php|cs|swift|sh)(?:::\S+)?"
+    r"|\S+::\S+"
+)
 _FLAG = re.compile(r"--?[A-Za-z][\w-]*(?:=\S*)?")
 _SHELL_LANGUAGES = frozenset(
     {"", "bash", "sh", "shell", "console", "zsh", "text", "terminal", "powershell"}
@@ -126,6 +143,45 @@ def read_commands(language: str, lines: Sequence[str]) -> CheckText | None:
     return CheckText(tuple(commands), problem=_quoting_problem(commands))
 
 
+def is_check_command(text: str) -> bool:
+    """True for a command that can decide about a step by itself: it ends, it checks
+    something, and it needs no shell and no variables.
+    """
+    words = text.split()
+    if not is_command(text) or _quoting_problem([text]):
+        return False
+    is_checker = words[0] not in _NO_CHECKERS and not _NO_CHECK_WORDS.search(text)
+    return is_checker and not needs_shell(text)
+
+
+def needs_shell(text: str) -> bool:
+    """True for a command with pipes, redirections, `cd` or variables."""
+    first = text.split()[0]
+    has_signs = _SHELL_SIGNS.search(_QUOTED.sub("x", text)) is not None
+    return has_signs or first == "cd" or _ASSIGNMENT.fullmatch(first) is not None
+
+
+def split_chain(text: str) -> list[str]:
+    """Return the commands of `make a && make b`, which all must pass. A chain that
+    changes the folder stays whole.
+    """
+    parts = [part.strip() for part in text.split("&&")]
+    is_moved = any(part.split()[:1] == ["cd"] for part in parts)
+    is_quoted = "&&" in "".join(_QUOTED.findall(text))
+    return [text] if is_moved or is_quoted or not all(parts) else parts
+
+
+def expects_failure(text: str) -> bool:
+    """True for a line such as "Expected: FAIL", which is about the time before the
+    change, or about an exit code other than 0.
+    """
+    return _FAILURE.match(text) is not None
+
+
+def is_expectation(text: str) -> bool:
+    return _EXPECTED.match(text) is not None
+
+
 def is_command(text: str) -> bool:
     """True if a code span begins with a program that is known, or with a script."""
     program = _program(text.split())
@@ -133,32 +189,23 @@ def is_command(text: str) -> bool:
 
 
 def _read_spans(text: str, spans: Sequence[CodeSpan]) -> CheckText:
-    commands: list[str] = []
-    words: list[str] = []
-    files: list[str] = []
-    end = 0
-    for span in spans:
-        between = text[end : span.start]
-        command = span.text.strip()
-        is_next = _JOIN if commands else _RUN
-        is_expected = is_next.fullmatch(between) is not None and _may_be_command(
-            command
-        )
-        if is_expected or is_command(command):
-            commands.append(command)
-            words.append(between)
-            end = span.end
-        elif _SOURCE_FILE.fullmatch(command):
-            files.append(command)
-    words.append(text[end:])
+    """If the other words only join and introduce the spans, each span is a command.
+    Else only those that look like one are.
+    """
+    commands = [span.text.strip() for span in spans]
+    starts = [0, *(span.end for span in spans)]
+    ends = [*(span.start for span in spans), len(text)]
+    words = [text[start:end] for start, end in zip(starts, ends, strict=True)]
+    has_prose = not all(map(_is_filling, words))
+    if has_prose:
+        commands = [command for command in commands if _looks_like_command(command)]
     if commands:
-        has_prose = not all(_is_filling(part) for part in words)
-        return CheckText(
-            tuple(commands), has_prose=has_prose, problem=_quoting_problem(commands)
-        )
-    if files:
-        problem = f"names `{files[0]}` and no command that checks it"
-        return CheckText(has_prose=True, problem=problem)
+        problem = _quoting_problem(commands)
+        return CheckText(tuple(commands), has_prose=has_prose, problem=problem)
+    for span in spans:
+        if _SOURCE_FILE.fullmatch(span.text.strip()):
+            problem = f"names `{span.text}` and no command that checks it"
+            return CheckText(has_prose=True, problem=problem)
     return CheckText(is_none=_NO_CHECK.fullmatch(text) is not None, has_prose=True)
 
 
@@ -191,16 +238,10 @@ def _read_plain(text: str) -> CheckText:
     return CheckText(has_prose=True)
 
 
-def _may_be_command(text: str) -> bool:
-    """True for a code span where a command is expected, if it is not the name of a
-    test, a file or something to see.
-    """
+def _looks_like_command(text: str) -> bool:
     words = text.split()
-    if not words or text.startswith("test_") or words[0][0].isdigit():
-        return False
-    if len(words) == 1:
-        return not _SOURCE_FILE.fullmatch(text) or _SCRIPT.fullmatch(text) is not None
-    return not words[0][0].isupper()
+    has_flags = any(map(_FLAG.fullmatch, words[1:])) and words[0].islower()
+    return is_command(text) or has_flags
 
 
 def _program(words: Sequence[str]) -> str:

@@ -40,7 +40,7 @@ _LINK = re.compile(
 )
 _WEB = re.compile(r"(?:https?|mailto|ftp):", re.IGNORECASE)
 _ANCHOR = re.compile(r"#(?!L[0-9]).*")
-_SEPARATOR = re.compile(r"(?:[,;]\s*(?:and\s)?|\s(?:and|&|\+)\s)\s*")
+_SEPARATOR = re.compile(r"(?:[,;、，]\s*(?:and\s)?|\s(?:and|&|\+)\s)\s*")
 _ARROW = re.compile(r"\s*(?:→|->|=>|⇒|(?:is |to be )?(?:renamed|moved) to)\s*")
 _LINES_BEHIND = re.compile(
     r"\s*(?:[:(,]?\s*(?:lines?|L)\s*|:)(?P<first>[0-9]{1,9})"
@@ -76,9 +76,9 @@ def read_files(text: str) -> FileText:
         return FileText(is_none=True)
     names = _find_names(text)
     parts = _split_list(text, names)
-    are_words = not names and all(len(part.split()) == 1 for part in parts)
-    if len(parts) > 1 and (are_words or all(map(_names_one_file, parts))):
-        return FileText(tuple(file for part in parts for file in _read_one(part)))
+    files = _read_list(parts, names)
+    if files:
+        return FileText(files)
     plain = text.strip("*").strip()
     if plain.endswith(":") and not names and not is_path(plain[:-1]):
         return FileText(group=plain[:-1].strip("* "))
@@ -175,8 +175,32 @@ def _split_list(text: str, names: Sequence[_Name]) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
+def _read_list(
+    parts: Sequence[str], names: Sequence[_Name]
+) -> tuple[AffectedFile, ...]:
+    """Return the files of a list; none if only one of its parts names a file. A part
+    that names none belongs to the note of the file before it.
+    """
+    if not names and len(parts) > 1 and all(len(part.split()) == 1 for part in parts):
+        return tuple(file for part in parts for file in _read_one(part))
+    if sum(map(_names_one_file, parts)) < 2 or not _names_one_file(parts[0]):
+        return ()
+    files: list[AffectedFile] = []
+    for part in parts:
+        if _names_one_file(part):
+            files += _read_one(part)
+        else:
+            last = files[-1]
+            files[-1] = AffectedFile(last.path, f"{last.note}, {part}", last.lines)
+    return tuple(files)
+
+
 def _names_one_file(part: str) -> bool:
-    names = _find_names(part)
+    names = []
+    for name in _find_names(part):
+        before = part[: name.start]
+        if before.count("(") <= before.count(")"):
+            names.append(name)
     if names:
         return len(names) == 1 and _is_path_with_blanks(names[0].path)
     words = part.split()

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from msgspec import Struct, field
 
-from cdd_agent.files.paths import PathRefused, confine
+from cdd_agent.tickets.declared_files import DeclaredFile, declare_files
 from cdd_agent.tickets.plan import (
     AffectedFile,
     ImplementationPlan,
@@ -38,6 +38,8 @@ class ProjectFiles(Struct, frozen=True):
     existing: frozenset[str]
     refused: Mapping[str, str] = field(default_factory=dict)
     """Paths that lead out of the project or are not valid, with the reason."""
+    patterns: Mapping[str, DeclaredFile] = field(default_factory=dict)
+    """The patterns and folders, by their paths in the plan."""
 
 
 def check_plan(
@@ -60,7 +62,8 @@ def find_problems(
     """Return the problems of a plan in a project with these files. The files are
     checked only if the plan can run.
     """
-    problems = [*plan.errors, *_criteria_problems(plan, spec)]
+    warnings = [finding for finding in plan.findings if finding.is_warning]
+    problems = [*plan.errors, *warnings, *_criteria_problems(plan, spec)]
     for step in plan.steps:
         if step.number not in begun:
             problems += _step_problems(step)
@@ -77,15 +80,18 @@ def only_errors(problems: Collection[Problem]) -> list[Problem]:
 def _find_files(root: Path, plan: ImplementationPlan) -> ProjectFiles:
     existing = set()
     refused = {}
-    for path in {file.path for step in plan.steps for file in step.files_affected}:
-        try:
-            place = root / confine(root, path)
-        except PathRefused as refusal:
-            refused[path] = refusal.message
-            continue
-        if place.exists() or place.is_symlink():
-            existing.add(_normalised(path))
-    return ProjectFiles(frozenset(existing), refused)
+    patterns = {}
+    for step in plan.steps:
+        for declared in declare_files(root, step).files:
+            path = declared.file.path
+            if declared.refusal:
+                refused[path] = declared.refusal
+                continue
+            if declared.exists:
+                existing.add(_normalised(path))
+            if declared.glob is not None:
+                patterns[path] = declared
+    return ProjectFiles(frozenset(existing), refused, patterns)
 
 
 def _normalised(path: str) -> str:
@@ -146,16 +152,10 @@ def _unserved_criterion(number: int, criterion: str) -> Problem:
 
 def _step_problems(step: PlanStep) -> Iterator[Problem]:
     if step.checks is None:
-        text = (
-            "has no check of its own; name in `**Verify:**` the tests that it has to"
-            " make pass"
-        )
+        text = "has no check of its own; write the command in `**Verify:**`"
         yield step_problem(step, "no_check", text, is_warning=True)
     elif step.has_no_check and step.files_affected:
-        text = (
-            "changes files, and `Verify: none` means that nothing shows whether they"
-            " are right"
-        )
+        text = "changes files and has no check, so nothing shows whether they are right"
         yield step_problem(step, "no_check", text, is_warning=True)
     reasons = []
     if len(step.files_affected) > _MAX_FILES:
@@ -185,13 +185,14 @@ class _FileChecker:
         self._steps = plan.order()
         self._begun = begun
         self._refused = files.refused
+        self._patterns = files.patterns
         self._existing = set(files.existing)
         self._created_by: dict[str, int] = {}
         self._deleted_by: dict[str, int] = {}
         self._will_create: dict[str, int] = {}
         for step in reversed(self._steps):
             for file in step.files_affected:
-                if file.is_created:
+                if file.is_created and file.path not in files.patterns:
                     self._will_create[_normalised(file.path)] = step.number
         self._all_dependencies: dict[int, set[int]] = {}
 
@@ -207,14 +208,28 @@ class _FileChecker:
                     if file.is_created:
                         self._created_by.setdefault(path, step.number)
                     continue
-                problem = (
-                    self._new_file_problem(step, path)
-                    if file.is_created
-                    else self._problem(step, path)
-                )
+                pattern = self._patterns.get(file.path)
+                if pattern:
+                    problem = self._pattern_problem(step, file, pattern)
+                elif file.is_created:
+                    problem = self._new_file_problem(step, path)
+                else:
+                    problem = self._problem(step, path)
                 if problem:
                     yield problem
-                self._record(step, file, path)
+                if pattern is None:
+                    self._record(step, file, path)
+
+    def _pattern_problem(
+        self, step: PlanStep, file: AffectedFile, pattern: DeclaredFile
+    ) -> Problem | None:
+        if file.is_created or _normalised(file.path) in self._existing:
+            return None
+        planned = {*self._created_by, *self._will_create}
+        if any(map(pattern.covers, planned)):
+            return None
+        text = f"affects `{file.path}`, which matches no file of the project"
+        return step_problem(step, "missing_file", text, is_warning=True)
 
     def _record(self, step: PlanStep, file: AffectedFile, path: str) -> None:
         """After a step, every file that it affects exists, unless the step deletes

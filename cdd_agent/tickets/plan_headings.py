@@ -39,7 +39,8 @@ _STEP_LINE = re.compile(
 _CLOSE_HEADING = re.compile(r" {0,3}(?P<marks>#{1,6})(?P<text>[^#\s].*?)[ \t]*#*[ \t]*")
 
 _STEP_WORD = re.compile(
-    r"\W*(?:[0-9.]+[.)]?\s+)?(?:(?:steps?|tasks?)\b\s*[#\[(]?\s*[0-9]"
+    r"\W*(?:\[[ xX~-]\]\s*)?(?:[0-9.]+[.)]?\s+)?"
+    r"(?:(?:steps?|tasks?)\b\s*[#\[(]?\s*[0-9]"
     r"|(?:step|task)\s*(?:[:–—]|(?:[a-z]|one|two|three|four|five|six|seven|eight|nine"
     r"|ten)\b))",
     re.IGNORECASE,
@@ -47,13 +48,13 @@ _STEP_WORD = re.compile(
 _OTHER_WORD = re.compile(
     r"\W*(?:phase|stage|milestone|part|sprint|iteration|schritt|aufgabe|etappe|étape"
     r"|tâche|paso|tarea|etapa|passo|passaggio|fase|stap|taak|steg|trin|krok|zadanie"
-    r"|шаг|задача|этап|步骤|任务|阶段|ステップ|タスク|단계)\s*[#\[(]?\s*[0-9]+"
+    r"|шаг|задача|этап|步骤|任务|阶段|ステップ|タスク|단계)\s*[#\[(]?\s*[0-9一二三四五六七八九十]+\s*(?:[\])]?\s*[:：.)–—-]|$)"
     r"|\W*第\s*[0-9一二三四五六七八九十]+\s*[步阶階]",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(
     r"\W*[0-9]{1,3}(?:(?:\.[0-9]{1,3})+[a-z]?[.:)]?\s+"
-    r"|[a-z]?(?:[.:)\]]\s*|\s+[-–—]\s+))\S"
+    r"|[a-z]?(?:[.:)\]]\s*|\s+[-–—]\s+))\S|\W*[A-Z]{1,4}-?[0-9]{1,4}\b"
 )
 
 

@@ -50,6 +50,8 @@ STEP_FIELDS = {
     "verification commands": Field.VERIFY,
     "verification steps": Field.VERIFY,
     "success criteria": Field.VERIFY,
+    "done when": Field.VERIFY,
+    "testing": Field.VERIFY,
     "serves": Field.SERVES,
     "files affected": Field.FILES,
     "affected files": Field.FILES,
@@ -68,6 +70,11 @@ _BOLD_STEP_FIELDS = STEP_FIELDS | {
     "test command": Field.VERIFY,
     "test commands": Field.VERIFY,
     "automated verification": Field.VERIFY,
+    "final verification": Field.VERIFY,
+    "acceptance": Field.VERIFY,
+    "acceptance criteria": Field.VERIFY,
+    "验证": Field.VERIFY,
+    "验证标准": Field.VERIFY,
     "file": Field.FILES,
     "files changed": Field.FILES,
     "files modified": Field.FILES,
@@ -84,6 +91,7 @@ _BOLD_STEP_FIELDS = STEP_FIELDS | {
     "files to create": Field.FILES,
     "files to add": Field.FILES,
     "files created": Field.FILES,
+    "new file": Field.FILES,
     "new files": Field.FILES,
     "create": Field.FILES,
     "modify": Field.FILES,
@@ -96,6 +104,7 @@ _IMPLIED_NOTES = {
     "files to create": NEW,
     "files to add": NEW,
     "files created": NEW,
+    "new file": NEW,
     "new files": NEW,
     "create": NEW,
     "delete": DELETED,
@@ -110,13 +119,19 @@ _SIGN = r"(?:(?<=[*_])[^\x00-\x7f\w\s]{1,3}[ \t]*)?"
 _LABEL = re.compile(
     r"[ \t]*(?:(?:[-*+•]|[0-9]{1,9}[.)])[ \t]+)?(?:\[[ xX]\][ \t]+)?"
     rf"(?P<marks>\*\*|__|[*_`]?)[ \t]*{_SIGN}(?P<name>{_NAME})[ \t]*"
-    r"(?::[ \t]*(?P=marks)|(?P=marks)[ \t]*:)(?P<value>.*)",
+    r"(?:[:：][ \t]*(?P=marks)|(?P=marks)[ \t]*[:：])(?P<value>.*)",
     re.DOTALL,
 )
 _BOLD_LINE = re.compile(
     rf"[ \t]*(?P<marks>\*\*|__)[ \t]*{_SIGN}(?P<name>{_NAME})[ \t]*(?P=marks)[ \t]*"
 )
 _REMARK = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")
+
+
+# Their words are more often read by people than run.
+_LOOSE_CHECKS = frozenset(
+    ("success criteria", "done when", "testing", "acceptance", "acceptance criteria")
+)
 
 
 class Label(Struct, frozen=True):
@@ -128,6 +143,11 @@ class Label(Struct, frozen=True):
     is_bold: bool
     field: Field | None = None
     """None if the name is unknown."""
+
+    @property
+    def is_loose_check(self) -> bool:
+        """True if the label introduces checks only where its text has commands."""
+        return self.name in _LOOSE_CHECKS
 
     @property
     def implied_note(self) -> str:

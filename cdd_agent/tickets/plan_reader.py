@@ -34,6 +34,7 @@ from cdd_agent.tickets.step_reader import (
     StepSection,
     find_stray_check,
     has_own_fields,
+    names_work,
     read_step,
 )
 
@@ -453,14 +454,21 @@ class _PlanReader(Struct):
             if section.kind not in {_Kind.OTHER, _Kind.STEPS, _Kind.NOTES}:
                 continue
             is_among_steps = section.kind is _Kind.STEPS or not depths
-            for heading in section.headings:
+            headings = section.headings
+            ends = [heading.line for heading in headings[1:]] + [section.body.stop]
+            for heading, end in zip(headings, ends, strict=True):
                 is_numbered = heading.is_numbered and (
                     is_among_steps or heading.depth in depths
                 )
                 is_container = heading is section.heading and _contains_steps(
                     sections, position
                 )
-                if (heading.resembles_step or is_numbered) and not is_container:
+                is_label = find_heading_label(heading.text) is not None
+                has_work = not is_label and names_work(
+                    self.document, range(heading.end, end)
+                )
+                is_alike = heading.resembles_step or is_numbered
+                if has_work or (is_alike and not is_container):
                     self._report_lost_step(heading.line, heading.text)
 
     def _find_step_lines(
@@ -474,7 +482,9 @@ class _PlanReader(Struct):
                 if step is None or self.plan.owners.get(number):
                     continue
                 is_next = section.step is not None and step.continues(section.step)
-                if not labels or (is_next and step.label not in labels):
+                is_open = section.kind is _Kind.OTHER and "[ ]" in line.text
+                is_new = step.label not in labels and (is_next or is_open)
+                if not labels or is_new:
                     self._report_lost_step(number, line.text)
 
     def _report_lost_step(self, number: int, text: str) -> None:
@@ -536,9 +546,11 @@ class _PlanReader(Struct):
             plan.owners[section.start] = Owner.STEP
         for item in plan.findings.items:
             plan.owners.setdefault(item.line, Owner.FINDING)
+        owners = {}
         for number, text in enumerate(plan.source):
             if text.strip():
-                plan.owners.setdefault(number, Owner.PROSE)
+                owners[number] = plan.owners.get(number, Owner.PROSE)
+        plan.owners = owners
 
     def _lines(self, numbers: range) -> list[Line]:
         return self.document.lines[numbers.start : numbers.stop]

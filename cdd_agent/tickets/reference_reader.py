@@ -24,6 +24,7 @@ _LABELS = re.compile(
     re.IGNORECASE,
 )
 _TITLE = re.compile(rf"((?:step|task)\s*#?{_LABEL})\s*[:–—]\s[^,;]*", re.IGNORECASE)
+_REFERENCE = re.compile(rf"\W*(?:(?:steps?|tasks?)\s*#?)?{_LABEL}", re.IGNORECASE)
 _CRITERIA = re.compile(
     r"\W*(?:none|n/a)?\W*|(?:acceptance|criteri(?:on|a)|\bac|and|to|through|[0-9]"
     r"|[\s,;:&#`+._\-–—])*",
@@ -83,6 +84,11 @@ def read_dependencies(
     return named or None
 
 
+def refers_to_step(text: str) -> bool:
+    """True if a text begins with the label of a step."""
+    return _REFERENCE.match(text) is not None
+
+
 def is_criteria(text: str) -> bool:
     return _CRITERIA.fullmatch(_REMARK.sub("", text)) is not None
 
@@ -113,13 +119,16 @@ def read_tests(text: str) -> TestNames | None:
     label = until["label"] if until else ""
     rest = text[: until.start()] if until else text
     spans = code_spans(rest)
-    if spans:
-        return TestNames(tuple(span.text for span in spans), label)
-    names = [name.strip("*_ ") for name in re.split(r",|\band\b|;", rest)]
-    names = [name for name in names if name]
-    if not names or any(re.search(r"\s", name) for name in names):
-        return None
-    return TestNames(tuple(names), label)
+    names = [span.text for span in spans]
+    for span in reversed(spans):
+        rest = f"{rest[: span.start]},{rest[span.end :]}"
+    plain = [name.strip("*_ ") for name in re.split(r",|\band\b|;", rest)]
+    plain = [name for name in plain if name]
+    has_words = any(re.search(r"\s", name) for name in plain)
+    if spans and has_words:
+        return TestNames(tuple(names), label)
+    names += plain
+    return None if has_words or not names else TestNames(tuple(names), label)
 
 
 def _order(label: str) -> list[tuple[int, str]]:

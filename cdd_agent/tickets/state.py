@@ -73,6 +73,8 @@ class StepExecution(Struct, frozen=True):
     """The title in the plan when the step was last started or skipped."""
     fingerprint: str | None = None
     """The fingerprint of the rest of the step at that time."""
+    step_id: str | None = field(default=None, name="id")
+    """The id of the step in the plan, if it has one."""
     status: StepStatus = StepStatus.PENDING
     started_at: datetime | None = None
     completed_at: datetime | None = None
@@ -144,7 +146,7 @@ class StepExecution(Struct, frozen=True):
 
     @property
     def identity(self) -> StepIdentity:
-        return StepIdentity(self.title, self.fingerprint)
+        return StepIdentity(self.title, self.fingerprint, self.step_id or "")
 
     @property
     def files(self) -> Files:
@@ -161,6 +163,7 @@ class StepExecution(Struct, frozen=True):
             self.step_number,
             title=self.title,
             fingerprint=self.fingerprint,
+            step_id=self.step_id,
             attempts=self.attempts,
             known_cost=self.known_cost,
             undone_attempts=self.undone_attempts,
@@ -306,6 +309,7 @@ class ExecutionState(Struct, frozen=True):
             previous.to_pending(),
             title=step.title,
             fingerprint=fingerprint(step),
+            step_id=step.id or None,
             status=StepStatus.IN_PROGRESS,
             started_at=previous.started_at if is_resumed else now,
             attempts=attempt,
@@ -366,6 +370,7 @@ class ExecutionState(Struct, frozen=True):
             self.step(step.number),
             title=step.title,
             fingerprint=fingerprint(step),
+            step_id=step.id or None,
             status=StepStatus.SKIPPED,
             reason=reason,
         )
@@ -599,18 +604,21 @@ def renumbered_steps(before: ExecutionState, after: ExecutionState) -> dict[int,
     return moved
 
 
-def add_missing_titles(
+def add_missing_identities(
     state: ExecutionState, plan: ImplementationPlan
 ) -> ExecutionState:
     """Add the titles and fingerprints of the plan to steps that are over without them,
-    in states of older tools.
+    in states of older tools; and the ids of steps that were begun before the plan had
+    ids.
     """
     for step in plan.steps:
         entry = state.step(step.number)
         if entry.status.is_over and entry.title is None:
-            state = state._with(
-                replace(entry, title=step.title, fingerprint=fingerprint(step))
-            )
+            entry = replace(entry, title=step.title, fingerprint=fingerprint(step))
+        if entry.was_begun and step.id:
+            entry = replace(entry, step_id=step.id)
+        if entry != state.step(step.number):
+            state = state._with(entry)
     return state
 
 

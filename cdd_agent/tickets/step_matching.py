@@ -1,9 +1,10 @@
 """Match the steps of an edited plan with the steps that were begun, under whatever
 number they have now.
 
-A step is recognised by its title and text, else by its title, also after steps were
-inserted, removed or moved. A step whose title was edited is recognised by its number. A
-plan that leaves a completed step unclear is refused.
+A step is recognised by its id, if plan and state have one. Other steps are recognised
+by title and text, else by their title, also after steps were inserted, removed or
+moved. A step whose title was edited is recognised by its number. A plan that leaves a
+completed step unclear is refused.
 """
 
 from collections import Counter
@@ -28,15 +29,24 @@ _RESTORE = (
 
 
 class StepIdentity(Struct, frozen=True):
-    """The title and the fingerprint of a step when it was carried out; None in states
-    of older versions.
+    """The title, the fingerprint and the id of a step when it was carried out. The
+    title and the fingerprint are None in states of older versions.
     """
 
     title: str | None = None
     fingerprint: str | None = None
+    id: str = ""
+
+    def is_other(self, step: PlanStep) -> bool:
+        """True if both have an id, and these differ."""
+        return bool(self.id and step.id) and self.id != step.id
 
     def is_same(self, step: PlanStep) -> bool:
-        """True if title or text are unchanged, or not known."""
+        """True if the ids are equal; without ids, if title or text are unchanged, or
+        not known.
+        """
+        if self.id and step.id:
+            return self.id == step.id
         return self.title in (None, step.title) or self.fingerprint == fingerprint(step)
 
     def is_unchanged(self, step: PlanStep) -> bool:
@@ -72,6 +82,7 @@ def match_steps(
     """
     numbers = _match(plan.steps, begun)
     edited = _find_edited(plan, begun, completed, numbers)
+    _check_replaced(plan, begun, completed, numbers)
     if any(old != new for old, new in numbers.items()):
         _check_renumbered(edited, begun, completed)
     else:
@@ -96,21 +107,44 @@ def _find_edited(
     edited = {}
     ambiguous = []
     for number in sorted(set(completed) - numbers.keys()):
-        title = begun[number].title
+        identity = begun[number]
         candidates = [
-            f"step {step.number}" for step in plan.steps if step.title == title
+            f"step {step.label}"
+            for step in plan.steps
+            if step.title == identity.title and not identity.is_other(step)
         ]
         if candidates:
             ambiguous.append(
-                f"step {number} ({title!r}) was carried out, and could be"
+                f"step {number} ({identity.title!r}) was carried out, and could be"
                 f" {' and '.join(candidates)} now"
             )
         for step in plan.steps:
-            if step.number == number and number not in numbers.values():
+            is_free = number not in numbers.values() and not identity.is_other(step)
+            if step.number == number and is_free:
                 edited[number] = step
     if ambiguous:
         raise BadInput("\n".join([f"{_RENUMBERED}:", *ambiguous]), hint=_RESTORE)
     return edited
+
+
+def _check_replaced(
+    plan: ImplementationPlan,
+    begun: Mapping[int, StepIdentity],
+    completed: Collection[int],
+    numbers: Mapping[int, int],
+) -> None:
+    """Refuse a plan whose ids say that all completed steps were replaced."""
+    if any(number in numbers for number in completed):
+        return
+    replaced = []
+    for step in plan.steps:
+        if step.number in completed and begun[step.number].is_other(step):
+            replaced.append(f"step {step.number} was {begun[step.number].title!r}")
+    if replaced and len(replaced) == len(completed):
+        raise BadInput(
+            f"The state is that of another plan: {'; '.join(replaced)}",
+            hint=_START_OVER,
+        )
 
 
 def _check_renumbered(
@@ -172,23 +206,50 @@ def _describe_edits(
 def _match(
     steps: Iterable[PlanStep], identities: Mapping[int, StepIdentity]
 ) -> dict[int, int]:
-    """Match steps with the same title and text, then steps with the same title."""
-    new = {step.number: StepIdentity(step.title, fingerprint(step)) for step in steps}
-    old = {
+    """Match steps with the same id. Of the others, match those with the same title and
+    text, then those with the same title; no step matches one with another id.
+    """
+    known = {
         number: identity
         for number, identity in identities.items()
         if identity.title is not None
     }
+    step_by_id = {step.id: step.number for step in steps if step.id}
+    matches = {
+        number: step_by_id[identity.id]
+        for number, identity in known.items()
+        if identity.id in step_by_id
+    }
+    for has_id in (False, True):
+        free_steps = [
+            step
+            for step in steps
+            if step.number not in matches.values() and not (has_id and step.id)
+        ]
+        free_identities = {
+            number: identity
+            for number, identity in known.items()
+            if number not in matches and bool(identity.id) == has_id
+        }
+        matches |= _match_texts(free_steps, free_identities)
+    return matches
+
+
+def _match_texts(
+    steps: Iterable[PlanStep], identities: Mapping[int, StepIdentity]
+) -> dict[int, int]:
+    """Match steps with the same title and text, then steps with the same title."""
+    new = {step.number: (step.title, fingerprint(step)) for step in steps}
+    old = {
+        number: (identity.title, identity.fingerprint)
+        for number, identity in identities.items()
+    }
     matches = _match_keys(new, old)
     new_titles = {
-        number: identity.title
-        for number, identity in new.items()
-        if number not in matches.values()
+        number: key[0] for number, key in new.items() if number not in matches.values()
     }
     old_titles = {
-        number: identity.title
-        for number, identity in old.items()
-        if number not in matches
+        number: key[0] for number, key in old.items() if number not in matches
     }
     return matches | _match_keys(new_titles, old_titles)
 
@@ -227,10 +288,12 @@ def _add_free_numbers(
         if number in result:
             continue
         step = steps.get(number)
-        is_other = (
-            step is not None
-            and number not in begun
-            and (identity.title is None or not identity.is_same(step))
+        is_other = step is not None and (
+            identity.is_other(step)
+            or (
+                number not in begun
+                and (identity.title is None or not identity.is_same(step))
+            )
         )
         if is_other or number in result.values():
             result[number] = next_free

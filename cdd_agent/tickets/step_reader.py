@@ -2,15 +2,21 @@
 becomes the description; what looks like a value and is none is a finding.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
 
 from cdd_agent.tickets.check_reader import (
     CheckText,
+    expects_failure,
+    is_check_command,
     is_command,
+    is_expectation,
+    needs_shell,
     read_check,
     read_commands,
+    split_chain,
 )
 from cdd_agent.tickets.file_reader import (
     FileText,
@@ -34,9 +40,16 @@ from cdd_agent.tickets.reference_reader import (
     read_criteria,
     read_dependencies,
     read_tests,
+    refers_to_step,
 )
 from cdd_agent.tickets.text_pieces import Piece, PieceKind, split_pieces, table_cells
 
+_RUN_LINE = re.compile(
+    r"(?:\[[ xX]\]\s*)?(?:(?:\*\*|__)[^*_`]*\b(?:run|verify|test|check)\b[^*_`]*"
+    r"(?:\*\*|__)\s*[:—–-]?\s*(?:run\s+)?|(?:run|verify|test)\b\s*:?\s*)(?=`)",
+    re.IGNORECASE,
+)
+_RUN_ALONE = re.compile(r"[*_]*run[*_]*:[*_]*", re.IGNORECASE)
 _SINGLE_FIELDS = {
     Field.COMPLEXITY: "complexity",
     Field.ESTIMATED_TIME: "estimated_time",
@@ -87,6 +100,7 @@ def read_step(document: Document, section: StepSection, findings: Findings) -> S
     reader = _StepReader(document, section, findings)
     for block in _split_blocks(document, section.body):
         reader.read_block(block)
+    reader.read_run_lines()
     return reader.result()
 
 
@@ -96,6 +110,13 @@ def has_own_fields(document: Document, body: range) -> bool:
     return any(label.field is not Field.DESCRIPTION for label in labels)
 
 
+def names_work(document: Document, body: range) -> bool:
+    """True if a section has files or checks of a step."""
+    labels = _find_labels(document, body).values()
+    fields = {Field.FILES, Field.VERIFY}
+    return any(label.field in fields and label.is_bold for label in labels)
+
+
 def find_stray_check(document: Document, numbers: Iterable[int]) -> int | None:
     """Return the first of these lines that is a check by itself: a command in a list
     item, or in a code block for a shell.
@@ -103,11 +124,11 @@ def find_stray_check(document: Document, numbers: Iterable[int]) -> int | None:
     for piece in split_pieces(document, list(numbers)):
         if piece.kind is PieceKind.FENCE and piece.text.split(" ")[0]:
             check = read_commands(piece.text, piece.code)
-            if check and any(map(is_command, check.commands)):
+            if check and any(map(is_check_command, check.commands)):
                 return piece.lines[0]
-        if piece.kind is PieceKind.ITEM:
+        if piece.kind is PieceKind.ITEM and not piece.text.startswith(("[x]", "[X]")):
             spans = code_spans(piece.text)
-            if spans and is_command(spans[0].text):
+            if spans and is_check_command(spans[0].text):
                 return piece.lines[0]
     return None
 
@@ -124,13 +145,17 @@ class _Block(Struct):
 
     def pieces(self, document: Document) -> list[Piece]:
         """Return the text behind the label, and the pieces below it that may belong to
-        it. A paragraph does not, after a blank line; below a heading it may.
+        it. After a blank line, a paragraph does not, but it may below a heading; and
+        nothing does if the label has a value.
         """
         pieces = []
-        if self.label and self.label.value.strip():
-            value = self.label.value.strip()
+        value = self.label.value.strip() if self.label else ""
+        if value:
             pieces.append(Piece(PieceKind.LINE, value, (self.line,)))
         for piece in split_pieces(document, self.lines):
+            ends_value = piece.is_apart or piece.text.startswith("[")
+            if value and ends_value and not value.endswith(":"):
+                break
             if piece.kind is PieceKind.OTHER:
                 break
             is_paragraph = piece.kind is PieceKind.LINE and piece.is_apart
@@ -157,6 +182,33 @@ class _StepReader(Struct):
     serves: list[int] = field(default_factory=list)
     removes_tests: list[str] | None = None
     may_fail: list[MayFail] = field(default_factory=list)
+
+    def read_run_lines(self) -> None:
+        """Read commands that the text of a step without a check says to run, such as
+        "Run: `pytest`". They stay in the description.
+        """
+        if self.checks or self.says_no_check:
+            return
+        numbers = [
+            number for number in self.section.body if number not in self.field_lines
+        ]
+        unread: dict[str, int] = {}
+        for run in _find_runs(split_pieces(self.document, numbers)):
+            commands = [part for text in run.commands for part in split_chain(text)]
+            if run.may_fail or not commands:
+                continue
+            if all(map(is_check_command, commands)):
+                self.checks += commands
+                self.field_lines.update(run.lines)
+            elif any(map(needs_shell, commands)):
+                unread.setdefault(" && ".join(commands), run.lines[0])
+        if unread:
+            self._warn(
+                "unread_run",
+                min(unread.values()),
+                f"says to run {quote(next(iter(unread)))}, which nothing runs; a check"
+                " is a command without a shell in `**Verify:**`",
+            )
 
     def result(self) -> StepText:
         checks = self.checks or ([] if self.says_no_check else None)
@@ -218,14 +270,10 @@ class _StepReader(Struct):
             self._take(block, ())
             return
         if name in self.values:
-            self._warn(
-                "duplicate_field",
-                block.line,
-                f"has a second `{name.replace('_', ' ')}`, which is read as text",
-            )
-            self.description.append(
-                f"{name.replace('_', ' ').capitalize()}: {first.text}"
-            )
+            label = name.replace("_", " ")
+            text = f"has a second `{label}`, which is read as text"
+            self._warn("duplicate_field", block.line, text)
+            self.description.append(prose([self.document.lines[block.line]]))
         else:
             self.values[name] = first.text
         self._take(block, first.lines)
@@ -234,6 +282,9 @@ class _StepReader(Struct):
         earlier = self.section.labels[: self.section.position]
         taken: set[int] = set()
         for piece in self._list_of(block):
+            is_below = bool(taken) and piece.lines[0] != block.line
+            if is_below and not refers_to_step(piece.text):
+                break
             labels = read_dependencies(piece.text, self.section.labels, earlier)
             if labels is None:
                 self._error(
@@ -282,11 +333,12 @@ class _StepReader(Struct):
         taken: set[int] = set()
         found: list[CheckText] = []
         for piece in block.pieces(self.document):
-            check = self._read_check(
-                piece, has_checks=bool(found and found[-1].commands)
-            )
+            has_checks = bool(found and found[-1].commands)
+            check = self._read_check(piece, has_checks=has_checks)
             if check is None:
                 continue
+            if block.label and block.label.is_loose_check:
+                check = _only_known_commands(check)
             found.append(check)
             self.checks += check.commands
             if check.problem:
@@ -302,20 +354,28 @@ class _StepReader(Struct):
                 )
             if check.commands or check.is_none or not check.has_prose:
                 taken.update(piece.lines)
-        has_commands = any(check.commands for check in found)
-        says_none = any(check.is_none for check in found)
-        prose_only = [check for check in found if check.has_prose]
-        self.says_no_check |= says_none or bool(prose_only and not has_commands)
-        is_unread = any(check.problem for check in found)
-        if prose_only and not has_commands and not says_none and not is_unread:
+        self._judge_checks(block, found)
+        self._report_checks_below(block, taken)
+        self._take(block, taken, with_label=True)
+
+    def _judge_checks(self, block: _Block, found: Sequence[CheckText]) -> None:
+        """Find out whether a label says that there is no check, in words or by its
+        prose.
+        """
+        if any(check.is_none for check in found):
+            self.says_no_check = True
+        has_prose = any(check.has_prose for check in found)
+        is_loose = block.label is not None and block.label.is_loose_check
+        if not has_prose or is_loose or any(check.commands for check in found):
+            return
+        self.says_no_check = True
+        if not any(check.is_none or check.problem for check in found):
             self._warn(
                 "prose_check",
                 block.line,
                 "has a check in words, which nothing runs; a command in backticks would"
                 " be run",
             )
-        self._report_checks_below(block, taken)
-        self._take(block, taken, with_label=True)
 
     def _report_checks_below(self, block: _Block, taken: set[int]) -> None:
         """Report a check behind a paragraph that ended the list of checks."""
@@ -414,7 +474,10 @@ class _StepReader(Struct):
         if piece.kind is PieceKind.FENCE:
             if has_checks and piece.is_apart:
                 return None
-            return read_commands(piece.text, piece.code)
+            check = read_commands(piece.text, piece.code)
+            if check is None:
+                return CheckText(has_prose=True)
+            return check if check.commands else None
         return read_check(piece.text)
 
     def _read_file_piece(self, piece: Piece, *, is_below: bool) -> FileText | None:
@@ -426,9 +489,12 @@ class _StepReader(Struct):
         if piece.kind is PieceKind.FENCE:
             lines = [line for line in piece.code if line and not line.startswith("#")]
             texts = [read_files(line) for line in lines]
-            if not all(text.files for text in texts):
+            files = [file for text in texts for file in text.files]
+            if not all(text.files for text in texts) or not all(
+                is_path(file.path) for file in files
+            ):
                 return FileText()
-            return FileText(tuple(file for text in texts for file in text.files))
+            return FileText(tuple(files))
         is_paragraph = piece.kind is PieceKind.LINE and is_below
         if is_paragraph and not piece.text.startswith("`"):
             first_word = piece.text.split()[0]
@@ -531,6 +597,48 @@ class _StepReader(Struct):
 
     def _warn(self, kind: str, line: int, text: str) -> None:
         self.findings.warn(kind, line, text, self.section.position)
+
+
+def _only_known_commands(check: CheckText) -> CheckText:
+    """Return the checks of a label that introduces words more often than commands."""
+    commands = tuple(filter(is_check_command, check.commands))
+    return CheckText(commands, has_prose=check.has_prose or not commands)
+
+
+class _Run(Struct):
+    """Commands that a text says to run."""
+
+    commands: list[str]
+    lines: list[int]
+    may_fail: bool = False
+    """True if the text below expects a failure."""
+
+
+def _find_runs(pieces: Sequence[Piece]) -> list[_Run]:
+    """Return the commands of lines such as "Run: `make`", of what is below a "Run:",
+    and of code blocks with their expected output below them.
+    """
+    runs: list[_Run] = []
+    is_open = False
+    for position, piece in enumerate(pieces):
+        following = pieces[position + 1 : position + 2]
+        commands: Sequence[str] = ()
+        if piece.kind is PieceKind.FENCE and piece.text:
+            check = read_commands(piece.text, piece.code)
+            is_shown = is_open or any(is_expectation(other.text) for other in following)
+            commands = check.commands if check and is_shown else ()
+        elif piece.kind in {PieceKind.LINE, PieceKind.ITEM}:
+            match = _RUN_LINE.match(piece.text)
+            rest = piece.text[match.end() :] if match else ""
+            if is_open and piece.kind is PieceKind.ITEM:
+                rest = piece.text
+            commands = read_check(rest).commands if rest.startswith("`") else ()
+        if commands:
+            may_fail = any(expects_failure(other.text) for other in (piece, *following))
+            runs.append(_Run(list(commands), list(piece.lines), may_fail))
+        is_heading = _RUN_ALONE.fullmatch(piece.text) is not None
+        is_open = is_heading or (is_open and bool(commands))
+    return runs
 
 
 def _with_note(file: AffectedFile, note: str) -> AffectedFile:

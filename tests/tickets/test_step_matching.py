@@ -2,14 +2,25 @@
 whatever number.
 """
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.state import (
+    NO_FILES,
+    add_missing_identities,
+    match_state,
+    new_state,
+)
+from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.tickets.step_matching import StepIdentity, fingerprint, match_steps
 from tests.support.tables import each_row
+
+NOW = datetime(2026, 11, 26, tzinfo=UTC)
 
 
 def step(number: int, words: str) -> PlanStep:
@@ -303,3 +314,67 @@ def test_no_two_steps_get_the_same_number(
     for old, new in found.items():
         if was[old] in after[:left]:
             assert after[new - 1] == was[old]
+
+
+def with_ids(words: str) -> ImplementationPlan:
+    """`a#abcd` is step `a` with an id."""
+    steps = []
+    for number, each in enumerate(words.split(), 1):
+        text, _, step_id = each.partition("#")
+        plain = step(number, text)
+        steps.append(PlanStep(number, plain.title, plain.description, id=step_id))
+    return ImplementationPlan(steps=tuple(steps))
+
+
+def identities(words: str) -> dict[int, StepIdentity]:
+    return {
+        each.number: StepIdentity(each.title, fingerprint(each), each.id)
+        for each in with_ids(words).steps
+    }
+
+
+@each_row(
+    ("done", "now", "expected"),
+    [
+        ("a#aaaa b#bbbb", "a#aaaa b#bbbb", {1: 1, 2: 2}),
+        ("a#aaaa b#bbbb", "x#xxxx b#bbbb a#aaaa", {1: 3, 2: 2}),
+        ("a#aaaa b#bbbb", "b:new#aaaa a:other#bbbb", {1: 1, 2: 2}),
+        ("a#aaaa b#bbbb", "q:new#bbbb r:new#aaaa", {1: 2, 2: 1}),
+        ("a#aaaa b#bbbb", "a#cccc b#bbbb", {1: 3, 2: 2}),
+        ("a#aaaa b#bbbb", "a b#bbbb", {1: 1, 2: 2}),
+        ("a b", "a#aaaa b#bbbb", {1: 1, 2: 2}),
+        ("a b", "b#bbbb a#aaaa", {1: 2, 2: 1}),
+        ("a#aaaa b", "b a:new#aaaa", {1: 2, 2: 1}),
+    ],
+)
+def test_a_step_with_an_id_is_recognised_by_it(
+    done: str, now: str, expected: dict[int, int]
+) -> None:
+    begun = identities(done)
+    assert match_steps(with_ids(now), begun, begun.keys(), {}) == expected
+
+
+def test_a_plan_in_which_each_done_step_has_another_id_is_another_plan() -> None:
+    begun = identities("a#aaaa b#bbbb")
+    with pytest.raises(BadInput, match="another plan"):
+        match_steps(with_ids("a#cccc b#dddd"), begun, begun.keys(), {})
+
+
+def test_an_id_stays_with_its_step_in_the_state() -> None:
+    steps = with_ids("a#aaaa b").steps
+    state = new_state("feature-x", with_ids("a#aaaa b"))
+    for each in steps:
+        state = state.started(each, NOW, attempt=1)
+        state = state.completed(each.number, NOW, Verification.NONE, NO_FILES)
+    read = type(state).from_json(state.to_json(), "state.json")
+    moved = match_state(read, with_ids("x y:new#aaaa b"))
+    assert [moved.step(number).identity.id for number in (1, 2, 3)] == ["", "aaaa", ""]
+    assert moved.step(2).status is StepStatus.COMPLETED
+
+
+def test_a_step_that_was_begun_before_its_plan_had_ids_gets_its_id() -> None:
+    state = new_state("feature-x", with_ids("a b"))
+    state = state.started(with_ids("a b").steps[0], NOW, attempt=1)
+    later = with_ids("a#aaaa b#bbbb")
+    state = add_missing_identities(match_state(state, later), later)
+    assert [state.step(number).step_id for number in (1, 2)] == ["aaaa", None]

@@ -230,10 +230,10 @@ def test_a_plan_that_has_to_be_mended(
         1,
         [
             f"✗ {plan}:1: no step serves acceptance criterion 1 (a.txt says good); add a step, or name it in a `**Serves:**`",
-            f"! {plan}:7: warning: step 1 has no check of its own; name in `**Verify:**` the tests that it has to make pass",
+            f"! {plan}:7: warning: step 1 has no check of its own; write the command in `**Verify:**`",
             f"✗ {plan}:7: step 1 changes `a.txt` before step 2 creates it; let it depend on step 2, or create it here",
             f"✗ {plan}:15: step 2 serves acceptance criterion 2, but the spec has 1",
-            f"! {plan}:15: warning: step 2 has no check of its own; name in `**Verify:**` the tests that it has to make pass",
+            f"! {plan}:15: warning: step 2 has no check of its own; write the command in `**Verify:**`",
             f"! {plan}:15: warning: step 2 affects `b.txt`, which is not there; write `(new)` behind it if the step creates it",
             "✗ 3 problems have to be fixed.",
         ],
