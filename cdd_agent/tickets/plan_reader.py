@@ -245,7 +245,7 @@ class _PlanReader(Struct):
         heading = headings[index]
         current = sections[-1]
         body = range(heading.end, self.plan.lines.stop)
-        if len(sections) == 1 and self._is_plan_title(headings, index):
+        if len(sections) == 1 and self._is_plan_title(headings):
             match = _PLAN_TITLE.fullmatch(heading.text)
             title = match[1] if match else heading.text
             return _Section(_Kind.TOP, _TOP_DEPTH, body, heading, title.strip())
@@ -266,13 +266,11 @@ class _PlanReader(Struct):
             return None
         return _Section(_Kind.OTHER, heading.depth, body, heading)
 
-    def _is_plan_title(self, headings: Sequence[PlanHeading], index: int) -> bool:
+    def _is_plan_title(self, headings: Sequence[PlanHeading]) -> bool:
         """True for the first heading, unless it begins a step or a section of a plan
         that has no title.
         """
-        heading = headings[index]
-        if index > 0:
-            return False
+        heading = headings[0]
         if heading.to_step() is None:
             return heading.title is None and not heading.is_struck
         return heading.depth == 1 and any(

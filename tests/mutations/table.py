@@ -919,8 +919,8 @@ MUTATIONS = [
             (
                 "plan_reader",
                 "only the first heading is the title",
-                "        if index > 0:\n            return False\n",
-                "",
+                "        if len(sections) == 1 and self._is_plan_title(headings):",
+                "        if self._is_plan_title(headings):",
                 "test_plan",
             ),
             (

@@ -706,4 +706,4 @@ def test_a_field_said_twice_has_its_first_value_and_the_second_is_text() -> None
     plan = read_plan(
         "# Implementation Plan: T\n\n**Ticket:** `one`\n**Ticket:** `two`\n"
     )
-    assert plan.ticket_slug == "one"
+    assert (plan.ticket_slug, "`two`" in plan.overview) == ("one", True)

@@ -203,17 +203,25 @@ def test_a_heading_of_a_step_is_read_in_many_forms(
     [
         *("### Step Two: T", "### Step: T", "### [x] Step: T", "### Steps 2-4: T"),
         *("### 2. T", "### (2) T", "### 2.1 T", "### T02 — T", "### Schritt 2: T"),
-        *("## Phase 2: T", "### Milestone 2: T", "### 步骤二：T", "### Create it"),
+        *("### Phase 2: T", "### Milestone 2: T", "### 步骤二：T"),
         *("Step 2: T", "- [ ] **Step 2: T**", "1. Step 2: T"),
     ],
 )
 def test_what_resembles_a_step_and_is_none_is_an_error(heading: str) -> None:
     plan = read_plan(
-        f"# P\n\n### Step 1: One\n\nDo it.\n\n{heading}\n\n**Files:** b.py\n\n"
+        f"# P\n\n### Step 1: One\n\nDo it.\n\n{heading}\n\nDo this, too.\n\n"
         "### Step 3: X\n"
     )
     assert ("error", "unread_step") in kinds(plan)
     assert [found.line for found in plan.errors if found.kind == "unread_step"] == [7]
+
+
+def test_a_heading_with_files_or_a_check_of_its_own_is_an_error() -> None:
+    for heading in ("### Create it", "## Phase 2: T"):
+        for line in ("**Files:** b.py", "**Verify:** `make`"):
+            text = f"### Step 1: A\n\n{heading}\n\n{line}\n\n### Step 3: B\n"
+            plan = read_plan(text)
+            assert ("error", "unread_step") in kinds(plan)
 
 
 @each_row(
