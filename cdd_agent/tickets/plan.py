@@ -467,6 +467,11 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
                     f"has the id `{step.id}` of step {first.label}; remove one of them"
                 )
                 errors.append(step_problem(step, "duplicate_id", text))
+        return [*errors, *self._reference_errors(by_label)]
+
+    def _reference_errors(self, labels: Collection[str]) -> list[Problem]:
+        """Return the problems of steps that refer to other steps."""
+        errors = []
         for step in self.steps:
             if step.number in step.dependencies:
                 errors.append(step_problem(step, "cycle", "depends on itself"))
@@ -474,7 +479,7 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
                 text = f"depends on step {label}, which does not exist"
                 errors.append(step_problem(step, "unknown_dependency", text))
             for leave in step.may_fail:
-                if leave.until and leave.until.casefold() not in by_label:
+                if leave.until and leave.until.casefold() not in labels:
                     text = (
                         f"lets `{leave.tests}` fail until step {leave.until}, which"
                         " does not exist"

@@ -447,27 +447,33 @@ class _PlanReader(Struct):
 
     def _find_lost_steps(self, sections: Sequence[_Section]) -> None:
         """Report headings that resemble a step and are none."""
-        depths = {parsed.depth for parsed in self.plan.steps}
         for position, section in enumerate(sections):
             if section.kind not in {_Kind.OTHER, _Kind.STEPS, _Kind.NOTES}:
                 continue
-            is_among_steps = section.kind is _Kind.STEPS or not depths
             headings = section.headings
             ends = [heading.line for heading in headings[1:]] + [section.body.stop]
+            is_container = _contains_steps(sections, position)
             for heading, end in zip(headings, ends, strict=True):
-                is_numbered = heading.is_numbered and (
-                    is_among_steps or heading.depth in depths
-                )
-                is_container = heading is section.heading and _contains_steps(
-                    sections, position
-                )
-                is_label = find_heading_label(heading.text) is not None
-                has_work = not is_label and names_work(
-                    self.document, range(heading.end, end)
-                )
-                is_alike = heading.resembles_step or is_numbered
-                if has_work or (is_alike and not is_container):
+                is_around_steps = is_container and heading is section.heading
+                if self._is_lost(section, heading, end, is_around_steps):
                     self._report_lost_step(heading.line, heading.text)
+
+    def _is_lost(
+        self, section: _Section, heading: PlanHeading, end: int, is_around_steps: bool
+    ) -> bool:
+        """True if a heading resembles a step, or has the files or the check of one.
+        Headings around steps may be numbered.
+        """
+        is_label = find_heading_label(heading.text) is not None
+        if not is_label and names_work(self.document, range(heading.end, end)):
+            return True
+        if is_around_steps:
+            return False
+        if heading.resembles_step:
+            return True
+        depths = {parsed.depth for parsed in self.plan.steps}
+        is_among_steps = section.kind is _Kind.STEPS or not depths
+        return heading.is_numbered and (is_among_steps or heading.depth in depths)
 
     def _find_step_lines(
         self, sections: Sequence[_Section], labels: Sequence[str]

@@ -53,28 +53,10 @@ def step_block(step: PlanStep, labels: Mapping[int, str], depth: int = 3) -> str
     """Return a step with a heading of this depth. `labels` are those of all steps, by
     their numbers.
     """
-    needed = [labels.get(number, str(number)) for number in step.dependencies]
-    dependencies = ", ".join([*needed, *step.missing_dependencies])
-    fields = [
-        f"**Complexity:** {step.complexity}",
-        f"**Estimated Time:** {step.estimated_time}",
-        (f"**Dependencies:** {f'Step {dependencies}' if dependencies else 'None'}"),
-    ]
-    if step.has_no_check:
-        fields.append(f"**Verify:** {NO_CHECK}")
-    for check in step.checks or ():
-        fields.append(f"**Verify:** {code_span(check)}")
-    if step.serves:
-        fields.append(f"**Serves:** {', '.join(map(str, step.serves))}")
-    if step.removes_tests is not None:
-        names = ", ".join(map(code_span, step.removes_tests))
-        fields.append(f"**Removes tests:** {names or 'none'}")
-    for leave in step.may_fail:
-        until = f" until step {leave.until}" if leave.until else ""
-        fields.append(f"**May fail:** {code_span(leave.tests)}{until}")
     comment = f" <!-- id: {step.id} -->" if step.id else ""
     heading = f"{'#' * min(depth, 6)} Step {step.label}: {step.title}{comment}"
     blocks = [_heading(heading)]
+    fields = _step_fields(step, labels)
     if "\n" in step.description:
         blocks.append(_long_description(step.description))
     elif step.description:
@@ -87,6 +69,29 @@ def step_block(step: PlanStep, labels: Mapping[int, str], depth: int = 3) -> str
             files.append(f"- {code_span(file.place)}{note}")
         blocks.append("\n".join(files))
     return "\n\n".join(blocks)
+
+
+def _step_fields(step: PlanStep, labels: Mapping[int, str]) -> list[str]:
+    """Return the lines of the fields, without the description and the files."""
+    needed = [labels.get(number, str(number)) for number in step.dependencies]
+    dependencies = ", ".join([*needed, *step.missing_dependencies])
+    fields = [
+        f"**Complexity:** {step.complexity}",
+        f"**Estimated Time:** {step.estimated_time}",
+        f"**Dependencies:** {f'Step {dependencies}' if dependencies else 'None'}",
+    ]
+    if step.has_no_check:
+        fields.append(f"**Verify:** {NO_CHECK}")
+    fields += [f"**Verify:** {code_span(check)}" for check in step.checks or ()]
+    if step.serves:
+        fields.append(f"**Serves:** {', '.join(map(str, step.serves))}")
+    if step.removes_tests is not None:
+        names = ", ".join(map(code_span, step.removes_tests))
+        fields.append(f"**Removes tests:** {names or 'none'}")
+    for leave in step.may_fail:
+        until = f" until step {leave.until}" if leave.until else ""
+        fields.append(f"**May fail:** {code_span(leave.tests)}{until}")
+    return fields
 
 
 def overview_block(text: str) -> str:

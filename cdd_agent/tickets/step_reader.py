@@ -2,28 +2,20 @@
 becomes the description; what looks like a value and is none is a finding.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
 
 from cdd_agent.tickets.check_reader import (
     CheckText,
-    expects_failure,
     is_check_command,
     is_command,
-    is_expectation,
-    needs_shell,
     read_check,
     read_commands,
-    split_chain,
 )
+from cdd_agent.tickets.file_list import FileList, read_file_piece
 from cdd_agent.tickets.file_reader import (
-    FileText,
     is_file_of_project,
-    is_path,
-    read_file_row,
-    read_files,
 )
 from cdd_agent.tickets.findings import Findings, quote
 from cdd_agent.tickets.markdown import Document, Line, code_spans, prose
@@ -42,14 +34,9 @@ from cdd_agent.tickets.reference_reader import (
     read_tests,
     refers_to_step,
 )
+from cdd_agent.tickets.run_lines import Run, find_runs
 from cdd_agent.tickets.text_pieces import Piece, PieceKind, split_pieces, table_cells
 
-_RUN_LINE = re.compile(
-    r"(?:\[[ xX]\]\s*)?(?:(?:\*\*|__)[^*_`]*\b(?:run|verify|test|check)\b[^*_`]*"
-    r"(?:\*\*|__)\s*[:—–-]?\s*(?:run\s+)?|(?:run|verify|test)\b\s*:?\s*)(?=`)",
-    re.IGNORECASE,
-)
-_RUN_ALONE = re.compile(r"[*_]*run[*_]*:[*_]*", re.IGNORECASE)
 _SINGLE_FIELDS = {
     Field.COMPLEXITY: "complexity",
     Field.ESTIMATED_TIME: "estimated_time",
@@ -153,19 +140,25 @@ class _Block(Struct):
         if value:
             pieces.append(Piece(PieceKind.LINE, value, (self.line,)))
         for piece in split_pieces(document, self.lines):
-            ends_value = piece.is_apart or piece.text.startswith("[")
-            if value and ends_value and not value.endswith(":"):
-                break
-            if piece.kind is PieceKind.OTHER:
-                break
-            is_paragraph = piece.kind is PieceKind.LINE and piece.is_apart
-            is_first = self.is_heading and not pieces
-            is_in_item = bool(pieces) and piece.indent > pieces[-1].indent
-            is_value = is_first or is_in_item or piece.text.startswith("`")
-            if is_paragraph and not is_value:
+            if self._is_ended_by(piece, pieces):
                 break
             pieces.append(piece)
         return pieces
+
+    def _is_ended_by(self, piece: Piece, pieces: Sequence[Piece]) -> bool:
+        """True if a piece below the label does not belong to it."""
+        value = self.label.value.strip() if self.label else ""
+        is_complete = bool(value) and not value.endswith(":")
+        if piece.kind is PieceKind.OTHER:
+            return True
+        if is_complete and (piece.is_apart or piece.text.startswith("[")):
+            return True
+        if piece.kind is not PieceKind.LINE or not piece.is_apart:
+            return False
+        if not pieces and self.is_heading:
+            return False
+        is_in_item = any(piece.indent > above.indent for above in pieces[-1:])
+        return not (is_in_item or piece.text.startswith("`"))
 
 
 class _StepReader(Struct):
@@ -192,22 +185,19 @@ class _StepReader(Struct):
         numbers = [
             number for number in self.section.body if number not in self.field_lines
         ]
-        unread: dict[str, int] = {}
-        for run in _find_runs(split_pieces(self.document, numbers)):
-            commands = [part for text in run.commands for part in split_chain(text)]
-            if run.may_fail or not commands:
-                continue
-            if all(map(is_check_command, commands)):
-                self.checks += commands
+        lost: list[Run] = []
+        for run in find_runs(split_pieces(self.document, numbers)):
+            if run.is_check:
+                self.checks += run.commands
                 self.field_lines.update(run.lines)
-            elif any(map(needs_shell, commands)):
-                unread.setdefault(" && ".join(commands), run.lines[0])
-        if unread:
+            elif run.is_lost:
+                lost.append(run)
+        if lost:
             self._warn(
                 "unread_run",
-                min(unread.values()),
-                f"says to run {quote(next(iter(unread)))}, which nothing runs; a check"
-                " is a command without a shell in `**Verify:**`",
+                lost[0].lines[0],
+                f"says to run {quote(' && '.join(lost[0].commands))}, which nothing"
+                " runs; a check is a command without a shell in `**Verify:**`",
             )
 
     def result(self) -> StepText:
@@ -341,22 +331,27 @@ class _StepReader(Struct):
                 check = _only_known_commands(check)
             found.append(check)
             self.checks += check.commands
-            if check.problem:
-                self._error(
-                    "unread_check", piece.lines[0], self._check_problem(piece, check)
-                )
-            if check.commands and check.has_prose and not check.problem:
-                self._warn(
-                    "prose_around_check",
-                    piece.lines[0],
-                    f"runs `{'` and `'.join(check.commands)}`, and the other words of"
-                    " the check are for readers",
-                )
+            self._report_check(piece, check)
             if check.commands or check.is_none or not check.has_prose:
                 taken.update(piece.lines)
         self._judge_checks(block, found)
         self._report_checks_below(block, taken)
         self._take(block, taken, with_label=True)
+
+    def _report_check(self, piece: Piece, check: CheckText) -> None:
+        if check.problem:
+            self._error(
+                "unread_check",
+                piece.lines[0],
+                f"has a check that cannot be read: {quote(piece.text)} {check.problem}",
+            )
+        elif check.commands and check.has_prose:
+            self._warn(
+                "prose_around_check",
+                piece.lines[0],
+                f"runs `{'` and `'.join(check.commands)}`, and the other words of the"
+                " check are for readers",
+            )
 
     def _judge_checks(self, block: _Block, found: Sequence[CheckText]) -> None:
         """Find out whether a label says that there is no check, in words or by its
@@ -391,34 +386,18 @@ class _StepReader(Struct):
 
     def _read_files(self, block: _Block) -> None:
         taken: set[int] = set()
-        groups: list[tuple[int, str]] = []
-        note_indent = 1000
-        implied = block.label.implied_note if block.label else ""
         last_line = block.line
+        files = FileList(block.label.implied_note if block.label else "")
         for piece in block.pieces(self.document):
-            is_nested = piece.indent >= note_indent and bool(self.files)
-            if is_nested and not self._is_nested_file(piece):
-                last = self.files[-1]
-                note = f"{last.note} {piece.text}"
-                self.files[-1] = AffectedFile(last.path, note, last.lines)
+            if files.add_note(piece):
                 taken.update(piece.lines)
                 continue
-            is_below = piece.lines[0] != block.line
-            read = self._read_file_piece(piece, is_below=is_below)
-            if read is None:
+            text = read_file_piece(piece, is_below=piece.lines[0] != block.line)
+            if text is None:
                 break
             last_line = piece.lines[-1]
-            while groups and groups[-1][0] >= piece.indent:
-                groups.pop()
-            if read.group and piece.kind is PieceKind.ITEM:
-                groups.append((piece.indent, read.group))
+            if files.add(piece, text):
                 taken.update(piece.lines)
-            elif read.files or read.is_none or piece.kind is PieceKind.TABLE_HEAD:
-                words = " ".join(filter(None, [implied, *(name for _, name in groups)]))
-                self.files += [_with_note(file, words) for file in read.files]
-                taken.update(piece.lines)
-                if piece.kind is PieceKind.ITEM:
-                    note_indent = piece.indent + 2
             else:
                 self._warn(
                     "unread_file",
@@ -426,6 +405,7 @@ class _StepReader(Struct):
                     f"names no file in {quote(piece.text)}, which is read as text; a"
                     " path in backticks would be a file of the step",
                 )
+        self.files += files.files
         self._report_files_below(block, last_line)
         self._take(block, taken)
 
@@ -479,34 +459,6 @@ class _StepReader(Struct):
                 return CheckText(has_prose=True)
             return check if check.commands else None
         return read_check(piece.text)
-
-    def _read_file_piece(self, piece: Piece, *, is_below: bool) -> FileText | None:
-        """Return the files of a piece; None for a paragraph, which ends the list."""
-        if piece.kind is PieceKind.TABLE_HEAD:
-            return FileText()
-        if piece.kind is PieceKind.ROW:
-            return read_file_row(piece.text)
-        if piece.kind is PieceKind.FENCE:
-            lines = [line for line in piece.code if line and not line.startswith("#")]
-            texts = [read_files(line) for line in lines]
-            files = [file for text in texts for file in text.files]
-            if not all(text.files for text in texts) or not all(
-                is_path(file.path) for file in files
-            ):
-                return FileText()
-            return FileText(tuple(files))
-        is_paragraph = piece.kind is PieceKind.LINE and is_below
-        if is_paragraph and not piece.text.startswith("`"):
-            first_word = piece.text.split()[0]
-            return read_files(piece.text) if is_path(first_word) else None
-        return read_files(piece.text)
-
-    def _is_nested_file(self, piece: Piece) -> bool:
-        """True if an indented item begins with a path, so that it is no note."""
-        spans = code_spans(piece.text)
-        if piece.kind is not PieceKind.ITEM or not spans or spans[0].start > 0:
-            return False
-        return is_file_of_project(spans[0].text)
 
     # Prose and findings
 
@@ -589,9 +541,6 @@ class _StepReader(Struct):
     def _text(self, number: int) -> str:
         return self.document.lines[number].text
 
-    def _check_problem(self, piece: Piece, check: CheckText) -> str:
-        return f"has a check that cannot be read: {quote(piece.text)} {check.problem}"
-
     def _error(self, kind: str, line: int, text: str) -> None:
         self.findings.error(kind, line, text, self.section.position)
 
@@ -603,46 +552,6 @@ def _only_known_commands(check: CheckText) -> CheckText:
     """Return the checks of a label that introduces words more often than commands."""
     commands = tuple(filter(is_check_command, check.commands))
     return CheckText(commands, has_prose=check.has_prose or not commands)
-
-
-class _Run(Struct):
-    """Commands that a text says to run."""
-
-    commands: list[str]
-    lines: list[int]
-    may_fail: bool = False
-    """True if the text below expects a failure."""
-
-
-def _find_runs(pieces: Sequence[Piece]) -> list[_Run]:
-    """Return the commands of lines such as "Run: `make`", of what is below a "Run:",
-    and of code blocks with their expected output below them.
-    """
-    runs: list[_Run] = []
-    is_open = False
-    for position, piece in enumerate(pieces):
-        following = pieces[position + 1 : position + 2]
-        commands: Sequence[str] = ()
-        if piece.kind is PieceKind.FENCE and piece.text:
-            check = read_commands(piece.text, piece.code)
-            is_shown = is_open or any(is_expectation(other.text) for other in following)
-            commands = check.commands if check and is_shown else ()
-        elif piece.kind in {PieceKind.LINE, PieceKind.ITEM}:
-            match = _RUN_LINE.match(piece.text)
-            rest = piece.text[match.end() :] if match else ""
-            if is_open and piece.kind is PieceKind.ITEM:
-                rest = piece.text
-            commands = read_check(rest).commands if rest.startswith("`") else ()
-        if commands:
-            may_fail = any(expects_failure(other.text) for other in (piece, *following))
-            runs.append(_Run(list(commands), list(piece.lines), may_fail))
-        is_heading = _RUN_ALONE.fullmatch(piece.text) is not None
-        is_open = is_heading or (is_open and bool(commands))
-    return runs
-
-
-def _with_note(file: AffectedFile, note: str) -> AffectedFile:
-    return AffectedFile(file.path, f"{note} {file.note}", file.lines) if note else file
 
 
 def _split_blocks(document: Document, body: range) -> list[_Block]:

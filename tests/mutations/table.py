@@ -940,8 +940,8 @@ MUTATIONS = [
             (
                 "step_reader",
                 "a paragraph after a blank line is not a value",
-                "            if is_paragraph and not is_value:\n                break\n",
-                "",
+                "        return not (is_in_item or piece.text.startswith",
+                "        return False and not (is_in_item or piece.text.startswith",
                 "test_plan",
             ),
             (
@@ -975,7 +975,7 @@ MUTATIONS = [
             (
                 "step_reader",
                 "a deeper item is a note of its file",
-                "            if is_nested and not self._is_nested_file(piece):",
+                "            if files.add_note(piece):",
                 "            if False:",
                 "test_plan",
             ),
@@ -996,8 +996,8 @@ MUTATIONS = [
             (
                 "step_reader",
                 "checks behind several labels add up",
-                "            self.checks += check.commands\n            if check.problem",
-                "            self.checks = list(check.commands)\n            if check.problem",
+                "            self.checks += check.commands\n",
+                "            self.checks = list(check.commands)\n",
                 "test_plan_families",
             ),
             (
@@ -1015,10 +1015,10 @@ MUTATIONS = [
                 "test_plan_families",
             ),
             (
-                "step_reader",
+                "run_lines",
                 "what is expected to fail is no check",
-                "            if run.may_fail or not commands:",
-                "            if not commands:",
+                "        if commands and not is_expected_to_fail:",
+                "        if commands:",
                 "test_plan_families",
             ),
             (
@@ -1031,15 +1031,15 @@ MUTATIONS = [
             (
                 "plan_reader",
                 "a heading that resembles a step is an error",
-                "                is_alike = heading.resembles_step or is_numbered",
-                "                is_alike = False",
+                "        if heading.resembles_step:",
+                "        if False:",
                 "test_plan_families",
             ),
             (
                 "plan_reader",
                 "a heading with files of its own is an error",
-                "                if has_work or (is_alike and not is_container):",
-                "                if is_alike and not is_container:",
+                "        if not is_label and names_work(",
+                "        if False and names_work(",
                 "test_plan_families",
             ),
             (

@@ -1,0 +1,95 @@
+"""Collect the files below a label: items with their notes, groups, tables and code
+blocks.
+"""
+
+from msgspec import Struct, field
+
+from cdd_agent.tickets.file_reader import (
+    FileText,
+    is_file_of_project,
+    is_path,
+    read_file_row,
+    read_files,
+)
+from cdd_agent.tickets.markdown import code_spans
+from cdd_agent.tickets.plan import AffectedFile
+from cdd_agent.tickets.text_pieces import Piece, PieceKind
+
+_NO_NOTES = 1000
+
+
+class FileList(Struct):
+    """The files read so far."""
+
+    implied_note: str = ""
+    """What the label says of all files, such as that they are new."""
+    files: list[AffectedFile] = field(default_factory=list)
+    note_indent: int = _NO_NOTES
+    """From this indent on, an item is the note of the file above it."""
+    groups: list[tuple[int, str]] = field(default_factory=list)
+    """The open groups, such as "Create:", with the indents of their items."""
+
+    def add_note(self, piece: Piece) -> bool:
+        """Add an indented line to the note of the last file. Return False if the piece
+        is no note.
+        """
+        if not self.files or piece.indent < self.note_indent or _is_file_item(piece):
+            return False
+        last = self.files[-1]
+        note = f"{last.note} {piece.text}"
+        self.files[-1] = AffectedFile(last.path, note, last.lines)
+        return True
+
+    def add(self, piece: Piece, text: FileText) -> bool:
+        """Add the files of a piece. Return False if it names none."""
+        while self.groups and self.groups[-1][0] >= piece.indent:
+            self.groups.pop()
+        if text.group and piece.kind is PieceKind.ITEM:
+            self.groups.append((piece.indent, text.group))
+            return True
+        notes = [self.implied_note, *(words for _, words in self.groups)]
+        note = " ".join(filter(None, notes))
+        for file in text.files:
+            full_note = f"{note} {file.note}"
+            self.files.append(AffectedFile(file.path, full_note, file.lines))
+        is_read = bool(text.files) or text.is_none or piece.kind is PieceKind.TABLE_HEAD
+        if is_read and piece.kind is PieceKind.ITEM:
+            self.note_indent = piece.indent + 2
+        return is_read
+
+
+def read_file_piece(piece: Piece, *, is_below: bool) -> FileText | None:
+    """Return the files of a piece; None for a paragraph below the label, which ends the
+    list.
+    """
+    if piece.kind is PieceKind.TABLE_HEAD:
+        return FileText()
+    if piece.kind is PieceKind.ROW:
+        return read_file_row(piece.text)
+    if piece.kind is PieceKind.FENCE:
+        return _read_fence(piece)
+    is_paragraph = piece.kind is PieceKind.LINE and is_below
+    if is_paragraph and not piece.text.startswith("`"):
+        first_word = piece.text.split()[0]
+        return read_files(piece.text) if is_path(first_word) else None
+    return read_files(piece.text)
+
+
+def _read_fence(piece: Piece) -> FileText:
+    """Return the files of a code block, if each of its lines is one."""
+    files: list[AffectedFile] = []
+    for line in piece.code:
+        if line and not line.startswith("#"):
+            found = read_files(line).files
+            if not found or not all(is_path(file.path) for file in found):
+                return FileText()
+            files += found
+    return FileText(tuple(files))
+
+
+def _is_file_item(piece: Piece) -> bool:
+    """True if an item begins with a path."""
+    spans = code_spans(piece.text)
+    if piece.kind is not PieceKind.ITEM or not spans or spans[0].start > 0:
+        return False
+    return is_file_of_project(spans[0].text)

@@ -1,0 +1,74 @@
+"""Find the commands that the text of a step says to run, such as "Run: `pytest`"."""
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from cdd_agent.tickets.check_reader import (
+    expects_failure,
+    is_check_command,
+    is_expectation,
+    needs_shell,
+    read_check,
+    read_commands,
+    split_chain,
+)
+from cdd_agent.tickets.text_pieces import Piece, PieceKind
+
+_RUN_LINE = re.compile(
+    r"(?:\[[ xX]\]\s*)?(?:(?:\*\*|__)[^*_`]*\b(?:run|verify|test|check)\b[^*_`]*"
+    r"(?:\*\*|__)\s*[:—–-]?\s*(?:run\s+)?|(?:run|verify|test)\b\s*:?\s*)(?=`)",
+    re.IGNORECASE,
+)
+_RUN_ALONE = re.compile(r"[*_]*run[*_]*:[*_]*", re.IGNORECASE)
+
+
+class Run(Struct, frozen=True):
+    """Commands that a text says to run."""
+
+    commands: tuple[str, ...]
+    lines: tuple[int, ...]
+
+    @property
+    def is_check(self) -> bool:
+        """True if the commands can decide about the step."""
+        return all(map(is_check_command, self.commands))
+
+    @property
+    def is_lost(self) -> bool:
+        """True if the commands may be a check, but only a shell could run them."""
+        return any(map(needs_shell, self.commands))
+
+
+def find_runs(pieces: Sequence[Piece]) -> list[Run]:
+    """Return the commands of lines such as "Run: `make`", of what is below a "Run:",
+    and of code blocks with their expected output below them. What is expected to fail
+    is not among them.
+    """
+    runs = []
+    is_open = False
+    for position, piece in enumerate(pieces):
+        below = pieces[position + 1].text if position + 1 < len(pieces) else ""
+        commands = _read_commands(piece, below, is_open=is_open)
+        is_expected_to_fail = expects_failure(piece.text) or expects_failure(below)
+        if commands and not is_expected_to_fail:
+            runs.append(Run(tuple(commands), piece.lines))
+        is_open = bool(_RUN_ALONE.fullmatch(piece.text)) or (is_open and bool(commands))
+    return runs
+
+
+def _read_commands(piece: Piece, below: str, *, is_open: bool) -> list[str]:
+    """Return the commands of a piece. `is_open`: it is below a "Run:"."""
+    if piece.kind is PieceKind.FENCE:
+        check = read_commands(piece.text, piece.code) if piece.text else None
+        is_shown = is_open or is_expectation(below)
+        texts = check.commands if check and is_shown else ()
+    elif piece.kind is PieceKind.ITEM and is_open:
+        texts = read_check(piece.text).commands
+    elif piece.kind in {PieceKind.LINE, PieceKind.ITEM}:
+        match = _RUN_LINE.match(piece.text)
+        texts = read_check(piece.text[match.end() :]).commands if match else ()
+    else:
+        texts = ()
+    return [command for text in texts for command in split_chain(text)]
