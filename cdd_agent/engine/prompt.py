@@ -85,6 +85,9 @@ _WITH_TOOLS = _ReplyForm(
 _IN_WORDS = _ReplyForm("rules.md", "how to reply", "send every file", TREE_LINES, MOST)
 
 
+_PLAN_NOTES = "the other sections of the plan"
+
+
 class StepPrompt(Struct, frozen=True):
     """A request, and what it shows."""
 
@@ -162,6 +165,8 @@ def step_prompt(
             ),
         )
     rules_said = room.part(rules.pointing_to(edited).section, RULES_FOR_AGENTS)
+    notes = f"# Other sections of the plan\n\n{plan.notes}" if plan.notes else ""
+    plan_notes = room.part(notes, _PLAN_NOTES)
     replied = room.part(_reply_of(earlier), LAST_REPLY)
     unshown = rules.paths.difference(edited)
     query = _query(spec, plan, state, step, declared, choices, unshown)
@@ -192,6 +197,7 @@ def step_prompt(
         (how, form.rules_name),
         (rules_said, RULES_FOR_AGENTS),
         (what, "the ticket and the plan"),
+        (plan_notes, _PLAN_NOTES),
     ]
     parts = [
         (opening, "what earlier steps did"),

@@ -493,3 +493,15 @@ def test_what_the_plan_says_about_tests_is_shown(sandbox: Sandbox) -> None:
     text = step_prompt(sandbox.root, run.spec, run.plan, run.state, step).text
     assert "this step may remove" not in text
     engine.close()
+
+
+def test_other_sections_of_the_plan_are_in_the_prompt_where_there_is_room(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write(Step("a.txt"))
+    plan = sandbox.ticket / "plan.md"
+    notes = "## Decisions\n\nTimes are UTC." + " More words." * 2_000
+    plan.write_text(f"{plan.read_text()}\n\n{notes}\n")
+    assert "Times are UTC." in prompt_of(sandbox).text
+    small = prompt_of(sandbox, 4_000)
+    assert "the other sections of the plan" in small.left_out
