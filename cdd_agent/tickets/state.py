@@ -74,7 +74,7 @@ class StepExecution(Struct, frozen=True):
     fingerprint: str | None = None
     """The fingerprint of the rest of the step at that time."""
     step_id: str | None = field(default=None, name="id")
-    """The id of the step in the plan, if it has one."""
+    """The id of the step in the plan. The file has the key only for steps with an id."""
     status: StepStatus = StepStatus.PENDING
     started_at: datetime | None = None
     completed_at: datetime | None = None
@@ -478,6 +478,12 @@ class ExecutionState(Struct, frozen=True):
 
     def to_json(self) -> bytes:
         values = to_builtins(self, builtin_types=(datetime,), str_keys=True)
+        steps = [*values["step_executions"].values(), *values["former_steps"].values()]
+        for undo in values["undone"]:
+            steps += undo["steps"]
+        for step in steps:
+            if step["id"] is None:
+                del step["id"]
         values["status"] = self.status.value
         data = {key: values[key] for key in _REQUIRED_KEYS}
         data |= {key: values[key] for key in _OPTIONAL_KEYS if values[key]}

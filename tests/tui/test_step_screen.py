@@ -352,7 +352,7 @@ async def test_a_wrong_edit_is_reported_and_opened_again(
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await opened(person, "down")
         await person.press("right", "e")
-        await person.until(lambda: "has to be step 2" in shown(person))
+        await person.until(lambda: "must be step 2" in shown(person))
         assert "Your text is kept" in shown(person)
         assert (one_done.ticket / "plan.md").read_text() == before
         editor(replacing("/### Step 9/,$d"))
