@@ -74,7 +74,7 @@ class StepExecution(Struct, frozen=True):
     fingerprint: str | None = None
     """The fingerprint of the rest of the step at that time."""
     step_id: str | None = field(default=None, name="id")
-    """The id of the step in the plan. The file has the key only for steps with an id."""
+    """The id of the step in the plan. The file has the key only if there is one."""
     status: StepStatus = StepStatus.PENDING
     started_at: datetime | None = None
     completed_at: datetime | None = None
