@@ -21,12 +21,12 @@ LINE_DEPTH = 7
 _LABEL = rf"(?P<label>{STEP_LABEL.pattern})(?!\w|\.[0-9])"
 _STEP = re.compile(
     rf"""
-    \W* (?:\[[ xX~-]\]\W*)? (?:[0-9]+(?:\.[0-9]+)*[.)]?\s+)?
-    (?P<before> [(\[]? \boptional\b [)\]]? [:,]? )? \W*
-    (?P<word>step|task) \s* (?:no\.?|number)? \s* \#? \s*
-    [\[(]? \s* {_LABEL} \s* [\])]? \s*
-    (?P<behind> [(\[]? \boptional\b [)\]]? )? \s*
-    [:.)\-–—|]? \s* (?P<title>.*)
+    \W{{0,9}} (?:\[[ xX~-]\]\W{{0,9}})? (?:[0-9]+(?:\.[0-9]+)*[.)]?\s+)?
+    (?P<before> [(\[]? \boptional\b [)\]]? [:,]? )? \W{{0,9}}
+    (?P<word>step|task) \s{{0,9}} (?:no\.?|number)? \s{{0,9}} \#? \s{{0,9}}
+    [\[(]? \s{{0,9}} {_LABEL} \s{{0,9}} [\])]? \s{{0,9}}
+    (?P<behind> [(\[]? \boptional\b [)\]]? )? \s{{0,9}}
+    [:.)\-–—|]? \s{{0,9}} (?P<title>.*)
     """,
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
