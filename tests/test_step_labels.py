@@ -277,6 +277,16 @@ def test_only_steps_that_users_call_otherwise_are_reported_as_renumbered() -> No
     assert "2 is" not in told.text
 
 
+async def test_the_board_has_labels_for_scripts(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session, _ = await failed_run(sandbox)
+    assert cdd(sandbox, "board", "--json") == 0
+    session.leave()
+    (row,) = json.loads(capsys.readouterr().out)["runs"]
+    assert (row["steps"], row["labels"]) == ([3], ["9"])
+
+
 async def test_a_step_that_was_edited_or_interrupted_is_named_by_its_label(
     sandbox: Sandbox,
 ) -> None:
