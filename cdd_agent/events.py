@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from msgspec import Struct, to_builtins
+from msgspec.structs import force_setattr
 
 from cdd_agent.edits.file_diff import FileDiff, LeftOut
 from cdd_agent.llm.offered_model import OfferedModel
@@ -27,6 +28,7 @@ from cdd_agent.tickets.status import (
     StepStatus,
     Unproven,
     Verification,
+    fill_label,
 )
 
 if TYPE_CHECKING:
@@ -34,6 +36,34 @@ if TYPE_CHECKING:
 
     from cdd_agent.tickets.plan import ImplementationPlan, PlanStep, Problem
     from cdd_agent.tickets.state import ExecutionState, StepExecution
+
+
+# names of steps
+
+
+class NamesStep(Struct, frozen=True, kw_only=True):
+    """An event that a face shows with the name of its step. `step` is the number that
+    everything is keyed by.
+    """
+
+    label: str = ""
+    """What the user sees and types: the number as the plan writes it, such as `1b`."""
+
+    def __post_init__(self) -> None:
+        step = getattr(self, "step", None)
+        if step is not None:
+            fill_label(self, step)
+
+
+class NamesSteps(Struct, frozen=True, kw_only=True):
+    """The same for an event about several `steps`."""
+
+    labels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.labels:
+            numbers = getattr(self, "steps", ())
+            force_setattr(self, "labels", tuple(map(str, numbers)))
 
 
 # what is said
@@ -439,32 +469,40 @@ class StepView(Struct, frozen=True):
     evidence: Evidence | None = None
     cost: Cost = NO_COST
     """Of all its attempts."""
+    label: str = ""
+    """See `NamesStep`."""
+
+    def __post_init__(self) -> None:
+        fill_label(self, self.number)
 
     @classmethod
     def of(
         cls,
         now: StepExecution,
-        title: str,
+        plan: ImplementationPlan,
         *,
         changed: bool = False,
-        depends_on: tuple[int, ...] = (),
     ) -> StepView:
-        """A step as the state has it; `title` is that of the plan, if it is there."""
+        """A step as the state has it. Its title is that of the plan, if it is still
+        there.
+        """
+        step = plan.step(now.step_number)
         return cls(
             now.step_number,
-            title or now.title or "",
+            (step.title if step else now.title) or "",
             now.status,
             now.verification,
             now.error,
             now.reason,
             changed,
             now.folder,
-            depends_on,
+            step.dependencies if step else (),
             now.attempts,
             now.seconds,
             _iso(now.completed_at),
             now.evidence,
             now.spent,
+            plan.label_of(now.step_number),
         )
 
 
@@ -492,12 +530,7 @@ class PlanOpened(Struct, frozen=True):
     ) -> PlanOpened:
         changed = frozenset(edited_steps(plan, state))
         steps = (
-            StepView.of(
-                state.step(step.number),
-                step.title,
-                changed=step.number in changed,
-                depends_on=step.dependencies,
-            )
+            StepView.of(state.step(step.number), plan, changed=step.number in changed)
             for step in plan.order()
         )
         former = sum((step.spent for step in state.former_steps.values()), NO_COST)
@@ -558,7 +591,7 @@ TicketEvent = (
 # a model's replies
 
 
-class PromptMade(Struct, frozen=True):
+class PromptMade(NamesStep, frozen=True):
     """A prompt is put together; the model is about to be asked."""
 
     step: int | None
@@ -842,7 +875,7 @@ class BaselineAwaited(Struct, frozen=True):
     command: str
 
 
-class BaselineTaken(Struct, frozen=True):
+class BaselineTaken(NamesStep, frozen=True):
     """How many tests passed, failed and were skipped in the baseline, where it tells;
     else its exit code.
     """
@@ -867,7 +900,7 @@ class CheckpointStarted(Struct, frozen=True):
     step: int
 
 
-class StepStarted(Struct, frozen=True):
+class StepStarted(NamesStep, frozen=True):
     step: int
     title: str
     attempt: int
@@ -877,7 +910,7 @@ class StepStarted(Struct, frozen=True):
     """
 
 
-class GuidanceTaken(Struct, frozen=True):
+class GuidanceTaken(NamesStep, frozen=True):
     """Words that a person has said to a running step have reached the model, with the
     answers to its calls.
     """
@@ -974,14 +1007,14 @@ class TestsFinished(Struct, frozen=True):
     __test__ = False
 
 
-class AttemptFailed(Struct, frozen=True):
+class AttemptFailed(NamesStep, frozen=True):
     step: int
     attempt: int
     error: str
     will_retry: bool
 
 
-class StepFinished(Struct, frozen=True):
+class StepFinished(NamesStep, frozen=True):
     """A step is over, failed, or pending again (interrupted)."""
 
     step: int
@@ -1026,6 +1059,7 @@ class StepFinished(Struct, frozen=True):
             completed_at=_iso(now.completed_at),
             evidence=now.evidence,
             cost=now.spent,
+            label=step.label,
         )
 
 
@@ -1051,7 +1085,7 @@ class QuestionAnswered(Struct, frozen=True):
     step: int
 
 
-class UndoPreview(Struct, frozen=True):
+class UndoPreview(NamesSteps, frozen=True):
     """The effect that an undo would have now."""
 
     steps: tuple[int, ...]
@@ -1068,7 +1102,7 @@ class UndoPreview(Struct, frozen=True):
     """
 
 
-class StepsUndone(Struct, frozen=True):
+class StepsUndone(NamesSteps, frozen=True):
     """Steps are pending again, and what they changed is as it was before them, but for
     a person's edits.
     """
@@ -1085,7 +1119,7 @@ class StepsUndone(Struct, frozen=True):
     """
 
 
-class StepsRedone(Struct, frozen=True):
+class StepsRedone(NamesSteps, frozen=True):
     """An undo was undone: the steps are what they were, and what they changed is there
     again.
     """
@@ -1095,7 +1129,7 @@ class StepsRedone(Struct, frozen=True):
     kept: tuple[str, ...]
 
 
-class StepDiff(Struct, frozen=True):
+class StepDiff(NamesStep, frozen=True):
     """The changes of a step, as a unified diff."""
 
     step: int
@@ -1127,6 +1161,12 @@ class RunFinished(Struct, frozen=True):
     to_commit: tuple[int, ...] = ()
     """Steps with changes that nobody has committed, where its last step has just ended.
     """
+    labels_to_commit: tuple[str, ...] = ()
+    """See `NamesStep`."""
+
+    def __post_init__(self) -> None:
+        if not self.labels_to_commit:
+            force_setattr(self, "labels_to_commit", tuple(map(str, self.to_commit)))
 
     @classmethod
     def of(

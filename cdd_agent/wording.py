@@ -415,16 +415,16 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [
                 (
                     (
-                        f"Step {event.step} begins in a tree of its own:"
+                        f"Step {event.label} begins in a tree of its own:"
                         f" {event.title}{attempt}"
                     ),
                     Tone.QUIET,
                 )
             ]
-        case StepStarted(step=step, title=title, attempt=attempt):
+        case StepStarted(label=label, title=title, attempt=attempt):
             return [
                 (
-                    f"Step {step}: {title}"
+                    f"Step {label}: {title}"
                     + (f" (attempt {attempt})" if attempt > 1 else ""),
                     Tone.HEADING,
                 )
@@ -457,8 +457,8 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             ]
         case ToolFinished(problem=problem):
             return [(f"{tool_use(event)}: {problem}", Tone.WARNING)]
-        case GuidanceTaken(step=step, text=text):
-            return [(f"step {step} has heard: {text}", Tone.QUIET)]
+        case GuidanceTaken(label=label, text=text):
+            return [(f"step {label} has heard: {text}", Tone.QUIET)]
         case ChangesApplied():
             lines = [(f"created {path}", Tone.PLAIN) for path in event.created]
             lines += [(f"changed {path}", Tone.PLAIN) for path in event.modified]
@@ -476,7 +476,7 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return lines
         case ChangesPutBack():
             return _restored("restored", event.restored, event.kept)
-        case StepCommitted(step=step, commit=commit):
+        case StepCommitted(commit=commit):
             return [(f"committed as {commit[:10]}", Tone.PLAIN)]
         case StepsUndone():
             stay = ", ".join(commit[:10] for commit in event.commits)
@@ -497,7 +497,7 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [
                 (
                     (
-                        f"{_steps(event.steps)} undone. `redo` brings"
+                        f"{_steps(event.labels)} undone. `redo` brings"
                         f" {'it' if len(event.steps) == 1 else 'them'} back."
                     ),
                     Tone.WARNING if event.kept or event.edited else Tone.GOOD,
@@ -507,9 +507,9 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             ]
         case StepsRedone():
             lines = _restored("there again:", event.restored, event.kept)
-            return [(f"{_steps(event.steps)} done again.", Tone.GOOD), *lines]
+            return [(f"{_steps(event.labels)} done again.", Tone.GOOD), *lines]
         case StepDiff(diff=""):
-            return [(f"Step {event.step} changed no files.", Tone.PLAIN)]
+            return [(f"Step {event.label} changed no files.", Tone.PLAIN)]
         case StepDiff(diff=diff):
             return [(diff.rstrip("\n"), Tone.PLAIN)]
         case BaselineTaken():
@@ -705,10 +705,10 @@ def _restored(
     )
 
 
-def _steps(numbers: Sequence[int]) -> str:
+def _steps(labels: Sequence[str]) -> str:
     """As the beginning of a sentence that goes on in the past participle."""
-    names = ", ".join(map(str, numbers))
-    return f"Step {names} was" if len(numbers) == 1 else f"Steps {names} were"
+    names = ", ".join(labels)
+    return f"Step {names} was" if len(labels) == 1 else f"Steps {names} were"
 
 
 def progress(state: str, done: int, total: int) -> str:
@@ -717,7 +717,7 @@ def progress(state: str, done: int, total: int) -> str:
 
 
 def _baseline_taken(event: BaselineTaken) -> tuple[str, Tone]:
-    before = f"Before step {event.step}, `{event.command}`"
+    before = f"Before step {event.label}, `{event.command}`"
     if event.problem:
         return (
             (
@@ -769,18 +769,18 @@ def _step_finished(event: StepFinished) -> tuple[str, Tone]:
                 f": {why(seen)}" if seen is not None and seen.passed is not None else ""
             )
             return (
-                f"Step {event.step} {words} {where}{because}",
+                f"Step {event.label} {words} {where}{because}",
                 Tone.WARNING if remark else Tone.GOOD,
             )
         case StepStatus.SKIPPED:
-            return f"Step {event.step} skipped: {event.reason} {where}", Tone.WARNING
+            return f"Step {event.label} skipped: {event.reason} {where}", Tone.WARNING
         case StepStatus.FAILED:
             return (
-                f"Step {event.step} of {event.total} failed: {_clause(event.error)}",
+                f"Step {event.label} of {event.total} failed: {_clause(event.error)}",
                 Tone.ERROR,
             )
         case _:
-            return f"Step {event.step} is pending {where}", Tone.QUIET
+            return f"Step {event.label} is pending {where}", Tone.QUIET
 
 
 def _run_finished(event: RunFinished) -> list[tuple[str, Tone]]:
@@ -806,7 +806,7 @@ def _run_finished(event: RunFinished) -> list[tuple[str, Tone]]:
     lines = [(f"{event.ticket_slug} {what}: {', '.join(counts)}", tone)]
     for reason in dict.fromkeys(step.why for step in event.unproven):
         of_these = ", ".join(
-            f"{step.step}. {step.title}"
+            f"{step.label}. {step.title}"
             for step in event.unproven
             if step.why is reason
         )
@@ -846,7 +846,7 @@ def _left_to_do(event: RunFinished) -> list[tuple[str, Tone]]:
         lines.append(f"Committed: {names}{more}.")
     if event.to_commit:
         of_steps = (
-            f" of step {', '.join(map(str, event.to_commit))}" if event.commits else ""
+            f" of step {', '.join(event.labels_to_commit)}" if event.commits else ""
         )
         lines.append(f"Review the changes{of_steps} and commit them.")
     return [(line, Tone.PLAIN) for line in lines]
@@ -859,7 +859,7 @@ def _step(step: StepView) -> str:
     elif step.status is StepStatus.SKIPPED and step.reason:
         remark = f"  (skipped: {step.reason})"
     remark += "  (changed in the plan since)" if step.changed else ""
-    return f"{step_glyph(step)} {step.number}. {step.title}{remark}"
+    return f"{step_glyph(step)} {step.label}. {step.title}{remark}"
 
 
 def session_in_short(session: SessionView) -> str:

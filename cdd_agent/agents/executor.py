@@ -45,13 +45,13 @@ from cdd_agent.events import (
 )
 from cdd_agent.llm.port import Message
 from cdd_agent.project.rules import project_rules
-from cdd_agent.tickets.plan import PlanStep
+from cdd_agent.tickets.plan import STEP_LABEL, NoSuchStep, PlanStep
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tools.read_only import read_only_tools
 
 _LINE = re.compile(
-    r"(?P<word>[a-z]*)(?:\s+(?:step\s+)?(?P<step>\d{1,9}))?(?P<keep>\s+keep)?"
-    r"(?:\s+because\s+(?P<reason>.+))?",
+    rf"(?P<word>[a-z]*)(?:\s+(?:step\s+)?(?P<step>{STEP_LABEL.pattern}))?"
+    r"(?P<keep>\s+keep)?(?:\s+because\s+(?P<reason>.+))?",
     re.IGNORECASE | re.DOTALL,
 )
 _LONGEST_SLIP = 4_000
@@ -162,7 +162,7 @@ class ExecutorAgent(ReadsWords):
                 ).splitlines()[0]
                 self.emit(
                     Notice(
-                        f"Step {step.number} failed: {error}",
+                        f"Step {step.label} failed: {error}",
                         Tone.ERROR,
                         about=About.STEP_FAILED,
                     )
@@ -222,7 +222,9 @@ class ExecutorAgent(ReadsWords):
         known = self.WORDS.get(said["word"].lower()) if said else None
         if said is None or known is None or (said["step"] and known.step is None):
             return None
-        name, number = known.names[0], int(said["step"]) if said["step"] else None
+        name, run = known.names[0], self._engine.run
+        label = said["step"]
+        number = run.find_number(label) if label else None
         if name == "skip":
             typed: tuple[object, ...] = (
                 said["reason"] or "skipped by the user",
@@ -234,20 +236,15 @@ class ExecutorAgent(ReadsWords):
             return None
         else:
             typed = (number,) if known.step == "any" else ()
-        now = self._engine.run.next_step
-        if (
-            known.step == "next"
-            and number is not None
-            and (now is None or now.number != number)
-        ):
-            is_next = f", step {now.number} is" if now else ""
+        now = run.next_step
+        if known.step == "next" and label and (now is None or now.number != number):
+            is_next = f", step {now.label} is" if now else ""
             return self.nothing_for(
-                f"Step {number} is not the next one{is_next}.", "Nothing was done."
+                f"Step {label} is not the next one{is_next}.", "Nothing was done."
             )
-        if number is not None and number not in {
-            step.number for step in self._engine.run.plan.steps
-        }:
-            return self.nothing_for(f"There is no step {number}.", "Nothing was done.")
+        if label and number is None:
+            error = NoSuchStep(label, run.plan)
+            return self.nothing_for(f"{error}. {error.hint}", "Nothing was done.")
         if name in ("retry", "skip") and now is None:
             return self.nothing_for("All steps are done.")
         return self.meaning_of(known, *typed)
@@ -263,7 +260,7 @@ class ExecutorAgent(ReadsWords):
         )
         if is_under_way:
             return "Enter runs the step after this one"
-        return f"Enter runs step {now.number}: {now.title}"
+        return f"Enter runs step {now.label}: {now.title}"
 
     @word(
         *("continue", "c", "next", "n", ""),
@@ -284,7 +281,7 @@ class ExecutorAgent(ReadsWords):
             " guidance"
         ),
         hint=lambda self, guidance: (
-            f"Enter runs step {self._step.number}"
+            f"Enter runs step {self._step.label}"
             f" again{', with this guidance' * bool(guidance)}: {self._step.title}"
             if self._engine.run.state.step(self._step.number).attempts
             else "Enter does nothing: no step has failed"
@@ -307,7 +304,7 @@ class ExecutorAgent(ReadsWords):
             " that; `skip because …`"
         ),
         hint=lambda self, *_: (
-            f"Enter leaves out step {self._step.number}: {self._step.title}"
+            f"Enter leaves out step {self._step.label}: {self._step.title}"
         ),
         about=_number_of_the_step,
         step="next",
@@ -347,10 +344,7 @@ class ExecutorAgent(ReadsWords):
             "go back to before the last step, or to before step 3; your own later edits"
             " stay"
         ),
-        hint=lambda _, step: (
-            "Enter goes back to before"
-            f" {'the last step' if step is None else f'step {step}'}"
-        ),
+        hint=lambda self, step: f"Enter goes back to before {self._in_words(step)}",
         about=lambda _, step: step,
         step="any",
     )
@@ -390,10 +384,7 @@ class ExecutorAgent(ReadsWords):
         "diff",
         typed="`diff`, `diff 3`",
         does="show what the last step, or step 3, changed",
-        hint=lambda _, step: (
-            f"Enter shows what {'the last step' if step is None else f'step {step}'}"
-            " changed"
-        ),
+        hint=lambda self, step: f"Enter shows what {self._in_words(step)} changed",
         about=lambda _, step: step,
         step="any",
     )
@@ -427,7 +418,7 @@ class ExecutorAgent(ReadsWords):
             return self._slip_of(text) if is_one_word else ""
         if starts_with_skip(text):
             return self._slip_of(text) or (
-                f"`skip` leaves out step {now.number}, `skip because …` too."
+                f"`skip` leaves out step {now.label}, `skip because …` too."
             )
         return "" if len(text) > _LONGEST_SLIP else self._doubt_guidance(text)
 
@@ -479,7 +470,7 @@ class ExecutorAgent(ReadsWords):
         act = partial(self._guide, now, text)
         return Meaning(
             "guidance",
-            f"Enter: guidance for step {now.number}, {then}",
+            f"Enter: guidance for step {now.label}, {then}",
             act,
             about=now.number,
         )
@@ -488,7 +479,7 @@ class ExecutorAgent(ReadsWords):
     def to_the_model(self) -> str:
         now = self._engine.run.next_step
         return (
-            f"makes it guidance for step {now.number}, and runs the step"
+            f"makes it guidance for step {now.label}, and runs the step"
             if now
             else "is for a step that is left"
         )
@@ -502,7 +493,7 @@ class ExecutorAgent(ReadsWords):
         if now is not None and (now.number, now.title) == (meant.number, meant.title):
             await self._run(guidance)
             return
-        text = f"That was said for step {meant.number}: {meant.title}. Nothing was run."
+        text = f"That was said for step {meant.label}: {meant.title}. Nothing was run."
         self.tell(Notice(text, about=About.MEANT_ANOTHER_STEP), self._what_next())
 
     async def _run(self, guidance: str = "") -> None:
@@ -556,6 +547,12 @@ class ExecutorAgent(ReadsWords):
         run.recorder.note(Answer(turn.text[:LONGEST_TEXT]))
         self.emit(QuestionAnswered(step.number))
 
+    def _in_words(self, number: int | None) -> str:
+        """Return a step as a sentence names it."""
+        if number is None:
+            return "the last step"
+        return f"step {self._engine.run.plan.label_of(number)}"
+
     @property
     def _has_failed(self) -> bool:
         step = self._engine.run.next_step
@@ -584,11 +581,11 @@ class ExecutorAgent(ReadsWords):
             return self._engine.run.summary()
         if self._has_failed and not self._is_visit:
             what = "`retry`, `skip`, `exit`, or say what to do differently."
-            return Notice(f"Step {step.number} has failed: {what}")
+            return Notice(f"Step {step.label} has failed: {what}")
         how = "`continue`, `all`, `skip`, `exit`, or say what matters for it."
         how = f"{self._exec} goes on with it." if self._is_visit else how
         return Notice(
-            f"Next is step {step.number}: {step.title}. {how}", about=About.NEXT_STEP
+            f"Next is step {step.label}: {step.title}. {how}", about=About.NEXT_STEP
         )
 
 

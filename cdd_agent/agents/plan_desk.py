@@ -40,6 +40,10 @@ class Present(Struct, frozen=True):
     state: ExecutionState | None = None
     fixed: FixedSteps = field(default_factory=FixedSteps)
 
+    def label_of(self, number: int) -> str:
+        """Return what users call a step."""
+        return self.plan.label_of(number) if self.plan else str(number)
+
 
 class PlanDesk(Struct, frozen=True):
     """Where a ticket's plan is read, compiled and written."""
@@ -105,9 +109,7 @@ class PlanDesk(Struct, frozen=True):
         found = list(check_plan(plan, spec, self.root, begun))
         for step in plan.steps:
             for error in check_problems(step, self.test_command, self.commands):
-                text = (
-                    f"step {step.number}: its check would be refused: {error.message}"
-                )
+                text = f"step {step.label}: its check would be refused: {error.message}"
                 found.append(Problem("refused_check", step.number, step.line, text))
         return sorted(found, key=lambda problem: problem.line)
 
@@ -151,9 +153,7 @@ class PlanDesk(Struct, frozen=True):
             for step in (now.plan.steps if now.plan else ())
             if step.number in now.fixed.completed
         ]
-        if touched := [
-            str(step.number) for step in done if new.get(step.number) != step
-        ]:
+        if touched := [step.label for step in done if new.get(step.number) != step]:
             raise BadInput(
                 f"Step {', '.join(touched)} was carried out meanwhile, and the proposal"
                 " changes it",

@@ -194,7 +194,7 @@ class Planning:
                 if present.plan
                 else ""
             ),
-            _numbering(present.fixed) if present.fixed.is_begun else "",
+            _numbering(present, present.fixed) if present.fixed.is_begun else "",
             f"{_SAID}\n\n{guidance}" if guidance else "",
             "# Task\n\nPlan the ticket.",
         ]
@@ -223,7 +223,7 @@ class Planning:
         parts = [] if notes.conversation else [await self._looked(spec)]
         parts += [
             _plan_now(plan),
-            _numbering(present.fixed.with_numbers_of(plan)),
+            _numbering(present, present.fixed.with_numbers_of(plan)),
             f"{_WISH}\n\n{wish}",
         ]
         conversation = (*notes.conversation, self._message(parts))
@@ -562,8 +562,8 @@ def _plan_now(plan: ImplementationPlan) -> str:
     return f"# The plan as it is now\n\n{fenced(write_plan(plan), 'markdown')}"
 
 
-def _numbering(fixed: FixedSteps) -> str:
-    steps = ", ".join(map(str, sorted(fixed.completed)))
+def _numbering(present: Present, fixed: FixedSteps) -> str:
+    steps = ", ".join(map(present.label_of, sorted(fixed.completed)))
     done = (
         f"Done, and to stay as they are: steps {steps}. Plan what is left. "
         if steps

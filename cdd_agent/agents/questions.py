@@ -62,7 +62,7 @@ def about_the_run(
 def _step(step: PlanStep, state: ExecutionState) -> str:
     now = state.step(step.number)
     verified = f", verified: {now.verification.value}" if now.verification else ""
-    lines = [f"- Step {step.number} ({step.title}): {now.status.value}{verified}"]
+    lines = [f"- Step {step.label} ({step.title}): {now.status.value}{verified}"]
     touched = (
         ("created", now.files_created),
         ("changed", now.files_modified),

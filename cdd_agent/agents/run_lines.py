@@ -5,13 +5,14 @@ import re
 from msgspec import Struct
 
 from cdd_agent.events import About, Notice, Tone
+from cdd_agent.tickets.plan import STEP_LABEL
 
 NO_RUN = "No run is open."
 
 _LINE = re.compile(
     r"(?:(?P<word>continue|c|next|n|all|status|st|undo|redo|diff|retry|r|skip|s)"
-    r"(?:\s+(?:step\s+)?(?P<step>\d{1,9}))?"
-    r"|(?P<repeated>retry|r|skip|s)(?:\s+(?:step\s+)?\d{1,9})?"
+    rf"(?:\s+(?:step\s+)?(?P<step>{STEP_LABEL.pattern}))?"
+    rf"|(?P<repeated>retry|r|skip|s)(?:\s+(?:step\s+)?{STEP_LABEL.pattern})?"
     r"(?:\s+keep)?(?:\s+because\s+.+)?)",
     re.IGNORECASE | re.DOTALL,
 )

@@ -92,8 +92,8 @@ class StepEditing(Struct, frozen=True):
                     " there now."
                 )
                 raise BadInput(
-                    f"Step {self.number} was changed in {self.desk.shown_path}"
-                    " meanwhile",
+                    f"Step {now.label_of(self.number)} was changed in"
+                    f" {self.desk.shown_path} meanwhile",
                     hint=hint,
                 )
             after = replace_step_section(now.text, self.number, text)
@@ -128,15 +128,13 @@ class StepEditing(Struct, frozen=True):
         """The step's text in the plan. Raises `BadInput` where it must not be another
         one.
         """
+        label = present.label_of(self.number)
         now = present.state.step(self.number) if present.state else None
         if now is not None and now.status.is_over:
             raise BadInput(
-                f"Step {self.number} is {now.status}: its text says what was carried"
+                f"Step {label} is {now.status}: its text says what was carried"
                 " out, and so it stays",
-                hint=(
-                    f"`undo {self.number}` goes back to before it; then it can be"
-                    " edited."
-                ),
+                hint=(f"`undo {label}` goes back to before it; then it can be edited."),
             )
         if (
             now is not None
@@ -147,7 +145,7 @@ class StepEditing(Struct, frozen=True):
                 "Edit it when it is over, or stop it first. A sentence in the prompt"
                 " reaches its model now."
             )
-            raise BadInput(f"Step {self.number} is under way", hint=hint)
+            raise BadInput(f"Step {label} is under way", hint=hint)
         return step_section(present.text, self.number)
 
     def _compiled(self, now: Present, after: str) -> tuple[Problem, ...]:

@@ -193,6 +193,7 @@ def as_json(row: Row) -> dict[str, Any]:
         "done": row.done,
         "total": row.total,
         "steps": list(row.steps),
+        "labels": [row.label_of(number) for number in row.steps],
         "attempts": sum(row.tries.values()),
         "tests_passed": passed,
         "tests_failed": failed,

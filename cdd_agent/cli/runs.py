@@ -25,6 +25,7 @@ from cdd_agent.llm.shared import Shared
 from cdd_agent.open_project import Project, open_project
 from cdd_agent.printer import JsonPrinter, TextPrinter
 from cdd_agent.process.child import stop_with_stdin
+from cdd_agent.tickets.plan import NoSuchStep
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.wiring import Wiring, keeping_lease, prepare_model
 
@@ -64,7 +65,9 @@ def execute(options: Namespace) -> int:
 
 
 def undo(options: Namespace) -> int:
-    return _going_through(options, lambda engine: engine.undo(options.step))
+    return _going_through(
+        options, lambda engine: engine.undo(_typed_step(engine, options))
+    )
 
 
 def redo(options: Namespace) -> int:
@@ -73,8 +76,20 @@ def redo(options: Namespace) -> int:
 
 def diff(options: Namespace) -> int:
     return _going_through(
-        options, lambda engine: engine.diff(options.step), is_look=True
+        options,
+        lambda engine: engine.diff(_typed_step(engine, options)),
+        is_look=True,
     )
+
+
+def _typed_step(engine: Engine, options: Namespace) -> int | None:
+    """Return the number of the step that was typed, None for the last one."""
+    if options.step is None:
+        return None
+    number = engine.run.find_number(options.step)
+    if number is None:
+        raise NoSuchStep(options.step, engine.run.plan)
+    return number
 
 
 def _one_of_several(options: Namespace) -> Shared:

@@ -52,6 +52,7 @@ from cdd_agent.open_project import Project
 from cdd_agent.project.context import project_context
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import Session
+from cdd_agent.tickets.plan import STEP_LABEL
 
 
 @command("exec", "SLUG [--start-over] [--worktree]")
@@ -349,12 +350,13 @@ async def _tell(session: Session, word: str, which: Sequence[str]) -> None:
     """
     usage = f"Usage: {commands()[word].synopsis}"
     named, steps = which[:1], which[1:]
-    if named and named[0].isdecimal():
+    if named and STEP_LABEL.fullmatch(named[0]):
         named, steps = (), which
     slug = named[0] if named else session.last_ticket
     if slug is None:
         raise BadInput(f"Which ticket? {usage}")
-    if wrong := next((text for text in steps if not text.isdecimal()), None):
+    wrong = next((text for text in steps if not STEP_LABEL.fullmatch(text)), None)
+    if wrong is not None:
         raise BadInput(
             f"{wrong!r} is not a step's number; nothing was done", hint=usage
         )

@@ -186,7 +186,7 @@ def last_prompt(session: Session) -> str:
                 enumerate(prompts), default=(0, None), key=lambda numbered: numbered[0]
             )[1]
     if made is not None:
-        whose = f"of step {made.step}" if made.step is not None else "to the model"
+        whose = f"of step {made.label}" if made.step is not None else "to the model"
         rows = [
             f"| {_cell(part.name)} | {part.tokens:,} | {_cell(part.why)} |"
             for part in made.parts

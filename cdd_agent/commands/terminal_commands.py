@@ -18,7 +18,11 @@ from cdd_agent.commands.terminal import (
     flag,
 )
 
-_STEP = Argument("--step", "the step (default: the last one)", type=int, metavar="N")
+_STEP = Argument(
+    "--step",
+    "the step, as the plan numbers it (default: the last one)",
+    metavar="N",
+)
 _REMOTE = Argument(
     "remote",
     "a git remote, or an address (default: the one it last came from, else origin)",

@@ -248,15 +248,16 @@ class FileReview(Struct, frozen=True):
 
 
 class Review(Struct, frozen=True):
-    """All changes that a person is asked about at once. `step` is None in chat."""
+    """All changes that a person is asked about at once."""
 
-    step: int | None
+    step: str | None
+    """The label of the step that makes them; None in chat."""
     files: tuple[FileReview, ...]
     problem: str = ""
     """Why what they took before could not be written."""
 
     @classmethod
-    def of(cls, step: int | None, changes: ChangeSet) -> "Review":
+    def of(cls, step: str | None, changes: ChangeSet) -> "Review":
         gone = {
             change.path: change for change in changes.changes if change.after is None
         }

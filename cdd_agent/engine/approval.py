@@ -58,7 +58,7 @@ class Approval(Struct, frozen=True):
 
 async def ask_about(
     changes: ChangeSet,
-    step: int | None,
+    step: str | None,
     person: Frontend,
     root: Path,
     protected: Protected,

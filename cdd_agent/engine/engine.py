@@ -246,11 +246,12 @@ class Engine(Struct):
         with suppress(CddError):  # it is only good to know
             others = await self.run.history.changed_since(attempt) if attempt else ()
         back = self.run.restore_files(number, forget=False)
-        text = f"Step {number} was interrupted and {self.run.resume_hint(number)}."
+        label = self.run.plan.label_of(number)
+        text = f"Step {label} was interrupted and {self.run.resume_hint(number)}."
         self.run.emit(Notice(text, Tone.WARNING, about=About.INTERRUPTED))
         if others:
             text = (
-                f"Changed while step {number} ran, or since, and left as it is:"
+                f"Changed while step {label} ran, or since, and left as it is:"
                 f" {named(others)}"
             )
             text += " (`undo` leaves it, too: it could be yours)"
@@ -316,7 +317,11 @@ class Engine(Struct):
                 will_retry = left > 0 and outcome.insufficient is None
                 self.run.emit(
                     AttemptFailed(
-                        step.number, number, outcome.reason, will_retry=will_retry
+                        step.number,
+                        number,
+                        outcome.reason,
+                        will_retry=will_retry,
+                        label=step.label,
                     )
                 )
                 if not will_retry:
@@ -443,9 +448,12 @@ class Engine(Struct):
 
     def known_before(self, step: PlanStep) -> Before:
         """What is known of the tests before this step, which is about to run."""
-        return replace(
-            self.run.known_tests.so_far(self.run.state), agenda=self.run.agenda(step)
-        )
+        before = self.run.known_tests.so_far(self.run.state)
+        agenda = self.run.agenda(step)
+        if before.baseline is None:
+            return replace(before, agenda=agenda)
+        label = self.run.plan.label_of(before.baseline.step)
+        return replace(before, agenda=agenda, baseline_label=label)
 
     def end_by(self, step: PlanStep, error: CddError) -> None:
         """A step beside others was ended by an error: it is pending again, or has
@@ -504,12 +512,12 @@ class Engine(Struct):
         self.run.save(self.run.state.skipped(step, self.clock(), why, files))
         self.run.emit(StepFinished.of(step, self.run.plan, self.run.state))
         dependents = [
-            other.number
+            other.label
             for other in self.run.plan.steps
             if step.number in other.dependencies
         ]
         if dependents:
-            one, names = len(dependents) == 1, ", ".join(map(str, dependents))
+            one, names = len(dependents) == 1, ", ".join(dependents)
             who = f"Step {names} depends" if one else f"Steps {names} depend"
             self.run.emit(
                 Notice(
@@ -632,7 +640,9 @@ class Engine(Struct):
         self.run.save(self.run.state.started(step, self.clock(), attempt=number))
         settled = False
         try:
-            self.run.emit(StepStarted(step.number, step.title, number))
+            self.run.emit(
+                StepStarted(step.number, step.title, number, label=step.label)
+            )
             self.run.recorder.check()
             prompt = partial(self.run.prompt, step, number, also_show)
             earlier = self.run.standing(self.run.state.step(step.number))[:-1]

@@ -66,4 +66,4 @@ class KnownBefore:
             and not self._is_told
         ):
             self._is_told = True
-            self._emit(as_event(before.baseline))
+            self._emit(as_event(before.baseline, before.baseline_label))

@@ -80,8 +80,8 @@ def open_state(
         return Opened(state, (Notice(text, Tone.WARNING, about=About.STATE_REBUILT),))
     known, copy = match_state(saved, plan), _copy(ticket, plan, record)
     state = add_missing_identities(known, plan)
-    has_new_words, told = state != known, renumbered(saved, state)
-    if told:
+    has_new_words, told = state != known, renumbered(saved, state, plan)
+    if renumbered_steps(saved, state):
         state = save(ticket, plan, record, state)
     if copy is not None and copy.finished_count > state.finished_count:
         text = f"{shown} is older than the run's record, which says: {_done(copy)}."
@@ -101,12 +101,22 @@ def open_state(
     return Opened(state, told)
 
 
-def renumbered(before: ExecutionState, after: ExecutionState) -> tuple[Notice, ...]:
+def renumbered(
+    before: ExecutionState,
+    after: ExecutionState,
+    plan: ImplementationPlan,
+    former_plan: ImplementationPlan | None = None,
+) -> tuple[Notice, ...]:
     """Which steps were recognised under another number, if any."""
-    moved = renumbered_steps(before, after)
+    moved = []
+    for old, new in renumbered_steps(before, after).items():
+        former_label = former_plan.label_of(old) if former_plan else str(old)
+        label = plan.label_of(new)
+        if label != former_label:
+            moved.append(f"{former_label} is {label} now")
     if not moved:
         return ()
-    which = ", ".join(f"{old} is {new} now" for old, new in moved.items())
+    which = ", ".join(moved)
     text = (
         f"The steps in the plan were renumbered, and are known by their words: {which}."
     )
@@ -118,8 +128,8 @@ def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
     for number in edited_steps(plan, state):
         status = state.step(number).status
         text = (
-            f"Step {number} is {status}, and its text in the plan was changed since. It"
-            " stays so; "
+            f"Step {plan.label_of(number)} is {status}, and its text in the plan was"
+            " changed since. It stays so; "
         )
         yield Notice(
             f"{text}`undo` goes back to before it.",

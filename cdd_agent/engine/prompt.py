@@ -157,7 +157,7 @@ def step_prompt(
     room = TokenBudget(window, _MARGIN + beside + needed)
     if room.is_over:
         raise ContextTooLong(
-            f"Step {step.number} with its spec and plan has more than the {window:,}"
+            f"Step {step.label} with its spec and plan has more than the {window:,}"
             " tokens that the model takes in.",
             hint=(
                 "Make them shorter, split the step, or use a model with a larger"
@@ -322,7 +322,7 @@ def _ticket(spec: TicketSpec) -> str:
 
 
 def _overview(plan: ImplementationPlan) -> str:
-    steps = "\n".join(f"{step.number}. {step.title}" for step in plan.steps)
+    steps = "\n".join(f"{step.label}. {step.title}" for step in plan.steps)
     risks = "\n\n## Risks\n" + _bullets(plan.risks) if plan.risks else ""
     return f"# Plan\n\n{plan.overview}\n\n{steps}{risks}".replace("\n\n\n", "\n\n")
 
@@ -347,7 +347,7 @@ def _earlier(plan: ImplementationPlan, state: ExecutionState, step: PlanStep) ->
         needed = (
             " (this step depends on it)" if other.number in step.dependencies else ""
         )
-        lines.append(f"- {other.number}. {other.title}{needed}: {what or 'no files'}")
+        lines.append(f"- {other.label}. {other.title}{needed}: {what or 'no files'}")
     return "# What earlier steps did\n\n" + "\n".join(lines) if lines else ""
 
 
@@ -358,7 +358,7 @@ def _step(
     window: int | None,
 ) -> str:
     parts = [
-        f"# Step {step.number} of {len(plan.steps)}: {step.title}",
+        f"# Step {step.label} of {len(plan.steps)}: {step.title}",
         step.description,
     ]
     if declared:

@@ -24,7 +24,13 @@ from cdd_agent.events import (
 )
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.state import ExecutionState, Files, unproven_steps
-from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
+from cdd_agent.tickets.status import (
+    RunStatus,
+    StepStatus,
+    Unproven,
+    Verification,
+    fill_label,
+)
 from cdd_agent.verification.outcomes import Result, SuiteRun
 
 
@@ -72,6 +78,11 @@ class StepReport(Struct, frozen=True):
     """Files whose proposed result they edited in it."""
     refusals: tuple[str, ...] = ()
     """Their reasons for taking nothing of a change, in all its attempts."""
+    label: str = ""
+    """What users call the step."""
+
+    def __post_init__(self) -> None:
+        fill_label(self, self.number)
 
 
 class Report(Struct, frozen=True):
@@ -154,6 +165,7 @@ class Report(Struct, frozen=True):
                     left_out=tuple(logged.left_out.get((now.folder, now.attempts), ())),
                     edited=tuple(logged.edited.get((now.folder, now.attempts), ())),
                     refusals=tuple(logged.refusals.get(now.folder, ())),
+                    label=step.label,
                 )
             )
         tests = [test.result for test in known.reference.tests.values()]

@@ -78,7 +78,7 @@ def _summary(report: Report) -> str:
     elif report.require:
         lines.append(f"- `require: {report.require}` holds")
     lines += [
-        f"- {what}: {', '.join(f'step {step.step}' for step in found)}"
+        f"- {what}: {', '.join(f'step {step.label}' for step in found)}"
         for why, what in _UNPROVEN.items()
         if (found := [step for step in report.unproven if step.why is why])
     ]
@@ -132,7 +132,7 @@ def _table(report: Report) -> str:
             if step.tests
             else ""
         )
-        name = f"{step.number}. {_plain(step.title)}"
+        name = f"{step.label}. {_plain(step.title)}"
         rows.append(
             (name, status, str(step.attempts), tests, str(files), *_effort(step.effort))
         )
@@ -172,22 +172,21 @@ def _remarks(steps: Sequence[StepReport]) -> Iterator[str]:
             step.status
         )
         if why:
-            yield f"## Step {step.number} {step.status.value}: {_plain(step.title)}"
+            yield f"## Step {step.label} {step.status.value}: {_plain(step.title)}"
             yield _block(why)
         if step.notes:
-            yield f"## To look at in step {step.number}: {_plain(step.title)}"
+            yield f"## To look at in step {step.label}: {_plain(step.title)}"
             yield "\n".join(f"- {_plain(note)}" for note in step.notes)
         answers = [f"left out: {part}" for part in step.left_out] + [
             f"edited: {path}" for path in step.edited
         ]
         answers += [f"refused: {reason}" for reason in step.refusals]
         if answers:
-            yield f"## Your answers in step {step.number}: {_plain(step.title)}"
+            yield f"## Your answers in step {step.label}: {_plain(step.title)}"
             yield "\n".join(f"- {_plain(answer)}" for answer in answers)
         if len(step.models) > 1:
             yield (
-                f"Step {step.number} had replies of"
-                f" {_plain(' and '.join(step.models))}."
+                f"Step {step.label} had replies of {_plain(' and '.join(step.models))}."
             )
 
 

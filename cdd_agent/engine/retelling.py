@@ -111,10 +111,12 @@ def last_line(entries: Sequence[LogEntry]) -> str:
     """The last thing that a log tells, in a line."""
     for entry in reversed(entries):
         match entry.event:
-            case StepFinished(step=step, status=status, error=error):
-                return shortened(f"step {step} {status}{f': {error}' if error else ''}")
-            case AttemptFailed(step=step, error=error):
-                return shortened(f"step {step}: {error}")
+            case StepFinished(label=label, status=status, error=error):
+                return shortened(
+                    f"step {label} {status}{f': {error}' if error else ''}"
+                )
+            case AttemptFailed(label=label, error=error):
+                return shortened(f"step {label}: {error}")
             case (
                 PersonSaid(text=words)
                 | QuestionAsked(question=words)

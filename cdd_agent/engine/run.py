@@ -54,6 +54,7 @@ from cdd_agent.tickets.state import (
     StepExecution,
     match_state,
     next_step,
+    renumbered_steps,
 )
 from cdd_agent.tickets.status import NO_COST, Cost, RunStatus
 from cdd_agent.tickets.store import Ticket
@@ -222,6 +223,17 @@ class Run(Struct):
         criteria = self.spec.acceptance_criteria
         return Agenda(criteria, tuple(later), tuple(earlier))
 
+    def find_number(self, label: str) -> int | None:
+        """Return the number of the step that a user means, None if there is none. A
+        label of the plan comes first; then the number of a step that is no longer in
+        it.
+        """
+        step = self.plan.find_step(label)
+        if step is not None:
+            return step.number
+        is_former = label.isdecimal() and int(label) in self.state.former_steps
+        return int(label) if is_former else None
+
     def opened(self) -> PlanOpened:
         return PlanOpened.of(self.spec.title, self.plan, self.state)
 
@@ -239,10 +251,10 @@ class Run(Struct):
         ]
         if self.require is None or not refused:
             return None
-        one, numbers = len(refused) == 1, ", ".join(str(step.step) for step in refused)
-        steps = f"step {numbers} is" if one else f"steps {numbers} are"
+        one, labels = len(refused) == 1, ", ".join(step.label for step in refused)
+        steps = f"step {labels} is" if one else f"steps {labels} are"
         back = (
-            f"`cdd undo {self.ticket.slug} --step {refused[0].step}` goes back to"
+            f"`cdd undo {self.ticket.slug} --step {refused[0].label}` goes back to"
             " before "
         )
         return StepFailed(
@@ -267,7 +279,12 @@ class Run(Struct):
             for step in steps
             if step.files != NO_FILES and not step.commit
         )
-        return replace(self.summary(), commits=commits, to_commit=left)
+        return replace(
+            self.summary(),
+            commits=commits,
+            to_commit=left,
+            labels_to_commit=self.plan.labels_of(left),
+        )
 
     def expect_here(self, now: datetime) -> None:
         """Raises `RunElsewhere` where it was pushed, or its lease is over, or it has a
@@ -307,8 +324,8 @@ class Run(Struct):
         state does not fit.
         """
         state = match_state(self.state, plan)
-        told = renumbered(self.state, state)
-        if told:
+        told = renumbered(self.state, state, plan, self.plan)
+        if renumbered_steps(self.state, state):
             state = save(self.ticket, plan, self.record, state)
         self.state, self.plan = state, plan
         edited = Notice(
@@ -389,7 +406,7 @@ class Run(Struct):
 
     def resume_hint(self, number: int) -> str:
         """How an interrupted step will go on, for people."""
-        step = next((step for step in self.plan.steps if step.number == number), None)
+        step = self.plan.step(number)
         now = self.state.step(number)
         if step is None or not now.attempts:
             return "starts again"

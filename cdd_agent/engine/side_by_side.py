@@ -254,7 +254,13 @@ class SideBySide(Struct):
                 break
             left -= not outcome.is_by_person
             tell(
-                AttemptFailed(step.number, number, outcome.reason, will_retry=left > 0)
+                AttemptFailed(
+                    step.number,
+                    number,
+                    outcome.reason,
+                    will_retry=left > 0,
+                    label=step.label,
+                )
             )
             if left <= 0:
                 self._failed[step.number] = Failed(
@@ -283,7 +289,11 @@ class SideBySide(Struct):
         if number != run.state.step(step.number).attempts:
             attempt.begin("")
         run.save(run.state.started(step, self.engine.clock(), attempt=number))
-        runner.emit(StepStarted(step.number, step.title, number, side_tree=True))
+        runner.emit(
+            StepStarted(
+                step.number, step.title, number, side_tree=True, label=step.label
+            )
+        )
         run.recorder.check()
         earlier = [run.attempt(step.number, other, tree.record) for other in made]
         prompt = partial(run.prompt, step, number, also_show, root=tree.root)

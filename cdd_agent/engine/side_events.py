@@ -34,33 +34,37 @@ class SideSteps:
     """
 
     def __init__(self) -> None:
-        self.running: set[int] = set()
+        self.running: dict[int, str] = {}
+        """Their labels, by number."""
 
     def holds_back(self, event: Event) -> bool:
         """Whether an event is not for a face; each has to come through here."""
         match event:
-            case StepStarted(step=step, side_tree=True):
-                self.running.add(step)
+            case StepStarted(step=step, side_tree=True, label=label):
+                self.running[step] = label
             case StepStarted(step=step) | StepFinished(step=step):
-                self.running.discard(step)
+                self.running.pop(step, None)
             case RunFinished() | QuestionAsked() | AgentChanged():
                 # also of one that was stopped
                 self.running.clear()
             case _:
                 pass
-        return self._is_of_one(event) and not isinstance(event, _TOLD)
+        return self._label(event) is not None and not isinstance(event, _TOLD)
 
     def prefix(self, event: Event) -> str:
         """Before the words of an event that is told in between."""
-        is_named = isinstance(event, StepStarted) or not self._is_of_one(event)
-        return "" if is_named else f"Step {getattr(event, 'step', '')}: "
+        label = self._label(event)
+        if label is None or isinstance(event, StepStarted):
+            return ""
+        return f"Step {label}: "
 
     def in_words(self) -> str:
         """Which they are; empty without any."""
-        numbers = [str(number) for number in sorted(self.running)]
-        if len(numbers) < 2:
-            return f"Step {numbers[0]} runs in a tree of its own" if numbers else ""
-        return f"Steps {', '.join(numbers[:-1])} and {numbers[-1]} run side by side"
+        labels = [self.running[number] for number in sorted(self.running)]
+        if len(labels) < 2:
+            return f"Step {labels[0]} runs in a tree of its own" if labels else ""
+        return f"Steps {', '.join(labels[:-1])} and {labels[-1]} run side by side"
 
-    def _is_of_one(self, event: Event) -> bool:
-        return getattr(event, "step", None) in self.running
+    def _label(self, event: Event) -> str | None:
+        """The label of the running step that the event is about."""
+        return self.running.get(getattr(event, "step", None) or 0)

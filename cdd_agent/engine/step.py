@@ -308,7 +308,7 @@ class StepRunner(Struct, frozen=True):
 
         Raises `ContextTooLong`, or `_NoRoomForTools` if the model has tools.
         """
-        attempt, number = tools.transaction.attempt, tools.transaction.step.number
+        attempt, step = tools.transaction.attempt, tools.transaction.step
         spoken = attempt.dialogue or await self._request(dialogue, make, tools)
 
         def keep(added: Added) -> None:
@@ -320,7 +320,7 @@ class StepRunner(Struct, frozen=True):
         def meanwhile() -> tuple[str, ...]:
             words = tuple(map(attempt.add_words, self.steering.take()))
             for text in words:
-                self.emit(GuidanceTaken(number, text))
+                self.emit(GuidanceTaken(step.number, text, label=step.label))
             return words
 
         used = Used(
@@ -329,7 +329,7 @@ class StepRunner(Struct, frozen=True):
         )
         with self.steering.heard() if dialogue.tools else nullcontext():
             turn = await dialogue.turn(
-                spoken, keep=keep, step=number, used=used, meanwhile=meanwhile
+                spoken, keep=keep, step=step.number, used=used, meanwhile=meanwhile
             )
         if turn.problem:
             attempt.save_partial(spoken[-1].content)
@@ -367,7 +367,10 @@ class StepRunner(Struct, frozen=True):
         if prompt.context is not None:
             attempt.save_context(prompt.context)
         shares = (*tools_share, *prompt.shares)
-        self.emit(PromptMade(transaction.step.number, shares, prompt.left_out, window))
+        step = transaction.step
+        self.emit(
+            PromptMade(step.number, shares, prompt.left_out, window, label=step.label)
+        )
         attempt.save_request(prompt.text, prompt.shown)
         transaction.show(prompt.shown)
         return prompt.request.messages

@@ -32,7 +32,7 @@ def step_message(
     another one: after a renumbering two steps have had the same number.
     """
     origin = textwrap.fill(
-        f"Step {step.number} of {ticket_slug}: {ticket_title}",
+        f"Step {step.label} of {ticket_slug}: {ticket_title}",
         _WIDTH,
         break_long_words=False,
     )

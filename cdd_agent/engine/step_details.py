@@ -51,6 +51,8 @@ class StepDetails(Struct, frozen=True):
     step: PlanStep
     view: StepView
     attempts: tuple[AttemptDetails, ...]
+    depends_on: tuple[str, ...] = ()
+    """The labels of the steps that it depends on."""
 
 
 def step_details(
@@ -60,7 +62,7 @@ def step_details(
     `BadInput` where there is no such step, or a file is damaged.
     """
     plan = ticket.read_plan()
-    step = next((step for step in plan.steps if step.number == number), None)
+    step = plan.step(number)
     if step is None:
         raise BadInput(f"{ticket.shown(ticket.plan_path)} has no step {number}")
     state = load_state(ticket.state_path, ticket.slug, plan) or ExecutionState(
@@ -71,11 +73,12 @@ def step_details(
     return StepDetails(
         ticket.slug,
         step,
-        StepView.of(now, step.title, changed=was_changed, depends_on=step.dependencies),
+        StepView.of(now, plan, changed=was_changed),
         tuple(
             _attempt(record.attempt(now.folder, n), n, state, record, now)
             for n in range(1, now.attempts + 1)
         ),
+        plan.labels_of(step.dependencies),
     )
 
 

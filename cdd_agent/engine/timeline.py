@@ -27,14 +27,9 @@ def timeline(ticket: Ticket) -> Timeline:
     state = load_state(ticket.state_path, ticket.slug, plan)
     if state is None:
         return Timeline(ticket.slug, (), ())
-    titles = {step.number: step.title for step in plan.steps}
-    steps = tuple(
-        StepView.of(step, titles.get(step.step_number, ""))
-        for step in state.ended_steps()
-    )
     last = state.undone[-1].steps if state.undone else ()
     return Timeline(
         ticket.slug,
-        steps,
-        tuple(StepView.of(step, titles.get(step.step_number, "")) for step in last),
+        tuple(StepView.of(step, plan) for step in state.ended_steps()),
+        tuple(StepView.of(step, plan) for step in last),
     )

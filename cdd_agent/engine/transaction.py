@@ -261,13 +261,13 @@ class StepTransaction(Struct):
     async def _ask(self, approval: Approval, changes: ChangeSet) -> Answer:
         with self.clock.standing_still():
             answer, taken = await ask_about(
-                changes, self.step.number, approval.person, self.root, self.protected
+                changes, self.step.label, approval.person, self.root, self.protected
             )
         redact, review = self.attempt.redactor.redact, answer.review
         reason = redact(answer.reason)
         if answer.choice not in (Choice.YES, Choice.ALWAYS) and not reason:
             raise NotApproved(
-                f"The changes of step {self.step.number} were not approved; nothing was"
+                f"The changes of step {self.step.label} were not approved; nothing was"
                 " written"
             )
         left_out, edited = ((), ()) if reason else (review.left_out, review.edited)

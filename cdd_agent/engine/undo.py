@@ -31,17 +31,17 @@ from cdd_agent.tickets.state import NO_FILES, StepExecution, Undo, match_state
 class NotCarriedOut(BadInput):
     """A step to be undone, or to be shown, that nobody carried out."""
 
-    def __init__(self, step: int, hint: str) -> None:
-        super().__init__(f"Step {step} was not carried out", hint=hint)
+    def __init__(self, step: int, label: str, hint: str) -> None:
+        super().__init__(f"Step {label} was not carried out", hint=hint)
         self.step = step
 
 
 class ChangesUnknown(BadInput):
     """A step to be undone whose record is not on this machine; nothing was undone."""
 
-    def __init__(self, step: int) -> None:
+    def __init__(self, step: int, label: str) -> None:
         super().__init__(
-            f"What step {step} changed is not known here: its record is gone. Nothing"
+            f"What step {label} changed is not known here: its record is gone. Nothing"
             " was undone",
             hint=(
                 "Records are in .cdd/runs, on the machine that a step was carried"
@@ -78,7 +78,7 @@ class Undoing(Struct, frozen=True):
         steps = known[known.index(self._carried_out(number, known)) :]
         for step in steps:
             if self._is_unknown(step):
-                raise ChangesUnknown(step.step_number)
+                raise ChangesUnknown(step.step_number, self._label(step))
         undo = stamp()
         await history.expect(await self._to_be_undone(undo, steps))
         run.record.save_going_back(
@@ -95,7 +95,7 @@ class Undoing(Struct, frozen=True):
         steps = known[known.index(self._carried_out(number, known)) :]
         for step in steps:
             if self._is_unknown(step):
-                raise ChangesUnknown(step.step_number)
+                raise ChangesUnknown(step.step_number, self._label(step))
         net = await run.history.net(run.standing(*steps))
         changed = {change.path for change in net.changes}
         root, restored, kept = run.record.root, set[str](), set(net.edited - changed)
@@ -112,6 +112,7 @@ class Undoing(Struct, frozen=True):
             tuple(sorted(restored - net.edited)),
             tuple(sorted(kept)),
             tuple(sorted(net.edited & changed - kept)),
+            labels=self._labels(steps),
         )
 
     async def redo(self) -> None:
@@ -145,13 +146,15 @@ class Undoing(Struct, frozen=True):
         step = self._carried_out(number, known)
         if self._is_unknown(step):
             text = (
-                f"What step {step.step_number} changed is not known: its record is"
+                f"What step {self._label(step)} changed is not known: its record is"
                 " gone."
             )
             self.run.emit(Notice(text, Tone.WARNING))
             return
         shown = await self.run.history.diff(self.run.standing(step))
-        self.run.emit(StepDiff(step.step_number, step.title or "", shown))
+        self.run.emit(
+            StepDiff(step.step_number, step.title or "", shown, label=self._label(step))
+        )
 
     async def finish(self) -> None:
         """An undo or a redo that was begun; after a kill perhaps a second time, which
@@ -172,6 +175,7 @@ class Undoing(Struct, frozen=True):
                 tuple(step.step_number for step in undone.steps),
                 back.restored,
                 back.kept,
+                labels=self._labels(undone.steps),
             )
         elif not going.again and undone is None and steps:
             net = await self._to_be_undone(going.id, steps)
@@ -189,6 +193,7 @@ class Undoing(Struct, frozen=True):
                 tuple(sorted({*back.kept, *(net.edited - changed)})),
                 tuple(step.commit for step in steps if step.commit),
                 edited,
+                labels=self._labels(steps),
             )
         run.record.settle_going_back()
         if told is not None:
@@ -207,7 +212,7 @@ class Undoing(Struct, frozen=True):
             return
         if left:
             text = (
-                f"Changed while step {step.step_number} ran, and left as it is:"
+                f"Changed while step {self._label(step)} ran, and left as it is:"
                 f" {named(left)}"
             )
             self.run.emit(
@@ -223,8 +228,8 @@ class Undoing(Struct, frozen=True):
                 self.run.standing(self.run.state.step(number))
             ):
                 text = (
-                    f"What commands of step {number} made besides is left as it is:"
-                    f" {named(left)}"
+                    f"What commands of step {self.run.plan.label_of(number)} made"
+                    f" besides is left as it is: {named(left)}"
                 )
                 self.run.emit(
                     Notice(f"{text} (`undo` restores it)", about=About.LEFT_AS_IS)
@@ -255,9 +260,15 @@ class Undoing(Struct, frozen=True):
         for step in known:
             if step.step_number == number:
                 return step
-        numbers = ", ".join(str(step.step_number) for step in known)
-        hint = f"Those that were, in this order: {numbers}." if numbers else ""
-        raise NotCarriedOut(number, hint)
+        labels = ", ".join(map(self._label, known))
+        hint = f"Those that were, in this order: {labels}." if labels else ""
+        raise NotCarriedOut(number, self.run.plan.label_of(number), hint)
+
+    def _label(self, step: StepExecution) -> str:
+        return self.run.plan.label_of(step.step_number)
+
+    def _labels(self, steps: Sequence[StepExecution]) -> tuple[str, ...]:
+        return tuple(map(self._label, steps))
 
     def _is_unknown(self, step: StepExecution) -> bool:
         """Whether it changed files of which no checkpoint tells what they were

@@ -67,6 +67,8 @@ class Row(Struct, frozen=True):
     """Steps; 0 while that is not known."""
     steps: Mapping[int, str] = field(default_factory=dict)
     """The titles of those that are under way, or failed."""
+    labels: Mapping[int, str] = field(default_factory=dict)
+    """What users call the steps."""
     wait: str = ""
     """What keeps it waiting."""
     attempts: int = 0
@@ -95,6 +97,9 @@ class Row(Struct, frozen=True):
     def cost(self) -> Cost:
         return sum((*self.costs.values(), *self.unsaved.values()), NO_COST)
 
+    def label_of(self, number: int) -> str:
+        return self.labels.get(number, str(number))
+
     def seconds(self, now: float) -> float:
         if self.began is None:
             return self.earlier
@@ -120,6 +125,7 @@ class Row(Struct, frozen=True):
                     costs={0: _cost(event["former_cost"])}
                     | {step["number"]: _cost(step["cost"]) for step in steps},
                     tries={step["number"]: step["attempts"] for step in steps},
+                    labels={step["number"]: step["label"] for step in steps},
                     earlier=worked,
                     worked=worked,
                     unsaved={},

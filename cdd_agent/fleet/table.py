@@ -124,7 +124,8 @@ def doing(row: Row) -> str:
         case RunState.RUNNING:
             words = (
                 ", ".join(
-                    f"step {number}: {title}" for number, title in row.steps.items()
+                    f"step {row.label_of(number)}: {title}"
+                    for number, title in row.steps.items()
                 )
                 or "begins"
             )
@@ -133,7 +134,7 @@ def doing(row: Row) -> str:
         case RunState.WAITING | RunState.DONE:
             words = ""
         case _:
-            steps = " and ".join(f"step {number}" for number in row.steps)
+            steps = " and ".join(f"step {row.label_of(number)}" for number in row.steps)
             words = ": ".join(filter(None, (steps or row.state.value, row.why)))
     return " ".join(sanitize_for_display(words).split())
 

@@ -4,7 +4,7 @@ it from running.
 
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -327,6 +327,14 @@ class PlanInvalid(BadInput):
     """
 
 
+class NoSuchStep(BadInput):
+    """A label that a user typed and that no step has."""
+
+    def __init__(self, label: str, plan: "ImplementationPlan") -> None:
+        labels = ", ".join(step.label for step in plan.steps)
+        super().__init__(f"There is no step {label}", hint=f"The steps are {labels}.")
+
+
 class ImplementationPlan(Struct, frozen=True, dict=True):
     """The steps that implement a ticket. `read_plan(write_plan(plan)) == plan` holds
     for every plan.
@@ -393,10 +401,27 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
 
     def find_step(self, label: str) -> PlanStep | None:
         """Return the step with this label, in upper or lower case."""
+        wanted = (_plain_label(label) or label).casefold()
         for step in self.steps:
-            if step.label.casefold() == label.casefold():
+            if step.label.casefold() == wanted:
                 return step
         return None
+
+    def step(self, number: int) -> PlanStep | None:
+        for step in self.steps:
+            if step.number == number:
+                return step
+        return None
+
+    def label_of(self, number: int) -> str:
+        """Return what users call the step with this number. A step that is no longer in
+        the plan is called by its number.
+        """
+        step = self.step(number)
+        return step.label if step else str(number)
+
+    def labels_of(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        return tuple(map(self.label_of, numbers))
 
     def order(self) -> tuple[PlanStep, ...]:
         """Return the steps so that each follows its dependencies, otherwise in plan
@@ -427,7 +452,7 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
             del blocked[step.number]
         if blocked and not errors:
             cycle = _find_cycle(blocked)
-            text = "dependency cycle: " + " → ".join(map(str, cycle))
+            text = "dependency cycle: " + " → ".join(self.labels_of(cycle))
             errors.append(Problem("cycle", cycle[0], blocked[cycle[0]].line, text))
         return tuple(sorted(errors, key=lambda error: error.line))
 

@@ -651,7 +651,7 @@ def unproven_steps(
         if entry.status is StepStatus.SKIPPED:
             reason = entry.status
         if reason not in (None, Verification.PASSED):
-            unproven.append(Unproven(step.number, step.title, reason))
+            unproven.append(Unproven(step.number, step.title, reason, step.label))
     return tuple(unproven)
 
 

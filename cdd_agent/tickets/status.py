@@ -5,6 +5,7 @@ without the state itself.
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 
 class StepStatus(StrEnum):
@@ -81,6 +82,14 @@ class Cost(Struct, frozen=True):
 NO_COST = Cost()
 
 
+def fill_label(value: Struct, number: int) -> None:
+    """Give a value that names a step its number as `label` if it has none: it is of a
+    plan with plain numbers, or of an older version.
+    """
+    if not getattr(value, "label", ""):
+        force_setattr(value, "label", str(number))
+
+
 class Unproven(Struct, frozen=True):
     """A step that is over, or failed, without tests that show that it is done."""
 
@@ -88,3 +97,8 @@ class Unproven(Struct, frozen=True):
     title: str
     why: Verification | StepStatus
     """Its verification, or `SKIPPED`."""
+    label: str = ""
+    """What the user calls the step."""
+
+    def __post_init__(self) -> None:
+        fill_label(self, self.step)

@@ -255,10 +255,10 @@ class Attention:
         if last is None:
             return "It is your turn"
         if last.status is StepStatus.FAILED:
-            return f"Step {last.step} failed: {last.title}"
+            return f"Step {last.label} failed: {last.title}"
         if last.done >= last.total:
             return f"All {last.total} steps are over"
-        return f"Step {last.step} of {last.total} is over: {last.title}"
+        return f"Step {last.label} of {last.total} is over: {last.title}"
 
     def _call(self, text: str) -> None:
         """Where nobody looks."""

@@ -154,7 +154,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
             )
             transcript.add(
                 BlockKind.HEADING,
-                f"{step_glyph(view)} Step {view.number}: {view.title}{remark}",
+                f"{step_glyph(view)} Step {view.label}: {view.title}{remark}",
             )
             if view.status.is_over and view.evidence is not None:
                 transcript.add(
@@ -177,8 +177,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
                 show_diff(transcript, last.diff, opening)
         if others := criterion.steps[_SHOWN_STEPS:]:
             titles = "\n".join(
-                f"{step_glyph(view)} Step {view.number}: {view.title}"
-                for view in others
+                f"{step_glyph(view)} Step {view.label}: {view.title}" for view in others
             )
             transcript.add(
                 BlockKind.NOTE,

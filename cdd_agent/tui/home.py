@@ -310,12 +310,12 @@ class Home(GuardedWidget, Screen[None]):
         self.transcript.settle()
         steps = self.steps
         match event:
-            case StepStarted(step=number):
+            case StepStarted():
                 steps.begin(event)
                 self.activity.busy(
                     self._side.in_words()
                     if event.side_tree
-                    else f"Step {number}: {event.title}"
+                    else f"Step {event.label}: {event.title}"
                 )
             case StepFinished():
                 steps.finish(event)

@@ -195,7 +195,7 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
     def action_say(self, word: str) -> None:
         """Leave with the words that do it, which the person sends, or not."""
         reason = " because " if word == "skip" else ""
-        self.dismiss(f"{word} {self._details.step.number}{reason}")
+        self.dismiss(f"{word} {self._details.step.label}{reason}")
 
     def action_close(self) -> None:
         self.dismiss("")
@@ -211,7 +211,7 @@ def _heading(details: StepDetails, attempt: int) -> Content:
     )
     facts += [f"{view.seconds:.0f} s"] if view.seconds is not None else []
     facts += [in_full(view.cost)] if view.cost.tokens else []
-    title = sanitize_for_display(f"{step_glyph(view)} {view.number}. {view.title}")
+    title = sanitize_for_display(f"{step_glyph(view)} {view.label}. {view.title}")
     return Content.assemble(
         (title, "bold"), "\n", (sanitize_for_display(" · ".join(facts)), "$text-muted")
     )
@@ -280,7 +280,7 @@ def _words(details: StepDetails, attempt: AttemptDetails | None) -> Iterator[Blo
     if attempt and attempt.failure and attempt.failure != view.error:
         yield BlockKind.OUTPUT, attempt.failure
     files = "\n".join(f"- `{file.place}`" for file in step.files_affected)
-    depends = ", ".join(map(str, step.dependencies)) or "none"
+    depends = ", ".join(details.depends_on) or "none"
     verify = "the project's check"
     if step.checks is not None:
         verify = ", ".join(f"`{check}`" for check in step.checks) or NO_CHECK

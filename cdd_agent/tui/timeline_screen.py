@@ -55,7 +55,7 @@ class _Row(GuardedWidget, Widget):
         self._steps, self._undone = steps, undone
 
     def render(self) -> Content:
-        names = ["start", *(f"{step_glyph(step)}{step.number}" for step in self._steps)]
+        names = ["start", *(f"{step_glyph(step)}{step.label}" for step in self._steps)]
         parts: list[str | tuple[str, str]] = []
         now = len(names) - 1 - self._undone
         first = max(0, min(self.chosen, now) - self.size.width // 12)
@@ -142,7 +142,7 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
         if place > len(self._done):
             self.dismiss("redo")
         elif place < len(self._done):
-            self.dismiss(f"undo {self._done[place].number}")
+            self.dismiss(f"undo {self._done[place].label}")
         else:
             self.notify("This is where the project is now.")
 
@@ -177,7 +177,7 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
             transcript.add(BlockKind.WARNING, error.message)
             return
         step = self._steps[place - 1]
-        transcript.add(BlockKind.HEADING, f"After step {step.number}: {step.title}")
+        transcript.add(BlockKind.HEADING, f"After step {step.label}: {step.title}")
         if step.evidence is not None:
             transcript.add(BlockKind.NOTE, f"Seen: {why(step.evidence)}")
         diff = next(
@@ -192,10 +192,10 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
 
 def _say_what_would_be(preview: UndoPreview, transcript: Transcript) -> None:
     """Of the files on the way to a point, before anybody says yes."""
-    numbers = ", ".join(map(str, preview.steps))
+    labels = ", ".join(preview.labels)
     transcript.add(
         BlockKind.NOTE,
-        f"Going back here undoes step {numbers}; Enter puts the words into the prompt.",
+        f"Going back here undoes step {labels}; Enter puts the words into the prompt.",
     )
     for label, paths, kind in (
         ("as before:", preview.restored, BlockKind.OUTPUT),

@@ -113,8 +113,10 @@ def _problem(check: Check, ran: Ran) -> str:
     return ""
 
 
-def as_event(baseline: Baseline) -> BaselineTaken:
-    """Return the event that reports the baseline to the user."""
+def as_event(baseline: Baseline, label: str) -> BaselineTaken:
+    """Return the event that reports the baseline to the user. `label` is that of the
+    step before which it was taken.
+    """
     tests = baseline.tests
     passed = failed = skipped = None
     if tests is not None:
@@ -130,4 +132,5 @@ def as_event(baseline: Baseline) -> BaselineTaken:
         skipped=skipped,
         seconds=baseline.seconds,
         problem=baseline.problem,
+        label=label,
     )

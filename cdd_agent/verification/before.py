@@ -23,6 +23,8 @@ class Before(Struct, frozen=True):
     baseline: Baseline | None = None
     reference: Reference = field(default_factory=Reference)
     agenda: Agenda = field(default_factory=Agenda)
+    baseline_label: str = "1"
+    """The label of the step before which the baseline was taken."""
 
     @property
     def is_without_tests(self) -> bool:
@@ -32,8 +34,3 @@ class Before(Struct, frozen=True):
         return not self.reference.tests and (
             self.baseline is None or not self.baseline.command or self.baseline.is_empty
         )
-
-    @property
-    def step(self) -> int:
-        """The step before which old failures were there already."""
-        return self.baseline.step if self.baseline else 1

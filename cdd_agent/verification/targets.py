@@ -29,8 +29,8 @@ class Targets(Struct, frozen=True):
 
     due: Mapping[str, str] = field(default_factory=dict)
     """They failed before and have to pass now. The reason is a clause."""
-    later: Mapping[str, int] = field(default_factory=dict)
-    """They are left to a later step, by its number."""
+    later: Mapping[str, PlanStep] = field(default_factory=dict)
+    """They are left to a later step."""
     excused: Mapping[str, str] = field(default_factory=dict)
     """They may fail, as a plan's `May fail` says: until the step with this label, or in
     this step alone if it is empty.
@@ -95,7 +95,7 @@ class Assignment(Struct, frozen=True, dict=True):
     ) -> Targets:
         """Sort out the failed tests that matter to the step. Reads their files."""
         due: dict[str, str] = {}
-        later: dict[str, int] = {}
+        later: dict[str, PlanStep] = {}
         excused: dict[str, str] = {}
         for name in (*old_failures, *new_failures):
             test = TestId.parse(name)
@@ -151,13 +151,13 @@ class Assignment(Struct, frozen=True, dict=True):
             return "an acceptance criterion names it", True
         return "", True
 
-    def _last_taker(self, test: TestId, file: TestFile) -> int | None:
-        """Return the number of the last later step that is about a test."""
+    def _last_taker(self, test: TestId, file: TestFile) -> PlanStep | None:
+        """Return the last later step that is about a test."""
         criteria = self._criteria_naming(test, file)
         for scope in reversed(self._later_scopes):
             could_fix = not scope.only_writes_tests and scope.tie(self.root, file)
             if could_fix or scope.names(test, file) or criteria & {*scope.step.serves}:
-                return scope.step.number
+                return scope.step
         return None
 
     def _criteria_naming(self, test: TestId, file: TestFile) -> set[int]:

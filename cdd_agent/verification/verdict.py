@@ -23,6 +23,7 @@ from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.events import LostTest
 from cdd_agent.process.run import CommandResult
 from cdd_agent.sanitize import fenced
+from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Evidence, Verification
 from cdd_agent.verification.before import Before
 from cdd_agent.verification.checks import Check, Ran
@@ -517,7 +518,7 @@ def _notes(
     """Changes that were made with leave, and failures that are not the step's fault."""
     counted = {test for one in results for test in one.counted}
     excused: dict[str, str] = {}
-    later: dict[str, int] = {}
+    later: dict[str, PlanStep] = {}
     for one in results:
         excused.update(one.targets.excused)
         later.update(one.targets.later)
@@ -527,10 +528,11 @@ def _notes(
         which = f"may fail until step {until}" if until else "may fail in this step"
         yield f"{which}, as the plan says: {_in_a_line(tests)}"
     others = _without((*counted, *excused), seen.old_failures)
-    for number in sorted(set(later.values())):
-        tests = [test for test in others if later.get(test) == number]
+    for step in sorted(set(later.values()), key=lambda step: step.number):
+        tests = [test for test in others if later.get(test) == step]
         if tests:
-            yield f"failed before too, and left to step {number}: {_in_a_line(tests)}"
+            names = _in_a_line(tests)
+            yield f"failed before too, and left to step {step.label}: {names}"
     others = _without(later, others)
     if others:
         yield f"failed before too: {_in_a_line(others)}"
@@ -619,7 +621,7 @@ def _too_slow(check: Check, result: CommandResult) -> str:
 
 
 def _as(before: Before) -> str:
-    return f"as before step {before.step}"
+    return f"as before step {before.baseline_label}"
 
 
 def _nothing_ran(tests: SuiteRun) -> str:

@@ -71,6 +71,7 @@ async def test_the_summary_names_the_steps_that_no_tests_have_shown_to_be_done(
         "step": 4,
         "title": "Make d.txt",
         "why": "skipped",
+        "label": "4",
     }
     said = [text for text, _ in described(summary)]
     assert re.findall(r"(\d)\. Make", "\n".join(said)) == ["1", "3", "4"]
@@ -281,7 +282,9 @@ def test_the_exit_code_the_event_and_the_report_say_which_rule_held(
     code, last = exec_json(sandbox, capsys, "--require", "verified")
 
     assert (code, last["status"], last["require"]) == (1, "failed", "verified")
-    assert last["unproven"] == [{"step": 2, "title": "Make b.txt", "why": "none"}]
+    assert last["unproven"] == [
+        {"step": 2, "title": "Make b.txt", "why": "none", "label": "2"}
+    ]
     folder = sandbox.root / ".cdd/runs" / SLUG
     report = json.loads((folder / "report.json").read_text())
     assert (report["status"], report["require"], report["unproven"]) == (

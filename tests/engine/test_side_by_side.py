@@ -39,13 +39,14 @@ from tests.travel.copies import git
 class SlowPerson(Nobody):
     """Takes all changes but those of one step, after some thought."""
 
-    refuses: int = 0
-    asked: list[int] = field(default_factory=list)
+    refuses: str = ""
+    """The label of that step."""
+    asked: list[str] = field(default_factory=list)
     most: int = 0
     _now: int = 0
 
     async def review(self, review: Review) -> Reviewed:
-        self.asked.append(review.step or 0)
+        self.asked.append(review.step or "")
         self._now += 1
         self.most = max(self.most, self._now)
         await asyncio.sleep(0.01)  # time for another question, if there may be one
@@ -452,7 +453,7 @@ async def test_a_person_is_asked_one_question_at_a_time_and_about_each_change_on
     )
     await carried_out(sandbox, model)
     assert sandbox.statuses() == ["completed"] * 3
-    assert sorted(person.asked) == [1, 2, 3]
+    assert sorted(person.asked) == ["1", "2", "3"]
     assert person.most == 1
 
 
@@ -462,7 +463,7 @@ async def test_a_no_stops_the_run_and_what_others_did_is_kept(sandbox: Sandbox) 
         *(Step(f"{name}.txt", check(f"{name}.txt")) for name in "ab"),
         Step("c.txt", depends="Step 2"),
     )
-    sandbox.frontend = SlowPerson(refuses=1)
+    sandbox.frontend = SlowPerson(refuses="1")
     model = Together(
         {n: says(f"{name}.txt", "good") for n, name in enumerate("abc", 1)},
         at_once=2,

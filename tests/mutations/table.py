@@ -1331,6 +1331,27 @@ MUTATIONS = [
     ],
     # --- what a line and a setting mean -----------------------------------------------
     Mutation(
+        "a typed number of a step is its label first",
+        "engine/run.py",
+        "        if step is not None:\n            return step.number\n        is_former",
+        "        if step is not None and not label.isdecimal():\n            return step.number\n        is_former",
+        "tests/test_step_labels.py",
+    ),
+    Mutation(
+        "a step that is no longer in the plan is found by its number",
+        "engine/run.py",
+        "return int(label) if is_former else None",
+        "return None",
+        "tests/test_step_labels.py",
+    ),
+    Mutation(
+        "an event without a label is told with its number",
+        "tickets/status.py",
+        'if not getattr(value, "label", ""):',
+        "if False:",
+        "tests/test_step_labels.py",
+    ),
+    Mutation(
         "a line that starts with `skip` is no guidance",
         "agents/executor.py",
         "if starts_with_skip(text):",

@@ -65,10 +65,12 @@ class Step:
     """More files, each perhaps with a note: `x.py (deleted)`."""
     checks: tuple[str, ...] = ()
     """Checks after `verify`."""
+    label: str = ""
+    """The number in its heading; empty: its place in the plan."""
 
     def markdown(self, number: int) -> str:
         lines = [
-            f"### Step {number}: Make {self.path or 'up your mind'}",
+            f"### Step {self.label or number}: Make {self.path or 'up your mind'}",
             "",
             f"**Description:** {self.description}",
         ]

@@ -130,7 +130,7 @@ def test_a_step_whose_text_does_not_compile(
             cost=Cost(8_900, 0.0412),
         )
         screen = StepScreen(
-            StepDetails(SLUG, PLAN_STEP, view, (ATTEMPT,)), lambda by: None
+            StepDetails(SLUG, PLAN_STEP, view, (ATTEMPT,), ("2",)), lambda by: None
         )
         await pilot.app.push_screen(screen)
         screen.tell(
@@ -156,12 +156,14 @@ def test_a_step_whose_text_does_not_compile(
 def test_criteria_that_many_steps_serve(
     shop: Sandbox, snap_compare: Compare, size: Size
 ) -> None:
-    done = replace(VIEWS[0], number=2)
+    done = replace(VIEWS[0], number=2, label="2")
     details = StepDetails(SLUG, PLAN_STEP, done, (replace(ATTEMPT, failure=""),))
 
     async def look(pilot: Pilot[None]) -> None:
         await showing(*FAILED_RUN)(pilot)
-        many = tuple(replace(done, number=number) for number in range(1, 200))
+        many = tuple(
+            replace(done, number=number, label=str(number)) for number in range(1, 200)
+        )
         criteria = (
             CriterionProof(1, "Months are added up " * 12, many[:3], ("a", "b")),
             CriterionProof(

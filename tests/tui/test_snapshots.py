@@ -412,7 +412,7 @@ def test_a_step_opened(shop: Sandbox, snap_compare: Compare, part: str) -> None:
             evidence=SEEN[3],
         )
         view = replace(view, cost=Cost(8_900, 0.0412))
-        details = StepDetails(SLUG, PLAN_STEP, view, (ATTEMPT, ATTEMPT))
+        details = StepDetails(SLUG, PLAN_STEP, view, (ATTEMPT, ATTEMPT), ("2",))
         screen = StepScreen(details, lambda by: None)
         await pilot.app.push_screen(screen)
         await pilot.press(*["right"] * StepScreen.PARTS.index(part))

@@ -126,7 +126,10 @@ async def test_the_executor(sandbox: Sandbox) -> None:
                 "All steps are done; nothing was run. `/diff feature-words` shows what was done, `/undo feature-words` goes back."
             ],
         ),
-        (f"/undo {SLUG} 9", ["There is no step 9. Nothing was done."]),
+        (
+            f"/undo {SLUG} 9",
+            ["There is no step 9. The steps are 1, 2. Nothing was done."],
+        ),
     )
     await is_said(
         sandbox.session(),

@@ -162,8 +162,8 @@ def test_a_run_and_the_way_back(
             f"undo {SLUG} --step 9",
             2,
             [
-                "✗ cdd: Step 9 was not carried out",
-                "✗ Those that were, in this order: 1, 2.",
+                "✗ cdd: There is no step 9",
+                "✗ The steps are 1, 2.",
             ],
         ),
         (

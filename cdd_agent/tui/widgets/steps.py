@@ -312,7 +312,11 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         was tried; or its dependencies.
         """
         if step.status is StepStatus.PENDING:
-            waits = [number for number in step.depends_on if number in self._to_do]
+            waits = [
+                other.label
+                for other in self._steps
+                if other.number in step.depends_on and other.number in self._to_do
+            ]
             if not waits:
                 return ""
             return (
@@ -395,7 +399,7 @@ def _remark(step: StepView) -> str:
 
 
 def _sign(step: StepView) -> str:
-    return f"{step_glyph(step)} {step.number}. "
+    return f"{step_glyph(step)} {step.label}. "
 
 
 def _words(step: StepView) -> str:
@@ -403,9 +407,9 @@ def _words(step: StepView) -> str:
     return f"{sanitize_for_display(step.title)}{remark}"
 
 
-def _few(numbers: list[int]) -> str:
-    shown = ",".join(map(str, numbers[:2]))
-    return f"{shown},…" if len(numbers) > 2 else shown
+def _few(labels: list[str]) -> str:
+    shown = ",".join(labels[:2])
+    return f"{shown},…" if len(labels) > 2 else shown
 
 
 def _span(seconds: float) -> str:
