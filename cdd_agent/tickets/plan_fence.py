@@ -9,7 +9,7 @@ _FENCE = re.compile(
     r"\ufeff? {0,3}(?P<marks>`{3,}|~{3,})[ \t]*(?P<info>[^`\r\n]*?)[ \t]*[\r\n]*"
 )
 _HEADING = re.compile(r"\ufeff? {0,3}#{1,6}[ \t]")
-_STEP = re.compile(r" {0,3}#{1,6}[ \t]+\W*(?:step|task)\s+#?[0-9]", re.IGNORECASE)
+_STEP = re.compile(r" {0,3}#{1,6}[ \t]\W*(?:step|task)\s+#?[0-9]", re.IGNORECASE)
 _TEXT_FORMATS = {"", "markdown", "md", "text", "txt", "plaintext"}
 
 
