@@ -65,7 +65,7 @@ class PlannerAgent(ReadsWords):
             present = desk.present()
             spec = desk.ticket.read_spec()
         except BadInput as error:
-            # The user edited a file meanwhile.
+            # The user has edited a file.
             return [Notice(error.message, Tone.WARNING)]
         if present.plan is None:
             return [self._what_next()]

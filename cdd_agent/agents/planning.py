@@ -435,8 +435,8 @@ class Planning:
         conversation: tuple[Message, ...],
         exploration: Exploration | None = None,
     ) -> FittedPrompt:
-        """Return the instructions and as much of the conversation as fits into the
-        model's window.
+        """Return the instructions and the conversation, shortened to the model's
+        window.
         """
         exploration = exploration or Exploration()
         dialogue = Dialogue(

@@ -71,8 +71,8 @@ class StepEditing(Struct, frozen=True):
         """Write the edited text into plan.md, and return the warnings about the step.
         None if the text is unchanged or empty.
 
-        Raises `BadInput` if the plan could not run with the text, and if the step was
-        changed in plan.md meanwhile. The text is kept then.
+        Raises `BadInput` if the plan could not run with the text, and if the step has
+        changed in plan.md. The text is kept then.
         """
         base = (read_bytes(self._base) or b"").decode()
         try:

@@ -5,6 +5,7 @@ Steps refer to each other by labels while they are moved, because numbers change
 the order of the steps.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -13,6 +14,8 @@ from msgspec.structs import replace
 
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.plan_draft import ChangedStep, PlanChanges, add_ids
+from cdd_agent.tickets.plan_reader import read_plan
+from cdd_agent.tickets.plan_writer import write_plan
 
 _PARTS = {
     "overview": "overview",
@@ -127,8 +130,12 @@ def replace_plan(
 ) -> ImplementationPlan:
     """Return `new`, with the completed steps of `plan` before its steps, and with the
     notes of `plan`. Raises `ChangeRefused`.
+
+    If no step is completed, notes that were meant as steps or checks are left out.
     """
-    new = replace(new, notes=plan.notes)
+    completed = fixed.completed_steps(plan)
+    notes = plan.notes if completed else _notes_without_errors(plan.notes)
+    new = replace(new, notes=notes)
     if not fixed.is_begun:
         return new
     used = [step.number for step in new.steps if step.number in fixed.used_numbers]
@@ -136,7 +143,6 @@ def replace_plan(
         hint = f"is taken: new steps are numbered from {fixed.next_number} on"
         raise ChangeRefused("\n".join(f"number {number} {hint}" for number in used))
     labels = _labels_by_number(plan)
-    completed = fixed.completed_steps(plan)
     steps = [_refer_by_labels(step, labels) for step in completed]
     known = {str(step.number): step.label for step in completed}
     for step in new.steps:
@@ -145,6 +151,20 @@ def replace_plan(
         labels_needed = tuple(known.get(number, number) for number in needed)
         steps.append(replace(step, dependencies=(), missing_dependencies=labels_needed))
     return replace(new, steps=tuple(steps))
+
+
+def _notes_without_errors(notes: str) -> str:
+    """Return the notes without the sections that are errors in every plan."""
+    if not _has_errors(notes):
+        return notes
+    sections = re.split(r"\n\n(?=#{1,6} )", notes)
+    kept = "\n\n".join(section for section in sections if not _has_errors(section))
+    return "" if _has_errors(kept) else kept
+
+
+def _has_errors(notes: str) -> bool:
+    plan = ImplementationPlan(steps=(PlanStep(1),), notes=notes)
+    return bool(read_plan(write_plan(plan)).errors)
 
 
 def merge_plans(
@@ -173,8 +193,8 @@ def merge_plans(
 
 
 def steps_by_label(plan: ImplementationPlan) -> dict[str, PlanStep]:
-    """Return the steps as they are in every plan that has them: without their numbers,
-    which change with the order of the steps.
+    """Return the steps without their numbers, which change with the order of the
+    steps.
     """
     labels = _labels_by_number(plan)
     steps = {}

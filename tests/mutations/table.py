@@ -608,7 +608,7 @@ MUTATIONS = [
     Mutation(
         "a new plan keeps the user's notes",
         "tickets/plan_changes.py",
-        "new = replace(new, notes=plan.notes)\n",
+        "new = replace(new, notes=notes)\n",
         "new = replace(new)\n",
         "tests/tickets/test_plan_changes.py",
     ),

@@ -682,6 +682,30 @@ def test_a_labelled_plan_made_anew_keeps_its_completed_steps() -> None:
     assert [step.label for step in plain.steps] == ["2", "3", "5"]
 
 
+@each_row(
+    ("notes", "kept"),
+    [
+        ("## Rules\n\nBe kind.", "## Rules\n\nBe kind."),
+        ("## Rules\n\nBe kind.\n\n## Phase 3\n\nMore.", "## Rules\n\nBe kind."),
+        ("## Phase 3\n\nMore.\n\n## Rules\n\nBe kind.", "## Rules\n\nBe kind."),
+        ("## Verification\n\n- `make a`\n\n## Rules\n\nA.", "## Rules\n\nA."),
+        ("## Phase 3\n\nMore.", ""),
+        ("```\n## Phase 3\n\n## A\n```", "```\n## Phase 3\n\n## A\n```"),
+        ("", ""),
+    ],
+)
+def test_a_new_plan_keeps_the_notes_that_were_not_meant_as_steps(
+    notes: str, kept: str
+) -> None:
+    plan = ImplementationPlan(steps=(PlanStep(1),), notes=notes)
+    new = ImplementationPlan(steps=(PlanStep(1, "New"),))
+    after = read_plan(write_plan(replace_plan(plan, new, FixedSteps())))
+    assert (after.notes, after.errors) == (kept, ())
+    fixed = FixedSteps(completed=frozenset({"1"}), is_begun=True)
+    done = ImplementationPlan(steps=(PlanStep(2, "New"),))
+    assert replace_plan(plan, done, fixed).notes == notes
+
+
 ID = re.compile("[a-z0-9]{4}")
 
 
