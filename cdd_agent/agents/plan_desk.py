@@ -1,10 +1,10 @@
-"""A ticket's plan.md in the hands of whoever plans: what stands there, what of it is
-fixed, how another is written.
+"""Read, compile and write a ticket's plan.md for the Planner and for edits of steps.
 
-A plan is written under the ticket's lock, so never under a run that is at work, and
-what it replaces is kept.
+plan.md is written under the ticket's lock, so never while a run is at work, and the
+text that it replaces is kept.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -17,7 +17,12 @@ from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.json_file import stamp
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
-from cdd_agent.tickets.plan_changes import ChangeRefused, FixedSteps, merge_plans
+from cdd_agent.tickets.plan_changes import (
+    ChangeRefused,
+    FixedSteps,
+    merge_plans,
+    steps_by_label,
+)
 from cdd_agent.tickets.plan_check import check_plan
 from cdd_agent.tickets.plan_editor import edit_plan
 from cdd_agent.tickets.plan_writer import write_plan
@@ -28,17 +33,23 @@ from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.checks import check_problems
 
 KEPT = "plans"
-"""Where in the ticket's record the plans are kept that others took the place of."""
+"""The folder of the ticket's record that has the replaced plans."""
 
 
 class Present(Struct, frozen=True):
-    """plan.md as it is, and how far it was carried out."""
+    """The present plan.md and its progress."""
 
     text: str = ""
     plan: ImplementationPlan | None = None
-    """None: there is no plan.md, or an empty one."""
+    """None if plan.md is missing or empty."""
     state: ExecutionState | None = None
     fixed: FixedSteps = field(default_factory=FixedSteps)
+    begun: frozenset[str] = frozenset()
+    """Labels of the steps that were begun."""
+
+    def begun_numbers(self, plan: ImplementationPlan) -> frozenset[int]:
+        """Return the numbers of the begun steps in another version of the plan."""
+        return frozenset(step.number for step in plan.steps if step.label in self.begun)
 
     def label_of(self, number: int) -> str:
         """Return what users call a step."""
@@ -46,7 +57,7 @@ class Present(Struct, frozen=True):
 
 
 class PlanDesk(Struct, frozen=True):
-    """Where a ticket's plan is read, compiled and written."""
+    """Reads, compiles and writes the plan of one ticket."""
 
     root: Path
     ticket: Ticket
@@ -60,17 +71,16 @@ class PlanDesk(Struct, frozen=True):
 
     @property
     def log(self) -> RunLog:
-        """The log of its plannings, apart from that of the runs, which tell what they
-        cost themselves.
-        """
+        """The log of the plannings, which is not part of the log of the runs."""
         return RunLog(self.record.folder / "planning.jsonl")
 
     def complete_spec(self) -> TicketSpec:
-        """Raises `BadInput`, with each thing that is missing, for a spec that no plan
-        can be made of yet, and for one that is too large to be told to a model.
+        """Return the spec. Raises `BadInput` if something is missing, or if the spec is
+        too large for a prompt.
         """
         spec = SpecFile(self.ticket).read().spec
-        if missing := spec.missing():
+        missing = spec.missing()
+        if missing:
             lines = "\n".join(f"- {lack}" for lack in missing)
             raise BadInput(
                 f"{self.ticket.shown(self.ticket.spec_path)} is not complete, and a"
@@ -83,113 +93,150 @@ class PlanDesk(Struct, frozen=True):
         return spec
 
     def present(self) -> Present:
-        """Raises `BadInput` for a plan or a state that cannot be read."""
+        """Raises `BadInput` if the plan or the state cannot be read."""
         data = read_bytes(self.ticket.plan_path)
         if data is None or not data.removeprefix(b"\xef\xbb\xbf").strip():
             return Present()
+        text = data.decode("utf-8")
         plan = self.ticket.read_plan()
         state = load_state(self.ticket.state_path, self.ticket.slug, plan)
-        known = frozenset(step.number for step in plan.steps)
-        if state is not None:
-            known |= frozenset(state.all_steps)
-        fixed = (
-            FixedSteps(state.finished_numbers, known, bool(state.begun_numbers))
-            if state
-            else FixedSteps(used_numbers=known)
+        fixed = FixedSteps().with_steps_of(plan)
+        if state is None:
+            return Present(text, plan, None, fixed)
+        completed = set()
+        begun = set()
+        for step in plan.steps:
+            if step.number in state.finished_numbers:
+                completed.add(step.label)
+            if step.number in state.begun_numbers:
+                begun.add(step.label)
+        former_ids = [step.step_id for step in state.all_steps.values()]
+        fixed = FixedSteps(
+            frozenset(completed),
+            fixed.used_numbers.union(state.all_steps),
+            fixed.used_ids.union(filter(None, former_ids)),
+            bool(state.begun_numbers),
         )
-        return Present(data.decode("utf-8"), plan, state, fixed)
+        return Present(text, plan, state, fixed, frozenset(begun))
 
     def problems(
         self, plan: ImplementationPlan, spec: TicketSpec, present: Present
     ) -> list[Problem]:
-        """The findings of compiling it, with the checks that `commands` would refuse
-        when they are to run.
+        """Return the problems of the present plan, or of another version of it."""
+        return self.compile(plan, spec, present.begun_numbers(plan))
+
+    def compile(
+        self, plan: ImplementationPlan, spec: TicketSpec, begun: Collection[int]
+    ) -> list[Problem]:
+        """Return the problems of a plan in the order of its lines, with the checks that
+        `commands` would refuse to run.
         """
-        begun = present.state.begun_numbers if present.state else frozenset[int]()
-        found = list(check_plan(plan, spec, self.root, begun))
+        problems = list(check_plan(plan, spec, self.root, begun))
         for step in plan.steps:
             for error in check_problems(step, self.test_command, self.commands):
                 text = f"step {step.label}: its check would be refused: {error.message}"
-                found.append(Problem("refused_check", step.number, step.line, text))
-        return sorted(found, key=lambda problem: problem.line)
+                problems.append(Problem("refused_check", step.number, step.line, text))
+        return sorted(problems, key=lambda problem: problem.line)
 
     def save(
-        self, wanted: ImplementationPlan, base: Present, lock: TicketLock, *, anew: bool
+        self,
+        wanted: ImplementationPlan,
+        base: Present,
+        lock: TicketLock,
+        *,
+        is_new: bool,
     ) -> None:
-        """Write `wanted`, which was made of `base`; with `anew` in its place, else as a
-        change of it. Whoever calls it holds the ticket's lock.
+        """Write `wanted`: as a new plan with `is_new`, else as a change of `base`. The
+        caller holds the ticket's lock.
 
-        What a person edited since then stays. Raises `BadInput` where both changed the
-        same, for a plan that cannot be run, where done steps would be different, and
-        when the ticket is not held any more.
+        Edits that the user made since `base` stay. Raises `BadInput` if both changed
+        the same part, if a completed step would change, if the plan has errors, and if
+        the lock is lost.
         """
         self.ticket.refuse_to_write(self.ticket.plan_path)
         lock.check()
-        now = self.present()
-        if now.text == text_with(wanted, base, anew=anew):
-            return  # whoever wrote it was killed before it was told
-        if anew or now.plan is None or base.plan is None:
-            if now.text != base.text:
+        present = self.present()
+        if present.text == text_with(wanted, base, is_new=is_new):
+            # An earlier call wrote it, and its process was killed.
+            return
+        if is_new or present.plan is None or base.plan is None:
+            if present.text != base.text:
                 raise BadInput(
-                    f"{self.shown_path} was written meanwhile by somebody else, and is"
-                    " left as it is",
-                    hint="Look at it; to plan on from it, leave and begin again.",
+                    f"{self.shown_path} has changed since the plan was proposed, and is"
+                    " left unchanged",
+                    hint="Look at it. To plan from it, leave and begin again.",
                 )
         else:
-            try:
-                wanted = merge_plans(base.plan, wanted, now.plan)
-            except ChangeRefused as refusal:
-                raise BadInput(
-                    f"{self.shown_path} was edited meanwhile, and is left as it is:"
-                    f" {refusal}",
-                    hint=(
-                        "Your edit and the proposal cannot both be kept; `discard` the"
-                        " proposal, and ask again."
-                    ),
-                ) from refusal
-        new = {step.number: step for step in wanted.steps}
-        done = [
-            step
-            for step in (now.plan.steps if now.plan else ())
-            if step.number in now.fixed.completed
-        ]
-        if touched := [step.label for step in done if new.get(step.number) != step]:
+            wanted = self._merge(base.plan, wanted, present.plan)
+        self._refuse_changed_steps(wanted, present)
+        text = text_with(wanted, present, is_new=is_new)
+        self.ticket.parse_plan(text).check(f"the new {self.ticket.plan_path.name}")
+        self.put(text, present, lock)
+
+    def _merge(
+        self,
+        base: ImplementationPlan,
+        wanted: ImplementationPlan,
+        current: ImplementationPlan,
+    ) -> ImplementationPlan:
+        try:
+            return merge_plans(base, wanted, current)
+        except ChangeRefused as refusal:
             raise BadInput(
-                f"Step {', '.join(touched)} was carried out meanwhile, and the proposal"
+                f"{self.shown_path} was edited meanwhile, and is left unchanged:"
+                f" {refusal}",
+                hint=(
+                    "Your edit and the proposal cannot both be kept; `discard` the"
+                    " proposal, and ask again."
+                ),
+            ) from refusal
+
+    def _refuse_changed_steps(
+        self, wanted: ImplementationPlan, present: Present
+    ) -> None:
+        """Raise `BadInput` if a completed step would change."""
+        if present.plan is None:
+            return
+        before = steps_by_label(present.plan)
+        after = steps_by_label(wanted)
+        changed = []
+        for step in present.fixed.completed_steps(present.plan):
+            if before[step.label] != after.get(step.label):
+                changed.append(step.label)
+        if changed:
+            raise BadInput(
+                f"Step {', '.join(changed)} was carried out meanwhile, and the proposal"
                 " changes it",
                 hint="`discard` the proposal, and ask again.",
             )
-        text = text_with(wanted, now, anew=anew)
-        self.ticket.parse_plan(text).check(f"the new {self.ticket.plan_path.name}")
-        self.put(text, now, lock)
 
-    def put(self, text: str, now: Present, lock: TicketLock) -> None:
-        """Write plan.md, and keep what it was. Raises `BadInput` where it cannot be
+    def put(self, text: str, present: Present, lock: TicketLock) -> None:
+        """Write plan.md, and keep the present text. Raises `BadInput` if it cannot be
         written.
         """
         self.ticket.refuse_to_write(self.ticket.plan_path)
         lock.check()
-        if now.text == text:
+        if present.text == text:
             return
-        if now.text:
+        if present.text:
             write_atomic(
-                self.record.folder / KEPT / f"plan-{stamp()}.md", now.text.encode()
+                self.record.folder / KEPT / f"plan-{stamp()}.md", present.text.encode()
             )
         write_atomic(self.ticket.plan_path, text.encode())
 
 
-def text_with(wanted: ImplementationPlan, present: Present, *, anew: bool) -> str:
-    """The next text of plan.md: changed where it has to be, or where nothing of it was
-    carried out, made anew.
+def text_with(wanted: ImplementationPlan, present: Present, *, is_new: bool) -> str:
+    """Return the text of plan.md with the wanted plan: a new text with `is_new` if no
+    step is completed, else the present text with changes.
 
-    Raises `BadInput` where something that a person wrote would be lost.
+    Raises `BadInput` if text of the user would be lost.
     """
-    if present.plan is None or (anew and not present.fixed.completed):
+    if present.plan is None or (is_new and not present.fixed.completed):
         return write_plan(wanted)
     return edit_plan(present.text, wanted)
 
 
 def state_of(present: Present, slug: str) -> ExecutionState:
-    """How far the present plan is."""
+    """Return the progress of the present plan."""
     assert present.plan is not None
     return present.state or new_state(slug, present.plan)

@@ -1,5 +1,5 @@
-"""The Planner in the shell: the words a person types, turned into a plan that they
-approve.
+"""The Planner in the shell: the words that the user types, up to a plan that the user
+approves.
 """
 
 from collections.abc import Awaitable, Collection
@@ -29,7 +29,7 @@ def _proposal(agent: "PlannerAgent") -> str:
 
 
 class PlannerAgent(ReadsWords):
-    """Plans a ticket as the person says; nothing is written to plan.md before
+    """Plans a ticket as the user says. It writes nothing to plan.md before
     `approve`.
     """
 
@@ -46,7 +46,8 @@ class PlannerAgent(ReadsWords):
     to_the_model = "says it to the Planner"
 
     def __init__(self, planning: Planning, slash: Collection[str]) -> None:
-        self._planning, self.slash = planning, slash
+        self._planning = planning
+        self.slash = slash
         self.emit = planning.recorder.emit
         self.done = False
         self.ticket_slug = planning.desk.ticket.slug
@@ -56,16 +57,26 @@ class PlannerAgent(ReadsWords):
         return self._planning.kept.lock
 
     def view(self) -> list[Event]:
-        """The steps of the plan that is there, and what is open."""
+        """Return the steps of the present plan, or the problems of a plan that cannot
+        run, and what the user can do next.
+        """
+        desk = self._planning.desk
         try:
-            present = self._planning.desk.present()
-            title = self._planning.desk.ticket.read_spec().title
-        except BadInput as error:  # by a hand meanwhile
+            present = desk.present()
+            spec = desk.ticket.read_spec()
+        except BadInput as error:
+            # The user has edited a file.
             return [Notice(error.message, Tone.WARNING)]
-        if present.plan is None or present.plan.errors:
+        if present.plan is None:
             return [self._what_next()]
+        if present.plan.errors:
+            problems = desk.problems(present.plan, spec, present)
+            checked = PlanChecked(self.ticket_slug, desk.shown_path, tuple(problems))
+            return [checked, self._what_next()]
         return [
-            PlanOpened.of(title, present.plan, state_of(present, self.ticket_slug)),
+            PlanOpened.of(
+                spec.title, present.plan, state_of(present, self.ticket_slug)
+            ),
             self._what_next(),
         ]
 
@@ -73,17 +84,18 @@ class PlannerAgent(ReadsWords):
         self._planning.close()
 
     async def begin(self) -> None:
-        planning, notes = self._planning, self._planning.notes
+        planning = self._planning
+        notes = planning.notes
         with planning.recorder.recording():
             self.tell(*planning.kept.news)
             if notes.proposal:
                 text = "A plan was proposed here, and not approved yet."
                 self.tell(Notice(text, about=About.PROPOSED_BEFORE), *planning.shown())
             elif planning.desk.present().plan is not None:
-                self.tell(
-                    *(event for event in self.view() if isinstance(event, PlanOpened)),
-                    self._checked(),
-                )
+                opened = [
+                    event for event in self.view() if isinstance(event, PlanOpened)
+                ]
+                self.tell(*opened, self._checked())
             elif not notes.conversation:
                 await self._plan()
                 return
@@ -96,7 +108,7 @@ class PlannerAgent(ReadsWords):
 
     def words(self, text: str) -> Meaning:
         return Meaning(
-            "words", "Enter says it to the Planner", partial(self._hear, text)
+            "words", "Enter says it to the Planner", partial(self._use_words, text)
         )
 
     @word(
@@ -106,13 +118,15 @@ class PlannerAgent(ReadsWords):
         about=_proposal,
     )
     async def _approve(self) -> None:
-        desk, was_changed = self._planning.desk, self._planning.is_of_another_spec()
-        checked = self._checked() if was_changed else None
+        desk = self._planning.desk
+        checked = None
+        if self._planning.is_of_another_spec():
+            checked = self._checked()
         self._planning.save()
         self.done = True
         if checked is not None:
             text = (
-                "The spec has changed since this plan was made. What compiling it finds"
+                "The spec has changed since this plan was made. These are its problems"
                 " now:"
             )
             self.tell(Notice(text, Tone.WARNING, about=About.SPEC_CHANGED), checked)
@@ -121,8 +135,8 @@ class PlannerAgent(ReadsWords):
 
     @word(
         "keep",
-        does="leave plan.md as it is, drop what was proposed, and leave",
-        hint="Enter leaves the plan as it is",
+        does="leave plan.md unchanged, drop what was proposed, and leave",
+        hint="Enter leaves the plan unchanged",
         about=_proposal,
     )
     async def _keep(self) -> None:
@@ -133,20 +147,21 @@ class PlannerAgent(ReadsWords):
         self._planning.discard()
         self.done = True
         text = (
-            f"{desk.shown_path} stays as it is. `/exec {self.ticket_slug}` carries it"
+            f"{desk.shown_path} is unchanged. `/exec {self.ticket_slug}` carries it"
             " out."
         )
         self.emit(Notice(text, about=About.PLAN_KEPT))
 
     @word(
         "regenerate",
-        does="have a new plan made; steps that are done stay",
-        hint="Enter has a new plan made",
+        does="make a new plan; steps that are done stay",
+        hint="Enter makes a new plan",
     )
     async def _plan(self, guidance: str = "") -> None:
         try:
             self._planning.model()
-        except BadInput as error:  # there is a way without one
+        except BadInput as error:
+            # `basic` needs no model.
             self.emit(
                 Notice(
                     f"{error.message.rstrip('.')}. {error.hint}",
@@ -173,22 +188,22 @@ class PlannerAgent(ReadsWords):
 
     @word(
         "show",
-        does="the proposed plan, or the one that is there",
+        does="the proposed plan, or the present one",
         hint="Enter shows the plan",
     )
     async def _show(self) -> None:
         self.emit(Answer(self._planning.text()))
 
     @word(
-        "check", does="compile it: what would go wrong", hint="Enter compiles the plan"
+        "check", does="compile it, and show its problems", hint="Enter checks the plan"
     )
     async def _check(self) -> None:
         self.emit(self._checked())
 
     @word(
         *("continue", "c", "retry"),
-        does="go on with a planning that was interrupted",
-        hint="Enter goes on with what was interrupted",
+        does="continue a planning that was interrupted",
+        hint="Enter continues what was interrupted",
     )
     async def _continue(self) -> None:
         if self._planning.notes.is_open:
@@ -198,12 +213,10 @@ class PlannerAgent(ReadsWords):
 
     @word("", hint="Enter shows what is open")
     async def _show_open(self) -> None:
-        questions = (
-            self._planning.open_questions()
-            if self._planning.notes.questions
-            else [self._what_next()]
-        )
-        self.tell(*questions)
+        if self._planning.notes.questions:
+            self.tell(*self._planning.open_questions())
+        else:
+            self.tell(self._what_next())
 
     @word(
         "discard",
@@ -214,7 +227,7 @@ class PlannerAgent(ReadsWords):
     async def _discard(self) -> None:
         self._planning.discard()
         self.tell(
-            Notice("Dropped what was proposed and learnt; plan.md is as it was."),
+            Notice("Dropped what was proposed and learnt; plan.md is unchanged."),
             self._what_next(),
         )
 
@@ -225,17 +238,15 @@ class PlannerAgent(ReadsWords):
     )
     async def _leave(self) -> None:
         self.done = True
-        kept = (
-            " What was proposed or learnt is kept."
-            if self._planning.notes != PlanningNotes()
-            else ""
-        )
+        kept = ""
+        if self._planning.notes != PlanningNotes():
+            kept = " What was proposed or learnt is kept."
         self.emit(
             Notice(f"Left the planning of {self.ticket_slug}.{kept}", about=About.LEFT)
         )
 
-    async def _hear(self, text: str) -> None:
-        """An answer, what to change, or what matters for a first plan."""
+    async def _use_words(self, text: str) -> None:
+        """Use an answer, a wish to change, or guidance for a first plan."""
         planning = self._planning
         if planning.notes.questions or planning.notes.is_open:
             await self._propose(planning.answer(text))
@@ -262,12 +273,12 @@ class PlannerAgent(ReadsWords):
             return Notice("The Planner waits for your answers.")
         if notes.is_open:
             text = (
-                "A planning was interrupted; nothing of it is lost. `continue` goes on"
-                " with it, `discard` drops it."
+                "A planning was interrupted, and nothing of it is lost. `continue`"
+                " continues it, `discard` drops it."
             )
             return Notice(text, about=About.INTERRUPTED)
         if notes.proposal:
-            # of no plan there is nothing to keep
+            # Without a plan there is nothing to keep.
             drops = "keep" if notes.base.strip() else "discard"
             text = (
                 f"`approve` writes it, `{drops}` drops it; or say what to change in it."
@@ -275,11 +286,11 @@ class PlannerAgent(ReadsWords):
         elif self._planning.desk.present().plan is not None:
             text = (
                 "`keep` the plan, `regenerate` it, or say what to change in it; `show`"
-                " and `check` look at it."
+                " prints it, `check` its problems."
             )
         else:
             text = (
-                "`regenerate` has a plan made, `basic` makes one without a model; or"
-                " say what matters for it."
+                "`regenerate` makes a plan, `basic` makes one without a model; or say"
+                " what matters for it."
             )
         return Notice(text, about=About.WHAT_NEXT)

@@ -1,8 +1,8 @@
-"""Planning a ticket: the dialogue with the model from which a plan, or a change of one,
-is proposed.
+"""Plan a ticket: the dialogue with the model that proposes a plan, or changes of a
+plan.
 
-It knows no screen and no words that a person types; those are `planner.py`'s. What a
-plan must be is for `tickets` to say, and `agents/plan_desk.py` writes it.
+`planner.py` has the words that the user types, `tickets` the rules of plans, and
+`plan_desk.py` writes plan.md.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tools.base import Tool
 
 SAID_BEFORE = "what was said and looked at before"
-"""The name of it where a prompt had no room for it."""
+"""The name of the conversation in the notice that a prompt had no room for it."""
 _ROUNDS = 30
 _SAID, _WISH, _NEW_SPEC = (
     "# What the person says",
@@ -64,21 +64,21 @@ _SAID, _WISH, _NEW_SPEC = (
 )
 _MOST_OF_TREE = 60_000
 _MOST_CODE = 4_000
-"""Tokens of the code that is shown because the ticket may be about it; a sixteenth of
+"""Maximum number of tokens of code that may be about the ticket; at most a sixteenth of
 the window.
 """
 _SMALL_WINDOW = 8_192
-"""Tokens: up to this, tools and rules are of more use."""
+"""Tokens of a window up to which no code is shown: tools and rules are of more use."""
 Task = Literal["plan", "change"]
 _FORMS: dict[Task, type[PlanReply] | type[ChangeReply]] = {
     "plan": PlanReply,
     "change": ChangeReply,
 }
-"""Of the answers."""
+"""The forms of the answers."""
 
 
 class Planning:
-    """One ticket's planning. Whatever the model has said is on the disk before anything
+    """The planning of one ticket. Each message of the model is saved before anything
     else is done with it.
     """
 
@@ -93,53 +93,54 @@ class Planning:
         may_ask: bool,
         code: CodeFinder | None = None,
     ) -> None:
-        """Until `kept`, which has the notes, is closed, nobody else is at work on the
-        ticket. `model` is called when one is first needed, and raises `BadInput` where
-        none is configured. `recorder` logs and tells what happens, `may_ask` is whether
-        somebody is there to answer questions, and `code` finds the code that the ticket
-        is about.
+        """`kept` has the notes, and holds the ticket's lock until it is closed. `model`
+        is called when a model is first needed, and raises `BadInput` if none is
+        configured. `may_ask` is true if a user can answer questions. `code` finds the
+        code that the ticket is about.
         """
-        self.desk, self.kept, self.model, self.recorder = desk, kept, model, recorder
-        self.tools, self.tool_calls, self.may_ask, self.code = (
-            tools,
-            tool_calls,
-            may_ask,
-            code,
-        )
+        self.desk = desk
+        self.kept = kept
+        self.model = model
+        self.recorder = recorder
+        self.tools = tools
+        self.tool_calls = tool_calls
+        self.may_ask = may_ask
+        self.code = code
         self.notes = kept.found or PlanningNotes()
         self._left_out = Omitted()
 
     def close(self) -> None:
-        """Let go of the ticket. The notes stay."""
+        """Release the ticket. The notes stay."""
         self.kept.close()
 
-    # --------------------------------------------------------------------------
-    # what there is
+    # The plan and the proposal
 
     @property
     def proposal(self) -> ImplementationPlan | None:
         return read_plan(self.notes.proposal) if self.notes.proposal else None
 
     def text(self) -> str:
-        """plan.md as the proposal would leave it; without one, as it is.
+        """Return the text of plan.md with the proposal; without one, the present text.
 
-        Raises `BadInput` where there is neither, or where the proposal cannot be
-        written.
+        Raises `BadInput` if there is neither, or if the proposal cannot be written.
         """
         if self.proposal is not None:
             return self.text_with(self.proposal)
-        if not (text := self.desk.present().text):
+        text = self.desk.present().text
+        if not text:
             raise BadInput(f"The ticket {self.desk.ticket.slug} has no plan yet")
         return text
 
     def text_with(self, plan: ImplementationPlan) -> str:
-        """plan.md as this plan would leave it. Raises `BadInput` where something that a
-        person wrote would be lost.
+        """Return the text of plan.md with this plan. Raises `BadInput` if text of the
+        user would be lost.
         """
-        return text_with(plan, self._base(), anew=self.notes.is_anew)
+        return text_with(plan, self._base(), is_new=self.notes.is_anew)
 
     def problems(self) -> list[Problem]:
-        """Of the proposal, or of the plan that is there; with the lines of `text`."""
+        """Return the problems of the proposal, or of the present plan, with the lines
+        of `text`.
+        """
         plan = self.desk.ticket.parse_plan(self.text())
         return self.desk.problems(
             plan, self.desk.ticket.read_spec(), self.desk.present()
@@ -147,24 +148,24 @@ class Planning:
 
     @property
     def name_of_plan(self) -> str:
-        """The proposal, or else plan.md, as people are told of it."""
+        """The name of the proposal, or else of plan.md, in messages."""
         return "The proposed plan" if self.notes.proposal else self.desk.shown_path
 
     def is_of_another_spec(self) -> bool:
-        """The proposal was made of a spec that has changed since. Raises `BadInput` for
-        one that no plan can be of.
+        """True if the spec has changed since the proposal was made. Raises `BadInput`
+        if the spec is not complete.
         """
         spec = self.desk.complete_spec()
-        return bool(
-            self.notes.proposal and self.notes.spec
-        ) and self.notes.spec != _identity(spec)
+        if not self.notes.proposal or not self.notes.spec:
+            return False
+        return self.notes.spec != _identity(spec)
 
     def shown(self) -> list[Event]:
-        """The proposal, or what it changes, and what compiling it found."""
+        """Return the proposal, or its changes of plan.md, and its problems."""
         text = self.text()
-        return self._shown_as(
-            text if self.notes.is_anew else _in_diff(self.notes.base, text)
-        )
+        if not self.notes.is_anew:
+            text = _in_diff(self.notes.base, text)
+        return self._shown_as(text)
 
     def _shown_as(self, text: str) -> list[Event]:
         return [
@@ -175,29 +176,27 @@ class Planning:
         ]
 
     def _base(self) -> Present:
-        """The plan that the proposal was made of."""
+        """Return the plan that the proposal changes."""
         if not self.notes.base.strip():
             return Present()
         plan = self.desk.ticket.parse_plan(self.notes.base)
         return replace(self.desk.present(), text=self.notes.base, plan=plan)
 
-    # --------------------------------------------------------------------------
-    # proposing
+    # Proposing
 
     async def plan(self, guidance: str = "") -> None:
-        """Have a whole plan made; what the notes held is dropped."""
-        spec, present = self.desk.complete_spec(), self.desk.present()
-        parts = [
-            await self._looked(spec),
-            (
-                f"{_plan_now(present.plan)}\n\nMake a new one in its place."
-                if present.plan
-                else ""
-            ),
-            _numbering(present, present.fixed) if present.fixed.is_begun else "",
-            f"{_SAID}\n\n{guidance}" if guidance else "",
-            "# Task\n\nPlan the ticket.",
-        ]
+        """Have the model make a whole plan. The former notes are dropped."""
+        spec = self.desk.complete_spec()
+        present = self.desk.present()
+        parts = [await self._find_context(spec)]
+        if present.plan:
+            parts += [_present_plan(present.plan), "Make a new plan in its place."]
+            parts.append(_findings(present.plan))
+        if present.plan and present.fixed.is_begun:
+            parts.append(_numbering(present.fixed, present.plan))
+        if guidance:
+            parts.append(f"{_SAID}\n\n{guidance}")
+        parts.append("# Task\n\nPlan the ticket.")
         conversation = (self._message(parts),)
         self._refuse_too_long("plan", conversation)
         notes = PlanningNotes(
@@ -207,10 +206,11 @@ class Planning:
         await self.go_on()
 
     async def change(self, wish: str) -> None:
-        """Have the proposal, or else the plan that is there, changed as a person
+        """Have the model change the proposal, or else the present plan, as the user
         says.
         """
-        spec, present = self.desk.complete_spec(), self.desk.present()
+        spec = self.desk.complete_spec()
+        present = self.desk.present()
         notes = self.notes
         if not notes.proposal:
             if present.plan is None:
@@ -220,10 +220,13 @@ class Planning:
             notes = replace(notes, base=present.text, is_anew=False)
         plan = self.proposal or present.plan
         assert plan is not None
-        parts = [] if notes.conversation else [await self._looked(spec)]
+        parts = []
+        if not notes.conversation:
+            parts.append(await self._find_context(spec))
         parts += [
-            _plan_now(plan),
-            _numbering(present, present.fixed.with_numbers_of(plan)),
+            _present_plan(plan),
+            _findings(self.desk.ticket.parse_plan(self.text())),
+            _numbering(present.fixed.with_steps_of(plan), plan),
             f"{_WISH}\n\n{wish}",
         ]
         conversation = (*notes.conversation, self._message(parts))
@@ -241,9 +244,7 @@ class Planning:
         await self.go_on()
 
     async def answer(self, words: str) -> None:
-        """Answer the questions that are open, or say more to a planning that was
-        interrupted.
-        """
+        """Answer the open questions, or add to a planning that was interrupted."""
         self.model()
         conversation = (
             *self.notes.conversation,
@@ -253,10 +254,11 @@ class Planning:
         await self.go_on()
 
     async def go_on(self) -> None:
-        """Ask the model, from where the conversation is. What was learnt stays, however
-        this ends.
+        """Continue the conversation with the model. Each message is saved, however this
+        ends.
         """
-        spec, present = self.desk.complete_spec(), self.desk.present()
+        spec = self.desk.complete_spec()
+        present = self.desk.present()
         exploration = Exploration()
         conversation = self.notes.conversation
         if self.notes.spec != _identity(spec):
@@ -265,15 +267,17 @@ class Planning:
                 Message("user", f"{_NEW_SPEC}\n\n{_spec(spec)}"),
             )
             self._keep(self.notes, conversation=conversation, spec=_identity(spec))
-        # it was stopped before its answer was taken up
+        # The last planning ended before it used the answer.
         if conversation[-1].role == "assistant":
             conversation = (
                 *conversation,
-                Message("user", "Go on, and give your answer again."),
+                Message("user", "Continue, and give your answer again."),
             )
-        left = MOST_QUESTIONS - self.notes.asked if self.may_ask else None
-        base = self.proposal or present.plan if self.notes.task == "change" else None
-        judge = ReplyJudge(self.desk, spec, present, base, self.text_with, left)
+        remaining = MOST_QUESTIONS - self.notes.asked if self.may_ask else None
+        base = None
+        if self.notes.task == "change":
+            base = self.proposal or present.plan
+        judge = ReplyJudge(self.desk, spec, present, base, self.text_with, remaining)
         prompt = await asyncio.to_thread(
             self._prompt, self.notes.task, conversation, exploration
         )
@@ -291,15 +295,18 @@ class Planning:
                 )
 
         kind: type[Any] = _FORMS[self.notes.task]
-        found = await structured(
+        answer = await structured(
             prompt.dialogue, prompt.messages, kind, check=judge.problems, keep=keep
         )
-        for event in self._taken_up(found.value, judge):
+        for event in self._use_reply(answer.value, judge):
             self.recorder.emit(event)
 
-    def _taken_up(
+    def _use_reply(
         self, reply: PlanReply | ChangeReply, judge: ReplyJudge
     ) -> list[Event]:
+        """Keep the questions or the proposal of a reply, and return what the user
+        sees.
+        """
         if reply.questions:
             if not self.may_ask:
                 raise NoUsableAnswer(
@@ -354,50 +361,55 @@ class Planning:
         ]
 
     def basic(self) -> list[Event]:
-        """Propose a plan without a model: a step for each criterion that no done step
-        serves.
+        """Propose a plan without a model: a step for each criterion that no completed
+        step serves.
         """
-        spec, present = self.desk.complete_spec(), self.desk.present()
-        done = [
-            step
-            for step in (present.plan.steps if present.plan else ())
-            if step.number in present.fixed.completed
-        ]
-        served = frozenset(number for step in done for number in step.serves)
-        first = present.fixed.next_number if present.fixed.is_begun else 1
+        spec = self.desk.complete_spec()
+        present = self.desk.present()
+        fixed = present.fixed
+        served: set[int] = set()
+        for step in fixed.completed_steps(present.plan) if present.plan else ():
+            served.update(step.serves)
         plan = make_basic_plan(
-            spec, self.desk.ticket.slug, first_number=first, served=served
+            spec,
+            self.desk.ticket.slug,
+            first_number=fixed.next_number if fixed.is_begun else 1,
+            served=served,
+            used_ids=fixed.used_ids,
         )
         if not plan.steps:
             raise BadInput(
                 "Every acceptance criterion is served by a step that is done; nothing"
                 " is left to plan"
             )
-        plan = replace_plan(present.plan, plan, present.fixed) if present.plan else plan
-        text_with(plan, present, anew=True)  # what cannot be written is not kept
+        if present.plan:
+            plan = replace_plan(present.plan, plan, fixed)
+        # Raises before anything is kept if the plan cannot be written.
+        text_with(plan, present, is_new=True)
         self._keep(PlanningNotes(base=present.text, is_anew=True))
         self._propose(plan)
         return self.shown()
 
     def _refuse_too_long(self, task: Task, conversation: tuple[Message, ...]) -> None:
-        """Raises `ContextTooLong` where the model could not take it in."""
+        """Raise `ContextTooLong` if the conversation does not fit into the window."""
         prompt = self._prompt(task, conversation)
         prompt.dialogue.refuse_too_long(with_form(prompt.messages, _FORMS[task]))
 
     def _propose(self, plan: ImplementationPlan) -> None:
         self._keep(self.notes, proposal=write_plan(plan), is_open=False, questions=())
 
-    # --------------------------------------------------------------------------
-    # ending
+    # Ending
 
     def save(self) -> None:
-        """Write the proposal to plan.md. Raises `BadInput` where that cannot be done;
-        the proposal stays then.
+        """Write the proposal to plan.md. Raises `BadInput` if that is not possible; the
+        proposal stays then.
         """
         proposal = self.proposal
         if proposal is None:
             raise BadInput("There is no proposal to approve")
-        self.desk.save(proposal, self._base(), self.kept.lock, anew=self.notes.is_anew)
+        self.desk.save(
+            proposal, self._base(), self.kept.lock, is_new=self.notes.is_anew
+        )
         self.discard()
 
     def discard(self) -> None:
@@ -406,17 +418,16 @@ class Planning:
         self.notes = PlanningNotes()
 
     def _keep(self, notes: PlanningNotes, **changes: object) -> None:
-        """In the file without secrets; but plans are used again as they are."""
-        self.notes = notes = replace(notes, **changes)
+        """Save the notes: the conversation without secrets, the plans unchanged."""
+        self.notes = replace(notes, **changes)
         redactor = self.kept.redactor
-        conversation, questions = (
-            without_secrets(notes.conversation, redactor),
-            redactor.redacted(notes.questions),
+        conversation = without_secrets(self.notes.conversation, redactor)
+        questions = redactor.redacted(self.notes.questions)
+        self.kept.write(
+            replace(self.notes, conversation=conversation, questions=questions)
         )
-        self.kept.write(replace(notes, conversation=conversation, questions=questions))
 
-    # --------------------------------------------------------------------------
-    # what is asked
+    # The prompt
 
     def _prompt(
         self,
@@ -424,8 +435,8 @@ class Planning:
         conversation: tuple[Message, ...],
         exploration: Exploration | None = None,
     ) -> FittedPrompt:
-        """The conversation with what is said before it, as far as the model's window
-        has room.
+        """Return the instructions and the conversation, shortened to the model's
+        window.
         """
         exploration = exploration or Exploration()
         dialogue = Dialogue(
@@ -448,53 +459,40 @@ class Planning:
             beside=estimated_tokens(how_to_answer(_FORMS[task])),
         )
 
-    async def _looked(self, spec: TicketSpec) -> str:
+    async def _find_context(self, spec: TicketSpec) -> str:
         work = partial(self._context, spec)
         return await told_if_slow(
             work, self.recorder.emit, "Looking for the code that the ticket is about …"
         )
 
     def _context(self, spec: TicketSpec) -> str:
-        """Told once: the spec, the project's files as far as there is room, code that
-        it may be about, and how checks may begin.
+        """Return the first part of the conversation: the spec, the project's files, the
+        code that the ticket may be about, and the programs that a check may run.
         """
         tree = project_context(self.desk.root, ()).repo_tree
-        # in tokens: as many characters as a third of them are a ninth of it, about
         window = self.model().window
-        most = _MOST_OF_TREE if window is None else min(_MOST_OF_TREE, window // 3)
-        if len(tree) > most:
-            tree = tree[:most].rpartition("\n")[0] + "\n… and more: the tools show them"
-        commands = self.desk.commands
-        programs = (
-            f"`verify` may begin with: {', '.join(commands.allowed)}."
-            if commands.settings.mode == "safe"
-            else ""
-        )
-        tests = (
-            f"The project's tests: `{self.desk.test_command}`."
-            if self.desk.test_command
-            else ""
-        )
-        room = (
-            _MOST_CODE
-            if window is None
-            else min(_MOST_CODE, window // 16)
-            if window > _SMALL_WINDOW
-            else 0
-        )
+        most_characters = _MOST_OF_TREE
+        most_code = _MOST_CODE
+        if window is not None:
+            # A third of the window in characters is about a ninth of it in tokens.
+            most_characters = min(_MOST_OF_TREE, window // 3)
+            most_code = min(_MOST_CODE, window // 16) if window > _SMALL_WINDOW else 0
+        if len(tree) > most_characters:
+            tree = tree[:most_characters].rpartition("\n")[0]
+            tree += "\n… and more: the tools show them"
         criteria = "\n".join(spec.acceptance_criteria)
         about = f"{spec.title}\n{spec.description}\n{criteria}"
-        code = (
-            f"# Code that it may be about\n\n{found}"
-            if (found := self._code_about(about, room))
-            else ""
-        )
-        return "\n\n".join(
-            filter(
-                None,
-                [_spec(spec), f"# Project\n\n{fenced(tree)}", code, tests, programs],
-            )
-        )
+        code = self._code_about(about, most_code)
+        parts = [_spec(spec), f"# Project\n\n{fenced(tree)}"]
+        if code:
+            parts.append(f"# Code that it may be about\n\n{code}")
+        if self.desk.test_command:
+            parts.append(f"The project's tests: `{self.desk.test_command}`.")
+        commands = self.desk.commands
+        if commands.settings.mode == "safe":
+            programs = ", ".join(commands.allowed)
+            parts.append(f"Each of `checks` may begin with: {programs}.")
+        return "\n\n".join(parts)
 
     def _code_about(self, text: str, tokens: int) -> str:
         if self.code is None or not tokens:
@@ -511,37 +509,35 @@ class Planning:
             "Nobody can answer questions now. Decide, and write each assumption into"
             " `risks`: `Assumed: …`."
         )
-        return Message(
-            "user", "\n\n".join(filter(None, (*parts, "" if self.may_ask else alone)))
-        )
+        end = "" if self.may_ask else alone
+        return Message("user", "\n\n".join(filter(None, (*parts, end))))
 
 
 def _shorter_and_shorter(
     conversation: tuple[Message, ...],
 ) -> Iterator[tuple[Message, ...]]:
-    """The conversation, and what may be left of it: the oldest goes first; the first
-    message, the person's last words and what the spec was changed to stay.
+    """Yield the conversation, then shorter versions without its oldest messages. The
+    first message, the user's last words and the last change of the spec stay.
     """
     first, *others = conversation
     stay = {_last(others, _SAID, _WISH), _last(others, _NEW_SPEC)}
     for start, message in enumerate([*others, None]):
-        if message is None or message.role != "tool":  # that stays with its call
-            yield (
-                first,
-                *(others[place] for place in range(start) if place in stay),
-                *others[start:],
-            )
+        # The answer of a tool stays with its call.
+        if message is None or message.role != "tool":
+            kept = [others[place] for place in range(start) if place in stay]
+            yield (first, *kept, *others[start:])
 
 
 def _last(messages: Sequence[Message], *headings: str) -> int:
-    """The place of the last message that is told under one of these; -1 without any."""
-    told = (
-        place
-        for place, message in enumerate(messages)
-        if message.role == "user"
-        and any(heading in message.content for heading in headings)
-    )
-    return max(told, default=-1)
+    """Return the position of the user's last message with one of these headings, or
+    -1.
+    """
+    last = -1
+    for place, message in enumerate(messages):
+        has_heading = any(heading in message.content for heading in headings)
+        if message.role == "user" and has_heading:
+            last = place
+    return last
 
 
 def _spec(spec: TicketSpec) -> str:
@@ -558,17 +554,48 @@ def _identity(spec: TicketSpec) -> str:
     return digest(spec.to_yaml().encode("utf-8", errors="replace")) or ""
 
 
-def _plan_now(plan: ImplementationPlan) -> str:
-    return f"# The plan as it is now\n\n{fenced(write_plan(plan), 'markdown')}"
+def _present_plan(plan: ImplementationPlan) -> str:
+    """Return the plan as the model reads it, with numbers for labels, and with the
+    labels that the user knows.
+    """
+    text = fenced(write_plan(plan.with_plain_labels()), "markdown")
+    parts = [f"# The present plan\n\n{text}"]
+    labels = []
+    for step in plan.steps:
+        if step.label != str(step.number):
+            labels.append(f"step {step.number} is `{step.label}`")
+    if labels:
+        parts.append(
+            "The user and plan.md call these steps by other labels:"
+            f" {', '.join(labels)}. Name steps by the numbers above in your answer."
+        )
+    return "\n\n".join(parts)
 
 
-def _numbering(present: Present, fixed: FixedSteps) -> str:
-    steps = ", ".join(map(present.label_of, sorted(fixed.completed)))
-    done = (
-        f"Done, and to stay as they are: steps {steps}. Plan what is left. "
-        if steps
-        else ""
+def _findings(plan: ImplementationPlan) -> str:
+    """Return the problems of plan.md that the text of `_present_plan` does not show."""
+    warnings = [finding for finding in plan.findings if finding.is_warning]
+    lines = []
+    for problem in (*plan.errors, *warnings):
+        kind = "warning" if problem.is_warning else "error"
+        lines.append(f"- line {problem.line}, {kind}: {problem.text}")
+    if not lines:
+        return ""
+    listed = "\n".join(lines)
+    return (
+        "# Problems of plan.md\n\nThe lines and the labels of steps are those of"
+        f" plan.md.\n\n{listed}"
     )
+
+
+def _numbering(fixed: FixedSteps, plan: ImplementationPlan) -> str:
+    completed = [str(step.number) for step in fixed.completed_steps(plan)]
+    done = ""
+    if completed:
+        done = (
+            f"Done, and to stay unchanged: steps {', '.join(completed)}. Plan the rest."
+            " "
+        )
     return (
         f"{done}A new step is numbered from {fixed.next_number} on: the numbers below"
         " are taken."

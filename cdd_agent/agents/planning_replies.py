@@ -1,5 +1,5 @@
-"""A model's answers when it plans: questions, a whole plan, or changes of one; and what
-is wrong with them.
+"""A model's answers when it plans: questions, a whole plan, or changes of a plan; and
+the problems of an answer.
 """
 
 from collections.abc import Callable
@@ -10,8 +10,14 @@ from msgspec import Meta, Struct
 from cdd_agent.agents.plan_desk import PlanDesk, Present
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
-from cdd_agent.tickets.plan_changes import ChangeRefused, change_plan, replace_plan
+from cdd_agent.tickets.plan_changes import (
+    ChangeRefused,
+    FixedSteps,
+    change_plan,
+    replace_plan,
+)
 from cdd_agent.tickets.plan_draft import PlanChanges, PlanDraft
+from cdd_agent.tickets.plan_writer import write_plan
 from cdd_agent.tickets.spec import TicketSpec
 
 MOST_QUESTIONS = 3
@@ -21,10 +27,7 @@ class PlanQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     question: Annotated[str, Meta(min_length=1)]
     why: Annotated[
         str,
-        Meta(
-            min_length=1,
-            description="What would be different in the plan, by the answer.",
-        ),
+        Meta(min_length=1, description="How the answer would change the plan."),
     ]
 
 
@@ -59,8 +62,8 @@ class ChangeReply(_Reply, frozen=True):
 
 
 class ReplyJudge:
-    """Finds what is wrong with a reply beyond its form: by the rules of plans, and by
-    compiling it.
+    """Finds the problems of a reply that its form does not exclude: broken rules, and
+    the problems of the compiled plan.
     """
 
     def __init__(
@@ -70,88 +73,114 @@ class ReplyJudge:
         present: Present,
         base: ImplementationPlan | None,
         text_with: Callable[[ImplementationPlan], str],
-        questions_left: int | None,
+        remaining_questions: int | None,
     ) -> None:
-        """`base` is the plan that is to be changed, None where one is made; `text_with`
-        raises `BadInput` for a plan that cannot be written; without `questions_left`
-        there is nobody to answer any.
+        """`base` is the plan to change, None for a new plan. `text_with` raises
+        `BadInput` for a plan that cannot be written. `remaining_questions` is None if
+        no one can answer questions.
         """
-        self._desk, self._spec, self._present, self._base = desk, spec, present, base
-        self._text_with, self._questions_left = text_with, questions_left
-        self._known = (
-            {_told(problem) for problem in self._found(base)}
-            if base
-            else set[tuple[str, str]]()
-        )
-        """Problems that were there before, which nobody asked the model to see to; and
-        warnings that it was told.
-        """
-
-    def _found(self, plan: ImplementationPlan) -> list[Problem]:
-        found = self._desk.problems(plan, self._spec, self._present)
-        return [
-            problem
-            for problem in found
-            if problem.step not in self._present.fixed.completed
-        ]
+        self._desk = desk
+        self._spec = spec
+        self._present = present
+        self._base = base
+        self._text_with = text_with
+        self._remaining_questions = remaining_questions
+        # The numbers of the steps as the model knows them.
+        shown = base or present.plan or ImplementationPlan()
+        self._begun = present.begun_numbers(shown)
+        self._completed = {step.number for step in present.fixed.completed_steps(shown)}
+        # The problems that the plan had before, which the model need not solve, and the
+        # warnings that the model has received.
+        self._known: set[tuple[str, str]] = set()
+        if base:
+            self._known.update(map(_key, self._find_problems(base)))
 
     def problems(self, reply: PlanReply | ChangeReply) -> list[str]:
-        """Of each warning it is told only once: it may be meant."""
-        left = self._questions_left
-        if reply.questions and left is None:
+        """Return the problems for the model, which names steps by numbers. It receives
+        each warning once, because the warning may be about something intended.
+        """
+        if reply.questions:
+            return self._problems_of_questions(len(reply.questions))
+        try:
+            self._text_with(self.plan_of(reply))
+            drafted = self._drafted_plan(reply)
+        except ChangeRefused as refusal:
+            return str(refusal).splitlines()
+        except BadInput as refusal:
+            return [
+                (
+                    f"{refusal.message}: leave alone what need not change, such as"
+                    " overview and risks"
+                )
+            ]
+        new = []
+        for problem in self._find_problems(drafted):
+            if _key(problem) not in self._known:
+                new.append(problem)
+        self._known.update(_key(problem) for problem in new if problem.is_warning)
+        return [problem.text for problem in new]
+
+    def plan_of(self, reply: PlanReply | ChangeReply) -> ImplementationPlan:
+        """Return the proposed plan. Raises `ChangeRefused`."""
+        present = self._present
+        return self._apply(reply, present.plan, self._base, present.fixed)
+
+    def _drafted_plan(self, reply: PlanReply | ChangeReply) -> ImplementationPlan:
+        """Return the proposed plan with the numbers that the model knows as labels."""
+        present = self._present.plan
+        base = self._base
+        fixed = self._present.fixed
+        if present:
+            fixed = fixed.with_plain_labels(base or present)
+            present = present.with_plain_labels()
+        if base:
+            base = base.with_plain_labels()
+        return self._apply(reply, present, base, fixed)
+
+    def _apply(
+        self,
+        reply: PlanReply | ChangeReply,
+        present: ImplementationPlan | None,
+        base: ImplementationPlan | None,
+        fixed: FixedSteps,
+    ) -> ImplementationPlan:
+        match reply:
+            case PlanReply(plan=PlanDraft() as draft):
+                new = draft.to_plan(self._spec, self._desk.ticket.slug, fixed.used_ids)
+                return replace_plan(present, new, fixed) if present else new
+            case ChangeReply(changes=PlanChanges() as changes):
+                assert base is not None
+                return change_plan(base, changes, fixed)
+            case _:
+                raise AssertionError("a reply without questions has a plan or changes")
+
+    def _problems_of_questions(self, count: int) -> list[str]:
+        remaining = self._remaining_questions
+        if remaining is None:
             return [
                 (
                     "Nobody can answer questions now: decide, and write each assumption"
                     " into `risks`."
                 )
             ]
-        if reply.questions and left is not None:
-            is_too_much = len(reply.questions) > left
+        if count > remaining:
             return [
                 (
-                    f"You may ask {left or 'no'} more: decide the rest, and write it"
-                    " into `risks`."
-                )
-            ] * is_too_much
-        try:
-            plan = self.plan_of(reply)
-            self._text_with(plan)
-        except ChangeRefused as refusal:
-            return str(refusal).splitlines()
-        except BadInput as refusal:
-            return [
-                (
-                    f"{refusal.message}: leave alone what need not be different, such"
-                    " as overview and risks"
+                    f"You may ask {remaining or 'no'} more: decide the rest, and write"
+                    " it into `risks`."
                 )
             ]
-        new = [
-            problem
-            for problem in self._found(plan)
-            if _told(problem) not in self._known
-        ]
-        self._known |= {_told(problem) for problem in new if problem.is_warning}
-        return [problem.text for problem in new]
+        return []
 
-    def plan_of(self, reply: PlanReply | ChangeReply) -> ImplementationPlan:
-        """Raises `ChangeRefused`."""
-        present = self._present
-        match reply:
-            case PlanReply(plan=PlanDraft() as draft):
-                new = draft.to_plan(self._spec, self._desk.ticket.slug)
-                return (
-                    replace_plan(present.plan, new, present.fixed)
-                    if present.plan
-                    else new
-                )
-            case ChangeReply(changes=PlanChanges() as changes):
-                assert self._base is not None
-                return change_plan(
-                    self._base, changes, present.fixed.with_numbers_of(self._base)
-                )
-            case _:
-                raise AssertionError("a reply without questions has a plan or changes")
+    def _find_problems(self, plan: ImplementationPlan) -> list[Problem]:
+        """Return the problems of a plan as the model sees it, without those of
+        completed steps.
+        """
+        text = write_plan(plan.with_plain_labels())
+        read = self._desk.ticket.parse_plan(text)
+        problems = self._desk.compile(read, self._spec, self._begun)
+        return [problem for problem in problems if problem.step not in self._completed]
 
 
-def _told(problem: Problem) -> tuple[str, str]:
+def _key(problem: Problem) -> tuple[str, str]:
     return problem.kind, problem.text

@@ -1,5 +1,5 @@
-"""A step's text in plan.md in the hands of a person: given to them to edit, compiled,
-put back into its lines.
+"""The user edits the text of one step of plan.md: the text is laid out in a file,
+compiled, and written back into its lines.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,31 +23,31 @@ _FOLDER = "edits"
 
 
 class StepEditing(Struct, frozen=True):
-    """One step's text, in a file in the ticket's record for as long as it is not in the
-    plan: whatever happens to the editor or the shell, it is there when the step is
-    edited again.
+    """One step's text in a file of the ticket's record. The file stays until its text
+    is in the plan, so it survives the end of the editor or the shell.
     """
 
     desk: PlanDesk
     number: int
     held: Callable[[], TicketLock | None]
-    """The ticket's lock, if this process has it already."""
+    """Returns the ticket's lock if this process has it already."""
 
     @property
     def file(self) -> Path:
-        """The file that the person edits."""
+        """The file that the user edits."""
         return self.desk.record.folder / _FOLDER / f"step-{self.number:02}.md"
 
     @property
     def _base(self) -> Path:
-        """The plan's text that they began with."""
+        """The text of the step when the edit began."""
         return self.file.with_suffix(".from.md")
 
     def begin(self) -> bool:
-        """Lay the text out; whether it is one that was edited before, and not taken.
+        """Lay out the text. True if it is a text of an earlier edit that is not in the
+        plan.
 
-        Raises `BadInput` where the step is over or under way, and where another process
-        is at work on the ticket.
+        Raises `BadInput` if the step is over or in progress, and if another process
+        works on the ticket.
         """
         with self._locked():
             section = self._section(self.desk.present())
@@ -59,7 +59,7 @@ class StepEditing(Struct, frozen=True):
 
     @property
     def is_kept(self) -> bool:
-        """There is a text that was edited, and is not in the plan."""
+        """True if there is an edited text that is not in the plan."""
         edited = read_bytes(self.file)
         return (
             edited is not None
@@ -68,11 +68,11 @@ class StepEditing(Struct, frozen=True):
         )
 
     def finish(self) -> tuple[Problem, ...] | None:
-        """Write what was edited into plan.md; the warnings about the step, or None
-        where nothing was changed, or all was deleted.
+        """Write the edited text into plan.md, and return the warnings about the step.
+        None if the text is unchanged or empty.
 
-        Raises `BadInput` for a text with which the plan cannot be carried out, and
-        where plan.md was changed meanwhile. The text is kept then.
+        Raises `BadInput` if the plan could not run with the text, and if the step has
+        changed in plan.md. The text is kept then.
         """
         base = (read_bytes(self._base) or b"").decode()
         try:
@@ -85,32 +85,35 @@ class StepEditing(Struct, frozen=True):
             self.discard()
             return None
         with self._locked() as lock:
-            now = self.desk.present()
-            if self._section(now) != base:
+            present = self.desk.present()
+            if self._section(present) != base:
                 hint = (
-                    "Your text is kept. Edited again, it takes the place of what is"
-                    " there now."
+                    "Your text is kept. If you edit the step again, it replaces the"
+                    " present one."
                 )
                 raise BadInput(
-                    f"Step {now.label_of(self.number)} was changed in"
+                    f"Step {present.label_of(self.number)} was changed in"
                     f" {self.desk.shown_path} meanwhile",
                     hint=hint,
                 )
-            after = replace_step_section(now.text, self.number, text)
-            warnings = self._compiled(now, after)
-            self.desk.put(after, now, lock)
+            after = replace_step_section(present.text, self.number, text)
+            warnings = self._compiled(present, after)
+            self.desk.put(after, present, lock)
         self.discard()
         return warnings
 
     def discard(self) -> None:
-        """Forget the text."""
+        """Delete the text."""
         remove(self.file)
         remove(self._base)
 
     @contextmanager
     def _locked(self) -> Iterator[TicketLock]:
-        """Under the ticket's lock: the one that is there, or one for the moment."""
-        if (lock := self.held()) is not None:
+        """Hold the ticket's lock: the one of this process, or a new one for the time of
+        the edit.
+        """
+        lock = self.held()
+        if lock is not None:
             lock.check()
             yield lock
             return
@@ -125,51 +128,44 @@ class StepEditing(Struct, frozen=True):
             lock.release()
 
     def _section(self, present: Present) -> str:
-        """The step's text in the plan. Raises `BadInput` where it must not be another
-        one.
+        """Return the step's text in the plan. Raises `BadInput` if the step must not
+        change.
         """
         label = present.label_of(self.number)
-        now = present.state.step(self.number) if present.state else None
-        if now is not None and now.status.is_over:
+        state = present.state.step(self.number) if present.state else None
+        if state is not None and state.status.is_over:
             raise BadInput(
-                f"Step {label} is {now.status}: its text says what was carried"
-                " out, and so it stays",
-                hint=(f"`undo {label}` goes back to before it; then it can be edited."),
+                f"Step {label} is {state.status}: its text says what was carried out,"
+                " and stays unchanged",
+                hint=f"Call `undo {label}`; then the step can be edited.",
             )
-        if (
-            now is not None
-            and now.status is StepStatus.IN_PROGRESS
-            and self.held() is not None
-        ):
+        is_in_progress = state is not None and state.status is StepStatus.IN_PROGRESS
+        if is_in_progress and self.held() is not None:
             hint = (
                 "Edit it when it is over, or stop it first. A sentence in the prompt"
                 " reaches its model now."
             )
-            raise BadInput(f"Step {label} is under way", hint=hint)
+            raise BadInput(f"Step {label} is in progress", hint=hint)
         return step_section(present.text, self.number)
 
-    def _compiled(self, now: Present, after: str) -> tuple[Problem, ...]:
-        """The warnings about the step. Raises `BadInput` with each error that was not
-        there before.
+    def _compiled(self, present: Present, after: str) -> tuple[Problem, ...]:
+        """Return the warnings about the step. Raises `BadInput` with the errors that
+        the plan did not have before.
         """
         plan = self.desk.ticket.parse_plan(after)
         spec = self.desk.ticket.read_spec()
-        assert now.plan is not None
-        known = {
-            (problem.kind, problem.step, problem.text)
-            for problem in self.desk.problems(now.plan, spec, now)
-        }
-        problems = self.desk.problems(plan, spec, now)
-        new = [
-            problem
-            for problem in problems
-            if (problem.kind, problem.step, problem.text) not in known
-        ]
-        if wrong := only_errors(new):
-            raise BadInput(
-                "The plan could not be carried out so:\n"
-                + "\n".join(f"- {one.text}" for one in wrong)
-            )
-        if now.state is not None:
-            match_state(now.state, plan)
+        assert present.plan is not None
+        known = set(map(_key, self.desk.problems(present.plan, spec, present)))
+        problems = self.desk.problems(plan, spec, present)
+        new = [problem for problem in problems if _key(problem) not in known]
+        errors = only_errors(new)
+        if errors:
+            lines = "\n".join(f"- {error.text}" for error in errors)
+            raise BadInput(f"The plan could not be carried out so:\n{lines}")
+        if present.state is not None:
+            match_state(present.state, plan)
         return tuple(problem for problem in problems if problem.step == self.number)
+
+
+def _key(problem: Problem) -> tuple[str, int | None, str]:
+    return problem.kind, problem.step, problem.text

@@ -29,7 +29,7 @@ wc xcodebuild yamllint yarn zig zsh
 """
 _PROGRAMS = frozenset(_PROGRAMS_TEXT.split())
 _SENTENCE_WORDS_TEXT = """
-a after an and appears are as at be before both but by can check contains correctly
+after an and appears are as at be before both but by can check contains correctly
 each every exists exit exits fail fails for from gives green has have how if in into
 is it its must no not of on or output outputs pass passes print prints reports
 returns runs should show shows so still succeed succeeds sure that the their them
@@ -254,7 +254,7 @@ def _program(words: Sequence[str]) -> str:
 
 def _reads_as_sentence(words: Sequence[str]) -> bool:
     rest = [word.strip(".,;:!?()").lower() for word in words[1:]]
-    if any(word in _SENTENCE_WORDS for word in rest):
+    if "a" in rest[:-1] or any(word in _SENTENCE_WORDS for word in rest):
         return True
     if any(word.endswith((",", ";")) for word in words):
         return len(words) > 1

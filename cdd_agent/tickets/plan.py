@@ -423,6 +423,36 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
     def labels_of(self, numbers: Iterable[int]) -> tuple[str, ...]:
         return tuple(map(self.label_of, numbers))
 
+    def with_plain_labels(self) -> "ImplementationPlan":
+        """Return the plan with each step's number as its label: a model that drafts
+        steps names them by number. A reference to a missing step is left out if a step
+        has its label as its number.
+        """
+        labels: dict[str, str] = {}
+        numbers = {str(step.number) for step in self.steps}
+        for step in self.steps:
+            labels.setdefault(step.label.casefold(), str(step.number))
+        if numbers == labels.keys():
+            return self
+
+        def plain(label: str) -> str:
+            unknown = "" if label in numbers else label
+            return labels.get(label.casefold(), unknown)
+
+        steps = []
+        for step in self.steps:
+            missing = filter(None, map(plain, step.missing_dependencies))
+            leave = [replace(item, until=plain(item.until)) for item in step.may_fail]
+            steps.append(
+                replace(
+                    step,
+                    label=str(step.number),
+                    missing_dependencies=tuple(missing),
+                    may_fail=tuple(leave),
+                )
+            )
+        return replace(self, steps=tuple(steps))
+
     def order(self) -> tuple[PlanStep, ...]:
         """Return the steps so that each follows its dependencies, otherwise in plan
         order. Raises `PlanInvalid`.

@@ -1,15 +1,28 @@
-"""Change a plan by rules: completed steps stay, numbers are not reused, and the rest is
-left alone.
+"""Change a plan by rules: completed steps stay, numbers are not reused, and all other
+parts stay unchanged.
+
+Steps refer to each other by labels while they are moved, because numbers change with
+the order of the steps.
 """
 
-from collections.abc import Collection
+import re
+from collections.abc import Mapping
 from typing import Any, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
-from cdd_agent.tickets.plan_draft import PlanChanges
+from cdd_agent.tickets.plan_draft import ChangedStep, PlanChanges, add_ids
+from cdd_agent.tickets.plan_reader import read_plan
+from cdd_agent.tickets.plan_writer import write_plan
+
+_PARTS = {
+    "overview": "overview",
+    "total_complexity": "complexity",
+    "total_estimated_time": "estimated time",
+    "risks": "risks",
+}
 
 
 class ChangeRefused(ValueError):
@@ -21,10 +34,14 @@ class ChangeRefused(ValueError):
 class FixedSteps(Struct, frozen=True):
     """The part of a plan that a change must leave alone."""
 
-    completed: frozenset[int] = frozenset()
-    """Numbers of the steps that were carried out."""
+    completed: frozenset[str] = frozenset()
+    """Labels of the steps that were carried out."""
     used_numbers: frozenset[int] = frozenset()
-    """Numbers that a step has or had. A new step needs another one."""
+    """Numbers, and labels that are numbers, that a step has or had. A new step needs
+    another one.
+    """
+    used_ids: frozenset[str] = frozenset()
+    """Ids that a step has or had."""
     is_begun: bool = False
     """True if a step was begun, so that its number identifies it in the record of the
     run.
@@ -32,67 +49,122 @@ class FixedSteps(Struct, frozen=True):
 
     @property
     def next_number(self) -> int:
-        return max(self.used_numbers | self.completed, default=0) + 1
+        return max(self.used_numbers, default=0) + 1
 
-    def with_numbers_of(self, plan: ImplementationPlan) -> Self:
-        """Add the numbers of a plan that is not written yet."""
+    def with_steps_of(self, plan: ImplementationPlan) -> Self:
+        """Add the numbers and ids of a plan that is not written yet."""
+        numbers = set(self.used_numbers)
+        for step in plan.steps:
+            numbers.add(step.number)
+            if step.label.isdigit():
+                numbers.add(int(step.label))
+        ids = {step.id for step in plan.steps if step.id}
         return replace(
-            self, used_numbers=self.used_numbers | {step.number for step in plan.steps}
+            self, used_numbers=frozenset(numbers), used_ids=self.used_ids | ids
         )
+
+    def with_plain_labels(self, plan: ImplementationPlan) -> Self:
+        """Return what is fixed in `plan.with_plain_labels()`."""
+        numbers = [str(step.number) for step in self.completed_steps(plan)]
+        return replace(self, completed=frozenset(numbers))
+
+    def completed_steps(self, plan: ImplementationPlan) -> list[PlanStep]:
+        return [step for step in plan.steps if step.label in self.completed]
 
 
 def change_plan(
     plan: ImplementationPlan, changes: PlanChanges, fixed: FixedSteps
 ) -> ImplementationPlan:
-    """Return the plan with the changes. Raises `ChangeRefused`."""
-    current = {step.number: step for step in plan.steps}
+    """Return the plan with the changes, which name its steps by numbers. Raises
+    `ChangeRefused`.
+    """
+    fixed = fixed.with_steps_of(plan)
+    labels = _labels_by_number(plan)
     reasons = [
-        *_reasons_against_removing(changes, current),
-        *_reasons_against_steps(changes, current, fixed),
+        *_reasons_against_removing(changes, labels),
+        *_reasons_against_steps(changes, labels, fixed),
     ]
     if reasons:
         raise ChangeRefused("\n".join(reasons))
-    new_values: dict[str, Any] = {
-        "overview": changes.overview,
-        "total_complexity": changes.complexity or None,
-        "total_estimated_time": changes.estimated_time or None,
-        "risks": changes.risks,
-    }
-    new_values = {
-        name: value for name, value in new_values.items() if value is not None
-    }
-    return replace(plan, steps=_change_steps(plan, changes), **new_values)
+    values: dict[str, Any] = {"steps": _change_steps(plan, changes, fixed)}
+    if changes.overview is not None:
+        values["overview"] = changes.overview
+    if changes.complexity:
+        values["total_complexity"] = changes.complexity
+    if changes.estimated_time:
+        values["total_estimated_time"] = changes.estimated_time
+    if changes.risks is not None:
+        values["risks"] = changes.risks
+    return replace(plan, findings=(), **values)
 
 
 def _change_steps(
-    plan: ImplementationPlan, changes: PlanChanges
+    plan: ImplementationPlan, changes: PlanChanges, fixed: FixedSteps
 ) -> tuple[PlanStep, ...]:
+    labels = _labels_by_number(plan)
     drafts = {draft.number: draft for draft in changes.steps}
     steps = []
     for step in plan.steps:
-        if step.number in drafts:
-            steps.append(drafts.pop(step.number).to_step(step))
+        draft = drafts.pop(step.number, None)
+        if draft:
+            steps.append(_refer_by_labels(draft.to_step(step, labels), labels))
         elif step.number not in changes.removed:
-            steps.append(step)
-    for draft in drafts.values():
-        _insert_after(steps, draft.after, draft.to_step())
+            steps.append(_refer_by_labels(step, labels))
+    new = [draft.to_step(labels=labels) for draft in drafts.values()]
+    new = add_ids(new, plan.ticket_slug, fixed.used_ids)
+    for draft, step in zip(drafts.values(), new, strict=True):
+        following = _following_label(draft, labels)
+        _insert_after(steps, following, _refer_by_labels(step, labels))
     return tuple(steps)
+
+
+def _following_label(draft: ChangedStep, labels: Mapping[int, str]) -> str | None:
+    """Return the label of the step that a new one follows, "" for before all steps."""
+    if draft.after is None:
+        return None
+    return labels.get(draft.after, str(draft.after)) if draft.after else ""
 
 
 def replace_plan(
     plan: ImplementationPlan, new: ImplementationPlan, fixed: FixedSteps
 ) -> ImplementationPlan:
-    """Return `new`, with the completed steps of `plan` before its steps. Raises
-    `ChangeRefused`.
+    """Return `new`, with the completed steps of `plan` before its steps, and with the
+    notes of `plan`. Raises `ChangeRefused`.
+
+    If no step is completed, notes that were meant as steps or checks are left out.
     """
+    completed = fixed.completed_steps(plan)
+    notes = plan.notes if completed else _notes_without_errors(plan.notes)
+    new = replace(new, notes=notes)
     if not fixed.is_begun:
         return new
     used = [step.number for step in new.steps if step.number in fixed.used_numbers]
     if used:
         hint = f"is taken: new steps are numbered from {fixed.next_number} on"
         raise ChangeRefused("\n".join(f"number {number} {hint}" for number in used))
-    completed = [step for step in plan.steps if step.number in fixed.completed]
-    return replace(new, steps=(*completed, *new.steps))
+    labels = _labels_by_number(plan)
+    steps = [_refer_by_labels(step, labels) for step in completed]
+    known = {str(step.number): step.label for step in completed}
+    for step in new.steps:
+        # Completed steps are missing in the new plan, which names them by numbers.
+        needed = _refer_by_labels(step, {}).missing_dependencies
+        labels_needed = tuple(known.get(number, number) for number in needed)
+        steps.append(replace(step, dependencies=(), missing_dependencies=labels_needed))
+    return replace(new, steps=tuple(steps))
+
+
+def _notes_without_errors(notes: str) -> str:
+    """Return the notes without the sections that are errors in every plan."""
+    if not _has_errors(notes):
+        return notes
+    sections = re.split(r"\n\n(?=#{1,6} )", notes)
+    kept = "\n\n".join(section for section in sections if not _has_errors(section))
+    return "" if _has_errors(kept) else kept
+
+
+def _has_errors(notes: str) -> bool:
+    plan = ImplementationPlan(steps=(PlanStep(1),), notes=notes)
+    return bool(read_plan(write_plan(plan)).errors)
 
 
 def merge_plans(
@@ -107,27 +179,36 @@ def merge_plans(
         return wanted
     reasons = _step_conflicts(base, wanted, current)
     values = {}
-    for name in ("overview", "total_complexity", "total_estimated_time", "risks"):
-        before, ours, theirs = (
-            getattr(base, name),
-            getattr(wanted, name),
-            getattr(current, name),
-        )
+    for name, words in _PARTS.items():
+        before = getattr(base, name)
+        ours = getattr(wanted, name)
+        theirs = getattr(current, name)
         if before not in (ours, theirs):
-            reasons.append(
-                f"the {name.removeprefix('total_').replace('_', ' ')} was edited"
-                " meanwhile"
-            )
+            reasons.append(f"the {words} was edited meanwhile")
         values[name] = theirs if ours == before else ours
     if reasons:
         raise ChangeRefused("\n".join(reasons))
-    return replace(current, steps=_merge_steps(base, wanted, current), **values)
+    steps = _merge_steps(base, wanted, current)
+    return replace(current, steps=steps, findings=(), **values)
+
+
+def steps_by_label(plan: ImplementationPlan) -> dict[str, PlanStep]:
+    """Return the steps without their numbers, which change with the order of the
+    steps.
+    """
+    labels = _labels_by_number(plan)
+    steps = {}
+    for step in plan.steps:
+        steps[step.label] = replace(_refer_by_labels(step, labels), number=0)
+    return steps
 
 
 def _step_conflicts(
     base: ImplementationPlan, wanted: ImplementationPlan, current: ImplementationPlan
 ) -> list[str]:
-    before, ours, theirs = _by_label(base), _by_label(wanted), _by_label(current)
+    before = steps_by_label(base)
+    ours = steps_by_label(wanted)
+    theirs = steps_by_label(current)
     reasons = []
     for label, step in before.items():
         if step != ours.get(label) and step != theirs.get(label):
@@ -143,46 +224,59 @@ def _step_conflicts(
 def _merge_steps(
     base: ImplementationPlan, wanted: ImplementationPlan, current: ImplementationPlan
 ) -> tuple[PlanStep, ...]:
-    before, ours = _by_label(base), _by_label(wanted)
+    before = steps_by_label(base)
+    ours = steps_by_label(wanted)
     steps = []
-    for step in current.steps:
-        label = step.label
+    for label, step in steps_by_label(current).items():
         if label not in before:
             steps.append(step)
         elif label in ours:
             steps.append(step if ours[label] == before[label] else ours[label])
-    previous = 0
-    for step in wanted.steps:
-        if step.label not in before:
+    previous = ""
+    for label, step in ours.items():
+        if label not in before:
             _insert_after(steps, previous, step)
-        previous = step.number
+        previous = label
     return tuple(steps)
 
 
-def _by_label(plan: ImplementationPlan) -> dict[str, PlanStep]:
-    return {step.label: step for step in plan.steps}
+def _labels_by_number(plan: ImplementationPlan) -> dict[int, str]:
+    labels: dict[int, str] = {}
+    for step in plan.steps:
+        labels.setdefault(step.number, step.label)
+    return labels
 
 
-def _insert_after(steps: list[PlanStep], number: int | None, new: PlanStep) -> None:
-    """Insert a step after another one; 0: before all steps; None or an unknown number:
-    after all.
+def _refer_by_labels(step: PlanStep, labels: Mapping[int, str]) -> PlanStep:
+    """Return the step with labels for its dependencies, which the plan resolves."""
+    needed = [labels.get(number, str(number)) for number in step.dependencies]
+    return replace(
+        step,
+        dependencies=(),
+        missing_dependencies=(*needed, *step.missing_dependencies),
+    )
+
+
+def _insert_after(steps: list[PlanStep], label: str | None, new: PlanStep) -> None:
+    """Insert a step after the one with this label; "": before all steps; None or an
+    unknown label: after all.
     """
     position = len(steps)
-    if number == 0:
+    if label == "":
         position = 0
     for index, step in enumerate(steps):
-        if step.number == number:
+        if step.label == label:
             position = index + 1
     steps.insert(position, new)
 
 
 def _reasons_against_removing(
-    changes: PlanChanges, current: Collection[int]
+    changes: PlanChanges, labels: Mapping[int, str]
 ) -> list[str]:
     drafted = {draft.number for draft in changes.steps}
     reasons = []
     for number in changes.removed:
-        if number not in current:
+        if number not in labels:
             reasons.append(f"there is no step {number} to remove")
         if number in drafted:
             reasons.append(f"step {number} is both changed and removed")
@@ -190,24 +284,25 @@ def _reasons_against_removing(
 
 
 def _reasons_against_steps(
-    changes: PlanChanges, current: Collection[int], fixed: FixedSteps
+    changes: PlanChanges, labels: Mapping[int, str], fixed: FixedSteps
 ) -> list[str]:
     drafted = {draft.number for draft in changes.steps}
-    remaining = {*current, *drafted} - {*changes.removed}
+    remaining = {*labels, *drafted} - {*changes.removed}
     reasons = []
-    for number in sorted({*drafted, *changes.removed} & fixed.completed):
-        reasons.append(
-            f"step {number} is done and stays as it is; put what is missing into a new"
-            " step"
-        )
+    for number in sorted({*drafted, *changes.removed}):
+        if labels.get(number) in fixed.completed:
+            reasons.append(
+                f"step {number} is done and stays unchanged; put what is missing into a"
+                " new step"
+            )
     seen: set[int] = set()
     for draft in changes.steps:
         number = draft.number
-        is_new = number not in current
+        is_new = number not in labels
         if is_new and draft.after and draft.after not in remaining:
             reasons.append(
-                f"step {number} is to stand behind step {draft.after}, which is not"
-                " there"
+                f"step {number} is to follow step {draft.after}, which is not in the"
+                " plan"
             )
         if number in seen:
             reasons.append(f"step {number} is there twice")

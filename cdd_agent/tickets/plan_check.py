@@ -182,6 +182,7 @@ class _FileChecker:
     def __init__(
         self, plan: ImplementationPlan, files: ProjectFiles, begun: Collection[int]
     ) -> None:
+        self._label_of = plan.label_of
         self._steps = plan.order()
         self._begun = begun
         self._refused = files.refused
@@ -251,8 +252,8 @@ class _FileChecker:
         creator = self._created_by.get(path)
         if creator is not None:
             text = (
-                f"creates `{path}`, and so does step {creator}; let one of them"
-                " change it"
+                f"creates `{path}`, and so does step {self._label_of(creator)}; let one"
+                " of them change it"
             )
             return step_problem(step, "created_twice", text)
         text = f"creates `{path}`, which is there already; leave out the `(new)`"
@@ -267,17 +268,18 @@ class _FileChecker:
             ):
                 return None
             text = (
-                f"changes `{path}`, which step {creator} creates, and does not depend"
-                " on that step"
+                f"changes `{path}`, which step {self._label_of(creator)} creates, and"
+                " does not depend on that step"
             )
             return step_problem(step, "missing_dependency", text, is_warning=True)
         if path in self._deleted_by:
             text = (
-                f"affects `{path}`, which step {self._deleted_by[path]} deletes before"
+                f"affects `{path}`, which step"
+                f" {self._label_of(self._deleted_by[path])} deletes before"
             )
             return step_problem(step, "edited_after_deleted", text)
         if creator is None and path in self._will_create:
-            later = self._will_create[path]
+            later = self._label_of(self._will_create[path])
             text = (
                 f"changes `{path}` before step {later} creates it; let it depend on"
                 f" step {later}, or create it here"

@@ -2,16 +2,22 @@
 model.
 """
 
-from collections.abc import Collection
-from typing import Annotated, Literal
+from collections.abc import Collection, Iterable, Mapping
+from hashlib import sha256
+from string import ascii_lowercase, digits
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
+from cdd_agent.forms import Respelled
 from cdd_agent.tickets.plan import (
     DELETED,
     NEW,
+    NO_CHECK,
     AffectedFile,
     ImplementationPlan,
+    MayFail,
     PlanStep,
 )
 from cdd_agent.tickets.spec import TicketSpec
@@ -22,6 +28,8 @@ BASIC_PLAN_MARK = (
 )
 _MAX_TITLE = 70
 _MAX_STEPS = 100
+_ID_SIGNS = digits + ascii_lowercase
+_ID_LENGTH = 4
 _Number = Annotated[int, Meta(ge=0, le=999_999)]
 _Text = Annotated[str, Meta(min_length=1)]
 _Complexity = Literal["simple", "medium", "complex"]
@@ -59,8 +67,15 @@ class FileDraft(Struct, frozen=True, forbid_unknown_fields=True):
         return file
 
 
+class MayFailDraft(Struct, frozen=True, forbid_unknown_fields=True):
+    tests: tuple[str, ...]
+    until: Annotated[
+        int | None, Meta(description="The step that makes them pass, if a later one.")
+    ] = None
+
+
 class StepDraft(Struct, frozen=True, forbid_unknown_fields=True):
-    """One step: one change that can be made, checked and restored as a whole."""
+    """One step of a plan."""
 
     number: _Number
     title: Annotated[_Text, Meta(description="A few words, in the imperative.")]
@@ -68,8 +83,7 @@ class StepDraft(Struct, frozen=True, forbid_unknown_fields=True):
         _Text,
         Meta(
             description=(
-                "What to do, in Markdown; whoever does it reads this and the spec, and"
-                " no other step."
+                "What to do, in Markdown, for a model that reads no other step."
             )
         ),
     ]
@@ -77,26 +91,64 @@ class StepDraft(Struct, frozen=True, forbid_unknown_fields=True):
     estimated_time: Annotated[_Text, Meta(description="As `30 min` or `2 hours`.")]
     dependencies: Annotated[
         tuple[_Number, ...],
-        Meta(description="The numbers of the steps that have to be done before."),
+        Meta(description="The numbers of the steps that it needs."),
     ]
     files: tuple[FileDraft, ...]
-    verify: Annotated[
-        _Text,
+    checks: Annotated[
+        tuple[_Text, ...],
         Meta(
             description=(
-                "The command that checks this step, without pipes or `&&`, as"
-                " `pytest tests/test_user.py`; `none` only for a step that changes no"
-                " files."
+                "Commands, as `pytest tests/test_user.py`; empty only for a step that"
+                " changes no files."
             )
         ),
     ]
     serves: Annotated[
         tuple[_Number, ...],
-        Meta(description="The numbers of the acceptance criteria that it serves."),
+        Meta(description="The numbers of the criteria that it serves."),
     ]
+    removes_tests: Annotated[
+        tuple[str, ...],
+        Meta(
+            description=(
+                "Existing tests, by id or file, that it removes, skips or weakens."
+            )
+        ),
+    ] = ()
+    may_fail: Annotated[
+        tuple[MayFailDraft, ...],
+        Meta(
+            description=(
+                "Tests written before their code, or broken until a later step."
+            )
+        ),
+    ] = ()
 
-    def to_step(self, previous: PlanStep | None = None) -> PlanStep:
-        """Return the step; `previous` is the version that it replaces."""
+    def to_step(
+        self,
+        previous: PlanStep | None = None,
+        labels: Mapping[int, str] | None = None,
+    ) -> PlanStep:
+        """Return the step. `previous` is the version that it replaces, which keeps its
+        label and id. `labels` are those of the plan's steps, if they are not the
+        numbers.
+
+        Where the draft names no check or no tests to remove and the previous version
+        says nothing either, the step says nothing: `none` would forbid what the shell
+        can ask about.
+        """
+        may_fail = []
+        for leave in self.may_fail:
+            until = ""
+            if leave.until is not None:
+                until = (labels or {}).get(leave.until, str(leave.until))
+            may_fail += [MayFail(tests, until) for tests in leave.tests]
+        checks: tuple[str, ...] | None = self.checks
+        if not checks and previous and previous.checks is None:
+            checks = None
+        removes_tests: tuple[str, ...] | None = self.removes_tests
+        if not removes_tests and not (previous and previous.removes_tests == ()):
+            removes_tests = None
         return PlanStep(
             number=self.number,
             title=self.title,
@@ -105,11 +157,26 @@ class StepDraft(Struct, frozen=True, forbid_unknown_fields=True):
             estimated_time=self.estimated_time,
             dependencies=self.dependencies,
             files_affected=tuple(file.to_file(previous) for file in self.files),
-            checks=(self.verify,),
+            checks=checks,
             serves=self.serves,
+            removes_tests=removes_tests,
+            may_fail=tuple(may_fail),
             label=previous.label if previous else "",
             id=previous.id if previous else "",
         )
+
+
+def _with_checks(draft: Any) -> Any:
+    """Return a decoded step in today's form: older drafts have one check in
+    `verify`.
+    """
+    if not isinstance(draft, dict) or "checks" in draft or "verify" not in draft:
+        return draft
+    checks = draft["verify"]
+    if isinstance(checks, str):
+        checks = [] if checks.strip().lower() == NO_CHECK else [checks]
+    others = {key: value for key, value in draft.items() if key != "verify"}
+    return {**others, "checks": checks}
 
 
 class PlanDraft(Struct, frozen=True, forbid_unknown_fields=True):
@@ -124,7 +191,10 @@ class PlanDraft(Struct, frozen=True, forbid_unknown_fields=True):
     ]
     complexity: _Complexity
     estimated_time: _Text
-    steps: Annotated[tuple[StepDraft, ...], Meta(min_length=1, max_length=_MAX_STEPS)]
+    steps: Annotated[
+        tuple[Annotated[StepDraft, Respelled(_with_checks)], ...],
+        Meta(min_length=1, max_length=_MAX_STEPS),
+    ]
     risks: Annotated[
         tuple[str, ...],
         Meta(
@@ -134,7 +204,11 @@ class PlanDraft(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ]
 
-    def to_plan(self, spec: TicketSpec, slug: str) -> ImplementationPlan:
+    def to_plan(
+        self, spec: TicketSpec, slug: str, used_ids: Collection[str] = ()
+    ) -> ImplementationPlan:
+        """Return the plan, whose steps get ids that are not in use."""
+        steps = add_ids([step.to_step() for step in self.steps], slug, used_ids)
         return ImplementationPlan(
             ticket_slug=slug,
             ticket_title=spec.title,
@@ -142,7 +216,7 @@ class PlanDraft(Struct, frozen=True, forbid_unknown_fields=True):
             overview=self.overview,
             total_complexity=self.complexity,
             total_estimated_time=self.estimated_time,
-            steps=tuple(step.to_step() for step in self.steps),
+            steps=tuple(steps),
             risks=self.risks,
         )
 
@@ -154,8 +228,8 @@ class ChangedStep(StepDraft, frozen=True):
         int | None,
         Meta(
             description=(
-                "Only of a new step: the number of the step that it stands behind; 0:"
-                " before all."
+                "Only for a new step: the number of the step that it follows; 0: before"
+                " all."
             )
         ),
     ] = None
@@ -169,24 +243,33 @@ class PlanChanges(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             min_length=1,
             description=(
-                "What was changed and why, in one or two sentences for the person."
+                "What was changed and why, in one or two sentences for the user."
             ),
         ),
     ]
-    steps: Annotated[tuple[ChangedStep, ...], Meta(max_length=_MAX_STEPS)] = ()
-    removed: Annotated[
-        tuple[int, ...], Meta(description="The numbers of steps that are to go.")
+    steps: Annotated[
+        tuple[Annotated[ChangedStep, Respelled(_with_checks)], ...],
+        Meta(max_length=_MAX_STEPS),
     ] = ()
-    overview: Annotated[str | None, Meta(description="null: stays as it is.")] = None
+    removed: Annotated[
+        tuple[int, ...], Meta(description="The numbers of the steps to remove.")
+    ] = ()
+    overview: Annotated[str | None, Meta(description="null: unchanged.")] = None
     complexity: _Complexity | None = None
     estimated_time: str | None = None
     risks: Annotated[
-        tuple[str, ...] | None, Meta(description="All of them, if any is different.")
+        tuple[str, ...] | None,
+        Meta(description="All of them if any changes; null: unchanged."),
     ] = None
 
 
 def make_basic_plan(
-    spec: TicketSpec, slug: str, *, first_number: int = 1, served: Collection[int] = ()
+    spec: TicketSpec,
+    slug: str,
+    *,
+    first_number: int = 1,
+    served: Collection[int] = (),
+    used_ids: Collection[str] = (),
 ) -> ImplementationPlan:
     """Return a plan with one step for each acceptance criterion that is not `served`
     yet, to be completed by hand.
@@ -214,7 +297,7 @@ def make_basic_plan(
             f"{BASIC_PLAN_MARK} Give each step its files and its check before it is"
             f" carried out.\n\n{spec.description}"
         ),
-        steps=tuple(steps),
+        steps=tuple(add_ids(steps, slug, used_ids)),
         risks=(
             (
                 "No step names its files: a model is not shown any of them until they"
@@ -222,3 +305,32 @@ def make_basic_plan(
             ),
         ),
     )
+
+
+def add_ids(
+    steps: Iterable[PlanStep], slug: str, used: Collection[str]
+) -> list[PlanStep]:
+    """Return the steps, each with an id that is not in use. The same plan gets the same
+    ids every time.
+    """
+    taken = set(used)
+    result = []
+    for step in steps:
+        step_id = _free_id(f"{slug}\n{step.number}\n{step.title}", taken)
+        taken.add(step_id)
+        result.append(replace(step, id=step_id))
+    return result
+
+
+def _free_id(text: str, taken: Collection[str]) -> str:
+    attempt = 0
+    step_id = ""
+    while not step_id or step_id in taken:
+        content = f"{text}\n{attempt}".encode("utf-8", "surrogatepass")
+        value = int.from_bytes(sha256(content).digest())
+        step_id = ""
+        for _ in range(_ID_LENGTH):
+            value, place = divmod(value, len(_ID_SIGNS))
+            step_id += _ID_SIGNS[place]
+        attempt += 1
+    return step_id

@@ -33,7 +33,8 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.session import Session
-from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan
+from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan_draft import add_ids
 from cdd_agent.tickets.plan_editor import PlanTextLost
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.spec import TicketSpec
@@ -58,6 +59,10 @@ def heading(number: int, title: str = "Write b.txt") -> str:
     return f"### Step {number}: {title}"
 
 
+def without_ids(text: str) -> str:
+    return re.sub(r" <!-- id: [a-z0-9]{4} -->", "", text)
+
+
 SPEC = """\
 title: Say words
 description: The files say the right words.
@@ -78,7 +83,7 @@ def step(
         "estimated_time": "10 min",
         "dependencies": [],
         "files": [{"path": path, "change": change}],
-        "verify": check(path),
+        "checks": [check(path)],
         "serves": [number],
     }
     return plain | values
@@ -318,7 +323,7 @@ async def test_a_plan_with_remaining_errors_is_shown_and_not_written(
 async def test_a_check_that_would_be_refused_is_found_before_the_run(
     ticket: Sandbox,
 ) -> None:
-    piped = plan(step(1, "a.txt", verify="pytest | tail"), step(2, "b.txt"))
+    piped = plan(step(1, "a.txt", checks=["pytest | tail"]), step(2, "b.txt"))
     events = await say(ticket.replies(piped, plan()).session(), f"/plan {SLUG}")
     assert "`|`" in ticket.prompt(1)
     assert kinds(events) == []
@@ -359,7 +364,7 @@ async def test_one_step_is_refined_and_the_others_stay_byte_for_byte(
     assert ticket.model.requests == []
     events = await say(session, WISH, "approve")
     assert SUMMARY in told(events)
-    assert f"-{heading(2)}\n+{heading(2, BETTER)}\n" in told(events)
+    assert f"-{heading(2)}\n+{heading(2, BETTER)}\n" in without_ids(told(events))
     assert WISH in ticket.prompt()
     text = (ticket.ticket / "plan.md").read_text()
     assert text == by_hand.replace(heading(2), heading(2, BETTER))
@@ -765,7 +770,7 @@ async def test_a_change_of_an_open_proposal_is_shown_as_a_diff(
     # there is no plan that `keep` could keep
     assert "`discard`" in notice(events, About.WHAT_NEXT)
     events = await say(session, "another title")
-    assert f"-{heading(2)}\n+### Step 2: B\n" in told(events)
+    assert f"-{heading(2)}\n+### Step 2: B\n" in without_ids(told(events))
     assert "### Step 1" not in told(events)
     assert "### Step 1" in told(await say(session, "show"))
     assert "`regenerate`" in notice(await say(session, "discard"), About.WHAT_NEXT)
@@ -861,3 +866,233 @@ async def test_unreadable_notes_are_renamed_and_reported(
 
 def _killed(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+LABELLED = """\
+# Plan: Say words
+
+## Our rules
+
+Never touch `secret.txt`.
+
+### Step 1: Write a.txt
+
+**Files:** `a.txt` (new)
+**Serves:** 1
+
+### Step 1b: Write c.txt
+
+**Files:** `c.txt` (new)
+
+### Step 2: Write b.txt
+
+*By hand.*
+
+**Files:** `b.txt` (new)
+**Serves:** 2
+"""
+LOST = "## Phase 4\n\nMore work.\n"
+
+
+def numbers_and_ids(sandbox: Sandbox) -> list[tuple[str, str]]:
+    return [(step.label, step.id) for step in written(sandbox).steps]
+
+
+async def test_steps_of_the_planner_have_ids_that_stay(ticket: Sandbox) -> None:
+    session = ticket.replies(plan()).session()
+    await say(session, f"/plan {SLUG}", "approve")
+    first, second = numbers_and_ids(ticket)
+    assert re.fullmatch("[a-z0-9]{4}", first[1])
+    assert first[1] != second[1]
+    path = ticket.ticket / "plan.md"
+    path.write_text(path.read_text().replace(f" <!-- id: {first[1]} -->", ""))
+    ticket.replies(
+        changes(
+            steps=[
+                step(2, "b.txt", title=BETTER, dependencies=[1]),
+                step(3, "c.txt", after=1, serves=[]),
+            ]
+        )
+    )
+    await say(ticket.session(), f"/plan {SLUG}", WISH, "approve")
+    steps = written(ticket).steps
+    assert [(step.label, step.id) for step in steps[::2]] == [("1", ""), second]
+    assert re.fullmatch("[a-z0-9]{4}", steps[1].id)
+    ticket.replies(plan())
+    await say(ticket.session(), f"/plan {SLUG}", "regenerate", "approve")
+    assert {second[1], steps[1].id}.isdisjoint(
+        step.id for step in written(ticket).steps
+    )
+
+
+async def test_the_id_of_a_former_step_is_not_used_again(ticket: Sandbox) -> None:
+    ticket.replies(plan(), says("a.txt", "good"), says("b.txt", "bad"))
+    await say(ticket.session(), f"/plan {SLUG}", "approve")
+    path = ticket.ticket / "plan.md"
+    (_, former) = numbers_and_ids(ticket)
+    ticket.flags = {"max_attempts": 1}
+    await say(ticket.session(), f"/exec {SLUG}", "c", "c", "exit")
+    assert ticket.statuses() == ["completed", "failed"]
+    path.write_text(path.read_text().partition("### Step 2")[0])
+    await say(ticket.session(), f"/exec {SLUG}", "exit")
+    # The former step has the id that the new one would have.
+    expected = add_ids([PlanStep(3, "Write c.txt")], SLUG, ())[0].id
+    state = ticket.ticket / "execution-state.json"
+    state.write_text(state.read_text().replace(former[1], expected))
+    new = step(3, "c.txt", serves=[2])
+    ticket.replies(changes(steps=[new]))
+    await say(ticket.session(), f"/plan {SLUG}", WISH, "approve")
+    assert written(ticket).steps[-1].number == 3
+    assert written(ticket).steps[-1].id not in {expected, former[1], ""}
+
+
+async def test_what_a_step_may_do_to_tests_is_written_where_the_model_says_it(
+    ticket: Sandbox,
+) -> None:
+    leave = {"tests": ["test_b.py::test_b"], "until": 2}
+    first = step(
+        1, "a.txt", removes_tests=["test_old.py"], may_fail=[leave], checks=["a", "b"]
+    )
+    ticket.flags = {"commands": {"mode": "unsafe"}}
+    ticket.replies(plan(first, step(2, "b.txt")))
+    await say(ticket.session(), f"/plan {SLUG}", "approve")
+    one, two = written(ticket).steps
+    assert one.removes_tests == ("test_old.py",)
+    assert [(item.tests, item.until) for item in one.may_fail] == [
+        ("test_b.py::test_b", "2")
+    ]
+    assert one.checks == ("a", "b")
+    assert (two.removes_tests, two.may_fail) == (None, ())
+    text = (ticket.ticket / "plan.md").read_text()
+    assert text.count("**Removes tests:**") == text.count("**May fail:**") == 1
+
+
+async def test_the_model_plans_in_numbers_and_plan_md_keeps_its_labels(
+    ticket: Sandbox,
+) -> None:
+    path = ticket.ticket / "plan.md"
+    path.write_text(LABELLED)
+    wrong = changes(steps=[step(3, "b.txt", title=BETTER, dependencies=[2, 9])])
+    right = changes(
+        steps=[
+            step(3, "b.txt", title=BETTER, serves=[2], dependencies=[2, 4]),
+            step(4, "d.txt", after=1, serves=[], dependencies=[1]),
+        ]
+    )
+    session = ticket.replies(wrong, right).session()
+    await say(session, f"/plan {SLUG}", WISH)
+    prompt = ticket.prompt(0)
+    assert "### Step 2: Write c.txt\n" in prompt
+    assert "step 2 is `1b`, step 3 is `2`" in prompt
+    assert "numbered from 4 on" in prompt
+    assert "step 3 depends on step 9" in ticket.prompt(1)
+    await say(session, "approve")
+    text = path.read_text()
+    steps = written(ticket).steps
+    assert [step.label for step in steps] == ["1", "4", "1b", "2"]
+    assert steps[3].title == BETTER
+    assert [steps[number - 1].label for number in steps[3].dependencies] == ["4", "1b"]
+    assert text.startswith(LABELLED[: LABELLED.index("### Step 1b")])
+    kept = LABELLED[LABELLED.index("### Step 1b") : LABELLED.index("### Step 2")]
+    assert kept in text
+
+
+async def test_completed_steps_of_a_labelled_plan_are_frozen_wherever_they_stand(
+    ticket: Sandbox,
+) -> None:
+    path = ticket.ticket / "plan.md"
+    path.write_text(LABELLED.replace("**Serves:** 1", "**Verify:** none"))
+    session = ticket.replies(says("a.txt", "good")).session()
+    await say(session, f"/exec {SLUG}", "continue", "exit")
+    before = path.read_text()
+    first = changes(steps=[step(4, "d.txt", after=0, serves=[1])])
+    done = changes(steps=[step(2, "a.txt", serves=[1])])
+    second = changes(
+        steps=[step(1, "d.txt", title=BETTER), step(5, "e.txt", serves=[])]
+    )
+    ticket.replies(first, done, second)
+    session = ticket.session()
+    await say(session, f"/plan {SLUG}", "one before")
+    assert "steps 1. Plan the rest" in ticket.prompt(0)
+    # the proposal has another number for the completed step
+    await say(session, "and one more")
+    assert "steps 2. Plan the rest" in ticket.prompt(1)
+    assert "step 2 is done" in ticket.prompt(2)
+    await say(session, "approve")
+    assert [step.label for step in written(ticket).steps] == ["4", "1", "1b", "2", "5"]
+    assert written(ticket).steps[0].title == BETTER
+    text = path.read_text()
+    assert before[before.index("### Step 1:") :].rstrip() in text
+    assert ticket.project.tickets.find(SLUG).read_plan().find_step("1") is not None
+
+
+async def test_a_finding_in_a_draft_goes_back_to_the_model(ticket: Sandbox) -> None:
+    lost = plan(
+        step(1, "a.txt", description="Do it.\n\n**Run:** `make a`\n\nThen stop."),
+        step(2, "b.txt"),
+    )
+    session = ticket.replies(lost, plan()).session()
+    events = await say(session, f"/plan {SLUG}")
+    assert "step 1: has a command behind the label “run”" in ticket.prompt(1)
+    assert kinds(events) == []
+
+    await say(session, "discard")
+    session.leave()
+    session = ticket.replies(*[lost] * 3).session()
+    events = await say(session, f"/plan {SLUG}")
+    assert kinds(events) == ["unknown_label"]
+    with pytest.raises(BadInput, match=r"plan\.md:\d+: step 1: has a command"):
+        await say(session, "approve")
+    assert not (ticket.ticket / "plan.md").exists()
+
+
+@each_row(
+    ("text", "kind", "is_error"),
+    [
+        (LOST, "unread_step", True),
+        ("### Step 3: C\n\n**Owner:** Kim\n", "unknown_label", False),
+        ("### ~~Step 3: C~~\n", "struck_step", False),
+        ("### Step 3: C\n\n**Verify:** make sure it works\n", "unread_check", True),
+    ],
+    ids=["phase", "label", "struck", "check"],
+)
+async def test_findings_of_the_user_s_plan_reach_the_user_and_the_model(
+    ticket: Sandbox, text: str, kind: str, is_error: bool
+) -> None:
+    path = ticket.ticket / "plan.md"
+    path.write_text(f"{LABELLED}\n{text}")
+    ticket.replies(changes(risks=["r"]))
+    session = ticket.session()
+    events = await say(session, f"/plan {SLUG}")
+    (checked,) = [event for event in events if isinstance(event, PlanChecked)]
+    (found,) = [problem for problem in checked.problems if problem.kind == kind]
+    assert found.is_warning is not is_error
+    assert found.line > LABELLED.count("\n")
+
+    events = await say(session, WISH)
+    assert kind in kinds(events)
+    assert len(ticket.model.requests) == 1
+    severity = "error" if is_error else "warning"
+    assert f"- line {found.line}, {severity}: {found.text}" in ticket.prompt()
+    if is_error:
+        with pytest.raises(BadInput, match=r"plan\.md:"):
+            await say(session, "approve")
+        assert path.read_text() == f"{LABELLED}\n{text}"
+    else:
+        await say(session, "approve")
+        assert path.read_text().startswith(f"{LABELLED}\n{text}")
+
+
+async def test_the_user_s_notes_are_in_the_prompt_and_survive_a_new_plan(
+    ticket: Sandbox,
+) -> None:
+    path = ticket.ticket / "plan.md"
+    path.write_text(LABELLED)
+    ticket.replies(plan(), changes(risks=["r"]))
+    session = ticket.session()
+    await say(session, f"/plan {SLUG}", "regenerate")
+    assert "Never touch `secret.txt`." in ticket.prompt(0)
+    await say(session, "name the risk", "approve")
+    assert "Never touch `secret.txt`." in ticket.model.requests[1].messages[-1].content
+    assert "## Our rules\n\nNever touch `secret.txt`." in path.read_text()
+    assert written(ticket).notes == read_plan(LABELLED).notes

@@ -30,7 +30,7 @@ WISHES = [f"Make it version {number}." for number in range(6)]
 NEW_WORDS = "very best words"
 QUESTION = "What do they say?"
 
-WINDOWS = [1_000, 1_500, 2_000, 2_500, 3_000, 4_096, 6_000, 8_192, 32_000]
+WINDOWS = [1_000, 1_500, 2_000, 2_500, 3_000, 4_096, 6_500, 8_192, 32_000]
 RULE = "Words are lower case."
 RULES = f"{RULE}\n" * 120
 

@@ -199,7 +199,7 @@ async def test_completed_and_running_steps_cannot_be_edited(
 
     def is_refused(event: object) -> bool:
         if isinstance(event, StepStarted):
-            with pytest.raises(BadInput, match="under way"):
+            with pytest.raises(BadInput, match="in progress"):
                 session.edit_step(2, SLUG).begin()
             session.edit_step(3, SLUG).begin()
         return isinstance(event, StepStarted)

@@ -232,27 +232,27 @@ async def test_the_planner(sandbox: Sandbox) -> None:
         (
             f"/plan {SLUG}",
             [
-                "`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it."
+                "`keep` the plan, `regenerate` it, or say what to change in it; `show` prints it, `check` its problems."
             ],
         ),
         (
             "keep",
             [
-                "tickets/feature-words/plan.md stays as it is. `/exec feature-words` carries it out."
+                "tickets/feature-words/plan.md is unchanged. `/exec feature-words` carries it out."
             ],
         ),
         (
             f"/plan {SLUG}",
             [
-                "`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it."
+                "`keep` the plan, `regenerate` it, or say what to change in it; `show` prints it, `check` its problems."
             ],
         ),
         ("approve", ["There is no proposal to approve"]),
         (
             "discard",
             [
-                "Dropped what was proposed and learnt; plan.md is as it was.",
-                "`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it.",
+                "Dropped what was proposed and learnt; plan.md is unchanged.",
+                "`keep` the plan, `regenerate` it, or say what to change in it; `show` prints it, `check` its problems.",
             ],
         ),
     )
@@ -268,7 +268,7 @@ async def test_the_planner(sandbox: Sandbox) -> None:
         (
             f"/plan {SLUG}",
             [
-                "`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it."
+                "`keep` the plan, `regenerate` it, or say what to change in it; `show` prints it, `check` its problems."
             ],
         ),
         (

@@ -195,7 +195,7 @@ async def test_the_planner(sandbox: Sandbox) -> None:
     )
     assert first.endswith("\n\n# Task\n\nPlan the ticket.")
     assert last.startswith(
-        "# The plan as it is now\n\n```markdown\n# Implementation Plan: Say words\n"
+        "# The present plan\n\n```markdown\n# Implementation Plan: Say words\n"
     )
     assert last.endswith(
         "\n\nA new step is numbered from 3 on: the numbers below are taken.\n\n# What to change\n\nName the risk."
