@@ -91,7 +91,11 @@ def test_so_is_a_board(tmp_path: Path) -> None:
     board = load_board(KEPT)
     assert board is not None
     save_board(tmp_path, board)
-    assert (tmp_path / "board.json").read_bytes() == (KEPT / "board.json").read_bytes()
+    saved = json.loads((tmp_path / "board.json").read_bytes())
+    for row in saved["rows"].values():
+        assert row.pop("labels") == {}  # boards have had them since steps have labels
+    assert saved == json.loads((KEPT / "board.json").read_bytes())
+    assert load_board(tmp_path) == board
 
 
 def test_a_dialogue_goes_on_with_its_pictures_and_its_providers_data() -> None:
