@@ -107,9 +107,7 @@ def renumbered(before: ExecutionState, after: ExecutionState) -> tuple[Notice, .
     if not moved:
         return ()
     which = ", ".join(f"{old} is {new} now" for old, new in moved.items())
-    text = (
-        f"The steps in the plan were renumbered, and are known by their words: {which}."
-    )
+    text = f"The steps in the plan were renumbered: {which}."
     return (Notice(text, about=About.RENUMBERED),)
 
 
