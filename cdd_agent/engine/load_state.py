@@ -116,10 +116,7 @@ def renumbered(
             moved.append(f"{former_label} is {label} now")
     if not moved:
         return ()
-    which = ", ".join(moved)
-    text = (
-        f"The steps in the plan were renumbered, and are known by their words: {which}."
-    )
+    text = f"The steps in the plan were renumbered: {', '.join(moved)}."
     return (Notice(text, about=About.RENUMBERED),)
 
 

@@ -29,11 +29,11 @@ wc xcodebuild yamllint yarn zig zsh
 """
 _PROGRAMS = frozenset(_PROGRAMS_TEXT.split())
 _SENTENCE_WORDS_TEXT = """
-after an and appears are as at be before both but by can check contains correctly
-each every exists exit exits fail fails for from gives green has have how if in into
+after an and appears are as at be before both but by can contains correctly each
+every exists exit exits fail fails for from gives green has have how if in into
 is it its must no not of on or output outputs pass passes print prints reports
 returns runs should show shows so still succeed succeeds sure that the their them
-then there these they this those to until using verify when where which while will
+then there these they this those to until using when where which while will
 with without work works you your
 """
 _SENTENCE_WORDS = frozenset(_SENTENCE_WORDS_TEXT.split())
@@ -59,6 +59,7 @@ _UNSPECIFIED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _CHECKBOX = re.compile(r"^\[[ xX]\][ \t]+")
+_STRUCK = re.compile(r"~~.+~~[.,;]?", re.DOTALL)
 _EMPHASIS = re.compile(r"(\*\*|__|\*|_)(.+)\1")
 _RUN = re.compile(
     r"\W*(?:(?:please|then|first|now|also)\s+)*(?:re-?run|run|execute|running|use)?"
@@ -116,6 +117,8 @@ class CheckText(Struct, frozen=True):
 def read_check(text: str) -> CheckText:
     """Read a line, a list item or a table cell that says how to check a step."""
     text = _CHECKBOX.sub("", text.strip(), count=1).strip()
+    if _STRUCK.fullmatch(text):
+        return CheckText(has_prose=True)
     spans = code_spans(text)
     if not spans:
         emphasis = _EMPHASIS.fullmatch(text)
@@ -258,7 +261,7 @@ def _reads_as_sentence(words: Sequence[str]) -> bool:
         return True
     if any(word.endswith((",", ";")) for word in words):
         return len(words) > 1
-    return len(words) > 2 and re.search(r"[A-Za-z][.!?]$", words[-1]) is not None
+    return len(words) > 1 and re.search(r"[A-Za-z][.!?]$", words[-1]) is not None
 
 
 def _split_words(text: str) -> list[str]:

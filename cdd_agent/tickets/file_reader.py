@@ -92,7 +92,7 @@ def read_file_row(row: str) -> FileText:
     cells = [cell for cell in table_cells(row) if cell]
     for position, cell in enumerate(cells):
         files = read_files(cell).files
-        if files:
+        if files and all(_is_path_with_blanks(file.path) for file in files):
             others = [*cells[:position], *cells[position + 1 :]]
             others.sort(key=lambda text: not _says_change(text))
             return FileText(

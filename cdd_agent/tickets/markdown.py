@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from msgspec import Struct
 
 from cdd_agent.errors import BadInput
@@ -18,6 +19,8 @@ _PARSER = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).disable(
     ["inline", "text_join"]
 )
 
+_EXAMPLE_START = re.compile(r"\s*<(?:!--|pre\b|script\b|style\b)", re.IGNORECASE)
+_EXAMPLE_END = re.compile(r"-->|</(?:pre|script|style)>", re.IGNORECASE)
 _RULE = re.compile(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*")
 _ITEM = re.compile(
     r"(?P<indent>[ \t]*)(?:[-*+•]|[0-9]{1,9}[.)])(?:[ \t]+(?P<text>.*)|$)", re.DOTALL
@@ -51,6 +54,10 @@ class Line(Struct, frozen=True):
     is_code: bool = False
     """True inside code and HTML blocks, where nothing is markup. The line that opens a
     block is outside.
+    """
+    is_example: bool = False
+    """True for code whose lines the author cannot mean as structure: a code block
+    between fences, and a comment or `pre` with its end.
     """
 
     @property
@@ -95,6 +102,7 @@ def parse_markdown(text: str) -> Document:
     texts = text.split("\n")
     headings: dict[int, Heading] = {}
     code: set[int] = set()
+    examples: set[int] = set()
     tokens = _PARSER.parse(text)
     for index, token in enumerate(tokens):
         if token.level >= _MAX_NESTING - 2:
@@ -110,11 +118,26 @@ def parse_markdown(text: str) -> Document:
             )
         elif token.type in {"fence", "html_block"}:
             code.update(range(start + 1, end))
+            if _has_end(token, texts[end - 1]):
+                examples.update(range(start + 1, end))
         elif token.type == "code_block":
             code.update(range(start, end))
-    return Document(
-        [Line(line, number in code) for number, line in enumerate(texts)], headings
-    )
+    lines = [
+        Line(line, number in code, number in examples)
+        for number, line in enumerate(texts)
+    ]
+    return Document(lines, headings)
+
+
+def _has_end(token: Token, last_line: str) -> bool:
+    """True for a code block with a closing fence, and for a comment or `pre` that is
+    closed. Other HTML is no example.
+    """
+    if token.type == "fence":
+        closing = last_line.strip(" \t>")
+        return closing == token.markup[0] * max(len(closing), len(token.markup))
+    opening = _EXAMPLE_START.match(token.content)
+    return opening is not None and _EXAMPLE_END.search(token.content) is not None
 
 
 def prose(lines: Sequence[Line]) -> str:

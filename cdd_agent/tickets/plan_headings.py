@@ -26,17 +26,20 @@ _STEP = re.compile(
     (?P<word>step|task) \s{{0,9}} (?:no\.?|number)? \s{{0,9}} \#? \s{{0,9}}
     [\[(]? \s{{0,9}} {_LABEL} \s{{0,9}} [\])]? \s{{0,9}}
     (?P<behind> [(\[]? \boptional\b [)\]]? )? \s{{0,9}}
-    [:.)\-–—|]? \s{{0,9}} (?P<title>.*)
+    [:：.,，、)\-–—|]? \s{{0,9}} (?P<title>.*)
     """,
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
+_TAG = re.compile(r"</?[a-z][a-z0-9]*(?:\s[^<>]*)?>", re.IGNORECASE)
 _STRUCK = re.compile(r"~~.*~~", re.DOTALL)
 _BOLD_START = re.compile(r"(\*\*|__)(.*?)\1")
 _BOLD_LINE = re.compile(r"(?P<marks>\*\*|__)(?=\S)(?P<text>.+?)(?P=marks)(?P<rest>.*)")
 _STEP_LINE = re.compile(
     rf"\W*(?:\[[ xX]\]\s*)?(?:step|task)\s*{_LABEL}\s*[:.)–—-]", re.IGNORECASE
 )
-_CLOSE_HEADING = re.compile(r" {0,3}(?P<marks>#{1,6})(?P<text>[^#\s].*?)[ \t]*#*[ \t]*")
+_CLOSE_HEADING = re.compile(
+    r" {0,3}(?P<marks>#{1,6})[\u00a0\u3000]*(?P<text>[^#\s].*?)[ \t]*#*[ \t]*"
+)
 
 _STEP_WORD = re.compile(
     r"\W*(?:\[[ xX~-]\]\s*)?(?:[0-9.]+[.)]?\s+)?"
@@ -148,7 +151,8 @@ class PlanHeading(Struct, frozen=True):
 
 def read_step_line(line: str) -> StepHeading | None:
     """Return the step that a list item or a line of text would begin as a heading."""
-    text = re.sub(r"[*_]{2}", "", re.sub(r"^\s*(?:[-*+•]|[0-9]+[.)])\s+", "", line))
+    text = re.sub(r"^\s*(?:[-*+•]|[0-9]+[.)])\s+", "", _TAG.sub("", line))
+    text = re.sub(r"[*_]{2}", "", text)
     heading = PlanHeading(0, 1, LINE_DEPTH, text.strip())
     step = heading.to_step()
     return step if step and step.title and _STEP_LINE.match(text) else None

@@ -34,6 +34,7 @@ from cdd_agent.tickets.step_reader import (
     StepSection,
     find_stray_check,
     has_own_fields,
+    names_files,
     names_work,
     read_step,
 )
@@ -448,7 +449,7 @@ class _PlanReader(Struct):
     def _find_lost_steps(self, sections: Sequence[_Section]) -> None:
         """Report headings that resemble a step and are none."""
         for position, section in enumerate(sections):
-            if section.kind not in {_Kind.OTHER, _Kind.STEPS, _Kind.NOTES}:
+            if section.kind in {_Kind.TOP, _Kind.STEP, _Kind.STRUCK, _Kind.GROUP}:
                 continue
             headings = section.headings
             ends = [heading.line for heading in headings[1:]] + [section.body.stop]
@@ -464,8 +465,15 @@ class _PlanReader(Struct):
         """True if a heading resembles a step, or has the files or the check of one.
         Headings around steps may be numbered.
         """
-        is_label = find_heading_label(heading.text) is not None
-        if not is_label and names_work(self.document, range(heading.end, end)):
+        label = find_heading_label(heading.text)
+        body = range(heading.end, end)
+        has_work = names_work(self.document, body)
+        if label:
+            has_work = label.field is Field.VERIFY and names_files(self.document, body)
+        if section.kind in {_Kind.OVERVIEW, _Kind.RISKS}:
+            is_inner = heading is not section.heading
+            return is_inner and heading.is_numbered and has_work
+        if has_work:
             return True
         if is_around_steps:
             return False
@@ -482,8 +490,9 @@ class _PlanReader(Struct):
         for section in sections:
             for number in section.body:
                 line = self.document.lines[number]
-                step = None if line.is_code else read_step_line(line.text)
-                if step is None or self.plan.owners.get(number):
+                step = None if line.is_example else read_step_line(line.text)
+                is_value = number in self.plan.owners and "#" not in line.text
+                if step is None or is_value:
                     continue
                 is_next = section.step is not None and step.continues(section.step)
                 is_open = section.kind is _Kind.OTHER and "[ ]" in line.text

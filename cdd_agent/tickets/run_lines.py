@@ -14,11 +14,18 @@ from cdd_agent.tickets.check_reader import (
     read_commands,
     split_chain,
 )
+from cdd_agent.tickets.markdown import code_spans
 from cdd_agent.tickets.text_pieces import Piece, PieceKind
 
 _RUN_LINE = re.compile(
     r"(?:\[[ xX]\]\s*)?(?:(?:\*\*|__)[^*_`]*\b(?:run|verify|test|check)\b[^*_`]*"
     r"(?:\*\*|__)\s*[:—–-]?\s*(?:run\s+)?|(?:run|verify|test)\b\s*:?\s*)(?=`)",
+    re.IGNORECASE,
+)
+_CHECK_WORDS = re.compile(
+    r"\b(?:verif(?:y|ies|ied)|ensure|make sure|confirm|pass(?:es)?|succeeds?|green"
+    r"|run)\b"
+    r"|:\s*`[^`]*`\W*$",
     re.IGNORECASE,
 )
 _RUN_ALONE = re.compile(r"[*_]*run[*_]*:[*_]*", re.IGNORECASE)
@@ -56,6 +63,22 @@ def find_runs(pieces: Sequence[Piece]) -> list[Run]:
             runs.append(Run(tuple(commands), piece.lines))
         is_open = bool(_RUN_ALONE.fullmatch(piece.text)) or (is_open and bool(commands))
     return runs
+
+
+def find_mentioned_checks(pieces: Sequence[Piece]) -> list[Run]:
+    """Return the commands of sentences such as "Make sure that `make lint` passes"."""
+    mentions = []
+    for position, piece in enumerate(pieces):
+        below = pieces[position + 1].text if position + 1 < len(pieces) else ""
+        is_text = piece.kind in {PieceKind.LINE, PieceKind.ITEM}
+        if not is_text or not _CHECK_WORDS.search(piece.text):
+            continue
+        if expects_failure(piece.text) or expects_failure(below):
+            continue
+        for span in code_spans(piece.text):
+            if len(span.text.split()) > 1 and is_check_command(span.text):
+                mentions.append(Run(tuple(split_chain(span.text)), piece.lines))
+    return mentions
 
 
 def _read_commands(piece: Piece, below: str, *, is_open: bool) -> list[str]:

@@ -2,6 +2,7 @@
 becomes the description; what looks like a value and is none is a finding.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
@@ -10,6 +11,7 @@ from cdd_agent.tickets.check_reader import (
     CheckText,
     is_check_command,
     is_command,
+    is_expectation,
     read_check,
     read_commands,
 )
@@ -17,7 +19,7 @@ from cdd_agent.tickets.file_list import FileList, read_file_piece
 from cdd_agent.tickets.file_reader import (
     is_file_of_project,
 )
-from cdd_agent.tickets.findings import Findings, quote
+from cdd_agent.tickets.findings import Findings, line_runs, quote
 from cdd_agent.tickets.markdown import Document, Line, code_spans, prose
 from cdd_agent.tickets.plan import AffectedFile, MayFail, PlanStep
 from cdd_agent.tickets.plan_labels import (
@@ -34,13 +36,14 @@ from cdd_agent.tickets.reference_reader import (
     read_tests,
     refers_to_step,
 )
-from cdd_agent.tickets.run_lines import Run, find_runs
+from cdd_agent.tickets.run_lines import Run, find_mentioned_checks, find_runs
 from cdd_agent.tickets.text_pieces import Piece, PieceKind, split_pieces, table_cells
 
 _SINGLE_FIELDS = {
     Field.COMPLEXITY: "complexity",
     Field.ESTIMATED_TIME: "estimated_time",
 }
+_BOLD_TAG = re.compile(r"</?(?:b|strong)>|\*{3}(?=\S)|(?<=\S)\*{3}", re.IGNORECASE)
 _TABLE_KINDS = {PieceKind.ROW, PieceKind.TABLE_HEAD}
 
 
@@ -100,24 +103,56 @@ def has_own_fields(document: Document, body: range) -> bool:
 def names_work(document: Document, body: range) -> bool:
     """True if a section has files or checks of a step."""
     labels = _find_labels(document, body).values()
-    fields = {Field.FILES, Field.VERIFY}
-    return any(label.field in fields and label.is_bold for label in labels)
+    for label in labels:
+        if label.field not in {Field.FILES, Field.VERIFY}:
+            continue
+        if label.is_bold or _is_value_of_step(label):
+            return True
+    return False
+
+
+def names_files(document: Document, body: range) -> bool:
+    """True if a section has a list of the files of a step."""
+    labels = _find_labels(document, body).values()
+    return any(label.is_bold and label.field is Field.FILES for label in labels)
+
+
+def _is_value_of_step(label: Label) -> bool:
+    """True for a line without bold marks whose text is a check, or files of a step."""
+    spans = code_spans(label.value)
+    first = spans[0].text if spans and spans[0].start == 0 else ""
+    if label.field is Field.VERIFY:
+        return bool(first) and is_check_command(first)
+    return label.name in {"files", "files affected"} and is_file_of_project(first)
 
 
 def find_stray_check(document: Document, numbers: Iterable[int]) -> int | None:
     """Return the first of these lines that is a check by itself: a command in a list
-    item, or in a code block for a shell.
+    item, in a code block for a shell, or alone in its line.
     """
     for piece in split_pieces(document, list(numbers)):
         if piece.kind is PieceKind.FENCE and piece.text.split(" ")[0]:
             check = read_commands(piece.text, piece.code)
             if check and any(map(is_check_command, check.commands)):
                 return piece.lines[0]
-        if piece.kind is PieceKind.ITEM and not piece.text.startswith(("[x]", "[X]")):
+        is_done = piece.text.startswith(("[x]", "[X]", "~~"))
+        if piece.kind is PieceKind.ITEM and not is_done:
             spans = code_spans(piece.text)
             if spans and is_check_command(spans[0].text):
                 return piece.lines[0]
+        if piece.kind in {PieceKind.LINE, PieceKind.OTHER} and _is_bare_check(piece):
+            return piece.lines[0]
     return None
+
+
+def _is_bare_check(piece: Piece) -> bool:
+    """True for a line in backticks, or of an indented code block, that is a check."""
+    text = piece.text.lstrip("> ")
+    if piece.kind is PieceKind.OTHER:
+        return bool(text) and is_check_command(text)
+    check = read_check(text) if text.startswith("`") else CheckText()
+    is_bare = bool(check.commands) and not check.has_prose
+    return is_bare and all(map(is_check_command, check.commands))
 
 
 class _Block(Struct):
@@ -178,19 +213,24 @@ class _StepReader(Struct):
 
     def read_run_lines(self) -> None:
         """Read commands that the text of a step without a check says to run, such as
-        "Run: `pytest`". They stay in the description.
+        "Run: `pytest`". They stay in the description. Report commands that may be
+        meant as a check.
         """
-        if self.checks or self.says_no_check:
+        if self.says_no_check:
             return
         numbers = [
             number for number in self.section.body if number not in self.field_lines
         ]
+        pieces = split_pieces(self.document, numbers)
         lost: list[Run] = []
-        for run in find_runs(split_pieces(self.document, numbers)):
+        for run in find_runs(pieces) if not self.checks else ():
             if run.is_check:
                 self.checks += run.commands
                 self.field_lines.update(run.lines)
             elif run.is_lost:
+                lost.append(run)
+        for run in find_mentioned_checks(pieces):
+            if not set(run.commands) <= set(self.checks):
                 lost.append(run)
         if lost:
             self._warn(
@@ -322,7 +362,9 @@ class _StepReader(Struct):
     def _read_checks(self, block: _Block) -> None:
         taken: set[int] = set()
         found: list[CheckText] = []
-        for piece in block.pieces(self.document):
+        words: list[Piece] = []
+        pieces = block.pieces(self.document)
+        for position, piece in enumerate(pieces):
             has_checks = bool(found and found[-1].commands)
             check = self._read_check(piece, has_checks=has_checks)
             if check is None:
@@ -334,7 +376,10 @@ class _StepReader(Struct):
             self._report_check(piece, check)
             if check.commands or check.is_none or not check.has_prose:
                 taken.update(piece.lines)
+            elif not check.problem and _is_lost_item(block, pieces, position):
+                words.append(piece)
         self._judge_checks(block, found)
+        self._report_words_among_checks(block, found, words)
         self._report_checks_below(block, taken)
         self._take(block, taken, with_label=True)
 
@@ -371,6 +416,21 @@ class _StepReader(Struct):
                 "has a check in words, which nothing runs; a command in backticks would"
                 " be run",
             )
+
+    def _report_words_among_checks(
+        self, block: _Block, found: Sequence[CheckText], words: Sequence[Piece]
+    ) -> None:
+        """Report the items of a list of checks that name no command."""
+        is_loose = block.label is not None and block.label.is_loose_check
+        if is_loose or not words or not any(check.commands for check in found):
+            return
+        self._warn(
+            "prose_check",
+            words[0].lines[0],
+            f"has words among its checks, which nothing runs: {quote(words[0].text)}"
+            f" ({line_runs(piece.lines[0] for piece in words)}); a command in"
+            " backticks would be run",
+        )
 
     def _report_checks_below(self, block: _Block, taken: set[int]) -> None:
         """Report a check behind a paragraph that ended the list of checks."""
@@ -497,13 +557,14 @@ class _StepReader(Struct):
         unknown = {}
         for number in self.section.body:
             line = self.document.lines[number]
-            if line.is_code or number in self.field_lines:
+            if line.is_example or number in self.field_lines:
                 continue
-            label = read_label(line.text.lstrip("> \t"))
+            text = _BOLD_TAG.sub("**", line.text).lstrip("> \t")
+            label = _read_row_label(text) or read_label(text)
             if label is None:
                 continue
             is_lost = self._report_lost_value(number, label)
-            if label.is_bold and not is_lost:
+            if label.is_bold and not (is_lost or line.is_code):
                 unknown[number] = label.name
         return unknown
 
@@ -546,6 +607,34 @@ class _StepReader(Struct):
 
     def _warn(self, kind: str, line: int, text: str) -> None:
         self.findings.warn(kind, line, text, self.section.position)
+
+
+def _read_row_label(text: str) -> Label | None:
+    """Return the files or the check that a table row such as `| Verify | `make` |` has,
+    as a label.
+    """
+    cells = table_cells(text) if text.startswith("|") else []
+    if len(cells) != 2:
+        return None
+    label = find_step_label(f"**{cells[0].strip('*_ :')}:** {cells[1]}")
+    if label is None or label.field not in {Field.FILES, Field.VERIFY}:
+        return None
+    return label
+
+
+def _is_lost_item(block: _Block, pieces: Sequence[Piece], position: int) -> bool:
+    """True if a piece of words may be meant as a check. Words above checks, such as
+    "Backend:", the paragraphs of a list item, and the result of a check are none.
+    """
+    piece = pieces[position]
+    below = pieces[position + 1 : position + 2]
+    is_above = any(other.indent > piece.indent for other in below)
+    if is_above or piece.text.endswith(":") or is_expectation(piece.text):
+        return False
+    if piece.kind is PieceKind.LINE:
+        has_value = block.label is not None and bool(block.label.value.strip())
+        return not (piece.is_apart or has_value)
+    return True
 
 
 def _only_known_commands(check: CheckText) -> CheckText:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from enum import Enum, auto
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.tickets.markdown import Document, Line
 
@@ -55,10 +56,12 @@ def split_pieces(document: Document, numbers: Sequence[int]) -> list[Piece]:
             continue
         piece = _read_piece(document, numbers[start:], is_apart=is_apart)
         start += len(piece.lines)
-        if piece.kind is PieceKind.ROW and _TABLE_RULE.fullmatch(piece.text):
+        if _is_row(piece, pieces) and _TABLE_RULE.fullmatch(piece.text):
             piece = _as_head(piece)
-            if pieces and pieces[-1].kind is PieceKind.ROW:
+            if pieces and "|" in pieces[-1].text and not piece.is_apart:
                 pieces[-1] = _as_head(pieces[-1])
+        elif piece.kind is PieceKind.LINE and _is_row(piece, pieces):
+            piece = replace(piece, kind=PieceKind.ROW)
         pieces.append(piece)
         is_apart = False
     return pieces
@@ -70,6 +73,20 @@ def table_cells(row: str) -> list[str]:
     """
     cells = re.findall(r"((?:\\\||`[^`]*`|[^|])+)", row.strip().strip("|"))
     return [cell.replace("\\|", "|").strip() for cell in cells]
+
+
+def _is_row(piece: Piece, above: Sequence[Piece]) -> bool:
+    """True for a row of a table, also of one without bars around its rows."""
+    if piece.kind is PieceKind.ROW:
+        return True
+    if piece.kind is not PieceKind.LINE or "|" not in piece.text:
+        return False
+    if not above or piece.is_apart:
+        return False
+    is_below_head = above[-1].kind is PieceKind.LINE and "|" in above[-1].text
+    is_rule = _TABLE_RULE.fullmatch(piece.text) is not None
+    is_in_table = above[-1].kind in {PieceKind.ROW, PieceKind.TABLE_HEAD}
+    return is_in_table or (is_below_head and is_rule)
 
 
 def _as_head(piece: Piece) -> Piece:

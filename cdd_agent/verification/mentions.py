@@ -20,6 +20,7 @@ _CACHED_IDS = 20_000
 def test_names(test: TestId) -> frozenset[str]:
     """Return the names that people use for a test, for its class or for its file:
     `tests/test_user.py`, `test_user.py::TestLogin`, `TestLogin.test_old`, `test_old`.
+    In Python also as unittest prints them: `tests.test_user.TestLogin.test_old`.
     """
     files = (test.file, PurePosixPath(test.file).name)
     parts = test.parts
@@ -28,6 +29,11 @@ def test_names(test: TestId) -> frozenset[str]:
         for end in range(1, len(parts) + 1):
             names |= {f"{file}::{joint.join(parts[:end])}" for file in files}
             names |= {joint.join(parts[start:end]) for start in range(end)}
+    if test.file.endswith(".py"):
+        path = PurePosixPath(test.file).with_suffix("")
+        for module in (".".join(path.parts), path.name):
+            for end in range(1, len(parts) + 1):
+                names.add(".".join((module, *parts[:end])))
     if test.case:
         names |= {f"{file}::{test.name}{test.case}" for file in files}
         names.add(f"{parts[-1]}{test.case}")

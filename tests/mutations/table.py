@@ -1094,8 +1094,22 @@ MUTATIONS = [
             (
                 "step_reader",
                 "a step with a check does not run other lines",
-                "        if self.checks or self.says_no_check:\n            return\n",
-                "",
+                "find_runs(pieces) if not self.checks else ():",
+                "find_runs(pieces):",
+                "test_plan_families",
+            ),
+            (
+                "step_reader",
+                "a step in an HTML block or a block without an end is an error",
+                "            if line.is_example or number in self.field_lines:",
+                "            if line.is_code or number in self.field_lines:",
+                "test_plan_families",
+            ),
+            (
+                "step_reader",
+                "a row of fields is an error",
+                "label = _read_row_label(text) or read_label(text)",
+                "label = read_label(text)",
                 "test_plan_families",
             ),
             (
@@ -1108,8 +1122,8 @@ MUTATIONS = [
             (
                 "plan_reader",
                 "a heading with files of its own is an error",
-                "        if not is_label and names_work(",
-                "        if False and names_work(",
+                "        has_work = names_work(self.document, body)\n",
+                "        has_work = False\n",
                 "test_plan_families",
             ),
             (

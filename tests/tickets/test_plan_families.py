@@ -59,6 +59,13 @@ def kinds(plan: ImplementationPlan) -> list[tuple[str, str]]:
         (f"**Verify:** `{LINT}`\n**Verify:** `{LINT}`", (LINT,)),
         ("**Verify:** npm test && npm run lint", ("npm test && npm run lint",)),
         ("**Verify:** ./check.sh", ("./check.sh",)),
+        ("**Verify:** make check", ("make check",)),
+        ("**Verify:** ruff check .", ("ruff check .",)),
+        ("**Verify:** npm run verify", ("npm run verify",)),
+        (
+            f"**Verify:**\n\nWhat | Command\n---|---\na | `{UNITTEST}`\nb | `{LINT}`",
+            (UNITTEST, LINT),
+        ),
         ("**Verify:** frobnicate --all", ("frobnicate --all",)),
         ("**Verify:** `frobnicate`", ("frobnicate",)),
         ("**Verify:**", None),
@@ -103,6 +110,11 @@ def test_no_check_is_said_in_many_words(words: str) -> None:
         ),
         (f"**Verify:** `{LINT}` → all green", (LINT,), "prose_around_check"),
         ("Run: `pytest | tail -3`", None, "unread_run"),
+        (f"Make sure that `{LINT}` passes.", None, "unread_run"),
+        (f"Prüfung: `{LINT}`", None, "unread_run"),
+        (f"**Verify:** `{UNITTEST}`\n\nRun `{LINT}`.", (UNITTEST,), "unread_run"),
+        (f"**Verify:**\n- `{UNITTEST}`\n- mycheck src", (UNITTEST,), "prose_check"),
+        (f"**Verify:**\n- `{UNITTEST}`\n- ~~`{LINT}`~~", (UNITTEST,), "prose_check"),
     ],
 )
 def test_words_of_a_check_are_a_warning_and_stay_for_the_model(
@@ -124,6 +136,15 @@ def test_words_of_a_check_are_a_warning_and_stay_for_the_model(
         "**Verify:** pytest 'x",
         f"**Complexity:** hard\n> **Verify:** `{LINT}`",
         f"**Verify:** `{UNITTEST}`\n\nAlso:\n\n- `{LINT}`",
+        f"#### Verify\n\n`{UNITTEST}`\n\nAlso:\n\n`{LINT}`",
+        f"**Verify:**\n\n> `{LINT}`",
+        f"**Verify:**\n\n    {LINT}",
+        f"Do it.\n\n    **Verify:** `{LINT}`",
+        f"<b>Verify:</b> `{LINT}`",
+        f"***Verify:*** `{LINT}`",
+        f"<p>\n**Verify:** `{LINT}`\n</p>",
+        f"| Field | Value |\n|---|---|\n| Verify | `{LINT}` |",
+        "**Verify:** pytest -q.",
     ],
 )
 def test_a_check_that_cannot_be_read_is_an_error(body: str) -> None:
@@ -177,6 +198,8 @@ def test_what_a_step_says_to_run_is_its_check_if_it_names_no_other(
         ("**Step 2:** T", "2", "T"),
         ("__Step 2: T__", "2", "T"),
         ("###Step 2: T", "2", "T"),
+        ("###\u00a0Step 2: T", "2", "T"),
+        ("### Step 2：T", "2", "T"),
         ("### **Step 2** T", "2", "T"),
         ("## Step 2: T", "2", "T"),
         ("Step 2: T\n---------", "2", "T"),
@@ -204,7 +227,8 @@ def test_a_heading_of_a_step_is_read_in_many_forms(
         *("### Step Two: T", "### Step: T", "### [x] Step: T", "### Steps 2-4: T"),
         *("### 2. T", "### (2) T", "### 2.1 T", "### T02 — T", "### Schritt 2: T"),
         *("### Phase 2: T", "### Milestone 2: T", "### 步骤二：T"),
-        *("Step 2: T", "- [ ] **Step 2: T**", "1. Step 2: T"),
+        *("Step 2: T", "- [ ] **Step 2: T**", "1. Step 2: T", "<h3>Step 2: T</h3>"),
+        *("> ### Step 2: T", "- ### Step 2: T", "    ### Step 2: T"),
     ],
 )
 def test_what_resembles_a_step_and_is_none_is_an_error(heading: str) -> None:
@@ -214,6 +238,44 @@ def test_what_resembles_a_step_and_is_none_is_an_error(heading: str) -> None:
     )
     assert ("error", "unread_step") in kinds(plan)
     assert [found.line for found in plan.errors if found.kind == "unread_step"] == [7]
+
+
+@each_row(
+    "opening",
+    ["```python", "~~~", "<!-- a remark", "<pre>", "<details>", "<div>\nwords"],
+)
+def test_a_step_in_a_block_without_an_end_is_an_error(opening: str) -> None:
+    plan = read_plan(f"### Step 1: A\n\n{opening}\n### Step 2: B\n\nWords.\n")
+    assert [step.label for step in plan.steps] == ["1"]
+    assert kinds(plan) == [("error", "unread_step")]
+
+
+@each_row(
+    "block",
+    [
+        "```\n### Step 2: B\n**Verify:** `make b`\n```",
+        "<!--\n### Step 2: B\n**Verify:** `make b`\n-->",
+        "<pre>\n### Step 2: B\n</pre>",
+    ],
+)
+def test_a_step_in_an_example_is_prose(block: str) -> None:
+    plan = read_plan(f"### Step 1: A\n\n{block}\n\n**Verify:** `make a`\n")
+    assert [step.label for step in plan.steps] == ["1"]
+    assert plan.findings == ()
+
+
+@each_row(
+    "section",
+    [
+        "### Verify\n\nWords.\n\n**Files Affected:**\n- `a.py`",
+        "## Cleanup\n\nFiles: `a.py`",
+        "## Cleanup\n\nVerify: `make lint`",
+        "## Risks\n\n### 2. Clean up\n\n**Files:** `a.py`",
+    ],
+)
+def test_work_in_a_section_that_is_no_step_is_an_error(section: str) -> None:
+    plan = read_plan(f"### Step 1: A\n\nDo it.\n\n{section}\n")
+    assert kinds(plan) == [("error", "unread_step")]
 
 
 def test_a_heading_with_files_or_a_check_of_its_own_is_an_error() -> None:
@@ -395,6 +457,7 @@ def test_unknown_labels_are_one_warning_a_plan() -> None:
         f"### Step 1: A\n\n## Verification\n\n- `{UNITTEST}`\n",
         f"### Step 1: A\n\n## Final Verification\n\n```bash\n{UNITTEST}\n```\n",
         f"# Plan: X\n\n**Verify:** `{UNITTEST}`\n\n### Step 1: A\n",
+        f"### Step 1: A\n\n### Verify\n\n`{UNITTEST}`\n",
     ],
 )
 def test_a_check_outside_the_steps_is_an_error(text: str) -> None:

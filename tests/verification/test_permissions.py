@@ -30,6 +30,8 @@ TEST = TestId.parse("tests/unit/test_user.py::TestLogin::test_old[1]")
         ("test_user.py", True),
         ("TestLogin::test_old", True),
         ("TestLogin.test_old", True),
+        ("tests.unit.test_user.TestLogin.test_old", True),
+        ("test_user.TestLogin", True),
         ("TestLogin", True),
         ("test_old", True),
         ("`test_old()`", True),

@@ -168,9 +168,7 @@ async def in_folder(half: Sandbox) -> list[Event]:
         ),
         (
             renumbered,
-            [
-                "The steps in the plan were renumbered, and are known by their words: 1 is 2 now."
-            ],
+            ["The steps in the plan were renumbered: 1 is 2 now."],
         ),
         (
             started_over,
