@@ -3,7 +3,6 @@ that people use.
 """
 
 import re
-from collections.abc import Mapping
 from enum import Enum, auto
 
 from msgspec import Struct
@@ -27,7 +26,7 @@ class Field(Enum):
     MAY_FAIL = auto()
 
 
-PLAN_FIELDS = {
+_PLAN_FIELDS = {
     "ticket": Field.TICKET,
     "type": Field.TYPE,
     "complexity": Field.COMPLEXITY,
@@ -35,7 +34,7 @@ PLAN_FIELDS = {
     "estimated time": Field.ESTIMATED_TIME,
     "total estimated time": Field.ESTIMATED_TIME,
 }
-STEP_FIELDS = {
+_STEP_FIELDS = {
     "description": Field.DESCRIPTION,
     "complexity": Field.COMPLEXITY,
     "estimated time": Field.ESTIMATED_TIME,
@@ -60,7 +59,7 @@ STEP_FIELDS = {
     "may fail": Field.MAY_FAIL,
 }
 # A plain line such as `Check: the page` is too often a sentence.
-_BOLD_STEP_FIELDS = STEP_FIELDS | {
+_BOLD_STEP_FIELDS = _STEP_FIELDS | {
     "estimate": Field.ESTIMATED_TIME,
     "time estimate": Field.ESTIMATED_TIME,
     "check": Field.VERIFY,
@@ -127,7 +126,6 @@ _BOLD_LINE = re.compile(
 )
 _REMARK = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")
 
-
 # Their words are more often read by people than run.
 _LOOSE_CHECKS = frozenset(
     ("success criteria", "done when", "testing", "acceptance", "acceptance criteria")
@@ -141,8 +139,17 @@ class Label(Struct, frozen=True):
     """In lower case, without a remark in brackets."""
     value: str
     is_bold: bool
-    field: Field | None = None
-    """None if the name is unknown."""
+
+    @property
+    def plan_field(self) -> Field | None:
+        """The field of the plan; None if the name is unknown above the steps."""
+        return _PLAN_FIELDS.get(self.name)
+
+    @property
+    def field(self) -> Field | None:
+        """The field of a step; None if the name is unknown in steps."""
+        fields = _BOLD_STEP_FIELDS if self.is_bold else _STEP_FIELDS
+        return fields.get(self.name)
 
     @property
     def is_loose_check(self) -> bool:
@@ -151,41 +158,23 @@ class Label(Struct, frozen=True):
 
     @property
     def implied_note(self) -> str:
-        """What the label says of its files: that they are new, or deleted."""
+        """The note of all files below the label: `new`, `deleted` or nothing."""
         return _IMPLIED_NOTES.get(self.name, "")
 
 
-def find_label(line: str, fields: Mapping[str, Field]) -> Label | None:
-    """Return the label of a line if its name is one of `fields`."""
-    label = read_label(line)
-    if label is None or label.name not in fields:
-        return None
-    return Label(label.name, label.value, label.is_bold, fields[label.name])
-
-
-def find_step_label(line: str) -> Label | None:
-    """Return the label of a line of a step if its name is known."""
-    label = read_label(line)
-    if label is None:
-        return None
-    fields = _BOLD_STEP_FIELDS if label.is_bold else STEP_FIELDS
-    field = fields.get(label.name)
-    return Label(label.name, label.value, label.is_bold, field) if field else None
-
-
-def find_heading_label(heading: str) -> Label | None:
+def read_heading_label(heading: str) -> Label | None:
     """Return the label of a heading such as `#### Files to create` or
-    `#### Verify: make`.
+    `#### Verify: make`; None if it is no field of a step.
     """
-    label = read_label(f"**{heading.strip().rstrip(':')}:**")
-    known = _BOLD_STEP_FIELDS.get(label.name) if label else None
-    if label and known:
-        return Label(label.name, "", is_bold=True, field=known)
-    return find_step_label(heading)
+    for line in (f"**{heading.strip().rstrip(':')}:**", heading):
+        label = read_label(line)
+        if label and label.field:
+            return label
+    return None
 
 
 def read_label(line: str) -> Label | None:
-    """Return the label of a line, whatever its name."""
+    """Return the label of a line. Its name may be unknown."""
     match = _LABEL.match(line)
     if match is None:
         match = _BOLD_LINE.fullmatch(line)
@@ -199,9 +188,9 @@ def read_label(line: str) -> Label | None:
 def has_label(line: str) -> bool:
     """True if a line begins with a bold label or with a known one."""
     label = read_label(line)
-    return label is not None and (
-        label.is_bold or label.name in PLAN_FIELDS | STEP_FIELDS
-    )
+    if label is None:
+        return False
+    return label.is_bold or bool(label.plan_field or label.field)
 
 
 def _normal_name(name: str) -> str:

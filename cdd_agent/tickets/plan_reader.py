@@ -23,11 +23,9 @@ from cdd_agent.tickets.plan_headings import (
     read_step_line,
 )
 from cdd_agent.tickets.plan_labels import (
-    PLAN_FIELDS,
     Field,
-    find_heading_label,
-    find_label,
-    find_step_label,
+    read_heading_label,
+    read_label,
 )
 from cdd_agent.tickets.step_reader import (
     StepHeading,
@@ -174,9 +172,16 @@ class _Section(Struct):
         return self.heading.line if self.heading else self.body.start
 
     @property
-    def headings(self) -> list[PlanHeading]:
-        """Its heading and those in its body."""
-        return [self.heading, *self.inner_headings] if self.heading else []
+    def parts(self) -> list[tuple[PlanHeading, range]]:
+        """Its heading and those in its body, each with the lines down to the next."""
+        if self.heading is None:
+            return []
+        headings = [self.heading, *self.inner_headings]
+        ends = [*(heading.line for heading in self.inner_headings), self.body.stop]
+        parts = []
+        for heading, end in zip(headings, ends, strict=True):
+            parts.append((heading, range(heading.end, end)))
+        return parts
 
 
 _PLAN_TITLE = re.compile(
@@ -321,16 +326,16 @@ class _PlanReader(Struct):
         text = []
         for number in section.body:
             line = self.document.lines[number]
-            label = None if line.is_code else find_label(line.text, PLAN_FIELDS)
-            if label is None or label.field is None:
+            label = None if line.is_code else read_label(line.text)
+            if label is None or label.plan_field is None:
                 text.append(line)
-            elif label.field in plan.fields:
+            elif label.plan_field in plan.fields:
                 text.append(line)
                 problem = f"the plan has a second `{label.name}`, which is read as text"
                 plan.findings.warn("duplicate_field", number, problem)
             else:
-                plan.fields[label.field] = label.value
-                plan.field_lines[label.field] = number
+                plan.fields[label.plan_field] = label.value
+                plan.field_lines[label.plan_field] = number
         if section.heading:
             plan.introduction = prose(text)
             plan.overview.append(plan.introduction)
@@ -415,58 +420,50 @@ class _PlanReader(Struct):
         for number in section.body:
             if lines[number].is_code or number in self.plan.field_lines.values():
                 continue
-            label = find_step_label(lines[number].text)
-            if label and label.field is Field.VERIFY and label.is_bold:
-                stray = find_stray_check(self.document, [number])
-                stray = number if "`" in label.value else stray
+            label = read_label(lines[number].text)
+            if label and label.is_bold and label.field is Field.VERIFY:
+                is_check = find_stray_check(self.document, [number]) is not None
+                if is_check or "`" in label.value:
+                    self._report_stray_check(number)
+        for heading, body in section.parts:
+            label = read_heading_label(heading.text)
+            if label and label.field is Field.VERIFY:
+                stray = find_stray_check(self.document, body)
                 if stray is not None:
                     self._report_stray_check(stray)
-        for first, last in self._check_sections(section):
-            stray = find_stray_check(self.document, range(first, last))
-            if stray is not None:
-                self._report_stray_check(stray)
-
-    def _check_sections(self, section: _Section) -> list[tuple[int, int]]:
-        """Return the lines below the headings such as "Verification"."""
-        found = []
-        headings = section.headings
-        ends = [heading.line for heading in headings[1:]] + [section.body.stop]
-        for heading, end in zip(headings, ends, strict=False):
-            label = find_heading_label(heading.text)
-            if label and label.field is Field.VERIFY:
-                found.append((heading.end, end))
-        return found
 
     def _report_stray_check(self, number: int) -> None:
-        self.plan.findings.error(
-            "stray_check",
-            number,
+        text = (
             f"{quote(self.document.lines[number].text)} is a check outside the steps,"
-            " which nothing runs; write it as `**Verify:**` of a step",
+            " so nothing runs it; move it to the `**Verify:**` of a step"
         )
-        self.plan.owners[number] = Owner.FINDING
+        self._report_line("stray_check", number, text)
 
     def _find_lost_steps(self, sections: Sequence[_Section]) -> None:
         """Report headings that resemble a step and are none."""
         for position, section in enumerate(sections):
             if section.kind in {_Kind.TOP, _Kind.STEP, _Kind.STRUCK, _Kind.GROUP}:
                 continue
-            headings = section.headings
-            ends = [heading.line for heading in headings[1:]] + [section.body.stop]
-            is_container = _contains_steps(sections, position)
-            for heading, end in zip(headings, ends, strict=True):
-                is_around_steps = is_container and heading is section.heading
-                if self._is_lost(section, heading, end, is_around_steps):
+            has_steps = _contains_steps(sections, position)
+            for heading, body in section.parts:
+                is_around_steps = has_steps and heading is section.heading
+                if self._is_lost(
+                    section, heading, body, is_around_steps=is_around_steps
+                ):
                     self._report_lost_step(heading.line, heading.text)
 
     def _is_lost(
-        self, section: _Section, heading: PlanHeading, end: int, is_around_steps: bool
+        self,
+        section: _Section,
+        heading: PlanHeading,
+        body: range,
+        *,
+        is_around_steps: bool,
     ) -> bool:
         """True if a heading resembles a step, or has the files or the check of one.
         Headings around steps may be numbered.
         """
-        label = find_heading_label(heading.text)
-        body = range(heading.end, end)
+        label = read_heading_label(heading.text)
         has_work = names_work(self.document, body)
         if label:
             has_work = label.field is Field.VERIFY and names_files(self.document, body)
@@ -501,12 +498,14 @@ class _PlanReader(Struct):
                     self._report_lost_step(number, line.text)
 
     def _report_lost_step(self, number: int, text: str) -> None:
-        self.plan.findings.error(
-            "unread_step",
-            number,
-            f"{quote(text)} resembles a step and is not read as one; write a heading"
-            " such as `### Step 1: …`, or words without a number",
+        text = (
+            f"{quote(text)} resembles a step, but is none; write a heading such as"
+            " `### Step 1: …`, or leave out the number"
         )
+        self._report_line("unread_step", number, text)
+
+    def _report_line(self, kind: str, number: int, text: str) -> None:
+        self.plan.findings.error(kind, number, text)
         self.plan.owners[number] = Owner.FINDING
 
     def _find_wrong_ids(self, steps: Sequence[_Section]) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.tickets.check_reader import (
     CheckText,
@@ -25,8 +26,7 @@ from cdd_agent.tickets.plan import AffectedFile, MayFail, PlanStep
 from cdd_agent.tickets.plan_labels import (
     Field,
     Label,
-    find_heading_label,
-    find_step_label,
+    read_heading_label,
     read_label,
 )
 from cdd_agent.tickets.reference_reader import (
@@ -44,7 +44,6 @@ _SINGLE_FIELDS = {
     Field.ESTIMATED_TIME: "estimated_time",
 }
 _BOLD_TAG = re.compile(r"</?(?:b|strong)>|\*{3}(?=\S)|(?<=\S)\*{3}", re.IGNORECASE)
-_TABLE_KINDS = {PieceKind.ROW, PieceKind.TABLE_HEAD}
 
 
 class StepHeading(Struct, frozen=True):
@@ -574,8 +573,8 @@ class _StepReader(Struct):
         """
         spans = code_spans(label.value)
         first = spans[0].text if spans and spans[0].start == 0 else ""
-        known = find_step_label(f"**{label.name}:**")
-        if known and known.field is Field.VERIFY:
+        known = replace(label, is_bold=True).field
+        if known is Field.VERIFY:
             if not read_check(label.value).commands:
                 return False
             text = (
@@ -616,7 +615,7 @@ def _read_row_label(text: str) -> Label | None:
     cells = table_cells(text) if text.startswith("|") else []
     if len(cells) != 2:
         return None
-    label = find_step_label(f"**{cells[0].strip('*_ :')}:** {cells[1]}")
+    label = read_label(f"**{cells[0].strip('*_ :')}:** {cells[1]}")
     if label is None or label.field not in {Field.FILES, Field.VERIFY}:
         return None
     return label
@@ -667,12 +666,12 @@ def _find_labels(document: Document, body: range) -> dict[int, Label]:
         if line.is_code:
             continue
         if _is_heading(document, number):
-            label = find_heading_label(document.headings[number].text)
+            label = read_heading_label(document.headings[number].text)
             if label:
                 labels[number] = label
         else:
-            label = find_step_label(line.text)
-            if label and not _is_sentence(label):
+            label = read_label(line.text)
+            if label and label.field and not _is_sentence(label):
                 in_text[number] = label
     if any(label.is_bold for label in in_text.values()):
         in_text = {number: label for number, label in in_text.items() if label.is_bold}

@@ -947,8 +947,8 @@ MUTATIONS = [
             (
                 "plan_reader",
                 "a field of the plan that is written twice is text",
-                "            elif label.field in plan.fields:\n                text.append(line)",
-                "            elif label.field in plan.fields:\n                pass",
+                "            elif label.plan_field in plan.fields:\n                text.append(line)",
+                "            elif label.plan_field in plan.fields:\n                pass",
                 "test_plan",
             ),
             (
