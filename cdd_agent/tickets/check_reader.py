@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from cdd_agent.tickets.markdown import CodeSpan, code_spans
+from cdd_agent.tickets.markdown import CodeSpan, code_spans, without_checkbox
 
 _PROGRAMS_TEXT = """
 ansible-lint ant autopep8 awk bandit bash bats bazel behave black buf bun bundle
@@ -58,7 +58,6 @@ _UNSPECIFIED = re.compile(
     r"(?:none specified|not specified|unspecified|tbd|todo)\b.*",
     re.IGNORECASE | re.DOTALL,
 )
-_CHECKBOX = re.compile(r"^\[[ xX]\][ \t]+")
 _STRUCK = re.compile(r"~~.+~~[.,;]?", re.DOTALL)
 _EMPHASIS = re.compile(r"(\*\*|__|\*|_)(.+)\1")
 _RUN = re.compile(
@@ -111,28 +110,27 @@ class CheckText(Struct, frozen=True):
     has_prose: bool = False
     """True if the text has words that are no command."""
     problem: str = ""
-    """Why the text cannot be read, as the end of a sentence with the text before it."""
+    """Why the text cannot be read, as the end of a sentence that begins with it."""
 
 
 def read_check(text: str) -> CheckText:
     """Read a line, a list item or a table cell that says how to check a step."""
-    text = _CHECKBOX.sub("", text.strip(), count=1).strip()
+    text = without_checkbox(text.strip())
     if _STRUCK.fullmatch(text):
         return CheckText(has_prose=True)
     spans = code_spans(text)
     if not spans:
         emphasis = _EMPHASIS.fullmatch(text)
         return _read_plain(emphasis[2].strip() if emphasis else text)
-    if len(spans) == 1 and text == text[spans[0].start : spans[0].end]:
-        commands = [spans[0].text]
-        return CheckText((spans[0].text,), problem=_quoting_problem(commands))
+    if len(spans) == 1 and (spans[0].start, spans[0].end) == (0, len(text)):
+        return _to_checks([spans[0].text])
     if _EXPECTED.match(text):
         return CheckText(has_prose=True)
     return _read_spans(text, spans)
 
 
 def read_commands(language: str, lines: Sequence[str]) -> CheckText | None:
-    """Read a code block of commands, one a line. None if it is in another language.
+    """Read a code block of commands, one a line; None for a block in another language.
 
     If lines begin with a prompt (`$ make`), the others are output.
     """
@@ -143,12 +141,12 @@ def read_commands(language: str, lines: Sequence[str]) -> CheckText | None:
     commands = [line for line in written if line and not line.startswith("#")]
     if any(line.startswith("$ ") for line in commands):
         commands = [line[2:].strip() for line in commands if line.startswith("$ ")]
-    return CheckText(tuple(commands), problem=_quoting_problem(commands))
+    return _to_checks(commands)
 
 
 def is_check_command(text: str) -> bool:
-    """True for a command that can decide about a step by itself: it ends, it checks
-    something, and it needs no shell and no variables.
+    """True for a command that can decide about a step: it ends, it checks something,
+    and it needs no shell and no variables.
     """
     words = text.split()
     if not is_command(text) or _quoting_problem([text]):
@@ -175,8 +173,8 @@ def split_chain(text: str) -> list[str]:
 
 
 def expects_failure(text: str) -> bool:
-    """True for a line such as "Expected: FAIL", which is about the time before the
-    change, or about an exit code other than 0.
+    """True for a line such as "Expected: FAIL": the command above it is no check of the
+    finished step.
     """
     return _FAILURE.match(text) is not None
 
@@ -186,14 +184,13 @@ def is_expectation(text: str) -> bool:
 
 
 def is_command(text: str) -> bool:
-    """True if a code span begins with a program that is known, or with a script."""
-    program = _program(text.split())
-    return program in _PROGRAMS or _SCRIPT.fullmatch(program) is not None
+    """True if a text begins with a known program or with a script."""
+    return _is_program(_find_program(text.split()))
 
 
 def _read_spans(text: str, spans: Sequence[CodeSpan]) -> CheckText:
-    """If the other words only join and introduce the spans, each span is a command.
-    Else only those that look like one are.
+    """Read a text with code spans. If its words only join the spans, each span is a
+    command; otherwise only spans that look like one are.
     """
     commands = [span.text.strip() for span in spans]
     starts = [0, *(span.end for span in spans)]
@@ -203,8 +200,7 @@ def _read_spans(text: str, spans: Sequence[CodeSpan]) -> CheckText:
     if has_prose:
         commands = [command for command in commands if _looks_like_command(command)]
     if commands:
-        problem = _quoting_problem(commands)
-        return CheckText(tuple(commands), has_prose=has_prose, problem=problem)
+        return _to_checks(commands, has_prose=has_prose)
     for span in spans:
         if _SOURCE_FILE.fullmatch(span.text.strip()):
             problem = f"names `{span.text}` and no command that checks it"
@@ -217,28 +213,29 @@ def _read_plain(text: str) -> CheckText:
         return CheckText()
     if _NO_CHECK.fullmatch(text):
         return CheckText(is_none=True)
-    has_prompt = text.startswith("$ ")
     command = _RUN_PREFIX.sub("", text.removeprefix("$ "), count=1).strip()
+    if text.startswith("$ "):
+        return _to_checks([command])
     words = _split_words(command)
-    program = _program(words)
-    is_program = program in _PROGRAMS or _SCRIPT.fullmatch(program) is not None
+    program = _find_program(words)
+    is_sentence = _reads_as_sentence(words)
     has_flags = program.islower() and any(map(_FLAG.fullmatch, words))
-    if has_prompt:
-        return CheckText((command,), problem=_quoting_problem([command]))
-    if _reads_as_sentence(words):
-        if is_program:
-            problem = (
-                f"begins with the program `{program}` and reads as a sentence; put a"
-                " command into backticks, or begin with another word"
-            )
-            return CheckText(has_prose=True, problem=problem)
-        return CheckText(has_prose=True)
-    if is_program or has_flags:
-        return CheckText((command,), problem=_quoting_problem([command]))
-    if program.rstrip(",.;:") in _PROGRAMS:
-        problem = "is a list without backticks; put each command into backticks"
-        return CheckText(has_prose=True, problem=problem)
-    return CheckText(has_prose=True)
+    problem = ""
+    if is_sentence and _is_program(program):
+        problem = (
+            f"begins with the program `{program}` and reads as a sentence; put a"
+            " command into backticks, or begin with another word"
+        )
+    elif not is_sentence and (_is_program(program) or has_flags):
+        return _to_checks([command])
+    elif not is_sentence and program.rstrip(",.;:") in _PROGRAMS:
+        problem = "is a list of commands; put each of them into backticks"
+    return CheckText(has_prose=True, problem=problem)
+
+
+def _to_checks(commands: Sequence[str], *, has_prose: bool = False) -> CheckText:
+    problem = _quoting_problem(commands)
+    return CheckText(tuple(commands), has_prose=has_prose, problem=problem)
 
 
 def _looks_like_command(text: str) -> bool:
@@ -247,7 +244,11 @@ def _looks_like_command(text: str) -> bool:
     return is_command(text) or has_flags
 
 
-def _program(words: Sequence[str]) -> str:
+def _is_program(word: str) -> bool:
+    return word in _PROGRAMS or _SCRIPT.fullmatch(word) is not None
+
+
+def _find_program(words: Sequence[str]) -> str:
     """Return the first word that is not a variable such as `CI=1`."""
     for word in words:
         if not _ASSIGNMENT.fullmatch(word):
@@ -256,8 +257,9 @@ def _program(words: Sequence[str]) -> str:
 
 
 def _reads_as_sentence(words: Sequence[str]) -> bool:
-    rest = [word.strip(".,;:!?()").lower() for word in words[1:]]
-    if "a" in rest[:-1] or any(word in _SENTENCE_WORDS for word in rest):
+    arguments = [word.strip(".,;:!?()").lower() for word in words[1:]]
+    # the last word may be a name
+    if "a" in arguments[:-1] or not _SENTENCE_WORDS.isdisjoint(arguments):
         return True
     if any(word.endswith((",", ";")) for word in words):
         return len(words) > 1
@@ -270,6 +272,7 @@ def _split_words(text: str) -> list[str]:
 
 
 def _is_filling(words: str) -> bool:
+    """True for words that introduce or join commands, such as "run" and "then"."""
     patterns = (_RUN, _JOIN, _AFTER)
     return any(pattern.fullmatch(words) for pattern in patterns)
 
@@ -279,5 +282,5 @@ def _quoting_problem(commands: Sequence[str]) -> str:
         try:
             shlex.split(command)
         except ValueError:
-            return f"has a quote without its end: `{command}`"
+            return f"has a quote that does not end: `{command}`"
     return ""

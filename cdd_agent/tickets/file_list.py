@@ -3,6 +3,7 @@ blocks.
 """
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.tickets.file_reader import (
     FileText,
@@ -22,7 +23,7 @@ class FileList(Struct):
     """The files read so far."""
 
     implied_note: str = ""
-    """What the label says of all files, such as that they are new."""
+    """The note that the label gives all files, such as `new`."""
     files: list[AffectedFile] = field(default_factory=list)
     note_indent: int = _NO_NOTES
     """From this indent on, an item is the note of the file above it."""
@@ -36,8 +37,7 @@ class FileList(Struct):
         if not self.files or piece.indent < self.note_indent or _is_file_item(piece):
             return False
         last = self.files[-1]
-        note = f"{last.note} {piece.text}"
-        self.files[-1] = AffectedFile(last.path, note, last.lines)
+        self.files[-1] = replace(last, note=f"{last.note} {piece.text}")
         return True
 
     def add(self, piece: Piece, text: FileText) -> bool:
@@ -48,10 +48,9 @@ class FileList(Struct):
             self.groups.append((piece.indent, text.group))
             return True
         notes = [self.implied_note, *(words for _, words in self.groups)]
-        note = " ".join(filter(None, notes))
         for file in text.files:
-            full_note = f"{note} {file.note}"
-            self.files.append(AffectedFile(file.path, full_note, file.lines))
+            note = " ".join([*filter(None, notes), file.note])
+            self.files.append(replace(file, note=note))
         is_read = bool(text.files) or text.is_none or piece.kind is PieceKind.TABLE_HEAD
         if is_read and piece.kind is PieceKind.ITEM:
             self.note_indent = piece.indent + 2
@@ -80,10 +79,10 @@ def _read_fence(piece: Piece) -> FileText:
     files: list[AffectedFile] = []
     for line in piece.code:
         if line and not line.startswith("#"):
-            found = read_files(line).files
-            if not found or not all(is_path(file.path) for file in found):
+            line_files = read_files(line).files
+            if not line_files or not all(is_path(file.path) for file in line_files):
                 return FileText()
-            files += found
+            files += line_files
     return FileText(tuple(files))
 
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from urllib.parse import unquote
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from cdd_agent.tickets.markdown import code_spans
+from cdd_agent.tickets.markdown import code_spans, without_checkbox
 from cdd_agent.tickets.plan import AffectedFile
 from cdd_agent.tickets.text_pieces import table_cells
 
@@ -31,7 +32,6 @@ _NO_FILES = re.compile(
     r" (?:specified|applicable|known)|unspecified)[.,;:!]?(?:\s.*)?|[-–—]?",
     re.IGNORECASE | re.DOTALL,
 )
-_CHECKBOX = re.compile(r"^\[[ xX]\][ \t]+")
 _QUOTED = re.compile(r"([\"'])(\S[^\"']*)\1(?=\s|$)")
 _STRUCK = re.compile(r"~~(.+)~~")
 _LINK = re.compile(
@@ -58,7 +58,7 @@ _PATH_AND_NOTE = re.compile(
 
 
 class FileText(Struct, frozen=True):
-    """The files in a piece of text."""
+    """The files in a piece of text. It is empty for a text that names none."""
 
     files: tuple[AffectedFile, ...] = ()
     is_none: bool = False
@@ -68,10 +68,8 @@ class FileText(Struct, frozen=True):
 
 
 def read_files(text: str) -> FileText:
-    """Read a list item, or the text behind a label. No files and neither of the other
-    values: the text names none.
-    """
-    text = _CHECKBOX.sub("", text.strip(), count=1).strip()
+    """Read a list item, or the text behind a label."""
+    text = without_checkbox(text.strip())
     if _NO_FILES.fullmatch(text):
         return FileText(is_none=True)
     names = _find_names(text)
@@ -86,8 +84,8 @@ def read_files(text: str) -> FileText:
 
 
 def read_file_row(row: str) -> FileText:
-    """Read a table row: the first cell that names files names them, the other cells are
-    the note.
+    """Read a table row. The first cell with files names them, the other cells are their
+    note.
     """
     cells = [cell for cell in table_cells(row) if cell]
     for position, cell in enumerate(cells):
@@ -95,9 +93,7 @@ def read_file_row(row: str) -> FileText:
         if files and all(_is_path_with_blanks(file.path) for file in files):
             others = [*cells[:position], *cells[position + 1 :]]
             others.sort(key=lambda text: not _says_change(text))
-            return FileText(
-                tuple(_with_note(file, ", ".join(others)) for file in files)
-            )
+            return FileText(_with_note(files, ", ".join(others)))
     return FileText()
 
 
@@ -190,8 +186,7 @@ def _read_list(
         if _names_one_file(part):
             files += _read_one(part)
         else:
-            last = files[-1]
-            files[-1] = AffectedFile(last.path, f"{last.note}, {part}", last.lines)
+            files[-1] = replace(files[-1], note=f"{files[-1].note}, {part}")
     return tuple(files)
 
 
@@ -224,11 +219,11 @@ def _read_one(text: str) -> tuple[AffectedFile, ...]:
         return _moved(names[0].path, names[1].path)
     before, after = text[: names[0].start], text[names[0].end :]
     lines = ""
-    behind = _LINES_BEHIND.match(after)
-    if behind:
-        lines = "-".join(filter(None, (behind["first"], behind["last"])))
+    line_range = _LINES_BEHIND.match(after)
+    if line_range:
+        lines = "-".join(filter(None, line_range.groups()))
         if after.startswith(":"):
-            after = after[behind.end() :]
+            after = after[line_range.end() :]
     note = f"{_clean_note(before)} {_clean_note(after)}"
     return (AffectedFile(names[0].path, note, lines),)
 
@@ -248,8 +243,7 @@ def _read_plain(text: str) -> tuple[AffectedFile, ...]:
         return (AffectedFile(quoted[2], _clean_note(text[quoted.end() :])),)
     verb = _VERB_BEFORE.fullmatch(text)
     if verb and is_path(verb["path"].split()[0].rstrip(",:")):
-        files = _read_plain(verb["path"])
-        return tuple(_with_note(file, _clean_note(verb["verb"])) for file in files)
+        return _with_note(_read_plain(verb["path"]), _clean_note(verb["verb"]))
     moved = _ARROW.split(text)
     if len(moved) == 2 and all(map(is_path, moved)):
         return _moved(moved[0], moved[1])
@@ -259,11 +253,12 @@ def _read_plain(text: str) -> tuple[AffectedFile, ...]:
     path, note = match["path"].strip("* \t"), match["note"] or ""
     words = path.split()
     if len(words) > 1:
-        position = next((at for at, word in enumerate(words) if is_path(word)), None)
-        if position is None:
+        paths = list(filter(is_path, words))
+        if not paths:
             return ()
-        note = " ".join([*words[:position], *words[position + 1 :], note])
-        path = words[position].rstrip(",;:")
+        words.remove(paths[0])
+        note = " ".join([*words, note])
+        path = paths[0].rstrip(",;:")
     return (AffectedFile(path, _clean_note(note)),)
 
 
@@ -272,8 +267,8 @@ def _says_change(note: str) -> bool:
     return file.is_created or file.is_deleted
 
 
-def _with_note(file: AffectedFile, note: str) -> AffectedFile:
-    return AffectedFile(file.path, f"{note} {file.note}", file.lines)
+def _with_note(files: Sequence[AffectedFile], note: str) -> tuple[AffectedFile, ...]:
+    return tuple(replace(file, note=f"{note} {file.note}") for file in files)
 
 
 def _clean_note(text: str) -> str:

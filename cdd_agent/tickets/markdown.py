@@ -140,6 +140,14 @@ def _has_end(token: Token, last_line: str) -> bool:
     return opening is not None and _EXAMPLE_END.search(token.content) is not None
 
 
+_CHECKBOX = re.compile(r"\s*\[[ xX]\][ \t]+")
+
+
+def without_checkbox(text: str) -> str:
+    """Return the text of a list item without its tick box."""
+    return _CHECKBOX.sub("", text, count=1).strip() if _CHECKBOX.match(text) else text
+
+
 def prose(lines: Sequence[Line]) -> str:
     """Return the text of `lines` unescaped, without thematic breaks and blank lines at
     either end.

@@ -49,9 +49,8 @@ class Run(Struct, frozen=True):
 
 
 def find_runs(pieces: Sequence[Piece]) -> list[Run]:
-    """Return the commands of lines such as "Run: `make`", of what is below a "Run:",
-    and of code blocks with their expected output below them. What is expected to fail
-    is not among them.
+    """Return the commands of lines such as "Run: `make`", of lines below a "Run:", and
+    of code blocks above their expected output. Commands that should fail are left out.
     """
     runs = []
     is_open = False
@@ -83,15 +82,16 @@ def find_mentioned_checks(pieces: Sequence[Piece]) -> list[Run]:
 
 def _read_commands(piece: Piece, below: str, *, is_open: bool) -> list[str]:
     """Return the commands of a piece. `is_open`: it is below a "Run:"."""
+    check = None
+    match = _RUN_LINE.match(piece.text)
     if piece.kind is PieceKind.FENCE:
-        check = read_commands(piece.text, piece.code) if piece.text else None
-        is_shown = is_open or is_expectation(below)
-        texts = check.commands if check and is_shown else ()
+        if piece.text and (is_open or is_expectation(below)):
+            check = read_commands(piece.text, piece.code)
     elif piece.kind is PieceKind.ITEM and is_open:
-        texts = read_check(piece.text).commands
-    elif piece.kind in {PieceKind.LINE, PieceKind.ITEM}:
-        match = _RUN_LINE.match(piece.text)
-        texts = read_check(piece.text[match.end() :]).commands if match else ()
-    else:
-        texts = ()
-    return [command for text in texts for command in split_chain(text)]
+        check = read_check(piece.text)
+    elif piece.kind in {PieceKind.LINE, PieceKind.ITEM} and match:
+        check = read_check(piece.text[match.end() :])
+    commands: list[str] = []
+    for text in check.commands if check else ():
+        commands += split_chain(text)
+    return commands

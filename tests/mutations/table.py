@@ -1017,8 +1017,8 @@ MUTATIONS = [
             (
                 "check_reader",
                 "each line of a fence is a check",
-                "    return CheckText(tuple(commands), problem=_quoting_problem(commands))\n\n\ndef is_check_command",
-                "    return CheckText(tuple(commands[-1:]), problem=_quoting_problem(commands))\n\n\ndef is_check_command",
+                "    return _to_checks(commands)\n\n\ndef is_check_command",
+                "    return _to_checks(commands[-1:])\n\n\ndef is_check_command",
                 "test_plan",
             ),
             (
