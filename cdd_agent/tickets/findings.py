@@ -17,6 +17,7 @@ class Finding(Struct, frozen=True):
     line: int
     """From 0."""
     text: str
+    """Continues the sentence "step 1 …", if there is a step."""
     is_warning: bool
     step: int | None
     """The position of the step in the plan, from 0."""
@@ -35,8 +36,8 @@ class Findings(Struct):
         self.items.append(Finding(kind, line, text, True, step))
 
     def to_problems(self, plan: ImplementationPlan) -> tuple[Problem, ...]:
-        """Return the problems in the order of their lines. After many of one kind, the
-        rest are counted.
+        """Return the problems in the order of their lines. Of many of one kind, the
+        last one returned counts the others.
         """
         problems = []
         counts: dict[str, int] = {}
@@ -46,12 +47,12 @@ class Findings(Struct):
                 continue
             text = item.text
             if counts[item.kind] == _MAX_ERRORS:
-                rest = sum(other.kind == item.kind for other in self.items)
-                if rest > _MAX_ERRORS:
-                    text += f" (and {rest - _MAX_ERRORS} more lines like this)"
+                total = sum(other.kind == item.kind for other in self.items)
+                if total > _MAX_ERRORS:
+                    text += f" (and {total - _MAX_ERRORS} more lines like this)"
             step = None if item.step is None else plan.steps[item.step]
             if step:
-                text = f"step {step.label}: {text}"
+                text = f"step {step.label} {text}"
             number = step.number if step else None
             problems.append(
                 Problem(item.kind, number, item.line + 1, text, item.is_warning)
@@ -77,8 +78,8 @@ def line_runs(lines: Iterable[int]) -> str:
             runs[-1][1] = line
         else:
             runs.append([line, line])
-    texts = []
+    written = []
     for first, last in runs:
-        texts.append(f"{first + 1}" if first == last else f"{first + 1}-{last + 1}")
+        written.append(f"{first + 1}" if first == last else f"{first + 1}-{last + 1}")
     is_one = len(runs) == 1 and runs[0][0] == runs[0][1]
-    return f"{'line' if is_one else 'lines'} {', '.join(texts)}"
+    return f"{'line' if is_one else 'lines'} {', '.join(written)}"

@@ -39,7 +39,7 @@ from cdd_agent.tickets.step_reader import (
 
 
 class Owner(Enum):
-    """What a line of a plan belongs to."""
+    """The part of a plan that a line belongs to."""
 
     STEP = auto()
     """The heading of a step."""
@@ -216,11 +216,11 @@ class _PlanReader(Struct):
             if section.kind not in {_Kind.STEP, _Kind.STRUCK}:
                 self._find_stray_checks(section)
         self._depend_on_groups(sections)
-        self._warn_of_labels(unknown)
+        self._report_unknown_labels(unknown)
         self._find_lost_steps(sections)
         self._find_step_lines(sections, labels)
         self._find_wrong_ids(steps)
-        self._name_outside_lines()
+        self._report_outside_lines()
         self._set_owners(steps)
 
     # Sections
@@ -286,8 +286,8 @@ class _PlanReader(Struct):
     def _is_prose_step(
         self, headings: Sequence[PlanHeading], index: int, parent: _Section
     ) -> bool:
-        """True if the heading of a sub-step is prose of the step around it, because the
-        sub-step has no files, no check and no other field of its own.
+        """True if the heading of a sub-step is prose of the step around it: the
+        sub-step has no files, no check and no other field.
 
         Step 2 below step 1 is no sub-step, although its heading is deeper.
         """
@@ -393,8 +393,8 @@ class _PlanReader(Struct):
             parsed.step = replace(parsed.step, missing_dependencies=tuple(labels))
 
     def _read_other(self, section: _Section) -> None:
-        """Keep the text of a section that is none of the others. The headings above the
-        steps and above notes say nothing more.
+        """Add the text of another section to the notes of the plan. The headings
+        "Steps" and "Notes" are left out.
         """
         if section.kind is _Kind.STEPS and self.plan.steps_end is None:
             self.plan.steps_end = section.body.stop
@@ -408,7 +408,7 @@ class _PlanReader(Struct):
         self.plan.findings.warn(
             "struck_step",
             section.start,
-            f"{heading} is struck out and is not carried out ({line_runs(lines)})",
+            f"{heading} is struck out, so it does not run ({line_runs(lines)})",
         )
         self.plan.owners.update(dict.fromkeys(lines, Owner.FINDING))
 
@@ -483,7 +483,7 @@ class _PlanReader(Struct):
     def _find_step_lines(
         self, sections: Sequence[_Section], labels: Sequence[str]
     ) -> None:
-        """Report lines of text that begin the next step, which no heading begins."""
+        """Report lines of text that seem to begin a step without a heading."""
         for section in sections:
             for number in section.body:
                 line = self.document.lines[number]
@@ -515,13 +515,13 @@ class _PlanReader(Struct):
                 self.plan.findings.warn(
                     "wrong_id",
                     section.start,
-                    f"has the id {quote(wrong_id)}, which is not used; an id has four"
-                    " to eight of a-z and 0-9",
+                    f"has the invalid id {quote(wrong_id)}; an id has four to eight of"
+                    " a-z and 0-9",
                     position,
                 )
 
-    def _warn_of_labels(self, unknown: dict[int, str]) -> None:
-        """Report the labels that are unknown, once for the plan."""
+    def _report_unknown_labels(self, unknown: dict[int, str]) -> None:
+        """Report all unknown labels in one warning."""
         if not unknown:
             return
         names = list(dict.fromkeys(unknown.values()))
@@ -531,11 +531,11 @@ class _PlanReader(Struct):
         self.plan.findings.warn(
             "unknown_label",
             min(unknown),
-            f"unknown labels, whose text is a part of the description: {shown}"
+            f"unknown labels are read as text of the description: {shown}"
             f" ({line_runs(unknown)})",
         )
 
-    def _name_outside_lines(self) -> None:
+    def _report_outside_lines(self) -> None:
         """Report text around the code block that holds the plan."""
         plan = self.plan
         source = plan.source
@@ -546,9 +546,10 @@ class _PlanReader(Struct):
         ]
         if outside:
             text = (
-                f"the plan is in a code block, and {line_runs(outside)} around it are"
+                "the plan is in a code block; the text around it is not read"
+                f" ({line_runs(outside)})"
             )
-            plan.findings.warn("outside_plan", outside[0], f"{text} not read")
+            plan.findings.warn("outside_plan", outside[0], text)
             plan.owners.update(dict.fromkeys(outside, Owner.FINDING))
 
     def _set_owners(self, steps: Iterable[_Section]) -> None:

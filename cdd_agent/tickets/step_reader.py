@@ -1,9 +1,9 @@
-"""Read the section of one step. Each line is the value of a field, or prose, which
-becomes the description; what looks like a value and is none is a finding.
+"""Read the section of one step. Each line is the value of a field or prose, which
+becomes the description. A line that looks like a value and is none is a finding.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -17,9 +17,7 @@ from cdd_agent.tickets.check_reader import (
     read_commands,
 )
 from cdd_agent.tickets.file_list import FileList, read_file_piece
-from cdd_agent.tickets.file_reader import (
-    is_file_of_project,
-)
+from cdd_agent.tickets.file_reader import is_file_of_project
 from cdd_agent.tickets.findings import Findings, line_runs, quote
 from cdd_agent.tickets.markdown import Document, Line, code_spans, prose
 from cdd_agent.tickets.plan import AffectedFile, MayFail, PlanStep
@@ -39,10 +37,6 @@ from cdd_agent.tickets.reference_reader import (
 from cdd_agent.tickets.run_lines import Run, find_mentioned_checks, find_runs
 from cdd_agent.tickets.text_pieces import Piece, PieceKind, split_pieces, table_cells
 
-_SINGLE_FIELDS = {
-    Field.COMPLEXITY: "complexity",
-    Field.ESTIMATED_TIME: "estimated_time",
-}
 _BOLD_TAG = re.compile(r"</?(?:b|strong)>|\*{3}(?=\S)|(?<=\S)\*{3}", re.IGNORECASE)
 
 
@@ -75,7 +69,7 @@ class StepSection(Struct, frozen=True):
 
 
 class StepText(Struct):
-    """What the section of a step says."""
+    """A step, with the lines of its section that have a meaning."""
 
     step: PlanStep
     field_lines: set[int]
@@ -165,10 +159,7 @@ class _Block(Struct):
     """True if the label is a heading such as `#### Verify`."""
 
     def pieces(self, document: Document) -> list[Piece]:
-        """Return the text behind the label, and the pieces below it that may belong to
-        it. After a blank line, a paragraph does not, but it may below a heading; and
-        nothing does if the label has a value.
-        """
+        """Return the text behind the label, and the pieces below that belong to it."""
         pieces = []
         value = self.label.value.strip() if self.label else ""
         if value:
@@ -180,7 +171,11 @@ class _Block(Struct):
         return pieces
 
     def _is_ended_by(self, piece: Piece, pieces: Sequence[Piece]) -> bool:
-        """True if a piece below the label does not belong to it."""
+        """True if a piece below the label does not belong to it.
+
+        After a blank line, a paragraph belongs only to a heading, and nothing belongs
+        to a label with a value.
+        """
         value = self.label.value.strip() if self.label else ""
         is_complete = bool(value) and not value.endswith(":")
         if piece.kind is PieceKind.OTHER:
@@ -201,13 +196,13 @@ class _StepReader(Struct):
     findings: Findings
     description: list[str] = field(default_factory=list)
     field_lines: set[int] = field(default_factory=set)
-    values: dict[str, str] = field(default_factory=dict)
+    values: dict[Field, str] = field(default_factory=dict)
     dependencies: list[str] = field(default_factory=list)
     files: list[AffectedFile] = field(default_factory=list)
     checks: list[str] = field(default_factory=list)
     says_no_check: bool = False
     serves: list[int] = field(default_factory=list)
-    removes_tests: list[str] | None = None
+    removes_tests: tuple[str, ...] | None = None
     may_fail: list[MayFail] = field(default_factory=list)
 
     def read_run_lines(self) -> None:
@@ -235,26 +230,24 @@ class _StepReader(Struct):
             self._warn(
                 "unread_run",
                 lost[0].lines[0],
-                f"says to run {quote(' && '.join(lost[0].commands))}, which nothing"
-                " runs; a check is a command without a shell in `**Verify:**`",
+                f"says to run {quote(' && '.join(lost[0].commands))}, but nothing runs"
+                " it; write it in `**Verify:**` as a command without a shell",
             )
 
     def result(self) -> StepText:
-        checks = self.checks or ([] if self.says_no_check else None)
         heading = self.section.heading
-        removes_tests = self.removes_tests
+        has_checks = bool(self.checks or self.says_no_check)
         step = PlanStep(
-            int(heading.label)
-            if heading.label.isdigit()
-            else self.section.position + 1,
+            # the plan numbers its steps
+            self.section.position + 1,
             heading.title,
             description="\n\n".join(filter(None, self.description)),
-            complexity=self.values.get("complexity", ""),
-            estimated_time=self.values.get("estimated_time", ""),
+            complexity=self.values.get(Field.COMPLEXITY, ""),
+            estimated_time=self.values.get(Field.ESTIMATED_TIME, ""),
             files_affected=tuple(self.files),
-            checks=None if checks is None else tuple(checks),
+            checks=tuple(self.checks) if has_checks else None,
             serves=tuple(self.serves),
-            removes_tests=None if removes_tests is None else tuple(removes_tests),
+            removes_tests=self.removes_tests,
             may_fail=tuple(self.may_fail),
             label=heading.label,
             id=heading.id,
@@ -277,11 +270,11 @@ class _StepReader(Struct):
             case Field.REMOVES_TESTS | Field.MAY_FAIL:
                 self._read_tests(block)
             case Field.COMPLEXITY | Field.ESTIMATED_TIME:
-                self._read_single(block, _SINGLE_FIELDS[label_field])
+                self._read_single(block, label_field)
             case Field.DESCRIPTION:
                 self._read_description(block)
             case _:
-                self._add_prose(block, set())
+                self._take(block, ())
 
     # The fields
 
@@ -291,20 +284,20 @@ class _StepReader(Struct):
         lines = [self.document.lines[number] for number in block.lines]
         self.description.append(prose([Line(value, is_code=True), *lines]))
 
-    def _read_single(self, block: _Block, name: str) -> None:
+    def _read_single(self, block: _Block, label_field: Field) -> None:
         """Read a value that is one line. A second one is prose."""
         pieces = block.pieces(self.document)
         first = pieces[0] if pieces else None
         if first is None or (first.is_apart and not block.is_heading):
             self._take(block, ())
             return
-        if name in self.values:
-            label = name.replace("_", " ")
-            text = f"has a second `{label}`, which is read as text"
+        if label_field in self.values:
+            name = label_field.name.replace("_", " ").lower()
+            text = f"has a second `{name}`, which is read as text"
             self._warn("duplicate_field", block.line, text)
             self.description.append(prose([self.document.lines[block.line]]))
         else:
-            self.values[name] = first.text
+            self.values[label_field] = first.text
         self._take(block, first.lines)
 
     def _read_dependencies(self, block: _Block) -> None:
@@ -355,32 +348,32 @@ class _StepReader(Struct):
                 removed += tests.names
             taken.update(piece.lines)
         if taken and not is_leave_to_fail:
-            self.removes_tests = [*(self.removes_tests or []), *removed]
+            self.removes_tests = (*(self.removes_tests or ()), *removed)
         self._take(block, taken)
 
     def _read_checks(self, block: _Block) -> None:
         taken: set[int] = set()
-        found: list[CheckText] = []
+        checks: list[CheckText] = []
         words: list[Piece] = []
         pieces = block.pieces(self.document)
         for position, piece in enumerate(pieces):
-            has_checks = bool(found and found[-1].commands)
-            check = self._read_check(piece, has_checks=has_checks)
+            has_checks = bool(checks and checks[-1].commands)
+            check = _read_check_piece(piece, has_checks=has_checks)
             if check is None:
                 continue
             if block.label and block.label.is_loose_check:
                 check = _only_known_commands(check)
-            found.append(check)
+            checks.append(check)
             self.checks += check.commands
             self._report_check(piece, check)
             if check.commands or check.is_none or not check.has_prose:
                 taken.update(piece.lines)
             elif not check.problem and _is_lost_item(block, pieces, position):
                 words.append(piece)
-        self._judge_checks(block, found)
-        self._report_words_among_checks(block, found, words)
+        self._judge_checks(block, checks)
+        self._report_words_among_checks(block, checks, words)
         self._report_checks_below(block, taken)
-        self._take(block, taken, with_label=True)
+        self._take(block, taken)
 
     def _report_check(self, piece: Piece, check: CheckText) -> None:
         if check.problem:
@@ -393,48 +386,45 @@ class _StepReader(Struct):
             self._warn(
                 "prose_around_check",
                 piece.lines[0],
-                f"runs `{'` and `'.join(check.commands)}`, and the other words of the"
-                " check are for readers",
+                f"runs only `{'` and `'.join(check.commands)}`; the other words of its"
+                " check are text",
             )
 
-    def _judge_checks(self, block: _Block, found: Sequence[CheckText]) -> None:
-        """Find out whether a label says that there is no check, in words or by its
-        prose.
-        """
-        if any(check.is_none for check in found):
+    def _judge_checks(self, block: _Block, checks: Sequence[CheckText]) -> None:
+        """Note that the step has no check if a label says so, or has only prose."""
+        if any(check.is_none for check in checks):
             self.says_no_check = True
-        has_prose = any(check.has_prose for check in found)
+        has_prose = any(check.has_prose for check in checks)
         is_loose = block.label is not None and block.label.is_loose_check
-        if not has_prose or is_loose or any(check.commands for check in found):
+        if not has_prose or is_loose or any(check.commands for check in checks):
             return
         self.says_no_check = True
-        if not any(check.is_none or check.problem for check in found):
+        if not any(check.is_none or check.problem for check in checks):
             self._warn(
                 "prose_check",
                 block.line,
-                "has a check in words, which nothing runs; a command in backticks would"
-                " be run",
+                "has a check in words, so nothing runs; write a command in backticks",
             )
 
     def _report_words_among_checks(
-        self, block: _Block, found: Sequence[CheckText], words: Sequence[Piece]
+        self, block: _Block, checks: Sequence[CheckText], words: Sequence[Piece]
     ) -> None:
         """Report the items of a list of checks that name no command."""
         is_loose = block.label is not None and block.label.is_loose_check
-        if is_loose or not words or not any(check.commands for check in found):
+        if is_loose or not words or not any(check.commands for check in checks):
             return
         self._warn(
             "prose_check",
             words[0].lines[0],
-            f"has words among its checks, which nothing runs: {quote(words[0].text)}"
-            f" ({line_runs(piece.lines[0] for piece in words)}); a command in"
-            " backticks would be run",
+            f"has words among its checks, so nothing runs for {quote(words[0].text)}"
+            f" ({line_runs(piece.lines[0] for piece in words)}); write commands in"
+            " backticks",
         )
 
     def _report_checks_below(self, block: _Block, taken: set[int]) -> None:
         """Report a check behind a paragraph that ended the list of checks."""
-        rest = [number for number in block.lines if number not in taken]
-        stray = find_stray_check(self.document, rest)
+        remaining = [number for number in block.lines if number not in taken]
+        stray = find_stray_check(self.document, remaining)
         if stray is not None:
             self._error(
                 "unread_check",
@@ -461,8 +451,8 @@ class _StepReader(Struct):
                 self._warn(
                     "unread_file",
                     piece.lines[0],
-                    f"names no file in {quote(piece.text)}, which is read as text; a"
-                    " path in backticks would be a file of the step",
+                    f"names no file in {quote(piece.text)}, so this is read as text;"
+                    " write paths in backticks",
                 )
         self.files += files.files
         self._report_files_below(block, last_line)
@@ -470,15 +460,15 @@ class _StepReader(Struct):
 
     def _report_files_below(self, block: _Block, last_line: int) -> None:
         """Report a file behind a paragraph that ended the list of files."""
-        rest = [number for number in block.lines if number > last_line]
-        for piece in split_pieces(self.document, rest):
+        below = [number for number in block.lines if number > last_line]
+        for piece in split_pieces(self.document, below):
             spans = code_spans(piece.text)
             path = spans[0].text if spans and spans[0].start == 0 else piece.text
             if piece.kind is PieceKind.ITEM and is_file_of_project(path):
                 self._warn(
                     "unread_file",
                     piece.lines[0],
-                    f"has the file {quote(path)} in its text, apart from its list of"
+                    f"has the file {quote(path)} in its text; move it into the list of"
                     " files",
                 )
                 return
@@ -487,60 +477,33 @@ class _StepReader(Struct):
 
     def _list_of(self, block: _Block) -> list[Piece]:
         """Return the text behind a label, or the list or the line directly below it."""
-        pieces = block.pieces(self.document)
         result: list[Piece] = []
-        for piece in pieces:
-            is_below = piece.lines[0] != block.line
-            if (
-                piece.kind is PieceKind.LINE
-                and is_below
-                and (result or (piece.is_apart and not block.is_heading))
-            ):
+        for piece in block.pieces(self.document):
+            is_line_below = (
+                piece.kind is PieceKind.LINE and piece.lines[0] != block.line
+            )
+            is_paragraph = piece.is_apart and not block.is_heading
+            if is_line_below and (result or is_paragraph):
                 break
             if piece.kind not in {PieceKind.LINE, PieceKind.ITEM}:
                 break
             result.append(piece)
         return result
 
-    def _read_check(self, piece: Piece, *, has_checks: bool) -> CheckText | None:
-        """Return the checks of a piece; None for a code block that is an example."""
-        if piece.kind is PieceKind.TABLE_HEAD:
-            return CheckText()
-        if piece.kind is PieceKind.ROW:
-            found = [read_check(cell) for cell in table_cells(piece.text)]
-            commands = [command for check in found for command in check.commands]
-            return CheckText(tuple(commands), has_prose=not commands)
-        if piece.kind is PieceKind.FENCE:
-            if has_checks and piece.is_apart:
-                return None
-            check = read_commands(piece.text, piece.code)
-            if check is None:
-                return CheckText(has_prose=True)
-            return check if check.commands else None
-        return read_check(piece.text)
-
     # Prose and findings
 
-    def _take(
-        self, block: _Block, taken: Iterable[int], *, with_label: bool = False
-    ) -> None:
-        """Mark lines as the value of the block's field. The others are prose."""
-        taken = set(taken)
-        self.field_lines |= taken
+    def _take(self, block: _Block, taken: Collection[int]) -> None:
+        """Mark lines as the value of the block's field. Add the others to the
+        description.
+        """
+        self.field_lines.update(taken)
+        part: list[Line] = []
         if block.label:
             self.field_lines.add(block.line)
-        has_value = bool(block.label and block.label.value.strip())
-        is_value_prose = has_value and block.line not in taken
-        self._add_prose(block, taken, with_label=with_label and is_value_prose)
-
-    def _add_prose(
-        self, block: _Block, taken: set[int], *, with_label: bool = False
-    ) -> None:
-        """Add the lines of a block that are no value to the description."""
-        part: list[Line] = []
-        if with_label and block.label:
-            name = block.label.name.capitalize()
-            part.append(Line(f"{name}: {block.label.value}", is_code=True))
+            value = block.label.value
+            if value.strip() and block.line not in taken:
+                name = block.label.name.capitalize()
+                part.append(Line(f"{name}: {value}", is_code=True))
         for number in block.lines:
             if number in taken:
                 self.description.append(prose(part))
@@ -583,14 +546,13 @@ class _StepReader(Struct):
             )
         elif label.is_bold and is_command(first):
             text = (
-                f"has a command behind the label {quote(label.name)}, which nothing"
-                " runs; write `**Verify:**`, or put words before the command"
+                f"has a command behind the label {quote(label.name)}, but nothing runs"
+                " it; write `**Verify:**`, or put words before the command"
             )
         elif label.is_bold and is_file_of_project(first):
             text = (
-                f"has a file behind the label {quote(label.name)}, which is not shown"
-                " to the model; write `**Files Affected:**`, or put words before the"
-                " path"
+                f"has a file behind the label {quote(label.name)}, but the model does"
+                " not see it; write `**Files Affected:**`, or put words before the path"
             )
         else:
             return False
@@ -636,6 +598,25 @@ def _is_lost_item(block: _Block, pieces: Sequence[Piece], position: int) -> bool
     return True
 
 
+def _read_check_piece(piece: Piece, *, has_checks: bool) -> CheckText | None:
+    """Return the checks of a piece; None for a code block that is an example."""
+    if piece.kind is PieceKind.TABLE_HEAD:
+        return CheckText()
+    if piece.kind is PieceKind.ROW:
+        commands: list[str] = []
+        for cell in table_cells(piece.text):
+            commands += read_check(cell).commands
+        return CheckText(tuple(commands), has_prose=not commands)
+    if piece.kind is not PieceKind.FENCE:
+        return read_check(piece.text)
+    if has_checks and piece.is_apart:
+        return None
+    check = read_commands(piece.text, piece.code)
+    if check is None:
+        return CheckText(has_prose=True)
+    return check if check.commands else None
+
+
 def _only_known_commands(check: CheckText) -> CheckText:
     """Return the checks of a label that introduces words more often than commands."""
     commands = tuple(filter(is_check_command, check.commands))
@@ -659,8 +640,8 @@ def _find_labels(document: Document, body: range) -> dict[int, Label]:
     """Return the known labels by their lines. If one is bold, a plain `Files: a.py` is
     a line of the description.
     """
-    labels: dict[int, Label] = {}
-    in_text: dict[int, Label] = {}
+    heading_labels: dict[int, Label] = {}
+    line_labels: dict[int, Label] = {}
     for number in body:
         line = document.lines[number]
         if line.is_code:
@@ -668,14 +649,16 @@ def _find_labels(document: Document, body: range) -> dict[int, Label]:
         if _is_heading(document, number):
             label = read_heading_label(document.headings[number].text)
             if label:
-                labels[number] = label
+                heading_labels[number] = label
         else:
             label = read_label(line.text)
             if label and label.field and not _is_sentence(label):
-                in_text[number] = label
-    if any(label.is_bold for label in in_text.values()):
-        in_text = {number: label for number, label in in_text.items() if label.is_bold}
-    return dict(sorted((labels | in_text).items()))
+                line_labels[number] = label
+    if any(label.is_bold for label in line_labels.values()):
+        for number, label in list(line_labels.items()):
+            if not label.is_bold:
+                del line_labels[number]
+    return heading_labels | line_labels
 
 
 def _is_sentence(label: Label) -> bool:

@@ -961,7 +961,7 @@ MUTATIONS = [
             (
                 "step_reader",
                 "plain labels count only where none is bold",
-                "    if any(label.is_bold for label in in_text.values()):",
+                "    if any(label.is_bold for label in line_labels.values()):",
                 "    if False:",
                 "test_plan",
             ),
@@ -1073,8 +1073,8 @@ MUTATIONS = [
             (
                 "check_reader",
                 "a sentence that begins with a program is not run",
-                "        if is_program:\n            problem = (",
-                "        if False:\n            problem = (",
+                "    if is_sentence and _is_program(program):",
+                "    if False:",
                 "test_plan_families",
             ),
             (

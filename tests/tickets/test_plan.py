@@ -601,7 +601,10 @@ def test_a_step_knows_its_line() -> None:
     ("text", "problems"),
     [
         ("# Nothing", ["1: no steps"]),
-        ("### Step 1\n### Step 1", ["2: step 1 is there twice, first in line 1"]),
+        (
+            "### Step 1\n### Step 1",
+            ["2: step 1 appears twice, first in line 1"],
+        ),
         (
             "### Step 1\n**Dependencies:** 1, 7",
             ["1: step 1 depends on itself", "1: step 1 depends on step 7"],
@@ -650,7 +653,7 @@ def test_dependencies_that_cannot_be_read_are_refused_with_their_line() -> None:
     text = (
         "# Plan\n\n### Step 1: A\n\n### Step 2: B\n\n**Dependencies:** the first one\n"
     )
-    with pytest.raises(BadInput, match=r"plan.md:7: step 2: .*“the first one”"):
+    with pytest.raises(BadInput, match=r"plan.md:7: step 2 .*“the first one”"):
         read_plan(text).check()
 
 

@@ -387,6 +387,7 @@ def test_a_note_says_what_becomes_of_a_file(
     "body",
     [
         "**Files:**\n- the settings",
+        "**Files:** the settings",
         "**Files:**\n- ~~a.py~~",
         "**Files:**\n- [docs](https://x.org/)",
         "**Files:**\n- a.py\n\nAnd:\n\n- `b.py`",
