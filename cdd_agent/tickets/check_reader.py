@@ -258,7 +258,7 @@ def _find_program(words: Sequence[str]) -> str:
 
 def _reads_as_sentence(words: Sequence[str]) -> bool:
     arguments = [word.strip(".,;:!?()").lower() for word in words[1:]]
-    # the last word may be a name
+    # `a` at the end may be an argument
     if "a" in arguments[:-1] or not _SENTENCE_WORDS.isdisjoint(arguments):
         return True
     if any(word.endswith((",", ";")) for word in words):

@@ -197,10 +197,10 @@ class PlanStep(Struct, frozen=True):
             estimated_time=one_line(self.estimated_time) or DEFAULT_TIME,
             dependencies=tuple(sorted(set(self.dependencies))),
             files_affected=tuple(file for file in self.files_affected if file.path),
-            checks=None if self.checks is None else _normal_checks(self.checks),
+            checks=_normal_list(self.checks),
             serves=tuple(sorted(set(self.serves))),
-            removes_tests=_normal_names(self.removes_tests),
-            may_fail=tuple(_normal_leave(self.may_fail)),
+            removes_tests=_normal_list(self.removes_tests),
+            may_fail=_normal_leave(self.may_fail),
             label=label,
             id=self.id if STEP_ID.fullmatch(self.id) else "",
             missing_dependencies=tuple(sorted(set(self.missing_dependencies))),
@@ -267,25 +267,17 @@ def _plain_title(title: str) -> str:
     return title
 
 
-def _normal_checks(checks: Sequence[str]) -> tuple[str, ...]:
-    commands = []
-    for check in checks:
-        command = one_line(check)
-        if command and command.lower() != NO_CHECK:
-            commands.append(command)
-    return tuple(dict.fromkeys(commands))
+def _normal_list(entries: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Return commands or names without `none` and without duplicates."""
+    if entries is None:
+        return None
+    lines = dict.fromkeys(map(one_line, entries))
+    return tuple(line for line in lines if line and line.lower() != NO_CHECK)
 
 
-def _normal_names(names: Sequence[str] | None) -> tuple[str, ...] | None:
-    return None if names is None else _normal_checks(names)
-
-
-def _normal_leave(may_fail: Sequence[MayFail]) -> list[MayFail]:
-    leave = []
-    for item in may_fail:
-        if item.tests and item.tests.lower() != NO_CHECK and item not in leave:
-            leave.append(item)
-    return leave
+def _normal_leave(may_fail: Sequence[MayFail]) -> tuple[MayFail, ...]:
+    leaves = dict.fromkeys(may_fail)
+    return tuple(leave for leave in leaves if _normal_list([leave.tests]))
 
 
 class Problem(Struct, frozen=True):
@@ -384,9 +376,9 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
         return data
 
     def relative_to(self, root: Path) -> "ImplementationPlan":
-        """Return the plan with relative paths where it has absolute ones of files in
-        the project: links of other tools are absolute. If the project is the tree of a
-        run, this includes files of the project that the tree was made for.
+        """Return the plan with relative paths for files of the project: other tools
+        write absolute ones. If `root` is the tree of a run, this includes the files of
+        the project around it.
         """
         roots = {os.path.realpath(root)}
         for folder in Path(os.path.realpath(root)).parents:
@@ -476,7 +468,9 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
     def errors(self) -> tuple[Problem, ...]:
         """The problems that keep the plan from running, in the order of their lines."""
         errors = [finding for finding in self.findings if not finding.is_warning]
-        errors += [*self._number_errors(), *self._path_errors()]
+        errors += self._identity_errors()
+        errors += self._reference_errors()
+        errors += self._path_errors()
         blocked = {step.number: step for step in self.steps}
         for step in self._run_order:
             del blocked[step.number]
@@ -501,7 +495,8 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
             waiting.remove(ready)
             ordered[ready.number] = ready
 
-    def _number_errors(self) -> list[Problem]:
+    def _identity_errors(self) -> list[Problem]:
+        """Return the problems of labels and ids."""
         errors = []
         if not self.steps:
             text = (
@@ -514,18 +509,20 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
         for step in self.steps:
             first = by_label.setdefault(step.label.casefold(), step)
             if first is not step:
-                text = f"is there twice, first in line {first.line}"
+                text = (
+                    f"appears twice, first in line {first.line}; give one of them"
+                    " another number"
+                )
                 errors.append(step_problem(step, "duplicate_step", text))
             first = by_id.setdefault(step.id or f"no id: {step.label}", step)
             if step.id and first is not step:
-                text = (
-                    f"has the id `{step.id}` of step {first.label}; remove one of them"
-                )
+                text = f"has the id `{step.id}` of step {first.label}; remove one id"
                 errors.append(step_problem(step, "duplicate_id", text))
-        return [*errors, *self._reference_errors(by_label)]
+        return errors
 
-    def _reference_errors(self, labels: Collection[str]) -> list[Problem]:
+    def _reference_errors(self) -> list[Problem]:
         """Return the problems of steps that refer to other steps."""
+        labels = {step.label.casefold() for step in self.steps}
         errors = []
         for step in self.steps:
             if step.number in step.dependencies:

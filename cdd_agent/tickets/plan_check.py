@@ -132,8 +132,8 @@ def _unserved_criteria(spec: TicketSpec, served: Collection[int]) -> list[Proble
             problems.append(_unserved_criterion(number, criterion))
     if problems and not served:
         text = (
-            "no step says which acceptance criteria it serves; `**Serves:** 1, 3` names"
-            " them by their place in the spec"
+            "no step names the acceptance criteria that it serves; write their numbers,"
+            " such as `**Serves:** 1, 3`"
         )
         return [Problem("no_serves", None, 1, text, is_warning=True)]
     return problems
@@ -144,26 +144,26 @@ def _unserved_criterion(number: int, criterion: str) -> Problem:
     if len(short) > _SHOWN_CRITERION:
         short = f"{short[: _SHOWN_CRITERION - 1]}…"
     text = (
-        f"no step serves acceptance criterion {number} ({short}); add a step, or name"
-        " it in a `**Serves:**`"
+        f"no step serves acceptance criterion {number} ({short}); add a step, or write"
+        " its number in a `**Serves:**`"
     )
     return Problem("unserved_criterion", None, 1, text)
 
 
 def _step_problems(step: PlanStep) -> Iterator[Problem]:
     if step.checks is None:
-        text = "has no check of its own; write the command in `**Verify:**`"
+        text = "names no check; write a command in `**Verify:**`"
         yield step_problem(step, "no_check", text, is_warning=True)
     elif step.has_no_check and step.files_affected:
-        text = "changes files and has no check, so nothing shows whether they are right"
+        text = "changes files without a check; write a command in `**Verify:**`"
         yield step_problem(step, "no_check", text, is_warning=True)
     reasons = []
     if len(step.files_affected) > _MAX_FILES:
         reasons.append(f"affects {len(step.files_affected)} files")
     if _longest_time(step.estimated_time) > _MAX_HOURS:
-        reasons.append(f"is to take {step.estimated_time}")
+        reasons.append(f"takes {step.estimated_time}")
     if reasons:
-        text = f"{' and '.join(reasons)}, which is wide for one change; split it"
+        text = f"{' and '.join(reasons)}; split it into smaller steps"
         yield step_problem(step, "too_wide", text, is_warning=True)
 
 
@@ -252,41 +252,39 @@ class _FileChecker:
         creator = self._created_by.get(path)
         if creator is not None:
             text = (
-                f"creates `{path}`, and so does step {self._label_of(creator)}; let one"
-                " of them change it"
+                f"creates `{path}`, as step {self._label_of(creator)} does; let"
+                " one of them change it"
             )
             return step_problem(step, "created_twice", text)
-        text = f"creates `{path}`, which is there already; leave out the `(new)`"
+        text = f"creates `{path}`, which exists already; remove the `(new)`"
         return step_problem(step, "exists_already", text, is_warning=True)
 
     def _problem(self, step: PlanStep, path: str) -> Problem | None:
         creator = self._created_by.get(path)
         if path in self._existing:
-            if (
-                creator in (None, step.number)
-                or creator in self._all_dependencies[step.number]
-            ):
+            if creator is None or creator == step.number:
                 return None
+            if creator in self._all_dependencies[step.number]:
+                return None
+            label = self._label_of(creator)
             text = (
-                f"changes `{path}`, which step {self._label_of(creator)} creates, and"
-                " does not depend on that step"
+                f"changes `{path}`, which step {label} creates; add step {label} to its"
+                " dependencies"
             )
             return step_problem(step, "missing_dependency", text, is_warning=True)
         if path in self._deleted_by:
-            text = (
-                f"affects `{path}`, which step"
-                f" {self._label_of(self._deleted_by[path])} deletes before"
-            )
+            label = self._label_of(self._deleted_by[path])
+            text = f"affects `{path}`, which step {label} deletes; change one of them"
             return step_problem(step, "edited_after_deleted", text)
         if creator is None and path in self._will_create:
-            later = self._label_of(self._will_create[path])
+            label = self._label_of(self._will_create[path])
             text = (
-                f"changes `{path}` before step {later} creates it; let it depend on"
-                f" step {later}, or create it here"
+                f"changes `{path}` before step {label} creates it; add step {label} to"
+                " its dependencies, or create the file here"
             )
             return step_problem(step, "edited_before_created", text)
         text = (
-            f"affects `{path}`, which is not there; write `(new)` behind it if the step"
-            " creates it"
+            f"affects `{path}`, which does not exist; write `(new)` behind it if the"
+            " step creates it"
         )
         return step_problem(step, "missing_file", text, is_warning=True)

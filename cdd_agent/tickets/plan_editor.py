@@ -25,11 +25,8 @@ class PlanTextLost(BadInput):
 
     def __init__(self) -> None:
         super().__init__(
-            "The plan cannot be changed like that without losing something you wrote"
-            " in it",
-            hint=(
-                "Change it by hand, or `regenerate` it; the present plan is kept then."
-            ),
+            "This change would lose text that you wrote in the plan",
+            hint="Change it by hand, or `regenerate` it, which keeps the current plan.",
         )
 
 
@@ -104,11 +101,10 @@ def replace_step_section(text: str, number: int, section: str) -> str:
         )
     if _without_step(before, number) != _without_step(after, number):
         raise BadInput(
-            f"With this text of step {number} the rest of the plan would read"
-            " differently",
+            f"This text of step {number} would change other parts of the plan",
             hint=(
-                "Is a code block in it not closed, or has a heading of another section"
-                " come into it?"
+                "Look for a code block that is not closed, and for a heading of another"
+                " section."
             ),
         )
     return result
@@ -125,15 +121,15 @@ def _check_order(current: ImplementationPlan, wanted: ImplementationPlan) -> Non
     for label, count in Counter(labels).items():
         if count > 1:
             raise BadInput(
-                f"Step {label} is there twice in the plan",
-                hint="Fix that by hand, or `regenerate` it.",
+                f"Step {label} appears twice in the plan",
+                hint="Change plan.md by hand, or `regenerate` it.",
             )
     staying = [step.label for step in wanted.steps if step.label in labels]
     if staying != [label for label in labels if label in staying]:
         raise BadInput(
-            "The steps would change places, and with them what you wrote around them",
+            "The steps would change places, with the text that you wrote around them",
             hint=(
-                "Their order comes from `**Dependencies:**`; to move a section, do it"
+                "Their order comes from `**Dependencies:**`. Move sections of plan.md"
                 " by hand."
             ),
         )
@@ -238,10 +234,8 @@ def _only_step(parsed: ParsedPlan, number: int) -> ParsedStep:
         parsed_step for parsed_step in parsed.steps if parsed_step.step.number == number
     ]
     if len(steps) != 1:
-        times = f"{len(steps)} times" if steps else "no more"
-        raise BadInput(
-            f"Step {number} is there {times} in the plan", hint="Look at plan.md."
-        )
+        reason = f"appears {len(steps)} times" if steps else "is no longer"
+        raise BadInput(f"Step {number} {reason} in the plan", hint="Look at plan.md.")
     return steps[0]
 
 
@@ -254,15 +248,13 @@ def _comparable(
     plan: ImplementationPlan, wanted: ImplementationPlan, unchanged: set[str]
 ) -> ImplementationPlan:
     """Return the plan without the dependencies of unchanged steps: "all previous steps"
-    may mean others now.
+    may mean other steps now.
     """
     steps = []
     for step in plan.steps:
-        steps.append(
-            replace(step, dependencies=(), missing_dependencies=())
-            if step.label in unchanged
-            else step
-        )
-    return replace(
-        plan, steps=tuple(steps), ticket_slug=plan.ticket_slug or wanted.ticket_slug
-    )
+        if step.label in unchanged:
+            steps.append(replace(step, dependencies=(), missing_dependencies=()))
+        else:
+            steps.append(step)
+    slug = plan.ticket_slug or wanted.ticket_slug
+    return replace(plan, steps=tuple(steps), ticket_slug=slug)

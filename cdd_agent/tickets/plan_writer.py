@@ -14,11 +14,9 @@ from cdd_agent.tickets.plan_reader import ParsedPlan, parse_plan
 
 def write_plan(plan: ImplementationPlan) -> str:
     """Return the plan as plan.md."""
-    title = (
-        f"# Implementation Plan: {plan.ticket_title}"
-        if plan.ticket_title
-        else "# Implementation Plan"
-    )
+    title = "# Implementation Plan"
+    if plan.ticket_title:
+        title += f": {plan.ticket_title}"
     ticket_type = plan.ticket_type
     if ticket_type.startswith("`"):
         ticket_type = code_span(ticket_type)
@@ -118,8 +116,8 @@ def _heading(line: str) -> str:
 
 
 def _notes_block(text: str) -> str:
-    """Return the other sections of a plan as they were, if they read back, else the
-    text below a heading.
+    """Return the other sections of a plan: unchanged if they read back, else below the
+    heading "Notes".
     """
     page = "### Step 1\n\n## Risks & Considerations\n\n- r\n\n{}\n"
 

@@ -1,6 +1,4 @@
-"""Split the lines below a label into pieces: lines of text, list items, table rows and
-code blocks.
-"""
+"""Pieces of Markdown: lines of text, list items, table rows and code blocks."""
 
 import re
 from collections.abc import Sequence
