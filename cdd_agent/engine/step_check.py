@@ -1,5 +1,5 @@
-"""The second half of an attempt at a step: whether its reply can be used, and whether
-the checks prove that its changes work.
+"""The second half of an attempt at a step: read its reply, run its checks and judge its
+changes.
 """
 
 import asyncio

@@ -82,8 +82,8 @@ class TestLeave(Struct):
 
 
 def _field_to_add(step: PlanStep, lost: Sequence[LostTest]) -> str:
-    """Return what to write into the plan to allow a loss of tests: their ids, their
-    files or their folders, whichever are few.
+    """Return a hint with the field that allows a loss of tests. It names their ids,
+    files or folders, whichever are few.
     """
     names = [item.test for item in lost]
     # a comma separates entries

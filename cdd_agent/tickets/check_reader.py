@@ -1,7 +1,7 @@
 """Read the checks that a text names: commands in code spans, or commands alone.
 
-A text that could be a command and could be a sentence is not run: it is a problem that
-the author solves with backticks.
+A text that could be a command or a sentence does not run. It is a problem that the
+author solves with backticks.
 """
 
 import re
@@ -145,8 +145,8 @@ def read_commands(language: str, lines: Sequence[str]) -> CheckText | None:
 
 
 def is_check_command(text: str) -> bool:
-    """True for a command that can decide about a step: it ends, it checks something,
-    and it needs no shell and no variables.
+    """True for a command that can decide about a step: it checks something, ends, and
+    needs no shell.
     """
     words = text.split()
     if not is_command(text) or _quoting_problem([text]):

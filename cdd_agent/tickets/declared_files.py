@@ -100,7 +100,7 @@ class DeclaredFile(Struct, frozen=True, dict=True):
 
 class DeclaredFiles(Struct, frozen=True, dict=True):
     """All that a step declares. A pattern or folder declares the files that match when
-    they are first asked for; `covers` is also true for a file that is made later.
+    they are first needed. `covers` is also true for files that are created later.
     """
 
     files: tuple[DeclaredFile, ...] = ()
@@ -113,8 +113,8 @@ class DeclaredFiles(Struct, frozen=True, dict=True):
 
     @cached_property
     def named(self) -> tuple[str, ...]:
-        """The files that the step names one by one; a path that cannot be used as it is
-        written.
+        """The files that the step names one by one. A path that cannot be used is
+        unchanged.
         """
         single = (file.path for file in self.files if file.glob is None)
         return tuple(dict.fromkeys(single))
@@ -210,8 +210,8 @@ def declare_files(
 
 
 def _find_spelling(root: Path, path: str) -> str:
-    """Return a path as the project writes it, if one file differs from it only by case
-    or by the composition of its letters; otherwise the path.
+    """Return the path of the one file that differs from `path` only by case or by the
+    composition of its letters. Otherwise return `path`.
     """
     folder = PurePosixPath()
     for name in PurePosixPath(path).parts:

@@ -1,5 +1,6 @@
-"""Read the files that a list item, a table row or a line names: code spans, Markdown
-links and plain paths, with a note beside them.
+"""Read the files that a list item, a table row or a line names, with their notes.
+
+A name is a code span, a Markdown link or a plain path.
 """
 
 import re
@@ -108,7 +109,7 @@ def is_path(text: str) -> bool:
 
 
 def is_file_of_project(text: str) -> bool:
-    """True if a code span is the path of a source file, and not of a URL or a name with
+    """True if a code span is the path of a source file, not a URL or a name with
     dots.
     """
     if re.search(r"\s", text) or text.startswith("/") or _WEB.match(text):

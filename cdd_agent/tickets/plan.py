@@ -227,8 +227,9 @@ class PlanStep(Struct, frozen=True):
         return "\n".join(self.checks) or NO_CHECK
 
     def to_json(self) -> dict[str, Any]:
-        """Return the step as `cdd plan show --json` prints it. `verify` is the only
-        check, `none` for no check, and null if the engine chooses or there are several.
+        """Return the step as `cdd plan show --json` prints it.
+
+        `verify` is the only check, or `none` for no check, otherwise null.
         """
         data: dict[str, Any] = to_builtins(self)
         data["files_affected"] = [file.path for file in self.files_affected]

@@ -1,9 +1,8 @@
 """Check a plan before it runs: its files, its checks and the acceptance criteria that
 it serves.
 
-`ImplementationPlan.check` refuses a plan that cannot run; this module looks further. A
-problem is an error if the plan must change, else a warning. A short plan that a user
-wrote by hand has warnings only.
+`ImplementationPlan.check` refuses a plan that cannot run. This module also finds other
+errors, for which the plan must change, and warnings.
 """
 
 import re

@@ -286,8 +286,8 @@ class _PlanReader(Struct):
     def _is_prose_step(
         self, headings: Sequence[PlanHeading], index: int, parent: _Section
     ) -> bool:
-        """True if the heading of a sub-step is prose of the step around it: the
-        sub-step has no files, no check and no other field.
+        """True if the heading of a sub-step is prose of the step around it, because the
+        sub-step has no fields.
 
         Step 2 below step 1 is no sub-step, although its heading is deeper.
         """

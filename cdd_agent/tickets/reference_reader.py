@@ -62,10 +62,10 @@ class TestNames(Struct, frozen=True):
 def read_dependencies(
     text: str, labels: Sequence[str], earlier: Sequence[str]
 ) -> list[str] | None:
-    """Return the labels of the steps that a text names; None if it names none and does
-    not say so.
+    """Return the labels of the steps that a text names. None if the text cannot be
+    read.
 
-    `labels` are those of all steps of the plan, `earlier` those above this step.
+    `labels` are those of all steps, `earlier` those of the steps above.
     """
     value = _TITLE.sub(r"\1", _REMARK.sub("", text)).strip("*_` \t.")
     if _NO_STEPS.match(value):
@@ -109,26 +109,28 @@ def read_criteria(text: str) -> tuple[int, ...]:
 
 
 def read_tests(text: str) -> TestNames | None:
-    """Return the tests, files or folders that a text names; None if it names none and
-    does not say so. A name with blanks needs backticks.
+    """Return the tests, files or folders that a text names. None if the text cannot be
+    read. A name with blanks needs backticks.
     """
     text = text.strip()
     if _NO_TESTS.fullmatch(text):
         return TestNames(is_none=True)
+    label = ""
     until = _UNTIL.search(text)
-    label = until["label"] if until else ""
-    rest = text[: until.start()] if until else text
-    spans = code_spans(rest)
-    names = [span.text for span in spans]
+    if until:
+        label = until["label"]
+        text = text[: until.start()]
+    spans = code_spans(text)
     for span in reversed(spans):
-        rest = f"{rest[: span.start]},{rest[span.end :]}"
-    plain = [name.strip("*_ ") for name in re.split(r",|\band\b|;", rest)]
-    plain = [name for name in plain if name]
-    has_words = any(re.search(r"\s", name) for name in plain)
-    if spans and has_words:
-        return TestNames(tuple(names), label)
-    names += plain
-    return None if has_words or not names else TestNames(tuple(names), label)
+        text = f"{text[: span.start]},{text[span.end :]}"
+    words = (name.strip("*_ ") for name in re.split(r",|\band\b|;", text))
+    plain_names = list(filter(None, words))
+    names = [span.text for span in spans]
+    if any(re.search(r"\s", name) for name in plain_names):
+        # without backticks these are a sentence
+        plain_names = []
+    names += plain_names
+    return TestNames(tuple(names), label) if names else None
 
 
 def _order(label: str) -> list[tuple[int, str]]:

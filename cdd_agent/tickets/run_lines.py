@@ -49,8 +49,8 @@ class Run(Struct, frozen=True):
 
 
 def find_runs(pieces: Sequence[Piece]) -> list[Run]:
-    """Return the commands of lines such as "Run: `make`", of lines below a "Run:", and
-    of code blocks above their expected output. Commands that should fail are left out.
+    """Return the commands behind or below "Run:", and those in code blocks above their
+    expected output. Commands that should fail are left out.
     """
     runs = []
     is_open = False

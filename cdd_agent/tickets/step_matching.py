@@ -1,8 +1,7 @@
-"""Match the steps of an edited plan with the steps that were begun, under whatever
-number they have now.
+"""Match the steps of an edited plan with the steps that were begun.
 
 A step is recognised by its id, if plan and state have one. Other steps are recognised
-by title and text, else by their title, also after steps were inserted, removed or
+by title and text, otherwise by their title. So steps may be inserted, removed and
 moved. A step whose title was edited is recognised by its number. A plan that leaves a
 completed step unclear is refused.
 """
@@ -42,8 +41,8 @@ class StepIdentity(Struct, frozen=True):
         return bool(self.id and step.id) and self.id != step.id
 
     def is_same(self, step: PlanStep) -> bool:
-        """True if the ids are equal; without ids, if title or text are unchanged, or
-        not known.
+        """True if the ids are equal. Without ids, true if title or text are unchanged
+        or unknown.
         """
         if self.id and step.id:
             return self.id == step.id
@@ -76,9 +75,9 @@ def match_steps(
     """Return the new number of each step by its old one. A step that is not in the plan
     gets a free number.
 
-    `begun` are the steps of the plan so far, `completed` those of them that are over,
-    and `former` those that were removed earlier. Raises `BadInput` if it is unclear
-    what became of a completed step.
+    `begun` are the steps of the previous plan. `completed` are those that are over.
+    `former` are steps that were removed earlier. Raises `BadInput` if a completed step
+    cannot be recognised.
     """
     numbers = _match(plan.steps, begun)
     edited = _find_edited(plan, begun, completed, numbers)
@@ -171,23 +170,17 @@ def _check_edited(
     *,
     has_matches: bool,
 ) -> None:
-    """Refuse a plan in which all completed steps are others, and edited titles if some
+    """Refuse a plan that has none of the completed steps, and edited titles if some
     former titles are unknown.
     """
     changes = "; ".join(_describe_edits(edited, begun))
-    if (
-        edited
-        and not has_matches
-        and not any(begun[number].is_same(step) for number, step in edited.items())
-    ):
+    is_same = any(begun[number].is_same(step) for number, step in edited.items())
+    if edited and not has_matches and not is_same:
         raise BadInput(
             f"The state is that of another plan: {changes}", hint=_START_OVER
         )
     if len({begun[number].title is None for number in edited}) == 2:
-        why = (
-            "Steps in plan.md have other titles now, and the state does not have all"
-            " former ones"
-        )
+        why = "Titles in plan.md have changed, and the state lacks some former titles"
         raise BadInput(f"{why}: {changes}", hint=_RESTORE)
 
 
@@ -206,31 +199,24 @@ def _describe_edits(
 def _match(
     steps: Iterable[PlanStep], identities: Mapping[int, StepIdentity]
 ) -> dict[int, int]:
-    """Match steps with the same id. Of the others, match those with the same title and
-    text, then those with the same title; no step matches one with another id.
+    """Match steps with the same id, then by title and text, then by title. No step
+    matches a step with another id.
     """
-    known = {
-        number: identity
-        for number, identity in identities.items()
-        if identity.title is not None
-    }
-    step_by_id = {step.id: step.number for step in steps if step.id}
-    matches = {
-        number: step_by_id[identity.id]
-        for number, identity in known.items()
-        if identity.id in step_by_id
-    }
+    numbers_by_id = {step.id: step.number for step in steps if step.id}
+    matches: dict[int, int] = {}
+    for number, identity in identities.items():
+        if identity.title is not None and identity.id in numbers_by_id:
+            matches[number] = numbers_by_id[identity.id]
     for has_id in (False, True):
-        free_steps = [
-            step
-            for step in steps
-            if step.number not in matches.values() and not (has_id and step.id)
-        ]
-        free_identities = {
-            number: identity
-            for number, identity in known.items()
-            if number not in matches and bool(identity.id) == has_id
-        }
+        free_steps = []
+        for step in steps:
+            if step.number not in matches.values() and not (has_id and step.id):
+                free_steps.append(step)
+        free_identities = {}
+        for number, identity in identities.items():
+            is_known = identity.title is not None and bool(identity.id) == has_id
+            if is_known and number not in matches:
+                free_identities[number] = identity
         matches |= _match_texts(free_steps, free_identities)
     return matches
 
@@ -288,16 +274,22 @@ def _add_free_numbers(
         if number in result:
             continue
         step = steps.get(number)
-        is_other = step is not None and (
-            identity.is_other(step)
-            or (
-                number not in begun
-                and (identity.title is None or not identity.is_same(step))
-            )
-        )
-        if is_other or number in result.values():
+        if _is_replaced(step, identity, is_begun=number in begun) or (
+            number in result.values()
+        ):
             result[number] = next_free
             next_free += 1
         else:
             result[number] = number
     return result
+
+
+def _is_replaced(
+    step: PlanStep | None, identity: StepIdentity, *, is_begun: bool
+) -> bool:
+    """True if another step of the plan has the number of a step without a match."""
+    if step is None:
+        return False
+    if is_begun:
+        return identity.is_other(step)
+    return identity.title is None or not identity.is_same(step)

@@ -120,8 +120,8 @@ def _is_value_of_step(label: Label) -> bool:
 
 
 def find_stray_check(document: Document, numbers: Iterable[int]) -> int | None:
-    """Return the first of these lines that is a check by itself: a command in a list
-    item, in a code block for a shell, or alone in its line.
+    """Return the first line with a command that checks something: in a list item, in a
+    code block for a shell, or alone.
     """
     for piece in split_pieces(document, list(numbers)):
         if piece.kind is PieceKind.FENCE and piece.text.split(" ")[0]:

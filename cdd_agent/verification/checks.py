@@ -1,8 +1,7 @@
 """Checks: the commands that decide about a step, and running them.
 
-The commands are the step's own (`**Verify:**` in the plan), otherwise `test_command` of
-the settings, otherwise the tests that the project's files show. `verdict.py` judges
-their results.
+The plan names them (`**Verify:**`), otherwise the settings (`test_command`), otherwise
+they follow from the project's files. `verdict.py` judges their results.
 """
 
 import asyncio
@@ -41,8 +40,8 @@ class Check(Struct, frozen=True, dict=True):
 
     command: Command
     found: bool = False
-    """True if neither plan nor settings name the command: it follows from the files of
-    the project, and there may be no tests yet.
+    """True if the command follows from the files of the project. There may be no tests
+    yet.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""Compares the tests of the files that a step changed, before the step and after it.
+"""Compare the tests of the files that a step changed, before the step and after it.
 
 Only the text of the files counts, whatever runs them. A test is not lost if it has
 another name or place, or is part of another test.
@@ -252,8 +252,8 @@ def _has_fewer_rows(old: Declared, new: Declared) -> bool:
 
 
 def _has_fewer_checks(old: Declared, new: Declared, helpers: int) -> bool:
-    """True if assertions are gone. Each new call may be a helper with one, as long as
-    everything that the test was about is still in it.
+    """True if assertions are gone. Each new call may be a helper with an assertion if
+    the test still has all its words.
     """
     if new.checks >= old.checks:
         return False

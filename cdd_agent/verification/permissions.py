@@ -1,8 +1,8 @@
 """The leave that a plan gives a step: tests that it may remove, and tests that may
 still fail.
 
-The fields `Removes tests` and `May fail` give it, and so does the note of a file that
-the step deletes or moves. Names in the step's text give none.
+The fields `Removes tests` and `May fail` give leave, and so do notes of files such as
+`(deleted)`. Names in the step's text give none.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -21,8 +21,8 @@ REMOVES_TESTS = "Removes tests"
 
 
 def covers(entry: str, test: TestId) -> bool:
-    """True if an entry of a field means a test: its id, a name of it or of its class,
-    its file, or a folder around it. An entry without parameters means all of them.
+    """True if an entry of a field names a test, its class, its file or a folder around
+    it. An entry without parameters means all of them.
     """
     name = _plain(entry)
     return name in test_names(test) or name in _folders(test)
@@ -57,8 +57,10 @@ class Permissions(Struct, frozen=True):
         return cls(step.label, step.removes_tests, declared, mentions)
 
     def may_remove(self, test: TestId, *, only_rows: bool = False) -> bool:
-        """True if the step may remove, skip or weaken a test. `only_rows`: some of its
-        parameters are gone, so an entry with parameters is enough.
+        """True if the step may remove, skip or weaken a test.
+
+        If `only_rows` of its parameters are removed, an entry with parameters is
+        enough.
         """
         if self.is_allowed(test):
             return True
@@ -75,8 +77,8 @@ class Permissions(Struct, frozen=True):
         return str(test) in self.allowed or str(test.function) in self.allowed
 
     def may_delete(self, path: str) -> bool:
-        """True if the step names a file or a folder around it, so that a reply may
-        delete the file without having been shown it.
+        """True if the step names a file or a folder around it. A reply may then delete
+        the file unseen.
         """
         if self.declared.may_delete(path) or self.mentions.names_file(path):
             return True
@@ -105,8 +107,8 @@ class FailureLeave(Struct, frozen=True):
         return covers(self.entry, test)
 
     def names_inside(self, place: TestId, defined: Collection[str]) -> bool:
-        """True if the entry is a test or a file in a place that could not be
-        collected. `defined` are the names of the tests in it.
+        """True if the entry is in a file or folder that could not be collected.
+        `defined` are the names of the tests in it.
         """
         entry = _plain(self.entry)
         path, _, name = entry.partition("::")
@@ -147,8 +149,10 @@ class FailureLeaves(Struct, frozen=True):
     def find_excuse(
         self, test: TestId, defined: Collection[str], passed: Iterable[TestId]
     ) -> FailureLeave | None:
-        """Return the entry that lets a test fail. A file that cannot be collected may
-        fail if entries name tests in it, and all tests of it that `passed` before.
+        """Return the entry that lets a test fail.
+
+        For a file that cannot be collected, entries must name tests in it, among them
+        all that `passed` before.
         """
         for leave in self.in_force:
             if leave.covers(test):

@@ -1,9 +1,8 @@
-"""The tests that a step is about: those of the old failures that it has to fix, and the
-failures that its plan allows.
+"""The failed tests that a step must fix, and those that its plan allows.
 
-A test is due in the last step that is about it, or at once where a step's text or check
-names it. So tests may be written before the code, and the tests of one file may belong
-to several steps.
+A test is due in the last step that is about it, or in a step whose text or check names
+it. So tests may be written before the code, and the tests of one file may belong to
+several steps.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,12 +27,12 @@ class Targets(Struct, frozen=True):
     """The failed tests that matter to a step."""
 
     due: Mapping[str, str] = field(default_factory=dict)
-    """They failed before and have to pass now. The reason is a clause."""
+    """Tests that failed before and must pass now, each with the reason as a clause."""
     later: Mapping[str, PlanStep] = field(default_factory=dict)
-    """They are left to a later step."""
+    """Tests that are left to a later step."""
     excused: Mapping[str, str] = field(default_factory=dict)
-    """They may fail, as a plan's `May fail` says: until the step with this label, or in
-    this step alone if it is empty.
+    """Tests that may fail, by the plan's `May fail`, each with the label of the step
+    that ends it. Empty: they may fail in this step alone.
     """
 
 
@@ -135,8 +134,8 @@ class Assignment(Struct, frozen=True, dict=True):
         return {}
 
     def _reason(self, test: TestId, file: TestFile) -> tuple[str, bool]:
-        """Return why the step is about a test, empty if it is not; and whether the test
-        can wait for a later step.
+        """Return why the step is about a test, or nothing, and true if the test can
+        wait for a later step.
         """
         scope = self._scope
         if scope.names(test, file):

@@ -1,7 +1,7 @@
 """The verdict on a step: what the results of its checks mean.
 
-If a check reports on each test, no test that passed before may fail, be gone or be
-skipped, and no new test may fail, nor one that the step is about. Any other command
+A check may report on each test. Then no test that passed before may fail, be gone or
+be skipped. New tests and those that the step is about must pass. Any other command
 passes by its exit code. All checks must pass.
 """
 
@@ -46,12 +46,12 @@ class Work(Struct, frozen=True):
     permissions: Permissions = field(default_factory=Permissions)
     has_own_check: bool = False
     assignment: Assignment | None = None
-    """None: it is for no test in particular."""
+    """None if the step is about no particular test."""
     tests: Comparison = field(default_factory=Comparison)
     """The changes of existing tests, by their text."""
     refused: tuple[str, ...] = ()
-    """Calls that were to do something and did not, where nothing was changed: each with
-    the reason.
+    """The calls that were refused or failed, with their reasons, if nothing was
+    changed.
     """
 
 
@@ -93,15 +93,15 @@ class CheckResult(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """Whether a step has done its work. `verification` is None if it failed."""
+    """The verdict on a step. `verification` is None if the step failed."""
 
     verification: Verification | None
     reason: str
-    """What the checks have shown, in one line."""
+    """The result of the checks in one line."""
     advice: str = ""
-    """What the model must know to do better, in addition to the output."""
+    """Advice for the model, in addition to the output."""
     notes: tuple[str, ...] = ()
-    """What the user should look at, also if the step passed."""
+    """Remarks for the user, also if the step passed."""
     checks: tuple[CheckResult, ...] = ()
     """The checks that ran, in order. Only the last one can have failed."""
     not_run: tuple[Check, ...] = ()
@@ -110,8 +110,8 @@ class Verdict(Struct, frozen=True):
     """Files that the model must see to restore the tests in them."""
     evidence: Evidence | None = None
     needs_leave: tuple[LostTest, ...] = ()
-    """Tests that the step removes or weakens, if nothing else is wrong with it and its
-    plan does not say which tests it may remove.
+    """Tests that the step removes or weakens. Empty if something else is wrong, or if
+    the plan says which tests the step may remove.
     """
 
     @property
@@ -155,8 +155,8 @@ async def judge_with_leave(
 
 
 def judge_check(check: Check, ran: Ran, before: Before, work: Work) -> CheckResult:
-    """Return what the result of one check means. A check that timed out, or whose run
-    was cut short, has failed.
+    """Judge the result of one check. A check that timed out or was cut short has
+    failed.
     """
     tests = ran.tests
     if tests is None:
@@ -291,9 +291,7 @@ def _lost(tests: Iterable[str], how: str) -> tuple[LostTest, ...]:
 
 
 def judge_unchecked(reason: str, work: Work) -> Verdict:
-    """Say what it means for a step that there was nothing to run, or nothing to be
-    checked.
-    """
+    """Judge a step for which no check ran."""
     objections = [*_about_test_files(work, Difference())]
     if work.refused:
         why = f"nothing was done: {work.refused[0]}"
@@ -313,7 +311,7 @@ def _about_exit(check: Check, ran: Ran, before: Before) -> Iterator[_Objection]:
     """Judge a run without results of single tests, by its exit code."""
     result, baseline = ran.result, before.baseline
     asked = check.invocation.selection if check.invocation else None
-    told_before = any(
+    has_reported = any(
         asked in known.seen_by for known in before.reference.tests.values()
     )
     if result.timed_out:
@@ -325,7 +323,7 @@ def _about_exit(check: Check, ran: Ran, before: Before) -> Iterator[_Objection]:
         yield _Objection(
             f"{_failed(check, result)}{f', {_as(before)}' if failed_before else ''}"
         )
-    elif check.always_reports or (check.asks_for_report and told_before):
+    elif check.always_reports or (check.asks_for_report and has_reported):
         yield _Objection(
             f"`{check.shown}` ended with exit code 0, but left no report of its tests",
             _CUT_SHORT,
@@ -339,8 +337,8 @@ def _about_tests(
     targets: Targets,
     counted: Sequence[str],
 ) -> Iterator[_Objection]:
-    """The tests that failed; if none that counts did, whether the run ended as they
-    say.
+    """Object to tests that failed. If none did, object to an end of the run that does
+    not agree with them.
     """
     code = result.return_code
     others = [test for test in tests.having(Result.FAILED) if test not in counted]
@@ -429,8 +427,8 @@ def _is_declared(test: TestId, declared: Iterable[TestId]) -> bool:
 
 
 def _about_test_files(work: Work, seen: Difference) -> Iterator[_Objection]:
-    """Tests that the step removed or weakened, by the text of their files. The run's
-    own objection names those that it missed.
+    """Object to tests that the step removed or weakened, by the text of their files.
+    `_about_missing` names those that the run missed.
     """
     missed = [TestId.parse(test) for test in (*seen.gone, *seen.skipped)]
     removed = []
@@ -467,8 +465,8 @@ def _changes_of_harness(results: Sequence[CheckResult], work: Work) -> tuple[str
     paths: dict[str, None] = {}
     for one in results:
         check = one.check
-        found = changes_of_harness(changes, check.invocation, check.script)
-        paths.update(dict.fromkeys(found))
+        changed = changes_of_harness(changes, check.invocation, check.script)
+        paths.update(dict.fromkeys(changed))
     return tuple(paths)
 
 
@@ -495,16 +493,16 @@ def _about_harness(
 
 
 def _contents(work: Work, lost: Sequence[TestId]) -> str:
-    """Return the previous content of test files that will not be restored, as a command
-    changed them and no edit did. Only files that fit as a whole.
+    """Return the previous content of test files that a command changed: they will not
+    be restored. Files that do not fit are left out.
     """
-    shown, left = "", _END_CHARACTERS
+    shown, room = "", _END_CHARACTERS
     for path, text in work.tests.contents.items():
         is_lost = path not in work.changes.touched and any(
             test.file == path for test in lost
         )
-        if is_lost and len(text) <= left:
-            left -= len(text)
+        if is_lost and len(text) <= room:
+            room -= len(text)
             shown += f"\n\n{path} was:\n{fenced(text, '')}"
     return shown
 
@@ -515,7 +513,7 @@ def _notes(
     results: Sequence[CheckResult],
     settings: Iterable[str],
 ) -> Iterator[str]:
-    """Changes that were made with leave, and failures that are not the step's fault."""
+    """Yield notes on allowed changes and on failures that are not the step's fault."""
     counted = {test for one in results for test in one.counted}
     excused: dict[str, str] = {}
     later: dict[str, PlanStep] = {}
@@ -553,7 +551,7 @@ def _notes_on_leave(seen: Difference, permissions: Permissions) -> Iterator[str]
 
 
 def _notes_on_test_files(work: Work) -> Iterator[str]:
-    """Changes of tests that are no objections."""
+    """Yield notes on changes of tests that are no objections."""
     allowed = sorted(work.permissions.allowed)
     if allowed:
         yield f"removed or weakened, allowed by the user: {_in_a_line(allowed)}"

@@ -753,9 +753,9 @@ MUTATIONS = [
         "tests/verification/test_verdict.py tests/engine/test_false_claims.py",
     ),
     Mutation(
-        "nor where tests were told of before",
+        "nor where the check reported tests before",
         "verification/verdict.py",
-        "(check.asks_for_report and told_before)",
+        "(check.asks_for_report and has_reported)",
         "False",
         "tests/verification/test_verdict.py",
     ),
@@ -1164,8 +1164,8 @@ MUTATIONS = [
             (
                 "step_matching",
                 "a step is recognised by its id",
-                "        if identity.id in step_by_id\n",
-                "        if False\n",
+                " and identity.id in numbers_by_id:",
+                " and False:",
                 "test_step_matching",
             ),
             (
