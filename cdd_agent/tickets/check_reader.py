@@ -115,7 +115,7 @@ class CheckText(Struct, frozen=True):
 
 def read_check(text: str) -> CheckText:
     """Read a line, a list item or a table cell that says how to check a step."""
-    text = without_checkbox(text.strip())
+    text = without_checkbox(text)
     if _STRUCK.fullmatch(text):
         return CheckText(has_prose=True)
     spans = code_spans(text)

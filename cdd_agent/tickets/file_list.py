@@ -12,7 +12,7 @@ from cdd_agent.tickets.file_reader import (
     read_file_row,
     read_files,
 )
-from cdd_agent.tickets.markdown import code_spans
+from cdd_agent.tickets.markdown import leading_code
 from cdd_agent.tickets.plan import AffectedFile
 from cdd_agent.tickets.text_pieces import Piece, PieceKind
 
@@ -88,7 +88,5 @@ def _read_fence(piece: Piece) -> FileText:
 
 def _is_file_item(piece: Piece) -> bool:
     """True if an item begins with a path."""
-    spans = code_spans(piece.text)
-    if piece.kind is not PieceKind.ITEM or not spans or spans[0].start > 0:
-        return False
-    return is_file_of_project(spans[0].text)
+    path = leading_code(piece.text)
+    return piece.kind is PieceKind.ITEM and is_file_of_project(path)

@@ -70,7 +70,7 @@ class FileText(Struct, frozen=True):
 
 def read_files(text: str) -> FileText:
     """Read a list item, or the text behind a label."""
-    text = without_checkbox(text.strip())
+    text = without_checkbox(text)
     if _NO_FILES.fullmatch(text):
         return FileText(is_none=True)
     names = _find_names(text)

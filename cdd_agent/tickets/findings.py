@@ -50,10 +50,11 @@ class Findings(Struct):
                 total = sum(other.kind == item.kind for other in self.items)
                 if total > _MAX_ERRORS:
                     text += f" (and {total - _MAX_ERRORS} more lines like this)"
-            step = None if item.step is None else plan.steps[item.step]
-            if step:
+            number = None
+            if item.step is not None:
+                step = plan.steps[item.step]
+                number = step.number
                 text = f"step {step.label} {text}"
-            number = step.number if step else None
             problems.append(
                 Problem(item.kind, number, item.line + 1, text, item.is_warning)
             )

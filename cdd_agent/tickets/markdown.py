@@ -140,12 +140,12 @@ def _has_end(token: Token, last_line: str) -> bool:
     return opening is not None and _EXAMPLE_END.search(token.content) is not None
 
 
-_CHECKBOX = re.compile(r"\s*\[[ xX]\][ \t]+")
+_CHECKBOX = re.compile(r"^\[[ xX]\][ \t]+")
 
 
 def without_checkbox(text: str) -> str:
     """Return the text of a list item without its tick box."""
-    return _CHECKBOX.sub("", text, count=1).strip() if _CHECKBOX.match(text) else text
+    return _CHECKBOX.sub("", text.strip(), count=1).strip()
 
 
 def prose(lines: Sequence[Line]) -> str:
@@ -165,8 +165,8 @@ def prose(lines: Sequence[Line]) -> str:
 
 _LEAD = r"([ \t]*[0-9]{0,9})"
 _PUNCTUATION = r"[!-/:-@\[-`{-~]"
-_ESCAPED = re.compile(rf"{_LEAD}\\(?={_PUNCTUATION}|[ \t])")
-_ESCAPABLE = re.compile(rf"{_LEAD}(?={_PUNCTUATION})")
+_ESCAPED = re.compile(rf"^{_LEAD}\\(?={_PUNCTUATION}|[ \t])")
+_ESCAPABLE = re.compile(rf"^{_LEAD}(?={_PUNCTUATION})")
 _STRUCTURE = re.compile(
     # a heading, a bold label
     r"[ \t]*(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)?(?:#{1,6}|\*\*|__)"
@@ -199,11 +199,11 @@ def spellings(text: str) -> Iterator[str]:
 
 
 def _escape(line: str) -> str:
-    return _ESCAPABLE.sub(r"\1\\", line, count=1) if _ESCAPABLE.match(line) else line
+    return _ESCAPABLE.sub(r"\1\\", line, count=1)
 
 
 def _unescape(line: str) -> str:
-    return _ESCAPED.sub(r"\1", line, count=1) if _ESCAPED.match(line) else line
+    return _ESCAPED.sub(r"\1", line, count=1)
 
 
 # Code spans
@@ -226,6 +226,12 @@ def code_span(text: str) -> str:
         ticks += "`"
     padding = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{ticks}{padding}{text}{padding}{ticks}"
+
+
+def leading_code(line: str) -> str:
+    """Return the text of the code span with which a line begins; empty without one."""
+    spans = code_spans(line)
+    return spans[0].text if spans and spans[0].start == 0 else ""
 
 
 def code_spans(line: str) -> list[CodeSpan]:

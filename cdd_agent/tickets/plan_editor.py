@@ -187,27 +187,26 @@ def _step_edits(parsed: ParsedPlan, wanted: ImplementationPlan) -> list[LineEdit
     current = {old.step.label: old for old in parsed.steps}
     current_blocks = dict(_blocks(parsed.to_plan()))
     wanted_labels = step_labels(wanted)
-    edits = [
-        LineEdit(old.section)
-        for label, old in current.items()
-        if label not in wanted_labels.values()
-    ]
+    edits = []
+    for label, old in current.items():
+        if label not in wanted_labels.values():
+            edits.append(LineEdit(old.section))
     position = parsed.lines.stop if parsed.steps_end is None else parsed.steps_end
     depth = 3
     if parsed.steps:
         position = parsed.steps[0].section.start
         depth = parsed.steps[0].depth
     for step in wanted.steps:
-        old = current.get(step.label)
-        if old is None:
+        former = current.get(step.label)
+        if former is None:
             block = step_block(step, wanted_labels, depth)
             edits.append(_insert(parsed, position, block.split("\n")))
             continue
-        depth = old.depth
-        position = old.section.stop
+        depth = former.depth
+        position = former.section.stop
         if current_blocks[step.label] != step_block(step, wanted_labels):
             block = step_block(step, wanted_labels, depth)
-            edits.append(LineEdit(old.written, block.split("\n")))
+            edits.append(LineEdit(former.written, block.split("\n")))
     return edits
 
 

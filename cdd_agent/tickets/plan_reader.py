@@ -13,7 +13,13 @@ from msgspec.structs import replace
 
 from cdd_agent.tickets.findings import Findings, line_runs, quote
 from cdd_agent.tickets.line_edits import split_lines
-from cdd_agent.tickets.markdown import Document, Line, code_spans, parse_markdown, prose
+from cdd_agent.tickets.markdown import (
+    Document,
+    Line,
+    leading_code,
+    parse_markdown,
+    prose,
+)
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.plan_fence import plan_lines
 from cdd_agent.tickets.plan_headings import (
@@ -617,5 +623,4 @@ def _starts_paragraph(line: Line, *, is_after_blank: bool) -> bool:
 
 def _without_ticks(value: str) -> str:
     """Return the code span with which a value begins, else the whole value."""
-    spans = code_spans(value)
-    return spans[0].text if spans and spans[0].start == 0 else value
+    return leading_code(value) or value

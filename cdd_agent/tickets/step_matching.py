@@ -107,11 +107,10 @@ def _find_edited(
     ambiguous = []
     for number in sorted(set(completed) - numbers.keys()):
         identity = begun[number]
-        candidates = [
-            f"step {step.label}"
-            for step in plan.steps
-            if step.title == identity.title and not identity.is_other(step)
-        ]
+        candidates = []
+        for step in plan.steps:
+            if step.title == identity.title and not identity.is_other(step):
+                candidates.append(f"step {step.label}")
         if candidates:
             ambiguous.append(
                 f"step {number} ({identity.title!r}) was carried out, and could be"
@@ -155,11 +154,9 @@ def _check_renumbered(
     former titles are unknown.
     """
     changes = _describe_edits(edited, begun)
-    changes += [
-        f"step {number} has no known title"
-        for number in completed
-        if begun[number].title is None
-    ]
+    for number in completed:
+        if begun[number].title is None:
+            changes.append(f"step {number} has no known title")
     if changes:
         raise BadInput(f"{_RENUMBERED}: {'; '.join(changes)}", hint=_RESTORE)
 

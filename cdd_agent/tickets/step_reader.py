@@ -19,7 +19,13 @@ from cdd_agent.tickets.check_reader import (
 from cdd_agent.tickets.file_list import FileList, read_file_piece
 from cdd_agent.tickets.file_reader import is_file_of_project
 from cdd_agent.tickets.findings import Findings, line_runs, quote
-from cdd_agent.tickets.markdown import Document, Line, code_spans, prose
+from cdd_agent.tickets.markdown import (
+    Document,
+    Line,
+    code_spans,
+    leading_code,
+    prose,
+)
 from cdd_agent.tickets.plan import AffectedFile, MayFail, PlanStep
 from cdd_agent.tickets.plan_labels import (
     Field,
@@ -112,11 +118,10 @@ def names_files(document: Document, body: range) -> bool:
 
 def _is_value_of_step(label: Label) -> bool:
     """True for a line without bold marks whose text is a check, or files of a step."""
-    spans = code_spans(label.value)
-    first = spans[0].text if spans and spans[0].start == 0 else ""
+    value = leading_code(label.value)
     if label.field is Field.VERIFY:
-        return bool(first) and is_check_command(first)
-    return label.name in {"files", "files affected"} and is_file_of_project(first)
+        return bool(value) and is_check_command(value)
+    return label.name in {"files", "files affected"} and is_file_of_project(value)
 
 
 def find_stray_check(document: Document, numbers: Iterable[int]) -> int | None:
@@ -148,12 +153,15 @@ def _is_bare_check(piece: Piece) -> bool:
     return is_bare and all(map(is_check_command, check.commands))
 
 
+_NO_LABEL = Label("", "", is_bold=False)
+"""The label of the text above the first label."""
+
+
 class _Block(Struct):
     """The lines from one label to the next."""
 
     lines: list[int]
-    label: Label | None = None
-    """None for the text above the first label."""
+    label: Label = _NO_LABEL
     line: int = -1
     is_heading: bool = False
     """True if the label is a heading such as `#### Verify`."""
@@ -161,7 +169,7 @@ class _Block(Struct):
     def pieces(self, document: Document) -> list[Piece]:
         """Return the text behind the label, and the pieces below that belong to it."""
         pieces = []
-        value = self.label.value.strip() if self.label else ""
+        value = self.label.value.strip()
         if value:
             pieces.append(Piece(PieceKind.LINE, value, (self.line,)))
         for piece in split_pieces(document, self.lines):
@@ -176,7 +184,7 @@ class _Block(Struct):
         After a blank line, a paragraph belongs only to a heading, and nothing belongs
         to a label with a value.
         """
-        value = self.label.value.strip() if self.label else ""
+        value = self.label.value.strip()
         is_complete = bool(value) and not value.endswith(":")
         if piece.kind is PieceKind.OTHER:
             return True
@@ -257,7 +265,7 @@ class _StepReader(Struct):
         return StepText(step, self.field_lines, self._unknown_labels())
 
     def read_block(self, block: _Block) -> None:
-        label_field = block.label.field if block.label else None
+        label_field = block.label.field
         match label_field:
             case Field.FILES:
                 self._read_files(block)
@@ -279,10 +287,10 @@ class _StepReader(Struct):
     # The fields
 
     def _read_description(self, block: _Block) -> None:
-        value = block.label.value if block.label else ""
         self.field_lines.add(block.line)
+        value = Line(block.label.value, is_code=True)
         lines = [self.document.lines[number] for number in block.lines]
-        self.description.append(prose([Line(value, is_code=True), *lines]))
+        self.description.append(prose([value, *lines]))
 
     def _read_single(self, block: _Block, label_field: Field) -> None:
         """Read a value that is one line. A second one is prose."""
@@ -329,7 +337,6 @@ class _StepReader(Struct):
         self._take(block, taken)
 
     def _read_tests(self, block: _Block) -> None:
-        assert block.label
         is_leave_to_fail = block.label.field is Field.MAY_FAIL
         removed: list[str] = []
         taken: set[int] = set()
@@ -361,7 +368,7 @@ class _StepReader(Struct):
             check = _read_check_piece(piece, has_checks=has_checks)
             if check is None:
                 continue
-            if block.label and block.label.is_loose_check:
+            if block.label.is_loose_check:
                 check = _only_known_commands(check)
             checks.append(check)
             self.checks += check.commands
@@ -395,8 +402,8 @@ class _StepReader(Struct):
         if any(check.is_none for check in checks):
             self.says_no_check = True
         has_prose = any(check.has_prose for check in checks)
-        is_loose = block.label is not None and block.label.is_loose_check
-        if not has_prose or is_loose or any(check.commands for check in checks):
+        has_commands = any(check.commands for check in checks)
+        if has_commands or not has_prose or block.label.is_loose_check:
             return
         self.says_no_check = True
         if not any(check.is_none or check.problem for check in checks):
@@ -410,8 +417,9 @@ class _StepReader(Struct):
         self, block: _Block, checks: Sequence[CheckText], words: Sequence[Piece]
     ) -> None:
         """Report the items of a list of checks that name no command."""
-        is_loose = block.label is not None and block.label.is_loose_check
-        if is_loose or not words or not any(check.commands for check in checks):
+        if block.label.is_loose_check or not words:
+            return
+        if not any(check.commands for check in checks):
             return
         self._warn(
             "prose_check",
@@ -436,7 +444,7 @@ class _StepReader(Struct):
     def _read_files(self, block: _Block) -> None:
         taken: set[int] = set()
         last_line = block.line
-        files = FileList(block.label.implied_note if block.label else "")
+        files = FileList(block.label.implied_note)
         for piece in block.pieces(self.document):
             if files.add_note(piece):
                 taken.update(piece.lines)
@@ -462,8 +470,7 @@ class _StepReader(Struct):
         """Report a file behind a paragraph that ended the list of files."""
         below = [number for number in block.lines if number > last_line]
         for piece in split_pieces(self.document, below):
-            spans = code_spans(piece.text)
-            path = spans[0].text if spans and spans[0].start == 0 else piece.text
+            path = leading_code(piece.text) or piece.text
             if piece.kind is PieceKind.ITEM and is_file_of_project(path):
                 self._warn(
                     "unread_file",
@@ -498,12 +505,12 @@ class _StepReader(Struct):
         """
         self.field_lines.update(taken)
         part: list[Line] = []
-        if block.label:
+        label = block.label
+        if label is not _NO_LABEL:
             self.field_lines.add(block.line)
-            value = block.label.value
-            if value.strip() and block.line not in taken:
-                name = block.label.name.capitalize()
-                part.append(Line(f"{name}: {value}", is_code=True))
+        if label.value.strip() and block.line not in taken:
+            value = f"{label.name.capitalize()}: {label.value}"
+            part.append(Line(value, is_code=True))
         for number in block.lines:
             if number in taken:
                 self.description.append(prose(part))
@@ -534,8 +541,7 @@ class _StepReader(Struct):
         """Report a label that is read as text although its value is a command or a
         file. Return True if there is one.
         """
-        spans = code_spans(label.value)
-        first = spans[0].text if spans and spans[0].start == 0 else ""
+        value = leading_code(label.value)
         known = replace(label, is_bold=True).field
         if known is Field.VERIFY:
             if not read_check(label.value).commands:
@@ -544,12 +550,12 @@ class _StepReader(Struct):
                 f"has a check that is read as text: {quote(self._text(number))}; begin"
                 " the line with `**Verify:**`"
             )
-        elif label.is_bold and is_command(first):
+        elif label.is_bold and is_command(value):
             text = (
                 f"has a command behind the label {quote(label.name)}, but nothing runs"
                 " it; write `**Verify:**`, or put words before the command"
             )
-        elif label.is_bold and is_file_of_project(first):
+        elif label.is_bold and is_file_of_project(value):
             text = (
                 f"has a file behind the label {quote(label.name)}, but the model does"
                 " not see it; write `**Files Affected:**`, or put words before the path"
@@ -593,7 +599,7 @@ def _is_lost_item(block: _Block, pieces: Sequence[Piece], position: int) -> bool
     if is_above or piece.text.endswith(":") or is_expectation(piece.text):
         return False
     if piece.kind is PieceKind.LINE:
-        has_value = block.label is not None and bool(block.label.value.strip())
+        has_value = bool(block.label.value.strip())
         return not (piece.is_apart or has_value)
     return True
 
