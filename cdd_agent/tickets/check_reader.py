@@ -218,19 +218,24 @@ def _read_plain(text: str) -> CheckText:
         return _to_checks([command])
     words = _split_words(command)
     program = _find_program(words)
-    is_sentence = _reads_as_sentence(words)
+    if _reads_as_sentence(words):
+        return CheckText(has_prose=True, problem=_sentence_problem(program))
     has_flags = program.islower() and any(map(_FLAG.fullmatch, words))
-    problem = ""
-    if is_sentence and _is_program(program):
-        problem = (
-            f"begins with the program `{program}` and reads as a sentence; put a"
-            " command into backticks, or begin with another word"
-        )
-    elif not is_sentence and (_is_program(program) or has_flags):
+    if _is_program(program) or has_flags:
         return _to_checks([command])
-    elif not is_sentence and program.rstrip(",.;:") in _PROGRAMS:
+    problem = ""
+    if program.rstrip(",.;:") in _PROGRAMS:
         problem = "is a list of commands; put each of them into backticks"
     return CheckText(has_prose=True, problem=problem)
+
+
+def _sentence_problem(first_word: str) -> str:
+    if not _is_program(first_word):
+        return ""
+    return (
+        f"begins with the program `{first_word}` and reads as a sentence; put a"
+        " command into backticks, or begin with another word"
+    )
 
 
 def _to_checks(commands: Sequence[str], *, has_prose: bool = False) -> CheckText:

@@ -421,22 +421,27 @@ class _PlanReader(Struct):
     # Findings
 
     def _find_stray_checks(self, section: _Section) -> None:
-        """Report a check that belongs to no step."""
-        lines = self.document.lines
+        """Report checks that belong to no step."""
         for number in section.body:
-            if lines[number].is_code or number in self.plan.field_lines.values():
-                continue
-            label = read_label(lines[number].text)
-            if label and label.is_bold and label.field is Field.VERIFY:
-                is_check = find_stray_check(self.document, [number]) is not None
-                if is_check or "`" in label.value:
-                    self._report_stray_check(number)
+            if self._is_stray_check(number):
+                self._report_stray_check(number)
         for heading, body in section.parts:
             label = read_heading_label(heading.text)
             if label and label.field is Field.VERIFY:
                 stray = find_stray_check(self.document, body)
                 if stray is not None:
                     self._report_stray_check(stray)
+
+    def _is_stray_check(self, number: int) -> bool:
+        """True if a line outside the steps is a `**Verify:**` with a command."""
+        line = self.document.lines[number]
+        if line.is_code or number in self.plan.field_lines.values():
+            return False
+        label = read_label(line.text)
+        if label is None or not label.is_bold or label.field is not Field.VERIFY:
+            return False
+        is_check = find_stray_check(self.document, [number]) is not None
+        return is_check or "`" in label.value
 
     def _report_stray_check(self, number: int) -> None:
         text = (
@@ -493,14 +498,11 @@ class _PlanReader(Struct):
         for section in sections:
             for number in section.body:
                 line = self.document.lines[number]
-                step = None if line.is_example else read_step_line(line.text)
                 is_value = number in self.plan.owners and "#" not in line.text
-                if step is None or is_value:
+                if line.is_example or is_value:
                     continue
-                is_next = section.step is not None and step.continues(section.step)
-                is_open = section.kind is _Kind.OTHER and "[ ]" in line.text
-                is_new = step.label not in labels and (is_next or is_open)
-                if not labels or is_new:
+                step = read_step_line(line.text)
+                if step and _is_new_step(step, line.text, section, labels):
                     self._report_lost_step(number, line.text)
 
     def _report_lost_step(self, number: int, text: str) -> None:
@@ -577,6 +579,17 @@ class _PlanReader(Struct):
     def _written(self, numbers: Iterable[int]) -> list[int]:
         lines = self.document.lines
         return [number for number in numbers if lines[number].text.strip()]
+
+
+def _is_new_step(
+    step: StepHeading, text: str, section: _Section, labels: Sequence[str]
+) -> bool:
+    """True if a line of a section begins a step that no heading begins."""
+    if not labels:
+        return True
+    is_next = section.step is not None and step.continues(section.step)
+    is_open = section.kind is _Kind.OTHER and "[ ]" in text
+    return step.label not in labels and (is_next or is_open)
 
 
 def _contains_steps(sections: Sequence[_Section], position: int) -> bool:

@@ -201,21 +201,23 @@ def _match(
     """
     numbers_by_id = {step.id: step.number for step in steps if step.id}
     matches: dict[int, int] = {}
+    with_id: dict[int, StepIdentity] = {}
+    without_id: dict[int, StepIdentity] = {}
     for number, identity in identities.items():
-        if identity.title is not None and identity.id in numbers_by_id:
+        if identity.title is None:
+            continue
+        if identity.id in numbers_by_id:
             matches[number] = numbers_by_id[identity.id]
-    for has_id in (False, True):
-        free_steps = []
-        for step in steps:
-            if step.number not in matches.values() and not (has_id and step.id):
-                free_steps.append(step)
-        free_identities = {}
-        for number, identity in identities.items():
-            is_known = identity.title is not None and bool(identity.id) == has_id
-            if is_known and number not in matches:
-                free_identities[number] = identity
-        matches |= _match_texts(free_steps, free_identities)
-    return matches
+        elif identity.id:
+            with_id[number] = identity
+        else:
+            without_id[number] = identity
+    free_steps = [step for step in steps if step.number not in matches.values()]
+    matches |= _match_texts(free_steps, without_id)
+    for step in list(free_steps):
+        if step.id or step.number in matches.values():
+            free_steps.remove(step)
+    return matches | _match_texts(free_steps, with_id)
 
 
 def _match_texts(

@@ -1073,8 +1073,8 @@ MUTATIONS = [
             (
                 "check_reader",
                 "a sentence that begins with a program is not run",
-                "    if is_sentence and _is_program(program):",
-                "    if False:",
+                "    if not _is_program(first_word):",
+                "    if True:",
                 "test_plan_families",
             ),
             (
@@ -1164,8 +1164,8 @@ MUTATIONS = [
             (
                 "step_matching",
                 "a step is recognised by its id",
-                " and identity.id in numbers_by_id:",
-                " and False:",
+                "        if identity.id in numbers_by_id:",
+                "        if False:",
                 "test_step_matching",
             ),
             (
