@@ -152,13 +152,14 @@ class StepRunner(Struct, frozen=True):
         history: History,
         earlier: Sequence[Attempt] = (),
     ) -> AttemptOutcome:
-        """Make an attempt. The model is asked, and may read, before the results of the
-        tests are `known`; changes and commands wait for them. `earlier` are attempts at
-        this step whose changes may still be there.
+        """Make an attempt. `earlier` are attempts whose changes may still be in the
+        tree.
 
-        Raises `ModelError` if no reply came, `BudgetExhausted`, `NotApproved`,
-        `GitUnusable` if no checkpoint can be taken, and `BadInput` if the disk or a
-        check's command refuses.
+        The model may answer and read before the results of the tests are `known`.
+        Changes and commands wait for them.
+
+        Raises `ModelError`, `BudgetExhausted`, `NotApproved`, `GitUnusable` if no
+        checkpoint can be taken, and `BadInput` if the disk or a check refuses.
         """
         checks = checks_for(step, self.test_command, self.commands)
         await self._permit(step, checks, known)
@@ -209,8 +210,8 @@ class StepRunner(Struct, frozen=True):
             raise
         if outcome.verification is not None:
             return outcome
-        # The step may have failed because a block was taken for an explanation, or
-        # because the user left a part out: the model must know.
+        # the model must know which blocks were read as explanations, and what the user
+        # left out: the step may have failed because of it
         more = [f"{doubt}." for doubt in reply.doubts]
         if transaction.told:
             more.append(transaction.told)
@@ -264,7 +265,7 @@ class StepRunner(Struct, frozen=True):
         try:
             await tools.reapply(attempt.dialogue)
         except ReplyRefused as refusal:
-            tools.start_anew()
+            tools.discard_dialogue()
             self.emit(
                 Notice(
                     f"What was done with tools cannot be done again: {refusal.message}",
@@ -297,7 +298,7 @@ class StepRunner(Struct, frozen=True):
                 why = _why_without_tools(error)
             words = f"{why}; the model is asked without them."
             self.emit(Notice(words, Tone.WARNING, about=About.NO_TOOLS))
-        tools.start_anew()
+        tools.discard_dialogue()
         await self._take_turn(Dialogue(model, emit=self.emit), prompt, tools)
 
     async def _take_turn(

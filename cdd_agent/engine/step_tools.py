@@ -130,11 +130,9 @@ class StepTools(Struct):
         journal.set_calls_aside(self._calls)
         self.transaction.attempt.answers.set_calls_aside(self._calls)
 
-    def start_anew(self) -> None:
-        """A dialogue cannot go on: what it wrote is restored, and nothing counts of
-        what was said.
-        """
-        self.transaction.start_anew()
+    def discard_dialogue(self) -> None:
+        """Restore the files that the dialogue wrote, and forget the dialogue."""
+        self.transaction.discard_work()
         self.transaction.attempt.drop_dialogue()
         self.transaction.attempt.journal.set_calls_aside(0)
         self.transaction.attempt.answers.set_calls_aside(0)

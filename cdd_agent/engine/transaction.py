@@ -339,8 +339,8 @@ class StepTransaction(Struct):
                 put_file(self.root / path, (file.content,), file.permissions)
         self._record_command_writes(made)
 
-    def start_anew(self) -> None:
-        """Restore what was written; nothing counts of what the model knew."""
+    def discard_work(self) -> None:
+        """Restore the files that were written, and forget what the model has seen."""
         self.attempt.journal.restore()
         self._made.clear()
         self._seen.clear()
