@@ -1033,7 +1033,7 @@ async def test_a_finding_in_a_draft_goes_back_to_the_model(ticket: Sandbox) -> N
     )
     session = ticket.replies(lost, plan()).session()
     events = await say(session, f"/plan {SLUG}")
-    assert "step 1: has a command behind the label “run”" in ticket.prompt(1)
+    assert "step 1 has a command behind the label “run”" in ticket.prompt(1)
     assert kinds(events) == []
 
     await say(session, "discard")
@@ -1041,7 +1041,7 @@ async def test_a_finding_in_a_draft_goes_back_to_the_model(ticket: Sandbox) -> N
     session = ticket.replies(*[lost] * 3).session()
     events = await say(session, f"/plan {SLUG}")
     assert kinds(events) == ["unknown_label"]
-    with pytest.raises(BadInput, match=r"plan\.md:\d+: step 1: has a command"):
+    with pytest.raises(BadInput, match=r"plan\.md:\d+: step 1 has a command"):
         await say(session, "approve")
     assert not (ticket.ticket / "plan.md").exists()
 
