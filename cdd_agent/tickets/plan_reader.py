@@ -33,6 +33,7 @@ from cdd_agent.tickets.step_reader import (
     StepHeading,
     StepSection,
     find_stray_check,
+    has_only_checks,
     has_own_fields,
     names_files,
     names_work,
@@ -208,6 +209,7 @@ class _PlanReader(Struct):
                     self._skip_struck(section)
                 case _:
                     self._read_other(section)
+        for section in sections:
             if section.kind not in {_Kind.STEP, _Kind.STRUCK}:
                 self._find_stray_checks(section)
         self._depend_on_groups(sections)
@@ -410,19 +412,27 @@ class _PlanReader(Struct):
     # Findings
 
     def _find_stray_checks(self, section: _Section) -> None:
-        """Report a check that belongs to no step."""
+        """Report a check that belongs to no step, and that no step has, too."""
         lines = self.document.lines
+        known: set[str] = set()
+        for parsed in self.plan.steps:
+            known.update(parsed.step.checks or ())
         for number in section.body:
             if lines[number].is_code or number in self.plan.field_lines.values():
                 continue
             label = find_step_label(lines[number].text)
-            if label and label.field is Field.VERIFY and label.is_bold:
-                stray = find_stray_check(self.document, [number])
-                stray = number if "`" in label.value else stray
-                if stray is not None:
-                    self._report_stray_check(stray)
+            if label is None or label.field is not Field.VERIFY or not label.is_bold:
+                continue
+            stray = None if has_only_checks(label.value, known) else number
+            if not label.value and not label.is_loose_check:
+                below = range(number + 1, section.body.stop)
+                stray = find_stray_check(self.document, below, known)
+            elif "`" not in label.value:
+                stray = None
+            if stray is not None:
+                self._report_stray_check(stray)
         for first, last in self._check_sections(section):
-            stray = find_stray_check(self.document, range(first, last))
+            stray = find_stray_check(self.document, range(first, last), known)
             if stray is not None:
                 self._report_stray_check(stray)
 
@@ -479,9 +489,33 @@ class _PlanReader(Struct):
             return False
         if heading.resembles_step:
             return True
-        depths = {parsed.depth for parsed in self.plan.steps}
-        is_among_steps = section.kind is _Kind.STEPS or not depths
-        return heading.is_numbered and (is_among_steps or heading.depth in depths)
+        return heading.is_numbered and self._is_among_steps(section, heading)
+
+    def _is_among_steps(self, section: _Section, heading: PlanHeading) -> bool:
+        """True for a numbered heading that is where steps are: below the same heading,
+        or with the number that follows the last step above it.
+        """
+        steps = self.plan.steps
+        if section.kind is _Kind.STEPS or not steps:
+            return True
+        above = [parsed for parsed in steps if parsed.section.start < heading.line]
+        last = above[-1].step.label if above else ""
+        if last.isdigit() and heading.number == str(int(last) + 1):
+            return True
+        parent = self._parent_line(heading.line, heading.depth)
+        for parsed in steps:
+            line = parsed.section.start
+            is_same_depth = parsed.depth == heading.depth
+            if is_same_depth and self._parent_line(line, parsed.depth) == parent:
+                return True
+        return False
+
+    def _parent_line(self, line: int, depth: int) -> int:
+        """Return the line of the heading around a heading, or -1."""
+        for heading in reversed(find_headings(self.document, range(line))):
+            if heading.depth < depth:
+                return heading.line
+        return -1
 
     def _find_step_lines(
         self, sections: Sequence[_Section], labels: Sequence[str]

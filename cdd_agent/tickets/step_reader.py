@@ -3,7 +3,7 @@ becomes the description; what looks like a value and is none is a finding.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct, field
 
@@ -126,33 +126,48 @@ def _is_value_of_step(label: Label) -> bool:
     return label.name in {"files", "files affected"} and is_file_of_project(first)
 
 
-def find_stray_check(document: Document, numbers: Iterable[int]) -> int | None:
-    """Return the first of these lines that is a check by itself: a command in a list
-    item, in a code block for a shell, or alone in its line.
+def find_stray_check(
+    document: Document, numbers: Iterable[int], known: Collection[str] = ()
+) -> int | None:
+    """Return the first of these lines that is a check by itself, and none of the
+    `known` ones: a command in a list item, in a code block for a shell, or alone in its
+    line.
     """
     for piece in split_pieces(document, list(numbers)):
-        if piece.kind is PieceKind.FENCE and piece.text.split(" ")[0]:
-            check = read_commands(piece.text, piece.code)
-            if check and any(map(is_check_command, check.commands)):
-                return piece.lines[0]
-        is_done = piece.text.startswith(("[x]", "[X]", "~~"))
-        if piece.kind is PieceKind.ITEM and not is_done:
-            spans = code_spans(piece.text)
-            if spans and is_check_command(spans[0].text):
-                return piece.lines[0]
-        if piece.kind in {PieceKind.LINE, PieceKind.OTHER} and _is_bare_check(piece):
+        commands = _stray_commands(piece)
+        if not set(commands) <= set(known):
             return piece.lines[0]
     return None
 
 
-def _is_bare_check(piece: Piece) -> bool:
-    """True for a line in backticks, or of an indented code block, that is a check."""
+def has_only_checks(text: str, known: Collection[str]) -> bool:
+    """True if a text has checks, all of which are known."""
+    commands = read_check(text).commands
+    return bool(commands) and set(commands) <= set(known)
+
+
+def _stray_commands(piece: Piece) -> tuple[str, ...]:
+    if piece.kind is PieceKind.FENCE and piece.text.split(" ")[0]:
+        check = read_commands(piece.text, piece.code)
+        return tuple(filter(is_check_command, check.commands)) if check else ()
+    is_done = piece.text.startswith(("[x]", "[X]", "~~"))
+    if piece.kind is PieceKind.ITEM and not is_done:
+        spans = code_spans(piece.text)
+        is_check = bool(spans) and is_check_command(spans[0].text)
+        return (spans[0].text,) if is_check else ()
+    if piece.kind in {PieceKind.LINE, PieceKind.OTHER}:
+        return _bare_checks(piece)
+    return ()
+
+
+def _bare_checks(piece: Piece) -> tuple[str, ...]:
+    """Return the checks that are alone in a line, or in a line of indented code."""
     text = piece.text.lstrip("> ")
     if piece.kind is PieceKind.OTHER:
-        return bool(text) and is_check_command(text)
+        return (text,) if text and is_check_command(text) else ()
     check = read_check(text) if text.startswith("`") else CheckText()
-    is_bare = bool(check.commands) and not check.has_prose
-    return is_bare and all(map(is_check_command, check.commands))
+    is_bare = not check.has_prose and all(map(is_check_command, check.commands))
+    return check.commands if is_bare else ()
 
 
 class _Block(Struct):

@@ -228,7 +228,9 @@ def test_a_heading_of_a_step_is_read_in_many_forms(
         *("### 2. T", "### (2) T", "### 2.1 T", "### T02 — T", "### Schritt 2: T"),
         *("### Phase 2: T", "### Milestone 2: T", "### 步骤二：T"),
         *("Step 2: T", "- [ ] **Step 2: T**", "1. Step 2: T", "<h3>Step 2: T</h3>"),
-        *("> ### Step 2: T", "- ### Step 2: T", "    ### Step 2: T"),
+        *("### T012 Sign in", "### S30-01 Sign in", "### P1：Sign in"),
+        *("## Backend\n\n### 2. T", "> ### Step 2: T"),
+        *("- ### Step 2: T", "    ### Step 2: T"),
     ],
 )
 def test_what_resembles_a_step_and_is_none_is_an_error(heading: str) -> None:
@@ -237,7 +239,10 @@ def test_what_resembles_a_step_and_is_none_is_an_error(heading: str) -> None:
         "### Step 3: X\n"
     )
     assert ("error", "unread_step") in kinds(plan)
-    assert [found.line for found in plan.errors if found.kind == "unread_step"] == [7]
+    line = 7 + heading.count("\n")
+    assert [found.line for found in plan.errors if found.kind == "unread_step"] == [
+        line
+    ]
 
 
 @each_row(
@@ -296,6 +301,11 @@ def test_a_heading_with_files_or_a_check_of_its_own_is_an_error() -> None:
         "### Task 1: A\n\n**Step 1: Write the test**\n\n**Step 2: Make it pass**\n",
         "### Step 1: A\n\n## Risks\n\n### 1. Rain\n\nIt may rain.\n",
         "# Task: Sign in\n\n### Step 1: A\n",
+        "## Steps\n\n## Step 1: A\n\n## Tasks left\n\nNone.\n",
+        "### Step 1: A\n\n### Steps to reproduce\n\nRun it.\n",
+        "### Step 1: A\n\n### S3 upload\n\nHow.\n\n### UTF-8 names\n\nWhy.\n",
+        "## Design\n\n### 1. Files\n\nWhy.\n\n## Steps\n\n### Step 1: A\n",
+        "# P\n\n### Step 1: A\n\n## Questions\n\n### Q1: Why?\n\nSo.\n",
     ],
 )
 def test_other_headings_are_prose(text: str) -> None:
@@ -458,10 +468,25 @@ def test_unknown_labels_are_one_warning_a_plan() -> None:
         f"### Step 1: A\n\n## Final Verification\n\n```bash\n{UNITTEST}\n```\n",
         f"# Plan: X\n\n**Verify:** `{UNITTEST}`\n\n### Step 1: A\n",
         f"### Step 1: A\n\n### Verify\n\n`{UNITTEST}`\n",
+        f"# Plan: X\n\n**Verify:**\n- `{UNITTEST}`\n\n### Step 1: A\n",
     ],
 )
 def test_a_check_outside_the_steps_is_an_error(text: str) -> None:
     assert kinds(read_plan(text)) == [("error", "stray_check")]
+
+
+@each_row(
+    "text",
+    [
+        f"## Verification\n\n- `{UNITTEST}`",
+        f"## Verification\n\n```bash\n{LINT}\n{UNITTEST}\n```",
+        f"## End\n\n**Verify:** `{UNITTEST}` and `{LINT}`",
+        f"## End\n\n**Verify:**\n- `{UNITTEST}`",
+    ],
+)
+def test_a_check_outside_the_steps_that_a_step_has_is_no_error(text: str) -> None:
+    step = f"### Step 1: A\n\n**Verify:** `{UNITTEST}`\n**Verify:** `{LINT}`\n\n"
+    assert ("error", "stray_check") not in kinds(read_plan(step + text))
 
 
 @each_row(
