@@ -216,6 +216,8 @@ def _read_one(text: str) -> tuple[AffectedFile, ...]:
     files.
     """
     names = _find_names(text)
+    if _STRUCK.fullmatch(text):
+        return ()
     if not names and _LINK.search(text):
         return ()
     if not names:
@@ -241,8 +243,6 @@ def _moved(old: str, new: str) -> tuple[AffectedFile, ...]:
 
 
 def _read_plain(text: str) -> tuple[AffectedFile, ...]:
-    if _STRUCK.fullmatch(text):
-        return ()
     quoted = _QUOTED.match(text)
     if quoted:
         return (AffectedFile(quoted[2], _clean_note(text[quoted.end() :])),)

@@ -38,6 +38,8 @@ _NO_TESTS = re.compile(
     r"(?:none|nothing|nil|no|n/a|no tests?|[-–—])[.!]?(?:\s*[(,;–—-].*)?",
     re.IGNORECASE | re.DOTALL,
 )
+_UNTIL_WORD = re.compile(r"\b(?:until|till)\b", re.IGNORECASE)
+_CODE = re.compile(r"`[^`]*`")
 _UNTIL = re.compile(
     rf",?\s*\(?\b(?:until|till)\s+(?:step|task)?\s*#?(?P<label>{STEP_LABEL.pattern})"
     r"(?!\w)\s*\)?[.\s]*$",
@@ -110,7 +112,8 @@ def read_criteria(text: str) -> tuple[int, ...]:
 
 def read_tests(text: str) -> TestNames | None:
     """Return the tests, files or folders that a text names; None if it names none and
-    does not say so. A name with blanks needs backticks.
+    does not say so, or if an "until" is not the end of the text. A name with blanks
+    needs backticks.
     """
     text = text.strip()
     if _NO_TESTS.fullmatch(text):
@@ -118,6 +121,8 @@ def read_tests(text: str) -> TestNames | None:
     until = _UNTIL.search(text)
     label = until["label"] if until else ""
     rest = text[: until.start()] if until else text
+    if _UNTIL_WORD.search(_CODE.sub("", rest)):
+        return None
     spans = code_spans(rest)
     names = [span.text for span in spans]
     for span in reversed(spans):

@@ -370,6 +370,14 @@ class _StepReader(Struct):
             else:
                 removed += tests.names
             taken.update(piece.lines)
+        other = [] if taken else block.pieces(self.document)
+        if other:
+            self._error(
+                "unread_tests",
+                other[0].lines[0],
+                "has tests in a table or a code block, which is not read; write a list"
+                " of names in backticks",
+            )
         if taken and not is_leave_to_fail:
             self.removes_tests = [*(self.removes_tests or []), *removed]
         self._take(block, taken)
@@ -485,12 +493,16 @@ class _StepReader(Struct):
         self._take(block, taken)
 
     def _report_files_below(self, block: _Block, last_line: int) -> None:
-        """Report a file behind a paragraph that ended the list of files."""
+        """Report a file behind a paragraph that ended the list of files, in a quote or
+        in indented code.
+        """
         rest = [number for number in block.lines if number > last_line]
         for piece in split_pieces(self.document, rest):
-            spans = code_spans(piece.text)
-            path = spans[0].text if spans and spans[0].start == 0 else piece.text
-            if piece.kind is PieceKind.ITEM and is_file_of_project(path):
+            text = piece.text.lstrip("> ").removeprefix("- ")
+            spans = code_spans(text)
+            path = spans[0].text if spans and spans[0].start == 0 else text
+            is_alone = path == text.strip("`") or piece.kind is PieceKind.ITEM
+            if is_alone and is_file_of_project(path):
                 self._warn(
                     "unread_file",
                     piece.lines[0],

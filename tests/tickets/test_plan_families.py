@@ -400,6 +400,10 @@ def test_a_note_says_what_becomes_of_a_file(
         "**Files:**\n- ~~a.py~~",
         "**Files:**\n- [docs](https://x.org/)",
         "**Files:**\n- a.py\n\nAnd:\n\n- `b.py`",
+        "**Files:**\n> - `a.py`",
+        "**Files:**\n\n> `a.py`",
+        "**Files:**\n\n    a.py",
+        "**Files:**\n- ~~`a.py`~~",
     ],
 )
 def test_words_among_files_are_a_warning_and_stay_text(body: str) -> None:
@@ -440,6 +444,11 @@ def test_fields_about_tests_are_read(
     ("body", "found"),
     [
         ("**Removes tests:** the old ones", ("error", "unread_tests")),
+        ("**Removes tests:**\n```\ntest_a\n```", ("error", "unread_tests")),
+        ("**May fail:**\n\n| Test |\n|---|\n| test_a |", ("error", "unread_tests")),
+        ("**May fail:** `a` until step 3, `b`", ("error", "unread_tests")),
+        ("**May fail:** `a` until step 2; `b` until step 3", ("error", "unread_tests")),
+        ("**May fail:** `a` (until step 3 is done)", ("error", "unread_tests")),
         ("**Depends on:** the first one", ("error", "unread_dependencies")),
         ("**Owner:** Kim", ("warning", "unknown_label")),
         ("**Lint:** `make lint`", ("error", "unknown_label")),
