@@ -118,8 +118,9 @@ def is_file_of_project(text: str) -> bool:
     if re.search(r"\s", text) or text.startswith("/") or _WEB.match(text):
         return False
     path = re.sub(r"(?::|#L)[0-9-L]+$", "", text)
-    extension = path.rpartition(".")[2].lower()
-    return extension in _SOURCE_EXTENSIONS or path.lower() in _BARE_NAMES
+    _, dot, extension = path.rpartition(".")
+    is_source = bool(dot) and extension.lower() in _SOURCE_EXTENSIONS
+    return is_source or path.lower() in _BARE_NAMES
 
 
 class _Name(Struct, frozen=True):

@@ -12,6 +12,7 @@ from cdd_agent.tickets.check_reader import (
     is_check_command,
     is_command,
     is_expectation,
+    is_tool_name,
     read_check,
     read_commands,
 )
@@ -498,6 +499,8 @@ class _StepReader(Struct):
         """
         rest = [number for number in block.lines if number > last_line]
         for piece in split_pieces(self.document, rest):
+            if piece.kind is PieceKind.FENCE:
+                continue
             text = piece.text.lstrip("> ").removeprefix("- ")
             spans = code_spans(text)
             path = spans[0].text if spans and spans[0].start == 0 else text
@@ -609,7 +612,7 @@ class _StepReader(Struct):
                 f"has a check that is read as text: {quote(self._text(number))}; begin"
                 " the line with `**Verify:**`"
             )
-        elif label.is_bold and is_command(first):
+        elif label.is_bold and is_command(first) and not is_tool_name(first):
             text = (
                 f"has a command behind the label {quote(label.name)}, which nothing"
                 " runs; write `**Verify:**`, or put words before the command"

@@ -454,6 +454,10 @@ def test_fields_about_tests_are_read(
         ("**Lint:** `make lint`", ("error", "unknown_label")),
         ("**Source:** `src/a.py`", ("error", "unknown_label")),
         ("**Endpoint:** `/api/users`", ("warning", "unknown_label")),
+        ("**Language:** `go`", ("warning", "unknown_label")),
+        ("**Tool:** `docker`", ("warning", "unknown_label")),
+        ("**Format:** `sql`", ("warning", "unknown_label")),
+        ("**Tests:** `pytest`", ("error", "unknown_label")),
         ("**Complexity:** a\n**Complexity:** b", ("warning", "duplicate_field")),
     ],
 )
