@@ -45,6 +45,8 @@ _SINGLE_FIELDS = {
     Field.ESTIMATED_TIME: "estimated_time",
 }
 _BOLD_TAG = re.compile(r"</?(?:b|strong)>|\*{3}(?=\S)|(?<=\S)\*{3}", re.IGNORECASE)
+_SPAN = re.compile(r"`[^`]*`")
+_REMARK = re.compile(r"\([^()]*\)|\band\b")
 _TABLE_KINDS = {PieceKind.ROW, PieceKind.TABLE_HEAD}
 
 
@@ -604,6 +606,8 @@ class _StepReader(Struct):
         """
         spans = code_spans(label.value)
         first = spans[0].text if spans and spans[0].start == 0 else ""
+        if first in self.checks or any(file.path == first for file in self.files):
+            return False
         known = find_step_label(f"**{label.name}:**")
         if known and known.field is Field.VERIFY:
             if not read_check(label.value).commands:
@@ -617,7 +621,7 @@ class _StepReader(Struct):
                 f"has a command behind the label {quote(label.name)}, which nothing"
                 " runs; write `**Verify:**`, or put words before the command"
             )
-        elif label.is_bold and is_file_of_project(first):
+        elif label.is_bold and is_file_of_project(first) and _is_list(label.value):
             text = (
                 f"has a file behind the label {quote(label.name)}, which is not shown"
                 " to the model; write `**Files Affected:**`, or put words before the"
@@ -637,6 +641,12 @@ class _StepReader(Struct):
 
     def _warn(self, kind: str, line: int, text: str) -> None:
         self.findings.warn(kind, line, text, self.section.position)
+
+
+def _is_list(value: str) -> bool:
+    """True for paths with their notes, and not for a sentence about a path."""
+    words = _REMARK.sub("", _SPAN.sub("", value))
+    return not words.strip(" ,;.")
 
 
 def _read_row_label(text: str) -> Label | None:
