@@ -248,7 +248,9 @@ class _StepReader(Struct):
             elif run.is_lost:
                 lost.append(run)
         for run in find_mentioned_checks(pieces):
-            if not set(run.commands) <= set(self.checks):
+            label = read_label(self._text(run.lines[0]))
+            is_reported = label is not None and label.is_bold
+            if not (is_reported or set(run.commands) <= set(self.checks)):
                 lost.append(run)
         if lost:
             self._warn(

@@ -454,6 +454,7 @@ def test_fields_about_tests_are_read(
         ("**Lint:** `make lint`", ("error", "unknown_label")),
         ("**Source:** `src/a.py`", ("error", "unknown_label")),
         ("**Endpoint:** `/api/users`", ("warning", "unknown_label")),
+        ("**Run:** `make a`\n\n**Verify:** `b`", ("error", "unknown_label")),
         ("**Language:** `go`", ("warning", "unknown_label")),
         ("**Why:** `a.py` is slow", ("warning", "unknown_label")),
         ("**Entry:** `a.py`\n\n**Files:** `a.py`", ("warning", "unknown_label")),
