@@ -28,6 +28,13 @@ tofu tox trivy tsc tsx ts-node turbo twine unittest uv uvx vale vite vitest vue-
 wc xcodebuild yamllint yarn zig zsh
 """
 _PROGRAMS = frozenset(_PROGRAMS_TEXT.split())
+_TOOLS_TEXT = """
+bash bun cabal cargo composer curl dart deno docker docker-compose dotnet elixir flutter
+gcc git go gradle helm java jq julia kubectl lua maven node npm npx nx ocaml pdm perl
+php pip pip3 pipenv pixi pnpm poetry psql python python2 python3 rails ruby sbt scala
+sh sqlite3 swift terraform turbo uv uvx vite yarn zig zsh
+"""
+_TOOLS = frozenset(_TOOLS_TEXT.split())
 _SENTENCE_WORDS_TEXT = """
 after an and appears are as at be before both but by can contains correctly each
 every exists exit exits fail fails for from gives green has have how if in into
@@ -186,6 +193,13 @@ def is_expectation(text: str) -> bool:
 def is_command(text: str) -> bool:
     """True if a text begins with a known program or with a script."""
     return _is_program(_find_program(text.split()))
+
+
+def is_tool_name(text: str) -> bool:
+    """True for a program that does nothing without arguments, so that its name alone
+    names a language or a tool: `go`.
+    """
+    return text in _TOOLS
 
 
 def _read_spans(text: str, spans: Sequence[CodeSpan]) -> CheckText:

@@ -115,8 +115,9 @@ def is_file_of_project(text: str) -> bool:
     if re.search(r"\s", text) or text.startswith("/") or _WEB.match(text):
         return False
     path = re.sub(r"(?::|#L)[0-9-L]+$", "", text)
-    extension = path.rpartition(".")[2].lower()
-    return extension in _SOURCE_EXTENSIONS or path.lower() in _BARE_NAMES
+    _, dot, extension = path.rpartition(".")
+    is_source = bool(dot) and extension.lower() in _SOURCE_EXTENSIONS
+    return is_source or path.lower() in _BARE_NAMES
 
 
 class _Name(Struct, frozen=True):
@@ -212,6 +213,8 @@ def _read_one(text: str) -> tuple[AffectedFile, ...]:
     files.
     """
     names = _find_names(text)
+    if _STRUCK.fullmatch(text):
+        return ()
     if not names and _LINK.search(text):
         return ()
     if not names:
@@ -237,8 +240,6 @@ def _moved(old: str, new: str) -> tuple[AffectedFile, ...]:
 
 
 def _read_plain(text: str) -> tuple[AffectedFile, ...]:
-    if _STRUCK.fullmatch(text):
-        return ()
     quoted = _QUOTED.match(text)
     if quoted:
         return (AffectedFile(quoted[2], _clean_note(text[quoted.end() :])),)

@@ -44,8 +44,8 @@ _CLOSE_HEADING = re.compile(
 _STEP_WORD = re.compile(
     r"\W*(?:\[[ xX~-]\]\s*)?(?:[0-9.]+[.)]?\s+)?"
     r"(?:(?:steps?|tasks?)\b\s*[#\[(]?\s*[0-9]"
-    r"|(?:step|task)\s*(?:[:–—]|(?:[a-z]|one|two|three|four|five|six|seven|eight|nine"
-    r"|ten)\b))",
+    r"|(?:step|task)(?:\s*[:–—]|\s+(?:[a-z]|one|two|three|four|five|six|seven|eight"
+    r"|nine|ten)\b))",
     re.IGNORECASE,
 )
 _OTHER_WORD = re.compile(
@@ -57,7 +57,10 @@ _OTHER_WORD = re.compile(
 )
 _NUMBER = re.compile(
     r"\W*[0-9]{1,3}(?:(?:\.[0-9]{1,3})+[a-z]?[.:)]?\s+"
-    r"|[a-z]?(?:[.:)\]]\s*|\s+[-–—]\s+))\S|\W*[A-Z]{1,4}-?[0-9]{1,4}\b"
+    r"|[a-z]?(?:[.:)\]]\s*|\s+[-–—]\s+))\S"
+    # T012 and T1: are numbers of tasks, S3 and UTF-8 are names
+    r"|\W*[A-Z]{1,4}-?(?:0[0-9]{1,3}\b|[0-9]{1,4}-[0-9]{1,3}\b"
+    r"|[0-9]{1,4}(?=\s*[.:：)\]]|\s+[-–—]\s))"
 )
 
 
@@ -134,6 +137,12 @@ class PlanHeading(Struct, frozen=True):
     @property
     def is_numbered(self) -> bool:
         return _NUMBER.match(self.plain_text) is not None
+
+    @property
+    def number(self) -> str:
+        """The number with which the heading begins, such as `2` in `2. Do it`."""
+        match = re.match(r"\W*([0-9]+)", self.plain_text)
+        return match[1] if match else ""
 
     def to_step(self) -> StepHeading | None:
         """Return the step that the heading begins, or None."""

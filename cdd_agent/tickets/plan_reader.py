@@ -5,7 +5,7 @@ the value of a field, prose, or a finding. Lines are counted from 0.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from enum import Enum, auto
 
 from msgspec import Struct, field
@@ -37,6 +37,7 @@ from cdd_agent.tickets.step_reader import (
     StepHeading,
     StepSection,
     find_stray_check,
+    has_only_checks,
     has_own_fields,
     names_files,
     names_work,
@@ -219,6 +220,7 @@ class _PlanReader(Struct):
                     self._skip_struck(section)
                 case _:
                     self._read_other(section)
+        for section in sections:
             if section.kind not in {_Kind.STEP, _Kind.STRUCK}:
                 self._find_stray_checks(section)
         self._depend_on_groups(sections)
@@ -421,27 +423,37 @@ class _PlanReader(Struct):
     # Findings
 
     def _find_stray_checks(self, section: _Section) -> None:
-        """Report checks that belong to no step."""
+        """Report checks that belong to no step and that no step has."""
+        known: set[str] = set()
+        for parsed in self.plan.steps:
+            known.update(parsed.step.checks or ())
+        strays = []
         for number in section.body:
-            if self._is_stray_check(number):
-                self._report_stray_check(number)
+            strays.append(self._find_stray_field(number, section, known))
         for heading, body in section.parts:
             label = read_heading_label(heading.text)
             if label and label.field is Field.VERIFY:
-                stray = find_stray_check(self.document, body)
-                if stray is not None:
-                    self._report_stray_check(stray)
+                strays.append(find_stray_check(self.document, body, known))
+        for stray in strays:
+            if stray is not None:
+                self._report_stray_check(stray)
 
-    def _is_stray_check(self, number: int) -> bool:
-        """True if a line outside the steps is a `**Verify:**` with a command."""
+    def _find_stray_field(
+        self, number: int, section: _Section, known: Collection[str]
+    ) -> int | None:
+        """Return the line of the check that a `**Verify:**` outside the steps names."""
         line = self.document.lines[number]
         if line.is_code or number in self.plan.field_lines.values():
-            return False
+            return None
         label = read_label(line.text)
-        if label is None or not label.is_bold or label.field is not Field.VERIFY:
-            return False
-        is_check = find_stray_check(self.document, [number]) is not None
-        return is_check or "`" in label.value
+        if label is None or label.field is not Field.VERIFY or not label.is_bold:
+            return None
+        if not label.value and not label.is_loose_check:
+            below = range(number + 1, section.body.stop)
+            return find_stray_check(self.document, below, known)
+        if "`" not in label.value or has_only_checks(label.value, known):
+            return None
+        return number
 
     def _report_stray_check(self, number: int) -> None:
         text = (
@@ -487,9 +499,33 @@ class _PlanReader(Struct):
             return False
         if heading.resembles_step:
             return True
-        depths = {parsed.depth for parsed in self.plan.steps}
-        is_among_steps = section.kind is _Kind.STEPS or not depths
-        return heading.is_numbered and (is_among_steps or heading.depth in depths)
+        return heading.is_numbered and self._is_among_steps(section, heading)
+
+    def _is_among_steps(self, section: _Section, heading: PlanHeading) -> bool:
+        """True for a numbered heading that is where steps are: below the same heading,
+        or with the number that follows the last step above it.
+        """
+        steps = self.plan.steps
+        if section.kind is _Kind.STEPS or not steps:
+            return True
+        above = [parsed for parsed in steps if parsed.section.start < heading.line]
+        last = above[-1].step.label if above else ""
+        if last.isdigit() and heading.number == str(int(last) + 1):
+            return True
+        parent = self._parent_line(heading.line, heading.depth)
+        for parsed in steps:
+            line = parsed.section.start
+            is_same_depth = parsed.depth == heading.depth
+            if is_same_depth and self._parent_line(line, parsed.depth) == parent:
+                return True
+        return False
+
+    def _parent_line(self, line: int, depth: int) -> int:
+        """Return the line of the heading around a heading, or -1."""
+        for heading in reversed(find_headings(self.document, range(line))):
+            if heading.depth < depth:
+                return heading.line
+        return -1
 
     def _find_step_lines(
         self, sections: Sequence[_Section], labels: Sequence[str]

@@ -38,6 +38,8 @@ _NO_TESTS = re.compile(
     r"(?:none|nothing|nil|no|n/a|no tests?|[-–—])[.!]?(?:\s*[(,;–—-].*)?",
     re.IGNORECASE | re.DOTALL,
 )
+_UNTIL_WORD = re.compile(r"\b(?:until|till)\b", re.IGNORECASE)
+_CODE = re.compile(r"`[^`]*`")
 _UNTIL = re.compile(
     rf",?\s*\(?\b(?:until|till)\s+(?:step|task)?\s*#?(?P<label>{STEP_LABEL.pattern})"
     r"(?!\w)\s*\)?[.\s]*$",
@@ -110,7 +112,7 @@ def read_criteria(text: str) -> tuple[int, ...]:
 
 def read_tests(text: str) -> TestNames | None:
     """Return the tests, files or folders that a text names. None if the text cannot be
-    read. A name with blanks needs backticks.
+    read, or if an "until" is not at its end. A name with blanks needs backticks.
     """
     text = text.strip()
     if _NO_TESTS.fullmatch(text):
@@ -120,6 +122,8 @@ def read_tests(text: str) -> TestNames | None:
     if until:
         label = until["label"]
         text = text[: until.start()]
+    if _UNTIL_WORD.search(_CODE.sub("", text)):
+        return None
     spans = code_spans(text)
     for span in reversed(spans):
         text = f"{text[: span.start]},{text[span.end :]}"

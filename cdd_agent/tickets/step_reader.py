@@ -13,6 +13,7 @@ from cdd_agent.tickets.check_reader import (
     is_check_command,
     is_command,
     is_expectation,
+    is_tool_name,
     read_check,
     read_commands,
 )
@@ -44,6 +45,8 @@ from cdd_agent.tickets.run_lines import Run, find_mentioned_checks, find_runs
 from cdd_agent.tickets.text_pieces import Piece, PieceKind, split_pieces, table_cells
 
 _BOLD_TAG = re.compile(r"</?(?:b|strong)>|\*{3}(?=\S)|(?<=\S)\*{3}", re.IGNORECASE)
+_SPAN = re.compile(r"`[^`]*`")
+_REMARK = re.compile(r"\([^()]*\)|\band\b")
 
 
 class StepHeading(Struct, frozen=True):
@@ -124,33 +127,47 @@ def _is_value_of_step(label: Label) -> bool:
     return label.name in {"files", "files affected"} and is_file_of_project(value)
 
 
-def find_stray_check(document: Document, numbers: Iterable[int]) -> int | None:
-    """Return the first line with a command that checks something: in a list item, in a
-    code block for a shell, or alone.
+def find_stray_check(
+    document: Document, numbers: Iterable[int], known: Collection[str] = ()
+) -> int | None:
+    """Return the first line with a command that checks something and is not `known`: in
+    a list item, in a code block for a shell, or alone.
     """
     for piece in split_pieces(document, list(numbers)):
-        if piece.kind is PieceKind.FENCE and piece.text.split(" ")[0]:
-            check = read_commands(piece.text, piece.code)
-            if check and any(map(is_check_command, check.commands)):
-                return piece.lines[0]
-        is_done = piece.text.startswith(("[x]", "[X]", "~~"))
-        if piece.kind is PieceKind.ITEM and not is_done:
-            spans = code_spans(piece.text)
-            if spans and is_check_command(spans[0].text):
-                return piece.lines[0]
-        if piece.kind in {PieceKind.LINE, PieceKind.OTHER} and _is_bare_check(piece):
+        commands = _stray_commands(piece)
+        if not set(commands) <= set(known):
             return piece.lines[0]
     return None
 
 
-def _is_bare_check(piece: Piece) -> bool:
-    """True for a line in backticks, or of an indented code block, that is a check."""
+def has_only_checks(text: str, known: Collection[str]) -> bool:
+    """True if a text has checks, all of which are known."""
+    commands = read_check(text).commands
+    return bool(commands) and set(commands) <= set(known)
+
+
+def _stray_commands(piece: Piece) -> tuple[str, ...]:
+    if piece.kind is PieceKind.FENCE and piece.text.split(" ")[0]:
+        check = read_commands(piece.text, piece.code)
+        return tuple(filter(is_check_command, check.commands)) if check else ()
+    is_done = piece.text.startswith(("[x]", "[X]", "~~"))
+    if piece.kind is PieceKind.ITEM and not is_done:
+        spans = code_spans(piece.text)
+        is_check = bool(spans) and is_check_command(spans[0].text)
+        return (spans[0].text,) if is_check else ()
+    if piece.kind in {PieceKind.LINE, PieceKind.OTHER}:
+        return _bare_checks(piece)
+    return ()
+
+
+def _bare_checks(piece: Piece) -> tuple[str, ...]:
+    """Return the checks that are alone in a line, or in a line of indented code."""
     text = piece.text.lstrip("> ")
     if piece.kind is PieceKind.OTHER:
-        return bool(text) and is_check_command(text)
+        return (text,) if text and is_check_command(text) else ()
     check = read_check(text) if text.startswith("`") else CheckText()
-    is_bare = bool(check.commands) and not check.has_prose
-    return is_bare and all(map(is_check_command, check.commands))
+    is_bare = not check.has_prose and all(map(is_check_command, check.commands))
+    return check.commands if is_bare else ()
 
 
 _NO_LABEL = Label("", "", is_bold=False)
@@ -232,7 +249,9 @@ class _StepReader(Struct):
             elif run.is_lost:
                 lost.append(run)
         for run in find_mentioned_checks(pieces):
-            if not set(run.commands) <= set(self.checks):
+            label = read_label(self._text(run.lines[0]))
+            is_reported = label is not None and label.is_bold
+            if not (is_reported or set(run.commands) <= set(self.checks)):
                 lost.append(run)
         if lost:
             self._warn(
@@ -354,6 +373,14 @@ class _StepReader(Struct):
             else:
                 removed += tests.names
             taken.update(piece.lines)
+        other = [] if taken else block.pieces(self.document)
+        if other:
+            self._error(
+                "unread_tests",
+                other[0].lines[0],
+                "has tests in a table or a code block, which is not read; write a list"
+                " of names in backticks",
+            )
         if taken and not is_leave_to_fail:
             self.removes_tests = (*(self.removes_tests or ()), *removed)
         self._take(block, taken)
@@ -467,11 +494,17 @@ class _StepReader(Struct):
         self._take(block, taken)
 
     def _report_files_below(self, block: _Block, last_line: int) -> None:
-        """Report a file behind a paragraph that ended the list of files."""
+        """Report a file behind a paragraph that ended the list of files, in a quote or
+        in indented code.
+        """
         below = [number for number in block.lines if number > last_line]
         for piece in split_pieces(self.document, below):
-            path = leading_code(piece.text) or piece.text
-            if piece.kind is PieceKind.ITEM and is_file_of_project(path):
+            if piece.kind is PieceKind.FENCE:
+                continue
+            text = piece.text.lstrip("> ").removeprefix("- ")
+            path = leading_code(text) or text
+            is_alone = path == text.strip("`") or piece.kind is PieceKind.ITEM
+            if is_alone and is_file_of_project(path):
                 self._warn(
                     "unread_file",
                     piece.lines[0],
@@ -542,6 +575,8 @@ class _StepReader(Struct):
         file. Return True if there is one.
         """
         value = leading_code(label.value)
+        if value in self.checks or any(file.path == value for file in self.files):
+            return False
         known = replace(label, is_bold=True).field
         if known is Field.VERIFY:
             if not read_check(label.value).commands:
@@ -550,12 +585,12 @@ class _StepReader(Struct):
                 f"has a check that is read as text: {quote(self._text(number))}; begin"
                 " the line with `**Verify:**`"
             )
-        elif label.is_bold and is_command(value):
+        elif label.is_bold and is_command(value) and not is_tool_name(value):
             text = (
                 f"has a command behind the label {quote(label.name)}, but nothing runs"
                 " it; write `**Verify:**`, or put words before the command"
             )
-        elif label.is_bold and is_file_of_project(value):
+        elif label.is_bold and is_file_of_project(value) and _is_list(label.value):
             text = (
                 f"has a file behind the label {quote(label.name)}, but the model does"
                 " not see it; write `**Files Affected:**`, or put words before the path"
@@ -574,6 +609,12 @@ class _StepReader(Struct):
 
     def _warn(self, kind: str, line: int, text: str) -> None:
         self.findings.warn(kind, line, text, self.section.position)
+
+
+def _is_list(value: str) -> bool:
+    """True for paths with their notes, and not for a sentence about a path."""
+    words = _REMARK.sub("", _SPAN.sub("", value))
+    return not words.strip(" ,;.")
 
 
 def _read_row_label(text: str) -> Label | None:

@@ -228,7 +228,9 @@ def test_a_heading_of_a_step_is_read_in_many_forms(
         *("### 2. T", "### (2) T", "### 2.1 T", "### T02 — T", "### Schritt 2: T"),
         *("### Phase 2: T", "### Milestone 2: T", "### 步骤二：T"),
         *("Step 2: T", "- [ ] **Step 2: T**", "1. Step 2: T", "<h3>Step 2: T</h3>"),
-        *("> ### Step 2: T", "- ### Step 2: T", "    ### Step 2: T"),
+        *("### T012 Sign in", "### S30-01 Sign in", "### P1：Sign in"),
+        *("## Backend\n\n### 2. T", "> ### Step 2: T"),
+        *("- ### Step 2: T", "    ### Step 2: T"),
     ],
 )
 def test_what_resembles_a_step_and_is_none_is_an_error(heading: str) -> None:
@@ -237,7 +239,10 @@ def test_what_resembles_a_step_and_is_none_is_an_error(heading: str) -> None:
         "### Step 3: X\n"
     )
     assert ("error", "unread_step") in kinds(plan)
-    assert [found.line for found in plan.errors if found.kind == "unread_step"] == [7]
+    line = 7 + heading.count("\n")
+    assert [found.line for found in plan.errors if found.kind == "unread_step"] == [
+        line
+    ]
 
 
 @each_row(
@@ -296,6 +301,11 @@ def test_a_heading_with_files_or_a_check_of_its_own_is_an_error() -> None:
         "### Task 1: A\n\n**Step 1: Write the test**\n\n**Step 2: Make it pass**\n",
         "### Step 1: A\n\n## Risks\n\n### 1. Rain\n\nIt may rain.\n",
         "# Task: Sign in\n\n### Step 1: A\n",
+        "## Steps\n\n## Step 1: A\n\n## Tasks left\n\nNone.\n",
+        "### Step 1: A\n\n### Steps to reproduce\n\nRun it.\n",
+        "### Step 1: A\n\n### S3 upload\n\nHow.\n\n### UTF-8 names\n\nWhy.\n",
+        "## Design\n\n### 1. Files\n\nWhy.\n\n## Steps\n\n### Step 1: A\n",
+        "# P\n\n### Step 1: A\n\n## Questions\n\n### Q1: Why?\n\nSo.\n",
     ],
 )
 def test_other_headings_are_prose(text: str) -> None:
@@ -391,6 +401,10 @@ def test_a_note_says_what_becomes_of_a_file(
         "**Files:**\n- ~~a.py~~",
         "**Files:**\n- [docs](https://x.org/)",
         "**Files:**\n- a.py\n\nAnd:\n\n- `b.py`",
+        "**Files:**\n> - `a.py`",
+        "**Files:**\n\n> `a.py`",
+        "**Files:**\n\n    a.py",
+        "**Files:**\n- ~~`a.py`~~",
     ],
 )
 def test_words_among_files_are_a_warning_and_stay_text(body: str) -> None:
@@ -431,11 +445,25 @@ def test_fields_about_tests_are_read(
     ("body", "found"),
     [
         ("**Removes tests:** the old ones", ("error", "unread_tests")),
+        ("**Removes tests:**\n```\ntest_a\n```", ("error", "unread_tests")),
+        ("**May fail:**\n\n| Test |\n|---|\n| test_a |", ("error", "unread_tests")),
+        ("**May fail:** `a` until step 3, `b`", ("error", "unread_tests")),
+        ("**May fail:** `a` until step 2; `b` until step 3", ("error", "unread_tests")),
+        ("**May fail:** `a` (until step 3 is done)", ("error", "unread_tests")),
         ("**Depends on:** the first one", ("error", "unread_dependencies")),
         ("**Owner:** Kim", ("warning", "unknown_label")),
         ("**Lint:** `make lint`", ("error", "unknown_label")),
         ("**Source:** `src/a.py`", ("error", "unknown_label")),
         ("**Endpoint:** `/api/users`", ("warning", "unknown_label")),
+        ("**Run:** `make a`\n\n**Verify:** `b`", ("error", "unknown_label")),
+        ("**Language:** `go`", ("warning", "unknown_label")),
+        ("**Why:** `a.py` is slow", ("warning", "unknown_label")),
+        ("**Entry:** `a.py`\n\n**Files:** `a.py`", ("warning", "unknown_label")),
+        ("**Lint:** `make a`\n\n**Verify:** `make a`", ("warning", "unknown_label")),
+        ("**Sources:** `a.py` (new), `b.py`", ("error", "unknown_label")),
+        ("**Tool:** `docker`", ("warning", "unknown_label")),
+        ("**Format:** `sql`", ("warning", "unknown_label")),
+        ("**Tests:** `pytest`", ("error", "unknown_label")),
         ("**Complexity:** a\n**Complexity:** b", ("warning", "duplicate_field")),
     ],
 )
@@ -459,10 +487,25 @@ def test_unknown_labels_are_one_warning_a_plan() -> None:
         f"### Step 1: A\n\n## Final Verification\n\n```bash\n{UNITTEST}\n```\n",
         f"# Plan: X\n\n**Verify:** `{UNITTEST}`\n\n### Step 1: A\n",
         f"### Step 1: A\n\n### Verify\n\n`{UNITTEST}`\n",
+        f"# Plan: X\n\n**Verify:**\n- `{UNITTEST}`\n\n### Step 1: A\n",
     ],
 )
 def test_a_check_outside_the_steps_is_an_error(text: str) -> None:
     assert kinds(read_plan(text)) == [("error", "stray_check")]
+
+
+@each_row(
+    "text",
+    [
+        f"## Verification\n\n- `{UNITTEST}`",
+        f"## Verification\n\n```bash\n{LINT}\n{UNITTEST}\n```",
+        f"## End\n\n**Verify:** `{UNITTEST}` and `{LINT}`",
+        f"## End\n\n**Verify:**\n- `{UNITTEST}`",
+    ],
+)
+def test_a_check_outside_the_steps_that_a_step_has_is_no_error(text: str) -> None:
+    step = f"### Step 1: A\n\n**Verify:** `{UNITTEST}`\n**Verify:** `{LINT}`\n\n"
+    assert ("error", "stray_check") not in kinds(read_plan(step + text))
 
 
 @each_row(
