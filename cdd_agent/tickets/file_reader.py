@@ -92,8 +92,11 @@ def read_file_row(row: str) -> FileText:
     for position, cell in enumerate(cells):
         files = read_files(cell).files
         if files and all(_is_path_with_blanks(file.path) for file in files):
-            others = [*cells[:position], *cells[position + 1 :]]
+            others = [_clean_note(cell) for cell in cells]
+            del others[position]
             others.sort(key=lambda text: not _says_change(text))
+            if any(_says_change(file.note) for file in files):
+                return FileText(files)
             return FileText(_with_note(files, ", ".join(others)))
     return FileText()
 

@@ -37,6 +37,7 @@ _BOLD_LINE = re.compile(r"(?P<marks>\*\*|__)(?=\S)(?P<text>.+?)(?P=marks)(?P<res
 _STEP_LINE = re.compile(
     rf"\W*(?:\[[ xX]\]\s*)?(?:step|task)\s*{_LABEL}\s*[:.)–—-]", re.IGNORECASE
 )
+_STRUCK_LINE = re.compile(r"~~(?:#{1,6}\s|\*\*|__)\s*(?P<text>.+?)(?:\*\*|__)?~~\s*")
 _CLOSE_HEADING = re.compile(
     r" {0,3}(?P<marks>#{1,6})[\u00a0\u3000]*(?P<text>[^#\s].*?)[ \t]*#*[ \t]*"
 )
@@ -135,6 +136,10 @@ class PlanHeading(Struct, frozen=True):
         return bool(_STEP_WORD.match(text) or _OTHER_WORD.match(text))
 
     @property
+    def has_step_word(self) -> bool:
+        return _STEP_WORD.match(self.plain_text) is not None
+
+    @property
     def is_numbered(self) -> bool:
         return _NUMBER.match(self.plain_text) is not None
 
@@ -187,6 +192,12 @@ def _line_headings(document: Document, number: int) -> Iterator[PlanHeading]:
     line = document.lines[number]
     if line.is_code:
         return
+    struck = _STRUCK_LINE.fullmatch(line.text)
+    if struck:
+        heading = PlanHeading(number, number + 1, LINE_DEPTH, f"~~{struck['text']}~~")
+        if heading.is_struck:
+            yield heading
+        return
     close = _CLOSE_HEADING.fullmatch(line.text)
     if close:
         heading = PlanHeading(number, number + 1, len(close["marks"]), close["text"])
@@ -197,7 +208,7 @@ def _line_headings(document: Document, number: int) -> Iterator[PlanHeading]:
     if bold and not line.text.startswith((" ", "\t")):
         text = f"{bold['text']}{bold['rest']}"
         heading = PlanHeading(number, number + 1, LINE_DEPTH, text)
-        if heading.to_step():
+        if heading.to_step() or heading.is_struck:
             yield heading
 
 

@@ -200,6 +200,7 @@ _PLAN_TITLE = re.compile(
 class _PlanReader(Struct):
     document: Document
     plan: ParsedPlan
+    headings: list[PlanHeading] = field(default_factory=list)
 
     def read(self) -> None:
         sections = self._split_sections()
@@ -238,6 +239,7 @@ class _PlanReader(Struct):
         top = _Section(_Kind.TOP, _TOP_DEPTH, range(end))
         sections = [top]
         headings = find_headings(self.document, range(end))
+        self.headings = headings
         for index, heading in enumerate(headings):
             section = self._open_section(headings, index, sections)
             if section is None:
@@ -495,7 +497,7 @@ class _PlanReader(Struct):
             return is_inner and heading.is_numbered and has_work
         if has_work:
             return True
-        if is_around_steps:
+        if is_around_steps and not heading.has_step_word:
             return False
         if heading.resembles_step:
             return True
@@ -522,8 +524,8 @@ class _PlanReader(Struct):
 
     def _parent_line(self, line: int, depth: int) -> int:
         """Return the line of the heading around a heading, or -1."""
-        for heading in reversed(find_headings(self.document, range(line))):
-            if heading.depth < depth:
+        for heading in reversed(self.headings):
+            if heading.line < line and heading.depth < depth:
                 return heading.line
         return -1
 

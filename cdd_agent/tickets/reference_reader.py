@@ -39,7 +39,6 @@ _NO_TESTS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _UNTIL_WORD = re.compile(r"\b(?:until|till)\b", re.IGNORECASE)
-_CODE = re.compile(r"`[^`]*`")
 _UNTIL = re.compile(
     rf",?\s*\(?\b(?:until|till)\s+(?:step|task)?\s*#?(?P<label>{STEP_LABEL.pattern})"
     r"(?!\w)\s*\)?[.\s]*$",
@@ -122,11 +121,11 @@ def read_tests(text: str) -> TestNames | None:
     if until:
         label = until["label"]
         text = text[: until.start()]
-    if _UNTIL_WORD.search(_CODE.sub("", text)):
-        return None
     spans = code_spans(text)
     for span in reversed(spans):
         text = f"{text[: span.start]},{text[span.end :]}"
+    if _UNTIL_WORD.search(text):
+        return None
     words = (name.strip("*_ ") for name in re.split(r",|\band\b|;", text))
     plain_names = list(filter(None, words))
     names = [span.text for span in spans]

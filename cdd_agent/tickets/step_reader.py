@@ -203,7 +203,8 @@ class _Block(Struct):
         """
         value = self.label.value.strip()
         is_complete = bool(value) and not value.endswith(":")
-        if piece.kind is PieceKind.OTHER:
+        label = read_label(piece.text) if piece.kind is PieceKind.LINE else None
+        if piece.kind is PieceKind.OTHER or (label and label.is_bold):
             return True
         if is_complete and (piece.is_apart or piece.text.startswith("[")):
             return True
@@ -564,6 +565,14 @@ class _StepReader(Struct):
             text = _BOLD_TAG.sub("**", line.text).lstrip("> \t")
             label = _read_row_label(text) or read_label(text)
             if label is None:
+                continue
+            if label.is_bold and label.field is Field.SERVES:
+                self._warn(
+                    "unread_criteria",
+                    number,
+                    f"names no criterion in {quote(label.value)}; write numbers, such"
+                    " as `1, 3`",
+                )
                 continue
             is_lost = self._report_lost_value(number, label)
             if label.is_bold and not (is_lost or line.is_code):

@@ -107,7 +107,10 @@ def test_a_plan_that_is_a_code_block_stays_one(
         (lambda text: f"{text}\n\n### Step 4: One more\n", "must be step 2"),
         (lambda text: "just words\n", "must be step 2"),
         (lambda text: f"{text}\n\n```text\nnever closed\n", "must be step 2"),
-        (lambda text: f"{text}\n\n## Risks\n\n- all of them\n", "read differently"),
+        (
+            lambda text: f"{text}\n\n## Risks\n\n- all of them\n",
+            "change other parts of the plan",
+        ),
         (
             lambda text: text.replace(
                 "**Dependencies:** Step 1", "**Dependencies:** Step 9"

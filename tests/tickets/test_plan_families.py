@@ -314,9 +314,22 @@ def test_other_headings_are_prose(text: str) -> None:
     assert [step.label for step in plan.steps] in (["1"], ["1", "2"])
 
 
+def test_a_misread_step_around_a_bold_step_is_an_error() -> None:
+    text = "### Step 1: A\n\nDo.\n\n### Step two: B\n\nDo.\n\n**Step 3: C**\n\nDo.\n"
+    plan = read_plan(text)
+    assert kinds(plan) == [("error", "unread_step")]
+    assert plan.findings[0].line == 5
+
+
 def test_a_struck_step_is_none_and_is_reported() -> None:
-    for heading in ("### ~~Step 2: B~~", "### Step 2: ~~B~~"):
-        plan = read_plan(f"### Step 1: A\n\n{heading}\n\nDo it.\n\n### Step 3: C\n")
+    headings = (
+        *("### ~~Step 2: B~~", "### Step 2: ~~B~~", "~~### Step 2: B~~"),
+        *("**~~Step 2: B~~**", "~~**Step 2: B**~~"),
+    )
+    for heading in headings:
+        text = f"### Step 1: A\n\n{heading}\n\n**Files:** b.py\n\n### Step 3: C\n"
+        plan = read_plan(text)
+        assert plan.steps[0].files_affected == ()
         assert [step.label for step in plan.steps] == ["1", "3"]
         assert kinds(plan) == [("warning", "struck_step")]
         assert "lines 3, 5" in plan.findings[0].text
@@ -383,6 +396,8 @@ def test_files_are_named_in_many_forms(item: str, files: list[tuple[str, str]]) 
         ("- **New:**\n  - `a.py`", True, False),
         ("| File | Change |\n|---|---|\n| `a.py` | deleted |", False, True),
         ("- `a.py` (to be removed)", False, True),
+        ("| File | Change |\n|---|---|\n| a.py | (new) |", True, False),
+        ("| File | Why |\n|---|---|\n| `a.py` (new) | why |", True, False),
         ("- `a.py`: the model", False, False),
     ],
 )
@@ -451,7 +466,9 @@ def test_fields_about_tests_are_read(
         ("**May fail:** `a` until step 2; `b` until step 3", ("error", "unread_tests")),
         ("**May fail:** `a` (until step 3 is done)", ("error", "unread_tests")),
         ("**Depends on:** the first one", ("error", "unread_dependencies")),
+        ("**Serves:** all", ("warning", "unread_criteria")),
         ("**Owner:** Kim", ("warning", "unknown_label")),
+        (f"**Verify:** `{LINT}`\n**Command:** `make`", ("error", "unknown_label")),
         ("**Lint:** `make lint`", ("error", "unknown_label")),
         ("**Source:** `src/a.py`", ("error", "unknown_label")),
         ("**Endpoint:** `/api/users`", ("warning", "unknown_label")),
