@@ -162,7 +162,7 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         shell.say("/init", "Made AGENTS.md")
         shell.say("/new feature reading-time", "makes the plan")
         template = (ticket / "spec.yaml").read_text()
-        shell.say(f"/socrates {SLUG}", "▸ list", "How is the time counted?", "Spec 1/3")
+        shell.say(f"/socrates {SLUG}", "▸ list", "How is the time counted?", "Spec 1/4")
         shell.say("exit", "goes on from here")
         shell.say("/resume", "Going on", "How is the time counted?")
         shell.leave()
@@ -173,7 +173,7 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
     with shell_in(root) as shell:
         shell.say("/resume", "were not answered yet")
         shell.say(
-            "", "Then a text of 400 words", "Spec 2/3", "? A file that is not there"
+            "", "Then a text of 400 words", "Spec 2/4", "? A file that is not there"
         )
         shell.say(MISSING, "That settles it", "✓ A file that is not there")
         assert (ticket / "spec.yaml").read_text() == template

@@ -145,7 +145,7 @@ class Reviewer(Nobody):
     calls: Path
 
     async def review(self, review: Review) -> Reviewed:
-        _note(self.calls, f"{ASKED + (review.step or 0)} 1")
+        _note(self.calls, f"{ASKED + int(review.step or 0)} 1")
         if "+refused" in review.diff():
             return Reviewed(Choice.NO, review, "not this")
         for place, file in enumerate(review.files):
