@@ -253,8 +253,9 @@ def _sentence_problem(first_word: str) -> str:
 
 
 def _to_checks(commands: Sequence[str], *, has_prose: bool = False) -> CheckText:
-    problem = _quoting_problem(commands)
-    return CheckText(tuple(commands), has_prose=has_prose, problem=problem)
+    written = tuple(command for command in commands if command.strip())
+    problem = _quoting_problem(written)
+    return CheckText(written, has_prose=has_prose, problem=problem)
 
 
 def _looks_like_command(text: str) -> bool:

@@ -84,6 +84,17 @@ def test_checks_are_read_in_many_forms(
 
 
 @each_row(
+    "body",
+    [
+        *("**Verify:** ` `", "**Verify:**\n- ` `", "**Verify:** $ ", "Run: ` `"),
+        *("Run:\n- ` `", "Run: `A=1`", "```bash\n$ \n```\nExpected: OK"),
+    ],
+)
+def test_an_empty_command_is_no_check(body: str) -> None:
+    assert not read_step(body)[0].checks
+
+
+@each_row(
     "words",
     [
         *("none", "None.", "N/A", "-", "–", "no", "Manual", "manually", "by hand"),
