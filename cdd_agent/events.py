@@ -19,10 +19,12 @@ from msgspec.structs import force_setattr
 from cdd_agent.edits.file_diff import FileDiff, LeftOut
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.llm.port import PromptShare, Usage
-from cdd_agent.tickets.state import edited_steps, unproven_steps
+from cdd_agent.tickets.run_outcome import judge_run
+from cdd_agent.tickets.state import edited_steps
 from cdd_agent.tickets.status import (
     NO_COST,
     Cost,
+    EditedCriterion,
     Evidence,
     RunStatus,
     StepStatus,
@@ -32,6 +34,7 @@ from cdd_agent.tickets.status import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from cdd_agent.tickets.plan import ImplementationPlan, PlanStep, Problem
@@ -377,6 +380,7 @@ TICKET_STATES = (
     "in progress",
     "failed",
     "done",
+    "spec changed",
     "unreadable",
 )
 
@@ -1163,6 +1167,8 @@ class RunFinished(Struct, frozen=True):
     """
     labels_to_commit: tuple[str, ...] = ()
     """See `NamesStep`."""
+    edited_criteria: tuple[EditedCriterion, ...] = ()
+    """Criteria that are new, or that were changed since, where all steps are over."""
 
     def __post_init__(self) -> None:
         if not self.labels_to_commit:
@@ -1173,9 +1179,11 @@ class RunFinished(Struct, frozen=True):
         cls,
         plan: ImplementationPlan,
         state: ExecutionState,
+        criteria: Sequence[str],
         require: Literal["verified"] | None = None,
     ) -> RunFinished:
-        found = unproven_steps(plan, state)
+        """`criteria` are those of the spec as it is now."""
+        outcome = judge_run(plan, state, criteria, require)
         steps = [state.step(step.number) for step in plan.steps]
         worked = [step.seconds for step in steps if step.seconds is not None]
         files = {
@@ -1185,7 +1193,7 @@ class RunFinished(Struct, frozen=True):
         }
         return cls(
             state.ticket_slug,
-            RunStatus.FAILED if require and found else state.status,
+            outcome.status,
             completed=sum(step.status is StepStatus.COMPLETED for step in steps),
             skipped=sum(step.status is StepStatus.SKIPPED for step in steps),
             unverified=sum(step.verification is Verification.NONE for step in steps),
@@ -1195,8 +1203,9 @@ class RunFinished(Struct, frozen=True):
             with_old_failures=sum(
                 step.verification is Verification.BASELINE for step in steps
             ),
-            unproven=found,
+            unproven=outcome.unproven,
             require=require,
+            edited_criteria=outcome.edited_criteria,
         )
 
 

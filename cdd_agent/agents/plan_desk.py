@@ -4,10 +4,10 @@ plan.md is written under the ticket's lock, so never while a run is at work, and
 text that it replaces is kept.
 """
 
-from collections.abc import Collection
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.log import RunLog
@@ -47,9 +47,19 @@ class Present(Struct, frozen=True):
     begun: frozenset[str] = frozenset()
     """Labels of the steps that were begun."""
 
-    def begun_numbers(self, plan: ImplementationPlan) -> frozenset[int]:
-        """Return the numbers of the begun steps in another version of the plan."""
-        return frozenset(step.number for step in plan.steps if step.label in self.begun)
+    def state_in(self, plan: ImplementationPlan) -> ExecutionState | None:
+        """Return the progress in another version of the plan, whose steps have their
+        own numbers. Steps with the same label are the same.
+        """
+        if self.plan is None or self.state is None:
+            return None
+        numbers = {step.label: step.number for step in self.plan.steps}
+        entries = {}
+        for step in plan.steps:
+            if step.label in numbers:
+                entry = self.state.step(numbers[step.label])
+                entries[step.number] = replace(entry, step_number=step.number)
+        return replace(self.state, step_executions=entries, former_steps={})
 
     def label_of(self, number: int) -> str:
         """Return what users call a step."""
@@ -123,15 +133,18 @@ class PlanDesk(Struct, frozen=True):
         self, plan: ImplementationPlan, spec: TicketSpec, present: Present
     ) -> list[Problem]:
         """Return the problems of the present plan, or of another version of it."""
-        return self.compile(plan, spec, present.begun_numbers(plan))
+        return self.compile(plan, spec, present.state_in(plan))
 
     def compile(
-        self, plan: ImplementationPlan, spec: TicketSpec, begun: Collection[int]
+        self,
+        plan: ImplementationPlan,
+        spec: TicketSpec,
+        state: ExecutionState | None,
     ) -> list[Problem]:
         """Return the problems of a plan in the order of its lines, with the checks that
         `commands` would refuse to run.
         """
-        problems = list(check_plan(plan, spec, self.root, begun))
+        problems = list(check_plan(plan, spec, self.root, state))
         for step in plan.steps:
             for error in check_problems(step, self.test_command, self.commands):
                 text = f"step {step.label}: its check would be refused: {error.message}"

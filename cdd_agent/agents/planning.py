@@ -46,6 +46,7 @@ from cdd_agent.llm.port import Message, Model
 from cdd_agent.project.context import project_context
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.sanitize import fenced
+from cdd_agent.tickets.criteria import served_places
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.plan_changes import ChangeRefused, FixedSteps, replace_plan
 from cdd_agent.tickets.plan_draft import make_basic_plan
@@ -369,7 +370,7 @@ class Planning:
         fixed = present.fixed
         served: set[int] = set()
         for step in fixed.completed_steps(present.plan) if present.plan else ():
-            served.update(step.serves)
+            served |= served_places(step.serves, spec.acceptance_criteria)
         plan = make_basic_plan(
             spec,
             self.desk.ticket.slug,

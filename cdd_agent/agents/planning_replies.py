@@ -14,6 +14,7 @@ from cdd_agent.tickets.plan_changes import (
     ChangeRefused,
     FixedSteps,
     change_plan,
+    name_served_criteria,
     replace_plan,
 )
 from cdd_agent.tickets.plan_draft import PlanChanges, PlanDraft
@@ -87,7 +88,7 @@ class ReplyJudge:
         self._remaining_questions = remaining_questions
         # The numbers of the steps as the model knows them.
         shown = base or present.plan or ImplementationPlan()
-        self._begun = present.begun_numbers(shown)
+        self._state = present.state_in(shown)
         self._completed = {step.number for step in present.fixed.completed_steps(shown)}
         # The problems that the plan had before, which the model need not solve, and the
         # warnings that the model has received.
@@ -144,13 +145,16 @@ class ReplyJudge:
         base: ImplementationPlan | None,
         fixed: FixedSteps,
     ) -> ImplementationPlan:
+        criteria = self._spec.acceptance_criteria
         match reply:
             case PlanReply(plan=PlanDraft() as draft):
                 new = draft.to_plan(self._spec, self._desk.ticket.slug, fixed.used_ids)
-                return replace_plan(present, new, fixed) if present else new
+                plan = replace_plan(present, new, fixed) if present else new
+                return name_served_criteria(plan, present, criteria)
             case ChangeReply(changes=PlanChanges() as changes):
                 assert base is not None
-                return change_plan(base, changes, fixed)
+                plan = change_plan(base, changes, fixed)
+                return name_served_criteria(plan, base, criteria)
             case _:
                 raise AssertionError("a reply without questions has a plan or changes")
 
@@ -178,7 +182,7 @@ class ReplyJudge:
         """
         text = write_plan(plan.with_plain_labels())
         read = self._desk.ticket.parse_plan(text)
-        problems = self._desk.compile(read, self._spec, self._begun)
+        problems = self._desk.compile(read, self._spec, self._state)
         return [problem for problem in problems if problem.step not in self._completed]
 
 

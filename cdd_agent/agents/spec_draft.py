@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from cdd_agent.events import CriterionView, SpecShown
 from cdd_agent.files.atomic import digest
 from cdd_agent.redaction import Redactor
-from cdd_agent.tickets.spec import FIELDS, TicketSpec, is_placeholder
+from cdd_agent.tickets.placeholders import is_placeholder
+from cdd_agent.tickets.spec import FIELDS, TicketSpec
 
 _Line = Annotated[str, Meta(max_length=500)]
 _Text = Annotated[str, Meta(max_length=20_000)]

@@ -25,8 +25,9 @@ from cdd_agent.events import (
     TicketView,
     Tone,
 )
+from cdd_agent.tickets.run_outcome import judge_run
 from cdd_agent.tickets.spec import SpecEmpty, TicketSpec, TicketType
-from cdd_agent.tickets.state import load_state, new_state, read_state
+from cdd_agent.tickets.state import ExecutionState, load_state, new_state, read_state
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.tickets.store import Ticket, TicketStore
 
@@ -97,10 +98,7 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
             )
             return TicketView(ticket.slug, "empty" if is_blank else "spec", type=kind)
         known = read_state(ticket.state_path, ticket.slug)
-        done_plan = (
-            known.done_plan if known and known.status is RunStatus.COMPLETED else None
-        )
-        if known and done_plan is not None and done_plan == ticket.plan_digest():
+        if known and _is_still_done(ticket, known):
             return TicketView(
                 ticket.slug,
                 "done",
@@ -112,6 +110,7 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
         plan = ticket.read_plan()
         plan.check(ticket.shown(ticket.plan_path))
         state = load_state(ticket.state_path, ticket.slug, plan)
+        criteria = ticket.read_spec().acceptance_criteria if state else ()
     except SpecEmpty:
         return TicketView(ticket.slug, "empty", type=kind)
     except CddError as error:
@@ -133,14 +132,28 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
         RunStatus.FAILED: "failed",
         RunStatus.IN_PROGRESS: "in progress",
     }
+    word = words[state.status]
+    if judge_run(plan, state, criteria).edited_criteria:
+        word = "spec changed"
     return TicketView(
         ticket.slug,
-        words[state.status],
+        word,
         state.finished_count,
         total,
         type=kind,
         where=where,
     )
+
+
+def _is_still_done(ticket: Ticket, state: ExecutionState) -> bool:
+    """True if a run was over with this plan and this spec, so that neither need be
+    read. A state of an earlier version knows no criteria.
+    """
+    if state.status is not RunStatus.COMPLETED or state.done_plan is None:
+        return False
+    if state.done_plan != ticket.plan_digest():
+        return False
+    return state.criteria is None or state.done_spec == ticket.spec_digest()
 
 
 def opened(ticket: Ticket) -> PlanOpened | SpecOpened:

@@ -48,6 +48,8 @@ def next_line(ticket: Ticket, seen: TicketView) -> str:
             return f"/exec {ticket.slug}"
         case "spec" if _is_complete(ticket):
             return f"/plan {ticket.slug}"
+        case "spec changed":
+            return f"/plan {ticket.slug}"
         case "empty" | "spec":
             return f"/socrates {ticket.slug}"
         case _:

@@ -185,7 +185,14 @@ class Engine(Struct):
         if run.state.started_at is not None:
             run.save_costs()
             save(
-                Report.of(run.spec.title, run.plan, run.state, run.record, run.require),
+                Report.of(
+                    run.spec.title,
+                    run.plan,
+                    run.state,
+                    run.record,
+                    run.spec.acceptance_criteria,
+                    run.require,
+                ),
                 run.record.folder,
             )
 
@@ -493,6 +500,7 @@ class Engine(Struct):
         """Take up a plan that was edited meanwhile, and tell that unless it `is_known`.
         Raises `BadInput` for one that cannot be run.
         """
+        self.run.reload_spec()
         plan = _runnable_plan(self.run.ticket, self.runner)
         if plan != self.run.plan:
             self.run.reload_plan(plan, is_known=is_known)
@@ -509,6 +517,7 @@ class Engine(Struct):
             await self._undoing.close_step(before)
         files = before.files if keep else NO_FILES
         why = self.run.record.redactor.redact(reason)
+        self.run.begin_step(step)
         self.run.save(self.run.state.skipped(step, self.clock(), why, files))
         self.run.emit(StepFinished.of(step, self.run.plan, self.run.state))
         dependents = [
@@ -637,6 +646,7 @@ class Engine(Struct):
         # a new one, not an interrupted one that goes on
         if number != self.run.state.step(step.number).attempts:
             attempt.begin(guidance)
+        self.run.begin_step(step)
         self.run.save(self.run.state.started(step, self.clock(), attempt=number))
         settled = False
         try:

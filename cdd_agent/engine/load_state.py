@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, ChangesPutBack, Event, Notice, Tone
-from cdd_agent.files.atomic import sync_folder, write_atomic
+from cdd_agent.files.atomic import digest, sync_folder, write_atomic
 from cdd_agent.files.json_file import aside_of, set_aside
 from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.served_criteria import edited_criteria
 from cdd_agent.tickets.state import (
     ExecutionState,
     StateUnreadable,
@@ -156,9 +157,26 @@ def save(
         state,
         current_step=next_step_number(plan, state),
         done_plan=ticket.plan_digest(plan) if is_over else None,
+        done_spec=_done_spec(ticket, plan, state) if is_over else None,
     )
     save_state(state, ticket.state_path, record.state)
     return state
+
+
+def _done_spec(
+    ticket: Ticket, plan: ImplementationPlan, state: ExecutionState
+) -> str | None:
+    """Return the digest of spec.yaml. None if it cannot be read, or if it has criteria
+    that the run does not know.
+    """
+    try:
+        text = ticket.spec_text()
+        criteria = ticket.parse_spec(text).acceptance_criteria
+    except BadInput:
+        return None
+    if edited_criteria(plan, state, criteria):
+        return None
+    return digest(text.encode())
 
 
 def _rebuilt(

@@ -32,6 +32,7 @@ from cdd_agent.llm.port import ContextTooLong, Message, PromptShare, Request
 from cdd_agent.project.context import entries
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.sanitize import fenced
+from cdd_agent.tickets.criteria import served_places
 from cdd_agent.tickets.declared_files import (
     MOST_MATCHES,
     DeclaredFiles,
@@ -295,8 +296,8 @@ def _query(
     words = [step.title, step.description]
     words += [f"{file.path} {file.file.note}" for file in declared.files]
     words += step.checks or ()
-    for number in step.serves:
-        words += spec.acceptance_criteria[number - 1 : number]
+    for place in sorted(served_places(step.serves, spec.acceptance_criteria)):
+        words.append(spec.acceptance_criteria[place - 1])
     words.append(spec.title)
     touched: list[str] = []
     for other in plan.steps:

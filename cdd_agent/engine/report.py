@@ -2,7 +2,7 @@
 the log says.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -23,8 +23,10 @@ from cdd_agent.events import (
     TestsFinished,
 )
 from cdd_agent.tickets.plan import ImplementationPlan
-from cdd_agent.tickets.state import ExecutionState, Files, unproven_steps
+from cdd_agent.tickets.run_outcome import judge_run
+from cdd_agent.tickets.state import ExecutionState, Files
 from cdd_agent.tickets.status import (
+    EditedCriterion,
     RunStatus,
     StepStatus,
     Unproven,
@@ -117,6 +119,8 @@ class Report(Struct, frozen=True):
     """Of files that were there before the run; what one step created and another
     deleted is in no list.
     """
+    edited_criteria: tuple[EditedCriterion, ...] = ()
+    """Criteria of the spec that are new or were changed since the steps were over."""
 
     @classmethod
     def of(
@@ -125,6 +129,7 @@ class Report(Struct, frozen=True):
         plan: ImplementationPlan,
         state: ExecutionState,
         record: RunRecord,
+        criteria: Sequence[str],
         require: Literal["verified"] | None = None,
     ) -> "Report":
         """Reads the record and its log. Secrets are redacted. Raises `BadInput` when
@@ -134,7 +139,7 @@ class Report(Struct, frozen=True):
         logged = _FromLog.of(record.log.entries())
         known = KnownTests(record).so_far(state)
         files = _net(step.files for step in accepted(state))
-        found = unproven_steps(plan, state)
+        outcome = judge_run(plan, state, criteria, require)
         steps = []
         for step in plan.steps:
             now = state.step(step.number)
@@ -172,7 +177,7 @@ class Report(Struct, frozen=True):
         report = cls(
             state.ticket_slug,
             title,
-            RunStatus.FAILED if require and found else state.status,
+            outcome.status,
             state.started_at,
             state.completed_at,
             tuple(steps),
@@ -182,7 +187,8 @@ class Report(Struct, frozen=True):
             tests_before=_counts(known.baseline.tests if known.baseline else None),
             tests_after=Counts.of(tests) if tests else None,
             effort=sum(efforts.values(), RunCost()),
-            unproven=found,
+            unproven=outcome.unproven,
+            edited_criteria=outcome.edited_criteria,
             require=require,
         )
         return record.redactor.redacted(report)

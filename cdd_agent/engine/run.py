@@ -47,6 +47,7 @@ from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.llm.port import Usage
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.served_criteria import begin_step, note_criteria
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import (
     NO_FILES,
@@ -142,6 +143,10 @@ class Run(Struct):
                 for folder, effort in effort_by_step(record.log.entries()).items()
             }
             state = state.with_costs(costs, instead=True)
+        if state.started_at is not None and state.criteria is None:
+            # the run is of an earlier version
+            state = note_criteria(state, plan, spec.acceptance_criteria)
+            state = save(ticket, plan, record, state)
         return cls(
             ticket,
             spec,
@@ -238,7 +243,8 @@ class Run(Struct):
         return PlanOpened.of(self.spec.title, self.plan, self.state)
 
     def summary(self) -> RunFinished:
-        return RunFinished.of(self.plan, self.state, self.require)
+        criteria = self.spec.acceptance_criteria
+        return RunFinished.of(self.plan, self.state, criteria, self.require)
 
     def refusal(self) -> StepFailed | None:
         """Why nothing may be built on what there is: a step that is over, and that the
@@ -319,6 +325,21 @@ class Run(Struct):
             told = f"{slug} is at work in this project, too{who}. {text}"
             self.emit(Notice(told, Tone.WARNING, about=About.OTHER_RUN))
 
+    def reload_spec(self) -> None:
+        """Go on by a spec that was edited meanwhile. Raises `BadInput` for one that
+        cannot be read.
+        """
+        spec = self.ticket.read_spec()
+        if spec == self.spec:
+            return
+        self.spec = spec
+        self.emit(
+            Notice(
+                "The spec was edited; the run goes on as it says now.",
+                about=About.SPEC_CHANGED,
+            )
+        )
+
     def reload_plan(self, plan: ImplementationPlan, *, is_known: bool = False) -> None:
         """Go on by a plan that was edited meanwhile. Raises `BadInput` for one that the
         state does not fit.
@@ -336,10 +357,16 @@ class Run(Struct):
         for event in () if is_known else news:
             self.emit(event)
 
+    def begin_step(self, step: PlanStep) -> None:
+        """Note which criteria a step serves that begins now, or is skipped."""
+        criteria = self.spec.acceptance_criteria
+        self.state = begin_step(self.state, self.plan, step, criteria)
+
     def save(self, state: ExecutionState) -> None:
         """The files first: what this process believes is never ahead of the disk. With
         what was spent since.
         """
+        state = note_criteria(state, self.plan, self.spec.acceptance_criteria)
         self.state = save(
             self.ticket, self.plan, self.record, state.with_costs(self._unsaved)
         )

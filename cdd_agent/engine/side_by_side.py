@@ -288,6 +288,7 @@ class SideBySide(Struct):
         attempt = run.attempt(step.number, number, tree.record)
         if number != run.state.step(step.number).attempts:
             attempt.begin("")
+        run.begin_step(step)
         run.save(run.state.started(step, self.engine.clock(), attempt=number))
         runner.emit(
             StepStarted(

@@ -91,9 +91,10 @@ def known(
         state = load_state(found[1].state_path, ticket.slug, plan)
         if state is None:
             return row
+        criteria = ticket.read_spec().acceptance_criteria
         opened = PlanOpened.of("", plan, state)
         row = row.told(to_json(opened))
-        match RunFinished.of(plan, state, require).status:
+        match RunFinished.of(plan, state, criteria, require).status:
             case RunStatus.COMPLETED:
                 return replace(row, state=RunState.DONE)
             case RunStatus.FAILED:

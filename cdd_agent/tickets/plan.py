@@ -14,6 +14,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import astuple, force_setattr, replace
 
 from cdd_agent.errors import BadInput
+from cdd_agent.tickets.criteria import CriterionRef, normal_refs
 from cdd_agent.tickets.writable_text import one_line, plain_text
 
 NO_CHECK = "none"
@@ -166,8 +167,8 @@ class PlanStep(Struct, frozen=True):
     """The commands that check this step, all of which must pass. Empty for no check,
     None if the engine chooses.
     """
-    serves: tuple[int, ...] = ()
-    """Numbers of the acceptance criteria that the step serves, from 1."""
+    serves: tuple[CriterionRef, ...] = ()
+    """The acceptance criteria that the step serves: places in the spec, or words."""
     removes_tests: tuple[str, ...] | None = None
     """Tests, or files of tests, that the step may remove, skip or weaken. None if the
     plan says nothing about it.
@@ -198,7 +199,7 @@ class PlanStep(Struct, frozen=True):
             dependencies=tuple(sorted(set(self.dependencies))),
             files_affected=tuple(file for file in self.files_affected if file.path),
             checks=_normal_list(self.checks),
-            serves=tuple(sorted(set(self.serves))),
+            serves=normal_refs(self.serves),
             removes_tests=_normal_list(self.removes_tests),
             may_fail=_normal_leave(self.may_fail),
             label=label,

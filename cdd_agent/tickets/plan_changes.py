@@ -6,12 +6,18 @@ the order of the steps.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdd_agent.tickets.criteria import (
+    CriterionRef,
+    find_criteria,
+    name_criteria,
+    served_places,
+)
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.plan_draft import ChangedStep, PlanChanges, add_ids
 from cdd_agent.tickets.plan_reader import read_plan
@@ -96,6 +102,36 @@ def change_plan(
     if changes.risks is not None:
         values["risks"] = changes.risks
     return replace(plan, findings=(), **values)
+
+
+def name_served_criteria(
+    plan: ImplementationPlan,
+    before: ImplementationPlan | None,
+    criteria: Sequence[str],
+) -> ImplementationPlan:
+    """Return the plan with words in place of the numbers of criteria, in the steps that
+    differ from `before`. Words still name the same criterion in a changed spec.
+    """
+    former = {step.label: step for step in before.steps} if before else {}
+    steps = []
+    for step in plan.steps:
+        known = former.get(step.label)
+        if known == step:
+            steps.append(step)
+        else:
+            serves = _named_serves(step, known, criteria)
+            steps.append(replace(step, serves=serves))
+    return replace(plan, steps=tuple(steps))
+
+
+def _named_serves(
+    step: PlanStep, known: PlanStep | None, criteria: Sequence[str]
+) -> tuple[CriterionRef, ...]:
+    former = find_criteria(known.serves, criteria) if known else {}
+    is_same = set(former.values()) == served_places(step.serves, criteria)
+    if known and is_same and len(former) == len(known.serves):
+        return known.serves
+    return name_criteria(step.serves, criteria)
 
 
 def _change_steps(

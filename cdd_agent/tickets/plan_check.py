@@ -6,12 +6,14 @@ errors, for which the plan must change, and warnings.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct, field
 
 from cdd_agent.tickets.declared_files import DeclaredFile, declare_files
+from cdd_agent.tickets.findings import quote
+from cdd_agent.tickets.placeholders import is_placeholder
 from cdd_agent.tickets.plan import (
     AffectedFile,
     ImplementationPlan,
@@ -19,7 +21,13 @@ from cdd_agent.tickets.plan import (
     Problem,
     step_problem,
 )
-from cdd_agent.tickets.spec import TicketSpec, is_placeholder
+from cdd_agent.tickets.served_criteria import (
+    CriterionStanding,
+    find_standings,
+    served_digests,
+)
+from cdd_agent.tickets.spec import TicketSpec
+from cdd_agent.tickets.state import ExecutionState
 
 _MAX_FILES = 8
 _MAX_HOURS = 8.0
@@ -42,27 +50,31 @@ class ProjectFiles(Struct, frozen=True):
 
 
 def check_plan(
-    plan: ImplementationPlan, spec: TicketSpec, root: Path, begun: Collection[int] = ()
+    plan: ImplementationPlan,
+    spec: TicketSpec,
+    root: Path,
+    state: ExecutionState | None = None,
 ) -> list[Problem]:
     """Return the problems of a plan, in the order of its lines.
 
-    The files of `begun` steps are not checked: what the plan says about them was true
-    before the step.
+    The files of steps that were begun are not checked: what the plan says about them
+    was true before the step.
     """
-    return find_problems(plan, spec, _find_files(root, plan), begun)
+    return find_problems(plan, spec, _find_files(root, plan), state)
 
 
 def find_problems(
     plan: ImplementationPlan,
     spec: TicketSpec,
     files: ProjectFiles,
-    begun: Collection[int] = (),
+    state: ExecutionState | None = None,
 ) -> list[Problem]:
     """Return the problems of a plan in a project with these files. The files are
     checked only if the plan can run.
     """
+    begun = state.begun_numbers if state else frozenset()
     warnings = [finding for finding in plan.findings if finding.is_warning]
-    problems = [*plan.errors, *warnings, *_criteria_problems(plan, spec)]
+    problems = [*plan.errors, *warnings, *_criteria_problems(plan, spec, state)]
     for step in plan.steps:
         if step.number not in begun:
             problems += _step_problems(step)
@@ -108,44 +120,65 @@ def _refused_paths(plan: ImplementationPlan, files: ProjectFiles) -> Iterator[Pr
                 )
 
 
-def _criteria_problems(plan: ImplementationPlan, spec: TicketSpec) -> Iterator[Problem]:
-    count = len(spec.acceptance_criteria)
-    served: set[int] = set()
+def _criteria_problems(
+    plan: ImplementationPlan, spec: TicketSpec, state: ExecutionState | None
+) -> Iterator[Problem]:
+    criteria = spec.acceptance_criteria
+    count = len(criteria)
+    served = served_digests(plan, state, criteria)
     for step in plan.steps:
-        served.update(step.serves)
-        for number in step.serves:
-            if not 1 <= number <= count:
+        for ref in step.serves:
+            if str(ref) in served[step.number]:
+                continue
+            if isinstance(ref, int):
                 text = (
-                    f"serves acceptance criterion {number}, but the spec has"
+                    f"serves acceptance criterion {ref}, but the spec has"
                     f" {count or 'none'}"
                 )
-                yield step_problem(step, "unknown_criterion", text)
+            else:
+                text = (
+                    f"serves {quote(ref)}, which is no acceptance criterion of the"
+                    " spec; write the words or the number of one"
+                )
+            yield step_problem(step, "unknown_criterion", text)
     if plan.steps:
-        yield from _unserved_criteria(spec, served)
+        is_named = any(step.serves for step in plan.steps)
+        standings = find_standings(plan, state, criteria)
+        yield from _unserved_criteria(standings, is_named=is_named)
 
 
-def _unserved_criteria(spec: TicketSpec, served: Collection[int]) -> list[Problem]:
+def _unserved_criteria(
+    standings: Sequence[CriterionStanding], *, is_named: bool
+) -> list[Problem]:
+    """`is_named`: a step says which criteria it serves."""
+    edited = [standing for standing in standings if standing.edit]
     problems = []
-    for number, criterion in enumerate(spec.acceptance_criteria, 1):
-        if number not in served and not is_placeholder(criterion):
-            problems.append(_unserved_criterion(number, criterion))
-    if problems and not served:
+    for standing in standings:
+        if not standing.steps and not is_placeholder(standing.text):
+            problems.append(_unserved_criterion(standing))
+    if edited and not is_named:
+        return [_unserved_criterion(standing) for standing in edited]
+    if problems and not is_named:
         text = (
-            "no step names the acceptance criteria that it serves; write their numbers,"
-            " such as `**Serves:** 1, 3`"
+            "no step names the acceptance criteria that it serves; write their words or"
+            " numbers, such as `**Serves:** 1, 3`"
         )
         return [Problem("no_serves", None, 1, text, is_warning=True)]
     return problems
 
 
-def _unserved_criterion(number: int, criterion: str) -> Problem:
-    short = criterion.split("\n")[0]
+def _unserved_criterion(standing: CriterionStanding) -> Problem:
+    short = standing.text.split("\n")[0]
     if len(short) > _SHOWN_CRITERION:
         short = f"{short[: _SHOWN_CRITERION - 1]}…"
-    text = (
-        f"no step serves acceptance criterion {number} ({short}); add a step, or write"
-        " its number in a `**Serves:**`"
-    )
+    criterion = f"acceptance criterion {standing.place} ({short})"
+    if standing.edit:
+        text = (
+            f"{criterion} is {standing.edit}, and no step serves it; add a step that"
+            " names it in its `**Serves:**`"
+        )
+        return Problem("edited_criterion", None, 1, text)
+    text = f"no step serves {criterion}; add a step, or name it in a `**Serves:**`"
     return Problem("unserved_criterion", None, 1, text)
 
 

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from cdd_agent.forms import Respelled
+from cdd_agent.tickets.criteria import name_criteria
 from cdd_agent.tickets.plan import (
     DELETED,
     NEW,
@@ -286,7 +287,7 @@ def make_basic_plan(
             title.rstrip("."),
             f"Make this true, with a test that shows it: {criterion}",
             dependencies=(steps[-1].number,) if steps else (),
-            serves=(criterion_number,),
+            serves=name_criteria((criterion_number,), spec.acceptance_criteria),
         )
         steps.append(step)
     return ImplementationPlan(

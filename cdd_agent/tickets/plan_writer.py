@@ -3,10 +3,11 @@ unchanged.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from cdd_agent.errors import BadInput
+from cdd_agent.tickets.criteria import CriterionRef
 from cdd_agent.tickets.markdown import code_span, spellings
 from cdd_agent.tickets.plan import NO_CHECK, ImplementationPlan, PlanStep
 from cdd_agent.tickets.plan_reader import ParsedPlan, parse_plan
@@ -37,6 +38,10 @@ def write_plan(plan: ImplementationPlan) -> str:
     if plan.notes:
         blocks.append(_notes_block(plan.notes))
     return "\n\n".join(blocks) + "\n"
+
+
+_PLAIN_WORDS = re.compile(r"\w[\w ,.'()/-]*[\w)…]")
+"""Words that Markdown and the reader take as they are."""
 
 
 def step_labels(plan: ImplementationPlan) -> dict[int, str]:
@@ -82,7 +87,7 @@ def _step_fields(step: PlanStep, labels: Mapping[int, str]) -> list[str]:
         fields.append(f"**Verify:** {NO_CHECK}")
     fields += [f"**Verify:** {code_span(check)}" for check in step.checks or ()]
     if step.serves:
-        fields.append(f"**Serves:** {', '.join(map(str, step.serves))}")
+        fields.append(_serves_field(step.serves))
     if step.removes_tests is not None:
         names = ", ".join(map(code_span, step.removes_tests))
         fields.append(f"**Removes tests:** {names or 'none'}")
@@ -90,6 +95,24 @@ def _step_fields(step: PlanStep, labels: Mapping[int, str]) -> list[str]:
         until = f" until step {leave.until}" if leave.until else ""
         fields.append(f"**May fail:** {code_span(leave.tests)}{until}")
     return fields
+
+
+def _serves_field(refs: Sequence[CriterionRef]) -> str:
+    if all(isinstance(ref, int) for ref in refs):
+        return f"**Serves:** {', '.join(map(str, refs))}"
+    shown = [_shown_ref(ref) for ref in refs]
+    if len(shown) == 1:
+        return f"**Serves:** {shown[0]}"
+    return "\n".join(["**Serves:**", *(f"- {ref}" for ref in shown)])
+
+
+def _shown_ref(ref: CriterionRef) -> str:
+    """Return a reference as Markdown. Words that Markdown could read otherwise become
+    code.
+    """
+    if isinstance(ref, int) or _PLAIN_WORDS.fullmatch(ref):
+        return str(ref)
+    return code_span(ref)
 
 
 def overview_block(text: str) -> str:

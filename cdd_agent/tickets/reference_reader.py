@@ -1,6 +1,4 @@
-"""Read what a step refers to: other steps by their labels, acceptance criteria by their
-numbers, and tests by their names.
-"""
+"""Read what a step refers to: other steps by their labels, and tests by their names."""
 
 import re
 from collections.abc import Sequence
@@ -25,15 +23,6 @@ _LABELS = re.compile(
 )
 _TITLE = re.compile(rf"((?:step|task)\s*#?{_LABEL})\s*[:–—]\s[^,;]*", re.IGNORECASE)
 _REFERENCE = re.compile(rf"\W*(?:(?:steps?|tasks?)\s*#?)?{_LABEL}", re.IGNORECASE)
-_CRITERIA = re.compile(
-    r"\W*(?:none|n/a)?\W*|(?:acceptance|criteri(?:on|a)|\bac|and|to|through|[0-9]"
-    r"|[\s,;:&#`+._\-–—])*",
-    re.IGNORECASE,
-)
-_CRITERION_LABEL = re.compile(r"\bAC[-_ ]?(?=[0-9])", re.IGNORECASE)
-_NUMBER = r"(?<![\w.])([0-9]{1,9})(?!\w|\.[0-9])"
-_NUMBERS = re.compile(rf"{_NUMBER}(?:\s*(?:-|–|—|to|through)\s*{_NUMBER})?")
-_MAX_RANGE = 100_000
 _NO_TESTS = re.compile(
     r"(?:none|nothing|nil|no|n/a|no tests?|[-–—])[.!]?(?:\s*[(,;–—-].*)?",
     re.IGNORECASE | re.DOTALL,
@@ -88,25 +77,6 @@ def read_dependencies(
 def refers_to_step(text: str) -> bool:
     """True if a text begins with the label of a step."""
     return _REFERENCE.match(text) is not None
-
-
-def is_criteria(text: str) -> bool:
-    return _CRITERIA.fullmatch(_REMARK.sub("", text)) is not None
-
-
-def read_criteria(text: str) -> tuple[int, ...]:
-    """Return the numbers of a list such as `1, 3-5 and 8`. Of an absurdly long range,
-    return only the ends.
-    """
-    numbers: list[int] = []
-    text = _CRITERION_LABEL.sub("", _REMARK.sub("", text))
-    for first, last in _NUMBERS.findall(text):
-        numbers.append(int(first))
-        if last and int(last) - int(first) < _MAX_RANGE:
-            numbers += range(int(first), int(last))
-        if last:
-            numbers.append(int(last))
-    return tuple(numbers)
 
 
 def read_tests(text: str) -> TestNames | None:

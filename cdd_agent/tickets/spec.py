@@ -19,6 +19,7 @@ from cdd_agent.guarded_yaml import (
     described,
     read_mapping,
 )
+from cdd_agent.tickets.placeholders import is_placeholder
 from cdd_agent.tickets.plan import normalise
 from cdd_agent.tickets.writable_text import one_line, plain_text
 
@@ -143,20 +144,6 @@ class TicketSpec(Struct, frozen=True):
                 "acceptance_criteria: at least one thing to check when the work is done"
             )
         return reasons
-
-
-# A line such as `<what is wanted>`, `[the reason]`, `TODO` or `Steps: ...`.
-_PLACEHOLDER = re.compile(
-    r"\s*(?:[-*+]\s+)?(?:[\w '’/-]{1,40}:\s*)?"
-    r"(?:<[^<>]*\s[^<>]*>|\[[^\[\]]*\s[^\[\]]*\]|TODO|TBD|FIXME|\.{3}|…)[.:]?\s*"
-)
-
-
-def is_placeholder(text: str) -> bool:
-    """True if a text is empty or a placeholder of a template."""
-    return all(
-        not line.strip() or _PLACEHOLDER.fullmatch(line) for line in text.split("\n")
-    )
 
 
 # Reading

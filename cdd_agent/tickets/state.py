@@ -44,7 +44,7 @@ _REQUIRED_STEP_KEYS = (
     "files_created",
     "files_modified",
 )
-_OPTIONAL_KEYS = ("former_steps", "undone", "done_plan")
+_OPTIONAL_KEYS = ("former_steps", "undone", "criteria", "done_plan", "done_spec")
 
 
 class StateUnreadable(BadInput):
@@ -99,6 +99,10 @@ class StepExecution(Struct, frozen=True):
     """The first attempts, which the prompts of later attempts do not mention."""
     commit: str | None = None
     """The commit that was made of the step."""
+    serves: dict[str, str] | None = None
+    """The acceptance criteria that it serves: by the reference in the plan, the digest
+    of the criterion's words. The file has the key only if that is known.
+    """
     record_number: int = field(default=0, name="recorded_as")
     """Number of the step in the run's record if it differs. It stays when steps are
     renumbered.
@@ -168,6 +172,7 @@ class StepExecution(Struct, frozen=True):
             known_cost=self.known_cost,
             undone_attempts=self.undone_attempts,
             hidden_attempts=self.hidden_attempts,
+            serves=self.serves,
             record_number=self.record_number,
         )
 
@@ -198,10 +203,16 @@ class ExecutionState(Struct, frozen=True):
     """Steps that are no longer in the plan. They are history and are not counted."""
     undone: tuple[Undo, ...] = ()
     """The undos that can be redone, the last one last."""
+    criteria: tuple[str, ...] | None = None
+    """The digests of the acceptance criteria that the run knows: those that the spec
+    had when it began, and those that its steps served since. None in older files.
+    """
     done_plan: str | None = None
     """The digest of plan.md when all its steps were over. While it is the same, the
     plan need not be read.
     """
+    done_spec: str | None = None
+    """The digest of spec.yaml at that time, if the run knew all its criteria."""
 
     @property
     def status(self) -> RunStatus:
@@ -482,11 +493,14 @@ class ExecutionState(Struct, frozen=True):
         for undo in values["undone"]:
             steps += undo["steps"]
         for step in steps:
-            if step["id"] is None:
-                del step["id"]
+            for key in ("id", "serves"):
+                if step[key] is None:
+                    del step[key]
         values["status"] = self.status.value
         data = {key: values[key] for key in _REQUIRED_KEYS}
-        data |= {key: values[key] for key in _OPTIONAL_KEYS if values[key]}
+        for key in _OPTIONAL_KEYS:
+            if values[key] or (key == "criteria" and values[key] is not None):
+                data[key] = values[key]
         text = json.dumps(
             data, indent=2, ensure_ascii=False, default=datetime.isoformat
         )

@@ -90,6 +90,23 @@ def fill_label(value: Struct, number: int) -> None:
         force_setattr(value, "label", str(number))
 
 
+class CriterionEdit(StrEnum):
+    """Why nothing that a run did counts for a criterion, in the words for users."""
+
+    NEW = "new"
+    CHANGED = "changed since the run began"
+    CHANGED_SINCE_VERIFIED = "changed since it was verified"
+
+
+class EditedCriterion(Struct, frozen=True):
+    """An acceptance criterion that the run does not know, and that no step serves."""
+
+    place: int
+    """In the spec, from 1."""
+    text: str
+    edit: CriterionEdit
+
+
 class Unproven(Struct, frozen=True):
     """A step that is over, or failed, without tests that show that it is done."""
 

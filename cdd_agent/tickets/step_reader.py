@@ -17,6 +17,7 @@ from cdd_agent.tickets.check_reader import (
     read_check,
     read_commands,
 )
+from cdd_agent.tickets.criteria import CriterionRef, is_numbers, read_refs
 from cdd_agent.tickets.file_list import FileList, read_file_piece
 from cdd_agent.tickets.file_reader import is_file_of_project
 from cdd_agent.tickets.findings import Findings, line_runs, quote
@@ -35,8 +36,6 @@ from cdd_agent.tickets.plan_labels import (
     read_label,
 )
 from cdd_agent.tickets.reference_reader import (
-    is_criteria,
-    read_criteria,
     read_dependencies,
     read_tests,
     refers_to_step,
@@ -227,7 +226,7 @@ class _StepReader(Struct):
     files: list[AffectedFile] = field(default_factory=list)
     checks: list[str] = field(default_factory=list)
     says_no_check: bool = False
-    serves: list[int] = field(default_factory=list)
+    serves: list[CriterionRef] = field(default_factory=list)
     removes_tests: tuple[str, ...] | None = None
     may_fail: list[MayFail] = field(default_factory=list)
 
@@ -350,9 +349,10 @@ class _StepReader(Struct):
     def _read_serves(self, block: _Block) -> None:
         taken: set[int] = set()
         for piece in self._list_of(block):
-            if not is_criteria(piece.text):
+            is_below_value = block.line in taken and piece.lines[0] != block.line
+            if is_below_value and not is_numbers(piece.text):
                 break
-            self.serves += read_criteria(piece.text)
+            self.serves += read_refs(piece.text)
             taken.update(piece.lines)
         self._take(block, taken)
 
@@ -566,14 +566,6 @@ class _StepReader(Struct):
             label = _read_row_label(text) or read_label(text)
             if label is None:
                 continue
-            if label.is_bold and label.field is Field.SERVES:
-                self._warn(
-                    "unread_criteria",
-                    number,
-                    f"names no criterion in {quote(label.value)}; write numbers, such"
-                    " as `1, 3`",
-                )
-                continue
             is_lost = self._report_lost_value(number, label)
             if label.is_bold and not (is_lost or line.is_code):
                 unknown[number] = label.name
@@ -719,7 +711,8 @@ def _find_labels(document: Document, body: range) -> dict[int, Label]:
 
 def _is_sentence(label: Label) -> bool:
     """True for "Serves: the whole team", which names no criterion."""
-    return label.field is Field.SERVES and not is_criteria(label.value)
+    is_serves = label.field is Field.SERVES and not label.is_bold
+    return is_serves and not is_numbers(label.value)
 
 
 def _is_heading(document: Document, number: int) -> bool:

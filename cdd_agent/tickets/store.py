@@ -78,7 +78,23 @@ class Ticket(Struct, frozen=True):
 
     def read_spec(self) -> TicketSpec:
         """Raises `BadInput` if the spec is missing or cannot be read."""
-        text = self._read(self.spec_path, hint="Write one, or start with `/new`.")
+        return self.parse_spec(self.spec_text())
+
+    def spec_text(self) -> str:
+        """Return the text of spec.yaml. Raises `BadInput` if it is missing or cannot be
+        read.
+        """
+        return self._read(self.spec_path, hint="Write one, or start with `/new`.")
+
+    def spec_digest(self) -> str | None:
+        """Return the digest of spec.yaml; None if it cannot be read."""
+        try:
+            return digest(self.spec_text().encode())
+        except BadInput:
+            return None
+
+    def parse_spec(self, text: str) -> TicketSpec:
+        """Return the spec that a text for spec.yaml has. Raises `BadInput`."""
         return TicketSpec.from_yaml(text, self.shown(self.spec_path), slug=self.slug)
 
     def read_plan(self) -> ImplementationPlan:

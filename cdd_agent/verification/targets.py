@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.project.subjects import TestFile, is_test_file
+from cdd_agent.tickets.criteria import served_places
 from cdd_agent.tickets.declared_files import DeclaredFiles, declare_files
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.before import Agenda
@@ -146,7 +147,7 @@ class Assignment(Struct, frozen=True, dict=True):
         criteria = self._criteria_naming(test, file)
         # no later step could take care of it
         is_last_resort = criteria and not self._later_scopes
-        if is_last_resort or criteria & {*self.step.serves}:
+        if is_last_resort or criteria & self._places_served_by(self.step):
             return "an acceptance criterion names it", True
         return "", True
 
@@ -155,7 +156,11 @@ class Assignment(Struct, frozen=True, dict=True):
         criteria = self._criteria_naming(test, file)
         for scope in reversed(self._later_scopes):
             could_fix = not scope.only_writes_tests and scope.tie(self.root, file)
-            if could_fix or scope.names(test, file) or criteria & {*scope.step.serves}:
+            if (
+                could_fix
+                or scope.names(test, file)
+                or criteria & self._places_served_by(scope.step)
+            ):
                 return scope.step
         return None
 
@@ -166,6 +171,9 @@ class Assignment(Struct, frozen=True, dict=True):
             if criterion.names_test(test, file.defined):
                 numbers.add(number)
         return numbers
+
+    def _places_served_by(self, step: PlanStep) -> frozenset[int]:
+        return served_places(step.serves, self.agenda.criteria)
 
     @cached_property
     def _leaves(self) -> FailureLeaves:

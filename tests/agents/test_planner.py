@@ -70,6 +70,8 @@ acceptance_criteria:
   - a.txt says good
   - b.txt says good
 """
+IN_WORDS = [("a.txt says good",), ("b.txt says good",)]
+"""The criteria that the steps of `plan()` serve."""
 
 
 def step(
@@ -165,7 +167,7 @@ async def test_a_plan_is_proposed_shown_and_written_only_when_approved(
     )
 
     events = await say(session, "approve")
-    assert [step.serves for step in written(ticket).steps] == [(1,), (2,)]
+    assert [step.serves for step in written(ticket).steps] == IN_WORDS
     assert f"tickets/{SLUG}/plan.md" in notice(events, About.PLAN_WRITTEN)
     assert session.agent is None
 
@@ -808,7 +810,7 @@ async def test_without_a_model_a_basic_plan_can_be_made(ticket: Sandbox) -> None
     await say(session, "basic", "approve")
     plan = written(ticket)
     assert "Basic plan" in plan.overview
-    assert [step.serves for step in plan.steps] == [(1,), (2,)]
+    assert [step.serves for step in plan.steps] == IN_WORDS
 
 
 async def test_a_basic_plan_that_could_not_be_written_is_not_kept(

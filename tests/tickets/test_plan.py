@@ -183,7 +183,7 @@ STEPS = st.builds(
         st.builds(AffectedFile, NASTY, NASTY, st.just("") | st.just("3-9")), max_size=3
     ).map(tuple),
     checks=st.none() | st.lists(NASTY, max_size=3).map(tuple),
-    serves=st.lists(NUMBERS, max_size=3).map(tuple),
+    serves=st.lists(NUMBERS | NASTY, max_size=3).map(tuple),
     removes_tests=st.none() | st.lists(NASTY, max_size=2).map(tuple),
     may_fail=st.lists(st.builds(MayFail, NASTY, LABELS | NASTY), max_size=2).map(tuple),
     label=st.just("") | LABELS,
@@ -449,13 +449,21 @@ def test_verify_is_read_in_many_forms(written: str, command: str | None) -> None
             ("", (), ""),
         ],
         *[
-            (" the whole team", (), "**Serves:** the whole team"),
-            ("\nThe team.", (), "The team."),
+            (" a user can log in", ("a user can log in",), ""),
+            (" `GET /a` returns 200", ("GET /a` returns 200",), ""),
+            (
+                "\n- AC-1: login\n- 2\n- a user\n  logs out",
+                (2, "AC-1: login", "a user logs out"),
+                "",
+            ),
+            ("\nThe team.", ("The team.",), ""),
+            (" 1\n- not this", (1,), "- not this"),
+            (" login\n- not this", ("login",), "- not this"),
         ],
     ],
 )
-def test_criteria_are_read_in_many_forms_and_other_words_stay_text(
-    written: str, criteria: tuple[int, ...], description: str
+def test_criteria_are_read_as_numbers_in_many_forms_or_else_as_words(
+    written: str, criteria: tuple[int | str, ...], description: str
 ) -> None:
     step = step_of(f"**Serves:**{written}")
     assert (step.serves, step.description) == (criteria, description)

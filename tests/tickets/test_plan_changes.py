@@ -424,8 +424,7 @@ def test_a_models_plan_becomes_a_plan() -> None:
 def test_a_basic_plan_has_a_step_per_criterion_says_what_it_is_and_can_run() -> None:
     plan = make_basic_plan(SPEC, "feature-sign-in")
     assert [(step.title, step.serves) for step in plan.steps] == [
-        (criterion, (number,))
-        for number, criterion in enumerate(SPEC.acceptance_criteria, 1)
+        (criterion, (criterion,)) for criterion in SPEC.acceptance_criteria
     ]
     assert plan.overview.startswith(BASIC_PLAN_MARK)
     problems = find_problems(plan, SPEC, ProjectFiles(frozenset()))

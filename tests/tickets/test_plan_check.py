@@ -12,6 +12,8 @@ from cdd_agent.tickets.plan_check import (
 )
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.spec import TicketSpec
+from cdd_agent.tickets.state import ExecutionState, StepExecution
+from cdd_agent.tickets.status import StepStatus
 from tests.support.tables import each_row
 
 SPEC = TicketSpec(
@@ -40,6 +42,16 @@ def step(
     )
 
 
+def state_after(completed: tuple[int, ...]) -> ExecutionState:
+    return ExecutionState(
+        "feature-x",
+        step_executions={
+            number: StepExecution(number, status=StepStatus.COMPLETED)
+            for number in completed
+        },
+    )
+
+
 def found(
     *steps: PlanStep, there: str = "", settled: tuple[int, ...] = ()
 ) -> list[tuple[str, int | None]]:
@@ -47,7 +59,7 @@ def found(
     return [
         (p.kind, p.step)
         for p in find_problems(
-            plan, SPEC, ProjectFiles(frozenset(there.split())), settled
+            plan, SPEC, ProjectFiles(frozenset(there.split())), state_after(settled)
         )
     ]
 

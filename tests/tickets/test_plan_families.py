@@ -477,7 +477,6 @@ def test_fields_about_tests_are_read(
         ("**May fail:** `a` until step 2; `b` until step 3", ("error", "unread_tests")),
         ("**May fail:** `a` (until step 3 is done)", ("error", "unread_tests")),
         ("**Depends on:** the first one", ("error", "unread_dependencies")),
-        ("**Serves:** all", ("warning", "unread_criteria")),
         ("**Owner:** Kim", ("warning", "unknown_label")),
         (f"**Verify:** `{LINT}`\n**Command:** `make`", ("error", "unknown_label")),
         ("**Lint:** `make lint`", ("error", "unknown_label")),

@@ -144,7 +144,7 @@ def test_a_run_and_the_way_back(
             f"plan check {SLUG}",
             0,
             [
-                "! tickets/feature-words/plan.md:1: warning: no step names the acceptance criteria that it serves; write their numbers, such as `**Serves:** 1, 3`",
+                "! tickets/feature-words/plan.md:1: warning: no step names the acceptance criteria that it serves; write their words or numbers, such as `**Serves:** 1, 3`",
                 "✓ tickets/feature-words/plan.md can be carried out.",
             ],
         ),
@@ -229,7 +229,7 @@ def test_a_plan_that_has_to_be_mended(
     assert cdd(sandbox, capsys, f"plan check {SLUG}") == (
         1,
         [
-            f"✗ {plan}:1: no step serves acceptance criterion 1 (a.txt says good); add a step, or write its number in a `**Serves:**`",
+            f"✗ {plan}:1: no step serves acceptance criterion 1 (a.txt says good); add a step, or name it in a `**Serves:**`",
             f"! {plan}:7: warning: step 1 names no check; write a command in `**Verify:**`",
             f"✗ {plan}:7: step 1 changes `a.txt` before step 2 creates it; add step 2 to its dependencies, or create the file here",
             f"✗ {plan}:15: step 2 serves acceptance criterion 2, but the spec has 1",

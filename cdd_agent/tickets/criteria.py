@@ -1,0 +1,160 @@
+"""Acceptance criteria by their words: how a plan names one, and the digest by which a
+run knows one again.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+from cdd_agent.files.atomic import digest
+from cdd_agent.tickets.writable_text import one_line
+
+CriterionRef: TypeAlias = int | str
+"""A criterion as a plan names it: its place in the spec, from 1, or its words."""
+_LONGEST = 100
+"""Characters of a criterion that a plan names in full."""
+_SHORTENED = re.compile(r"(?:…|\.\.\.)$")
+_LABEL = re.compile(r"(?:AC|criterion)?[-_ #]*[0-9]{1,9}\s*[:.)–—-]\s+", re.IGNORECASE)
+_MARKS = " \t*_`\"'“”‘’„«»"
+_STOPS = f"{_MARKS}.;,"
+_REMARK = re.compile(r"\([^()]*\)")
+_NUMBERS_ONLY = re.compile(
+    r"\W*(?:none|n/a)?\W*|(?:acceptance|criteri(?:on|a)|\bac|and|to|through|[0-9]"
+    r"|[\s,;:&#`+._\-–—])*",
+    re.IGNORECASE,
+)
+_NUMBER_LABEL = re.compile(r"\bAC[-_ ]?(?=[0-9])", re.IGNORECASE)
+_NUMBER = r"(?<![\w.])([0-9]{1,9})(?!\w|\.[0-9])"
+_NUMBERS = re.compile(rf"{_NUMBER}(?:\s*(?:-|–|—|to|through)\s*{_NUMBER})?")
+_MAX_RANGE = 100_000
+
+
+@lru_cache(maxsize=8)
+def criteria_digests(criteria: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the digests of the words of criteria. White space does not count."""
+    return tuple(map(_digest, criteria))
+
+
+def is_numbers(text: str) -> bool:
+    """True for a list of places such as `1, 3-5 and AC8`, and for `none`."""
+    return _NUMBERS_ONLY.fullmatch(_REMARK.sub("", text)) is not None
+
+
+def read_refs(text: str) -> tuple[CriterionRef, ...]:
+    """Return the places that a text lists, or else the words that it is. Of an absurdly
+    long range, return only the ends.
+    """
+    if not is_numbers(text):
+        words = one_line_words(text)
+        return (words,) if words else ()
+    numbers: list[int] = []
+    text = _NUMBER_LABEL.sub("", _REMARK.sub("", text))
+    for first, last in _NUMBERS.findall(text):
+        numbers.append(int(first))
+        if last and int(last) - int(first) < _MAX_RANGE:
+            numbers += range(int(first), int(last))
+        if last:
+            numbers.append(int(last))
+    return tuple(numbers)
+
+
+def normal_refs(refs: Iterable[CriterionRef]) -> tuple[CriterionRef, ...]:
+    """Return references as plan.md can hold them: places in order, then words."""
+    places: set[int] = set()
+    words: list[str] = []
+    for ref in refs:
+        for read in (ref,) if isinstance(ref, int) else read_refs(ref):
+            if isinstance(read, int):
+                places.add(read)
+            else:
+                words.append(read)
+    return (*sorted(places), *dict.fromkeys(words))
+
+
+def find_criteria(
+    refs: Iterable[CriterionRef], criteria: Sequence[str]
+) -> dict[CriterionRef, int]:
+    """Return the places, from 1, of the criteria that references name. References that
+    name none are left out.
+    """
+    keys = _keys(tuple(criteria))
+    places: dict[CriterionRef, int] = {}
+    for ref in refs:
+        place = ref if isinstance(ref, int) else _find_place(ref, keys)
+        if place is not None and 1 <= place <= len(criteria):
+            places[ref] = place
+    return places
+
+
+def served_places(
+    refs: Iterable[CriterionRef], criteria: Sequence[str]
+) -> frozenset[int]:
+    """Return the places, from 1, of the criteria that a step names."""
+    return frozenset(find_criteria(refs, criteria).values())
+
+
+def name_criteria(
+    refs: Collection[CriterionRef], criteria: Sequence[str]
+) -> tuple[CriterionRef, ...]:
+    """Return references that name the same criteria by their words. A number that is
+    no place in the spec, or whose words name another criterion, stays.
+    """
+    named: list[CriterionRef] = []
+    for ref in refs:
+        is_place = isinstance(ref, int) and 1 <= ref <= len(criteria)
+        named.append(_words_of(int(ref), criteria) if is_place else ref)
+    return tuple(dict.fromkeys(named))
+
+
+def one_line_words(text: str) -> str:
+    """Return the words by which a plan names a criterion, without marks around
+    them.
+    """
+    return one_line(text).strip(_MARKS)
+
+
+def _digest(text: str) -> str:
+    return digest(" ".join(text.split()).encode("utf-8", "surrogatepass")) or ""
+
+
+def _words_of(place: int, criteria: Sequence[str]) -> CriterionRef:
+    full = one_line_words(criteria[place - 1])
+    short = full
+    if len(full) > _LONGEST:
+        short = f"{full[:_LONGEST].rpartition(' ')[0] or full[:_LONGEST]} …"
+    for words in (short, full):
+        found = find_criteria([words], criteria).get(words)
+        if found == place and read_refs(words) == (words,):
+            return words
+    return place
+
+
+def _find_place(words: str, keys: Sequence[str]) -> int | None:
+    """Return the place of the criterion with these words, or that alone begins with
+    them if they end with "…".
+    """
+    text = words.strip(_MARKS)
+    for candidate in (text, _LABEL.sub("", text, count=1)):
+        key = _key(candidate)
+        if key and key in keys:
+            return keys.index(key) + 1
+        beginning = _key(_SHORTENED.sub("", candidate.rstrip(_MARKS)))
+        if beginning == key or not beginning:
+            continue
+        places = [
+            place for place, key in enumerate(keys, 1) if key.startswith(beginning)
+        ]
+        if len(places) == 1:
+            return places[0]
+    return None
+
+
+@lru_cache(maxsize=8)
+def _keys(criteria: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(_key, criteria))
+
+
+def _key(text: str) -> str:
+    """Return a text as references are compared."""
+    return " ".join(re.sub(r"[*_`]", "", text).split()).casefold().strip(_STOPS)

@@ -1,0 +1,42 @@
+"""Whether a run has done what its ticket asks for: the one judgement for all faces."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.served_criteria import edited_criteria
+from cdd_agent.tickets.state import ExecutionState, unproven_steps
+from cdd_agent.tickets.status import EditedCriterion, RunStatus, Unproven
+
+
+class RunOutcome(Struct, frozen=True):
+    """The status of a run, and what speaks against it."""
+
+    status: RunStatus
+    unproven: tuple[Unproven, ...]
+    """The steps that were skipped, are unverified, or left old failures."""
+    edited_criteria: tuple[EditedCriterion, ...]
+    """Where all steps are over: the criteria that are new or were changed since."""
+
+
+def judge_run(
+    plan: ImplementationPlan,
+    state: ExecutionState,
+    criteria: Sequence[str],
+    require: Literal["verified"] | None = None,
+) -> RunOutcome:
+    """Judge a run by the criteria of the spec as it is now. With `require`, every step
+    must be proved by tests.
+    """
+    unproven = unproven_steps(plan, state)
+    status = state.status
+    edited: tuple[EditedCriterion, ...] = ()
+    if status is RunStatus.COMPLETED:
+        edited = edited_criteria(plan, state, criteria)
+    if require and (unproven or edited):
+        status = RunStatus.FAILED
+    elif edited:
+        status = RunStatus.IN_PROGRESS
+    return RunOutcome(status, unproven, edited)
