@@ -288,6 +288,8 @@ class PlannerAgent(ReadsWords):
                 "`keep` the plan, `regenerate` it, or say what to change in it; `show`"
                 " prints it, `check` its problems."
             )
+            if self._planning.misfits():
+                text = f"The plan does not fit the spec any more. {text}"
         else:
             text = (
                 "`regenerate` makes a plan, `basic` makes one without a model; or say"

@@ -49,6 +49,7 @@ from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.criteria import served_places
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.plan_changes import ChangeRefused, FixedSteps, replace_plan
+from cdd_agent.tickets.plan_check import find_misfits
 from cdd_agent.tickets.plan_draft import make_basic_plan
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.plan_writer import write_plan
@@ -147,6 +148,12 @@ class Planning:
             plan, self.desk.ticket.read_spec(), self.desk.present()
         )
 
+    def misfits(self) -> list[Problem]:
+        """Return the problems by which the proposal, or the present plan, does not fit
+        the spec.
+        """
+        return find_misfits(self.problems())
+
     @property
     def name_of_plan(self) -> str:
         """The name of the proposal, or else of plan.md, in messages."""
@@ -227,6 +234,7 @@ class Planning:
         parts += [
             _present_plan(plan),
             _findings(self.desk.ticket.parse_plan(self.text())),
+            _misfits(self.misfits()),
             _numbering(present.fixed.with_steps_of(plan), plan),
             f"{_WISH}\n\n{wish}",
         ]
@@ -587,6 +595,13 @@ def _findings(plan: ImplementationPlan) -> str:
         "# Problems of plan.md\n\nThe lines and the labels of steps are those of"
         f" plan.md.\n\n{listed}"
     )
+
+
+def _misfits(problems: Sequence[Problem]) -> str:
+    if not problems:
+        return ""
+    listed = "\n".join(f"- {problem.text}" for problem in problems)
+    return f"# Where the plan does not fit the spec\n\n{listed}"
 
 
 def _numbering(fixed: FixedSteps, plan: ImplementationPlan) -> str:

@@ -168,12 +168,9 @@ class ReplyJudge:
                 )
             ]
         if count > remaining:
-            return [
-                (
-                    f"You may ask {remaining or 'no'} more: decide the rest, and write"
-                    " it into `risks`."
-                )
-            ]
+            allowed = f"{remaining} more" if remaining > 0 else "no more questions"
+            text = f"You may ask {allowed}: decide the rest, and write it into `risks`."
+            return [text]
         return []
 
     def _find_problems(self, plan: ImplementationPlan) -> list[Problem]:

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from contextlib import closing
 
+from cdd_agent.agents.plan_desk import PlanDesk
 from cdd_agent.agents.planning import Planning
 from cdd_agent.cli.without_screen import (
     open_project_of,
@@ -21,9 +23,10 @@ from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events import About, Notice, PlanChecked, Tone
 from cdd_agent.frontend import Nobody
 from cdd_agent.open_project import Project
-from cdd_agent.printer import TextPrinter
+from cdd_agent.printer import Printer, TextPrinter
 from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.tickets.plan_check import only_errors
+from cdd_agent.tickets.plan import Problem
+from cdd_agent.tickets.plan_check import find_misfits, only_errors
 from cdd_agent.tickets.plan_writer import write_plan
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.wiring import Wiring, open_commands, open_desk
@@ -95,13 +98,11 @@ def _make(project: Project, ticket: Ticket, options: Namespace) -> ExitCode:
     output = Output(printer := printer_for(options.json))
     wiring = Wiring(project, Nobody(), output.emit, watched=False)
     desk = open_desk(project, ticket, wiring.commands)
-    desk.complete_spec()
-    if desk.present().plan is not None and not options.regenerate:
-        text = (
-            f"{desk.shown_path} is there, and stays. `--regenerate` makes another one."
-        )
-        printer.show(Notice(text, about=About.PLAN_KEPT))
-        return ExitCode.DONE
+    spec = desk.complete_spec()
+    present = desk.present()
+    if present.plan is not None and not options.regenerate:
+        problems = desk.problems(present.plan, spec, present)
+        return _tell_that_it_stays(printer, desk, problems)
 
     with closing(wiring.planning(ticket, may_ask=False)) as planning:
         output.carry_out(
@@ -120,6 +121,29 @@ def _make(project: Project, ticket: Ticket, options: Namespace) -> ExitCode:
     text = f"Wrote {desk.shown_path}. `cdd exec {ticket.slug}` carries it out."
     printer.show(Notice(text, Tone.GOOD, about=About.PLAN_WRITTEN))
     return ExitCode.DONE
+
+
+def _tell_that_it_stays(
+    printer: Printer, desk: PlanDesk, problems: Sequence[Problem]
+) -> ExitCode:
+    """Tell that a present plan stays; FAILED where it has to be changed."""
+    stays = f"{desk.shown_path} is there, and stays"
+    wrong = only_errors(problems)
+    if not wrong:
+        text = f"{stays}. `--regenerate` makes another one."
+        printer.show(Notice(text, about=About.PLAN_KEPT))
+        return ExitCode.DONE
+    slug = desk.ticket.slug
+    printer.show(PlanChecked(slug, desk.shown_path, tuple(wrong)))
+    reason = "it does not fit the spec any more"
+    if not find_misfits(wrong):
+        reason = "it has errors"
+    text = (
+        f"{stays}, but {reason}. `cdd plan {slug} --regenerate` makes another one, in"
+        f" which done steps stay; `/plan {slug}` in the shell changes this one."
+    )
+    printer.show(Notice(text, Tone.WARNING, about=About.PLAN_KEPT))
+    return ExitCode.FAILED
 
 
 async def _propose(planning: Planning, *, basic: bool, anew: bool) -> None:

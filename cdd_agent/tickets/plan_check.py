@@ -6,7 +6,7 @@ errors, for which the plan must change, and warnings.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct, field
@@ -29,6 +29,9 @@ from cdd_agent.tickets.served_criteria import (
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState
 
+_ABOUT_THE_SPEC = frozenset(
+    ("unknown_criterion", "unserved_criterion", "edited_criterion")
+)
 _MAX_FILES = 8
 _MAX_HOURS = 8.0
 _SHOWN_CRITERION = 60
@@ -86,6 +89,11 @@ def find_problems(
 
 def only_errors(problems: Collection[Problem]) -> list[Problem]:
     return [problem for problem in problems if not problem.is_warning]
+
+
+def find_misfits(problems: Iterable[Problem]) -> list[Problem]:
+    """Return the problems by which a plan does not fit its spec."""
+    return [problem for problem in problems if problem.kind in _ABOUT_THE_SPEC]
 
 
 def _find_files(root: Path, plan: ImplementationPlan) -> ProjectFiles:

@@ -347,6 +347,49 @@ async def test_the_planner_asks_at_most_three_questions(
     assert "### Step 1" in told(events)
 
 
+async def test_a_model_that_asks_more_than_it_may_hears_that_it_may_ask_no_more(
+    ticket: Sandbox,
+) -> None:
+    many = asking("A?", "B?", "C?")
+    ticket.replies(asking("Which?", "Where?"), many, many, many, many, plan())
+    session = ticket.session()
+    await say(session, f"/plan {SLUG}", ANSWER)
+    await say(session, ANSWER)
+    prompts = [ticket.prompt(number) for number in range(len(ticket.model.requests))]
+    assert not any("-" in line for line in re.findall("You may ask.*", prompts[-1]))
+    assert "You may ask no more questions" in prompts[-1]
+
+
+async def test_a_plan_that_no_longer_fits_the_spec_says_so_and_the_model_hears_why(
+    ticket: Sandbox,
+) -> None:
+    ticket.write(
+        Step("a.txt", check("a.txt"), description="A.\n**Serves:** a.txt says good"),
+        Step("b.txt", check("b.txt"), description="B.\n**Serves:** 2"),
+        spec=SPEC,
+    )
+    ticket.replies(changes(steps=[step(1, "a.txt"), step(3, "c.txt", after=2)]))
+    session = ticket.session()
+    events = await say(session, f"/plan {SLUG}")
+    assert "does not fit" not in told(events)
+    edited = SPEC.replace("a.txt says good", "a.txt says better")
+    (ticket.ticket / "spec.yaml").write_text(f"{edited}  - c.txt says good\n")
+    events = await say(session, "")
+    assert "The plan does not fit the spec any more." in told(events)
+
+    await say(session, WISH)
+    misfits = ticket.prompt().partition("# Where the plan does not fit the spec")[2]
+    assert "serves “a.txt says good”, which is no acceptance criterion" in misfits
+    assert "(a.txt says better)" in misfits
+    assert "(c.txt says good)" in misfits
+    await say(session, "approve")
+    assert [step.serves for step in written(ticket).steps] == [
+        ("a.txt says better",),
+        (2,),
+        ("c.txt says good",),
+    ]
+
+
 async def test_one_step_is_refined_and_the_others_stay_byte_for_byte(
     ticket: Sandbox,
 ) -> None:

@@ -201,6 +201,22 @@ def test_a_run_and_the_way_back(
         assert cdd(sandbox, capsys, line) == (code, printed), line
 
 
+def test_a_plan_that_no_longer_fits_its_spec(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sandbox.write(Step("a.txt", check("a.txt"), description="A.\n**Serves:** a file"))
+    plan = f"tickets/{SLUG}/plan.md"
+    assert cdd(sandbox, capsys, f"plan {SLUG}") == (
+        1,
+        [
+            f"✗ {plan}:1: no step serves acceptance criterion 1 (a.txt says good); add a step, or name it in a `**Serves:**`",
+            f"✗ {plan}:7: step 1 serves “a file”, which is no acceptance criterion of the spec; write the words or the number of one",
+            "✗ 2 problems have to be fixed.",
+            f"! {plan} is there, and stays, but it does not fit the spec any more. `cdd plan {SLUG} --regenerate` makes another one, in which done steps stay; `/plan {SLUG}` in the shell changes this one.",
+        ],
+    )
+
+
 def test_settings_that_are_wrong(
     sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
