@@ -165,6 +165,8 @@ class About(StrEnum):
     PLAN_WRITTEN = "plan_written"
     PLAN_NOT_WRITTEN = "plan_not_written"
     PLAN_KEPT = "plan_kept"
+    SPEC_FINDING = "spec_finding"
+    """A line of spec.yaml that is not read as it may be meant."""
     PLAN_FINDING = "plan_finding"
     """A line of plan.md that is not read as it may be meant."""
     PLAN_EDITED = "plan_edited"

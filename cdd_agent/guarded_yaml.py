@@ -16,6 +16,7 @@ import yaml
 from msgspec import Struct
 
 from cdd_agent.errors import BadInput
+from cdd_agent.yaml_remedies import find_remedy, list_advice, separate_key
 
 Tree: TypeAlias = "str | list[Tree] | dict[str, Tree]"
 
@@ -133,9 +134,10 @@ def read_node(text: str, source: str) -> yaml.Node | None:
         _refuse_hostile(text, source)
         node: yaml.Node | None = yaml.compose(text, Loader=LOADER)
     except yaml.MarkedYAMLError as error:
+        remedy = find_remedy(text, error, _find_error_line)
         raise BadInput(
             f"{_place(error, source)}: not YAML: {_reason(error)}.",
-            hint="Fix the YAML there.",
+            hint=remedy or "Fix the YAML there.",
         ) from error
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
@@ -143,6 +145,30 @@ def read_node(text: str, source: str) -> yaml.Node | None:
             f"{source}: not YAML: {reason}.", hint="Is it a text file?"
         ) from error
     return None if node is None or _is_null(node) else node
+
+
+def _find_error_line(text: str) -> int | None:
+    """Return the line of the first error, from 0. Only events are read, so that depth
+    and aliases cost nothing.
+    """
+    anchors: set[str | None] = set()
+    documents = 0
+    try:
+        for event in yaml.parse(text, Loader=LOADER):
+            documents += isinstance(event, yaml.DocumentStartEvent)
+            is_unknown = (
+                isinstance(event, yaml.AliasEvent) and event.anchor not in anchors
+            )
+            if is_unknown or documents > 1:
+                return event.start_mark.line if event.start_mark else 0
+            if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
+                anchors.add(event.anchor)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        return mark.line if mark else 0
+    except yaml.YAMLError:
+        return 0
+    return None
 
 
 def compose_exactly(text: str, source: str) -> Any:
@@ -172,10 +198,17 @@ def read_mapping(text: str, source: str, kind: str) -> dict[object, YamlEntry]:
     if node is None:
         return {}
     if not isinstance(node, yaml.MappingNode):
+        hint = "Write it as `key: value` lines."
+        key = separate_key(text.strip())
+        items = list_items(node) or []
+        if key:
+            hint = f"Put a blank behind the colon: {key}"
+        elif items and all(isinstance(item, yaml.MappingNode) for item in items):
+            hint = list_advice(len(items))
         raise BadInput(
             f"{line_of(node, source)}: {kind} is a mapping of keys; this is"
             f" {described(node)}.",
-            hint="Write it as `key: value` lines.",
+            hint=hint,
         )
     return entries(node, source)
 

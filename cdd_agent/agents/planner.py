@@ -11,6 +11,7 @@ from cdd_agent.agents.planning import Planning
 from cdd_agent.agents.planning_notes import PlanningNotes
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.retelling import LONGEST_TEXT
+from cdd_agent.engine.spec_notices import spec_notices
 from cdd_agent.errors import BadInput
 from cdd_agent.events import (
     About,
@@ -87,7 +88,7 @@ class PlannerAgent(ReadsWords):
         planning = self._planning
         notes = planning.notes
         with planning.recorder.recording():
-            self.tell(*planning.kept.news)
+            self.tell(*planning.kept.news, *spec_notices(planning.desk.ticket))
             if notes.proposal:
                 text = "A plan was proposed here, and not approved yet."
                 self.tell(Notice(text, about=About.PROPOSED_BEFORE), *planning.shown())

@@ -54,6 +54,7 @@ from cdd_agent.tickets.plan_draft import make_basic_plan
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.plan_writer import write_plan
 from cdd_agent.tickets.spec import TicketSpec
+from cdd_agent.tickets.spec_prompt import render_spec
 from cdd_agent.tools.base import Tool
 
 SAID_BEFORE = "what was said and looked at before"
@@ -273,7 +274,7 @@ class Planning:
         if self.notes.spec != _identity(spec):
             conversation = (
                 *conversation,
-                Message("user", f"{_NEW_SPEC}\n\n{_spec(spec)}"),
+                Message("user", f"{_NEW_SPEC}\n\n{render_spec(spec)}"),
             )
             self._keep(self.notes, conversation=conversation, spec=_identity(spec))
         # The last planning ended before it used the answer.
@@ -492,7 +493,7 @@ class Planning:
         criteria = "\n".join(spec.acceptance_criteria)
         about = f"{spec.title}\n{spec.description}\n{criteria}"
         code = self._code_about(about, most_code)
-        parts = [_spec(spec), f"# Project\n\n{fenced(tree)}"]
+        parts = [render_spec(spec), f"# Project\n\n{fenced(tree)}"]
         if code:
             parts.append(f"# Code that it may be about\n\n{code}")
         if self.desk.test_command:
@@ -547,16 +548,6 @@ def _last(messages: Sequence[Message], *headings: str) -> int:
         if message.role == "user" and has_heading:
             last = place
     return last
-
-
-def _spec(spec: TicketSpec) -> str:
-    criteria = "\n".join(
-        f"{number}. {text}" for number, text in enumerate(spec.acceptance_criteria, 1)
-    )
-    return (
-        f"# Spec\n\n{fenced(spec.to_yaml(), 'yaml')}\n\n# Acceptance criteria, by"
-        f" number\n\n{criteria}"
-    )
 
 
 def _identity(spec: TicketSpec) -> str:

@@ -30,6 +30,7 @@ from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Dialogue, ToolCalls
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.spec_notices import spec_notices
 from cdd_agent.events import (
     About,
     Answer,
@@ -140,7 +141,7 @@ class SocratesAgent(ReadsWords):
         the last ones again.
         """
         notebook, shown = self.notebook, self._shown()
-        self.tell(*notebook.kept.news)
+        self.tell(*notebook.kept.news, *spec_notices(self._file.ticket))
         self._tell_edited(notebook.edited)
         self.emit(shown)
         if notebook.is_new and notebook.draft.spec.missing():

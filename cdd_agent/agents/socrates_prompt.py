@@ -23,6 +23,7 @@ from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.project.rules import RULES_FOR_AGENTS, ProjectRules, project_rules
 from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.related import Related, related_tickets
+from cdd_agent.tickets.spec_prompt import render_unknown_keys
 from cdd_agent.tickets.store import Ticket, TicketStore
 
 BEGIN = (
@@ -162,6 +163,9 @@ def with_draft(said: str, draft: Draft) -> str:
     present = {name: value for name, value in fields.items() if value}
     state = fenced(json.dumps(present, ensure_ascii=False, indent=1), "json")
     missing = "\n".join(f"- {line}" for line in shown.missing) or "- nothing"
+    others = render_unknown_keys(spec)
+    if others:
+        state = f"{state}\n\n{others}"
     return (
         f"# The spec as it stands\n\n{state}\n\nMissing:\n{missing}\n\n# The person"
         f" says\n\n{said}"

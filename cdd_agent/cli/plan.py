@@ -19,6 +19,7 @@ from cdd_agent.cli.without_screen import (
     reference,
 )
 from cdd_agent.cli.working import Output, preparing_model
+from cdd_agent.engine.spec_notices import read_spec_problems, spec_notices
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events import About, Notice, PlanChecked, Tone
 from cdd_agent.frontend import Nobody
@@ -56,7 +57,7 @@ def plan(options: Namespace) -> int:
 
 
 def _show(ticket: Ticket, *, as_json: bool) -> ExitCode:
-    """Print the plan as it is read, and its findings to standard error. Raises
+    """Print the plan as it is read, and all findings to standard error. Raises
     `PlanInvalid`.
     """
     plan = ticket.read_plan()
@@ -66,9 +67,11 @@ def _show(ticket: Ticket, *, as_json: bool) -> ExitCode:
         print_json(plan.to_json())
         return ExitCode.DONE
     print_text(write_plan(plan))
-    for finding in plan.findings:
-        text = f"{source}:{finding.line}: warning: {finding.text}"
-        sys.stderr.write(f"{sanitize_for_display(text)}\n")
+    in_spec = (ticket.shown(ticket.spec_path), read_spec_problems(ticket))
+    for path, findings in (in_spec, (source, plan.findings)):
+        for finding in findings:
+            text = f"{path}:{finding.line}: warning: {finding.text}"
+            sys.stderr.write(f"{sanitize_for_display(text)}\n")
     return ExitCode.DONE
 
 
@@ -82,9 +85,20 @@ def _check(project: Project, ticket: Ticket, *, as_json: bool) -> ExitCode:
     wrong = only_errors(problems)
     if as_json:
         found = [problem.to_json() for problem in problems]
-        print_json({"ticket_slug": ticket.slug, "ok": not wrong, "problems": found})
+        in_spec = [problem.to_json() for problem in read_spec_problems(ticket)]
+        print_json(
+            {
+                "ticket_slug": ticket.slug,
+                "ok": not wrong,
+                "problems": found,
+                "spec_problems": in_spec,
+            }
+        )
     else:
-        TextPrinter().show(PlanChecked(ticket.slug, desk.shown_path, tuple(problems)))
+        printer = TextPrinter()
+        for notice in spec_notices(ticket):
+            printer.show(notice)
+        printer.show(PlanChecked(ticket.slug, desk.shown_path, tuple(problems)))
     return ExitCode.FAILED if wrong else ExitCode.DONE
 
 
@@ -98,6 +112,8 @@ def _make(project: Project, ticket: Ticket, options: Namespace) -> ExitCode:
     output = Output(printer := printer_for(options.json))
     wiring = Wiring(project, Nobody(), output.emit, watched=False)
     desk = open_desk(project, ticket, wiring.commands)
+    for notice in spec_notices(ticket):
+        printer.show(notice)
     spec = desk.complete_spec()
     present = desk.present()
     if present.plan is not None and not options.regenerate:

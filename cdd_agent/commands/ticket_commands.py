@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from cdd_agent.commands.listing import listed, opened, whereabouts
 from cdd_agent.commands.registry import WrongUsage
+from cdd_agent.engine.spec_notices import spec_notices
 from cdd_agent.events import About, Event, Notice, Tone
 from cdd_agent.open_project import Project
 from cdd_agent.tickets.templates import create_page
@@ -22,6 +23,7 @@ def status_events(project: Project, slug: str | None = None) -> Iterator[Event]:
         return
     ticket = project.tickets.find(slug)
     yield opened(ticket)
+    yield from spec_notices(ticket)
     yield from whereabouts(ticket)
 
 

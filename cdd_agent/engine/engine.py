@@ -35,6 +35,7 @@ from cdd_agent.engine.report_page import save
 from cdd_agent.engine.run import Run, named
 from cdd_agent.engine.side_by_side import Failed, SideBySide
 from cdd_agent.engine.side_tree import remove_all
+from cdd_agent.engine.spec_notices import spec_notices
 from cdd_agent.engine.step import StepRunner
 from cdd_agent.engine.step_commit import step_message
 from cdd_agent.engine.undo import Undoing
@@ -232,9 +233,13 @@ class Engine(Struct):
         await self._undoing.finish()
 
     def _report_findings(self) -> None:
-        """Emit the warnings about the text of the plan, while a step is to come."""
+        """Emit the warnings about the text of spec and plan, while a step is to
+        come.
+        """
         if self.run.next_step is None:
             return
+        for notice in spec_notices(self.run.ticket):
+            self.run.emit(notice)
         source = self.run.ticket.shown(self.run.ticket.plan_path)
         for finding in self.run.plan.findings:
             text = f"{source}:{finding.line}: {finding.text}"

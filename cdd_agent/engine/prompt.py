@@ -40,6 +40,7 @@ from cdd_agent.tickets.declared_files import (
 )
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
+from cdd_agent.tickets.spec_prompt import render_spec
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.tickets.status import StepStatus
 
@@ -149,7 +150,7 @@ def step_prompt(
     declared = declare_files(root, step, (".cdd", *own))
     edited = edited_rules(root, rules, step, declared, guidance, also_show)
     how = Path(__file__).with_name(form.rules).read_text(encoding="utf-8").strip()
-    what = f"{_ticket(spec)}\n\n{_overview(plan)}"
+    what = f"{render_spec(spec)}\n\n{_overview(plan)}"
     opening = _earlier(plan, state, step)
     asked = _step(plan, step, declared, window) + _fields_about_tests(step)
     failed = _failed(earlier, form.again)
@@ -309,17 +310,6 @@ def _query(
         pinned=frozenset(choices.pinned),
         without=frozenset({*choices.without, *unshown}),
     )
-
-
-def _ticket(spec: TicketSpec) -> str:
-    parts = [f"# Ticket: {spec.title} ({spec.type})", spec.description]
-    if spec.acceptance_criteria:
-        parts.append("## Acceptance criteria\n" + _bullets(spec.acceptance_criteria))
-    for area, items in spec.implementation_scope.items():
-        parts.append(f"## Scope: {area}\n" + _bullets(items))
-    if spec.technical_notes:
-        parts.append(f"## Technical notes\n{spec.technical_notes}")
-    return "\n\n".join(part for part in parts if part.strip())
 
 
 def _overview(plan: ImplementationPlan) -> str:

@@ -22,6 +22,7 @@ from cdd_agent.guarded_yaml import (
 from cdd_agent.tickets.placeholders import is_placeholder
 from cdd_agent.tickets.plan import normalise
 from cdd_agent.tickets.writable_text import one_line, plain_text
+from cdd_agent.yaml_remedies import quotes_advice
 
 FIELDS = (
     "title",
@@ -67,8 +68,8 @@ class TicketSpec(Struct, frozen=True):
     implementation_scope: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     technical_notes: str = ""
     priority: str = DEFAULT_PRIORITY
-    extra: Mapping[object, object] = field(default_factory=dict)
-    """Unknown keys of the file with their values."""
+    extra: Mapping[str, Tree] = field(default_factory=dict)
+    """Unknown keys of the file with their values, as the user wrote them."""
 
     def __post_init__(self) -> None:
         normalise(
@@ -98,14 +99,14 @@ class TicketSpec(Struct, frozen=True):
             )
         _lift_ticket(entries, source)
         return cls(
-            title=_pop_line(entries, "title", source),
+            title=_pop_line(entries, "title", source, text),
             type=_pop_type(entries, source, slug),
             description=_pop_description(entries),
             acceptance_criteria=_pop_criteria(entries),
             implementation_scope=_pop_scope(entries),
             technical_notes=_pop_text(entries, "technical_notes"),
-            priority=_pop_line(entries, "priority", source),
-            extra={key: entry.value(source) for key, entry in entries.items()},
+            priority=_pop_line(entries, "priority", source, text),
+            extra=_read_unknown_keys(entries, source),
         )
 
     def fields(self) -> dict[str, Any]:
@@ -127,8 +128,10 @@ class TicketSpec(Struct, frozen=True):
 
     @property
     def is_blank(self) -> bool:
-        """True if nothing is written of what makes a spec complete."""
-        return len(self.missing()) == 3
+        """True if nothing is written yet: no field that a plan needs, and no other
+        key.
+        """
+        return len(self.missing()) == 3 and not self.extra
 
     def missing(self) -> list[str]:
         """Return the reasons why the spec is not complete. A placeholder of a template
@@ -173,16 +176,35 @@ def _lift_ticket(entries: dict[object, YamlEntry], source: str) -> None:
         entries["ticket"] = rest
 
 
+def _read_unknown_keys(
+    entries: Mapping[object, YamlEntry], source: str
+) -> dict[str, Tree]:
+    """Return the keys that remain. `1.10` and `no` stay what the user wrote."""
+    unknown: dict[str, Tree] = {}
+    for key, entry in entries.items():
+        name = str(entry.key.value) if entry.key else str(key)
+        if name in unknown:
+            raise BadInput(f"{entry.at(source)}: the key {name} is there twice.")
+        unknown[name] = entry.tree
+    return unknown
+
+
 def _pop_text(entries: dict[object, YamlEntry], name: object) -> str:
     entry = entries.pop(name, None)
     return as_text(entry.tree) if entry else ""
 
 
-def _pop_line(entries: dict[object, YamlEntry], name: str, source: str) -> str:
+def _pop_line(
+    entries: dict[object, YamlEntry], name: str, source: str, text: str
+) -> str:
     entry = entries.get(name)
     if entry and not isinstance(entry.tree, str):
+        start, end = entry.node.start_mark.index, entry.node.end_mark.index
+        written = text.removeprefix("\ufeff")[start:end].strip()
+        advice = quotes_advice(written, f"{name}: ")
         raise BadInput(
-            f"{entry.at(source)}: {name} must be text, not {described(entry.node)}."
+            f"{entry.at(source)}: {name} must be text, not {described(entry.node)}.",
+            hint=advice[0].upper() + advice[1:],
         )
     return _pop_text(entries, name)
 
@@ -212,7 +234,7 @@ def _pop_scope(entries: dict[object, YamlEntry]) -> dict[str, tuple[str, ...]]:
 
 # Keys of earlier tools that together are the description, and the words before their
 # text.
-_OLD_DESCRIPTION_KEYS = {
+OLD_DESCRIPTION_KEYS = {
     "problem_description": "",
     "problem": "",
     "user_story": "",
@@ -228,7 +250,7 @@ def _pop_description(entries: dict[object, YamlEntry]) -> str:
     if description.strip():
         return description
     parts = []
-    for name, prefix in _OLD_DESCRIPTION_KEYS.items():
+    for name, prefix in OLD_DESCRIPTION_KEYS.items():
         text = plain_text(_pop_text(entries, name))
         if text:
             parts.append(prefix + text)

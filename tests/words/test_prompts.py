@@ -68,12 +68,12 @@ bad
 
 Keep it short."""
 TICKET = """\
-# Ticket: Say words (feature)
+# Ticket: Say words (feature, priority high)
 
 The files say the right words.
 
 ## Acceptance criteria
-- a.txt says good
+1. a.txt says good
 
 ## Technical notes
 Keep it short.
@@ -101,6 +101,9 @@ SOCRATES = """\
  ]
 }
 ```
+
+## Also in the spec
+owner: Ada
 
 Missing:
 - title: one line that says what is wanted
@@ -188,9 +191,9 @@ async def test_the_planner(sandbox: Sandbox) -> None:
         for message in sandbox.model.requests[-1].messages
         if message.role == "user"
     )
-    assert first.startswith("# Spec\n\n```yaml\ntitle: Say words\n")
+    assert first.startswith("# Ticket: Say words (feature, priority medium)\n\n")
     assert (
-        "\n\n# Acceptance criteria, by number\n\n1. a.txt says good\n2. b.txt says good\n\n# Project\n\n"
+        "\n\n## Acceptance criteria\n1. a.txt says good\n2. b.txt says good\n\n# Project\n\n"
         in first
     )
     assert first.endswith("\n\n# Task\n\nPlan the ticket.")

@@ -1,0 +1,30 @@
+"""The findings of a ticket's spec.yaml, as all faces show them."""
+
+from cdd_agent.errors import BadInput
+from cdd_agent.events import About, Notice, Tone
+from cdd_agent.tickets.plan import Problem
+from cdd_agent.tickets.spec_findings import find_spec_problems
+from cdd_agent.tickets.store import Ticket
+
+
+def read_spec_problems(ticket: Ticket) -> tuple[Problem, ...]:
+    """Return the findings; none for a file that cannot be read, which is an error
+    elsewhere.
+    """
+    try:
+        return find_spec_problems(ticket.spec_text())
+    except BadInput:
+        return ()
+
+
+def spec_notices(ticket: Ticket) -> list[Notice]:
+    """Return a warning for each finding, with its file and line."""
+    source = ticket.shown(ticket.spec_path)
+    return [
+        Notice(
+            f"{source}:{problem.line}: {problem.text}",
+            Tone.WARNING,
+            about=About.SPEC_FINDING,
+        )
+        for problem in read_spec_problems(ticket)
+    ]

@@ -1,0 +1,304 @@
+"""Find the remedy for a text that is not YAML: the change of a line with which YAML
+reads on.
+
+A remedy is reported only if it works: it is made, and the text is read again.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import yaml
+from msgspec import Struct
+
+_MAX_CHARACTERS = 300_000
+"""Of a text that is read again and again."""
+_MAX_SHOWN = 100
+"""Characters of a line that a message repeats."""
+_LINE = re.compile("[^\n\r\x85\u2028\u2029]*(?:\r\n|[\n\r\x85\u2028\u2029]|$)")
+_TEXT = re.compile(
+    r"(?P<before>\s*(?:- +)*"
+    r"""(?:(?:[^\s"'\[{#&*!|>%@`?-][^:#"'\[{]*?|"[^"]*"|'[^']*'):[ \t]+)?)"""
+    r"(?P<text>\S.*?)(?P<after>\s*)",
+    re.DOTALL,
+)
+_KEY_AT_VALUE = re.compile(r"(\s*(?:- +)*[^\W\d][\w -]*:)([^\s:/\\].*\s*)", re.DOTALL)
+_KEY_AND_TEXT = re.compile(r"(\s*)((?:- +)*[^\W\d][\w -]*:) +([^\s|>].*)", re.DOTALL)
+_KEY_OR_ITEM = re.compile(r""" *(?:- |[^\s#"'].*:(?:\s|$))""")
+_ITEM = re.compile(r"( *)- \S")
+# Tabs and the blanks of word processors and of East Asian keyboards.
+_ODD_BLANKS = re.compile(
+    r"^ *[\t\u00a0\u2000-\u200a\u202f\u3000][^\S\n\r]*", re.MULTILINE
+)
+_FENCE = re.compile(r"^ *(?:```|~~~).*", re.MULTILINE)
+_MARKER = re.compile(r"(?:---|\.\.\.)(?:\s|$)")
+_FLOW_ITEM = re.compile(r"""([\[,] *|^\s*)([^\[\],"'\s][^\[\],"']* #[^\[\],]*)""")
+
+
+class Remedy(Struct, frozen=True):
+    """A change of a text, and the advice to make it."""
+
+    lines: list[str]
+    advice: str
+
+
+def find_remedy(
+    text: str,
+    error: yaml.MarkedYAMLError,
+    find_error_line: Callable[[str], int | None],
+) -> str:
+    """Return advice for the error, empty if no remedy is known. `find_error_line`
+    returns the line of the first error of a text, from 0.
+    """
+    mark = error.problem_mark or error.context_mark
+    if mark is None or len(text) > _MAX_CHARACTERS:
+        return ""
+    lines = split_lines(text)
+    for repair in _REPAIRS:
+        for number in _suspect_lines(error, lines):
+            for remedy in repair(lines, number):
+                line = find_error_line("".join(remedy.lines))
+                added = len(remedy.lines) - len(lines)
+                if line is None or line > mark.line + added:
+                    return remedy.advice[0].upper() + remedy.advice[1:]
+    return ""
+
+
+def split_lines(text: str) -> list[str]:
+    """Return the lines of YAML with their ends. Form feeds do not end them."""
+    return [line for line in _LINE.findall(text) if line]
+
+
+def quote(text: str) -> str:
+    """Return a line of text in quotes. A text that is in quotes already gets better
+    ones.
+    """
+    first, inner = text[:1], text[1:-1]
+    is_quoted = len(text) > 1 and first in "\"'" and text.endswith(first)
+    if is_quoted and inner.count(first) % 2 == inner.count(f"\\{first}") % 2 == 0:
+        is_quoted = first not in inner
+    if is_quoted:
+        text = inner
+    if '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"
+
+
+def list_advice(count: int) -> str:
+    """Return the advice for a list of mappings where one mapping is read."""
+    if count == 1:
+        return "Remove the dash before its first key, and the blanks before all keys."
+    return f"It has {count} items: keep one of them, without its dash."
+
+
+def separate_key(line: str) -> str:
+    """Return the line `key:value` with a blank behind its colon, else nothing."""
+    key = _KEY_AT_VALUE.fullmatch(line)
+    return f"{key[1]} {key[2]}" if key else ""
+
+
+def quotes_advice(text: str, before: str = "") -> str:
+    """Return the advice to put a text in quotes, with the result if it is short."""
+    result = before + quote(text)
+    if len(result) > _MAX_SHOWN or len(split_lines(text)) > 1:
+        return "put the text in quotes"
+    return f"put the text in quotes: {result}"
+
+
+def _suspect_lines(error: yaml.MarkedYAMLError, lines: list[str]) -> list[int]:
+    """Return the numbers of the lines to change: where the error is, the written lines
+    before it, and where its value begins.
+    """
+    numbers = []
+    if error.problem_mark is not None:
+        last = min(error.problem_mark.line, len(lines) - 1)
+        written = [n for n in range(last + 1) if lines[n].strip()]
+        numbers = [last, *reversed(written[-3:])]
+    if error.context_mark is not None:
+        numbers.append(min(error.context_mark.line, len(lines) - 1))
+    return list(dict.fromkeys(numbers))
+
+
+def _replace_line(lines: list[str], number: int, *new: str) -> list[str]:
+    return [*lines[:number], *new, *lines[number + 1 :]]
+
+
+def _end_document(lines: list[str], number: int) -> Iterator[Remedy]:
+    """Leave out a second document."""
+    for marker in range(1, number + 1):
+        has_content = any(map(_is_content, lines[:marker]))
+        if has_content and _MARKER.match(lines[marker]):
+            advice = (
+                f"A second document begins in line {marker + 1}: put its text below a"
+                " key, such as notes: |, or remove it with that line."
+            )
+            yield Remedy(lines[:marker], advice)
+            return
+
+
+def _is_content(line: str) -> bool:
+    return bool(line.strip()) and not _MARKER.match(line) and line[0] != "#"
+
+
+def _remove_fence(lines: list[str], number: int) -> Iterator[Remedy]:
+    text = "".join(lines)
+    if _FENCE.match(lines[number]):
+        unfenced = split_lines(_FENCE.sub("", text))
+        yield Remedy(unfenced, f"Remove the fence in line {number + 1}.")
+
+
+def _replace_odd_blanks(lines: list[str], number: int) -> Iterator[Remedy]:
+    odd = _ODD_BLANKS.match(lines[number])
+    if odd is None:
+        return
+    kind = "the tab" if "\t" in odd[0] else "the other kind of blank"
+    advice = f"Use plain blanks instead of {kind} at the start of line {number + 1}."
+    text = "".join(lines)
+    for width in (1, 2, 0):
+        plain = _ODD_BLANKS.sub(partial(_plain_blanks, width), text)
+        yield Remedy(split_lines(plain), advice)
+
+
+def _plain_blanks(width: int, odd: re.Match[str]) -> str:
+    plain = odd[0].count(" ")
+    return " " * (plain + width * (len(odd[0]) - plain))
+
+
+def _separate_key(lines: list[str], number: int) -> Iterator[Remedy]:
+    line = separate_key(lines[number])
+    if line:
+        advice = f"Put a blank behind the colon: {_shorten(line)}"
+        yield Remedy(_replace_line(lines, number, line), advice)
+
+
+def _close_quote(lines: list[str], number: int) -> Iterator[Remedy]:
+    line = lines[number]
+    for mark in "\"'":
+        if line.count(mark) % 2:
+            end = line[len(line.rstrip()) :]
+            closed = f"{line.rstrip()}{mark}"
+            advice = f"Close the quote that opens in line {number + 1}"
+            yield Remedy(
+                _replace_line(lines, number, closed + end),
+                f"{advice}: {_shorten(closed)}",
+            )
+
+
+def _quote_flow_item(lines: list[str], number: int) -> Iterator[Remedy]:
+    item = _FLOW_ITEM.search(lines[number])
+    if item:
+        text = item[2].rstrip()
+        quoted = quote(text)
+        line = lines[number].replace(text, quoted)
+        advice = "Text behind a blank and # is a comment"
+        yield Remedy(
+            _replace_line(lines, number, line), f"{advice}: {quotes_advice(text)}"
+        )
+
+
+def _quote_text(lines: list[str], number: int) -> Iterator[Remedy]:
+    value = _TEXT.fullmatch(lines[number])
+    if value is None or not value["before"].strip():
+        return
+    line = value["before"] + quote(value["text"]) + value["after"]
+    advice = quotes_advice(value["text"], value["before"].lstrip())
+    if ":" not in advice:
+        advice = f"put the text of line {number + 1} in quotes"
+    yield Remedy(_replace_line(lines, number, line), advice)
+
+
+def _add_dash(lines: list[str], number: int) -> Iterator[Remedy]:
+    """Make a line an item of the list above it."""
+    item = _ITEM.match(lines[number - 1]) if number else None
+    if item and not _ITEM.match(lines[number]):
+        line = f"{item[1]}- {lines[number].lstrip()}"
+        advice = f"If line {number + 1} is an item, put a dash before it: "
+        yield Remedy(_replace_line(lines, number, line), advice + _shorten(line))
+
+
+def _indent_text(lines: list[str], number: int) -> Iterator[Remedy]:
+    """Move a line without a key below the key above it."""
+    line = lines[number]
+    if number and not re.match(r"\s|-\s", line) and not re.search(r":\s", line):
+        yield Remedy(
+            _replace_line(lines, number, f"  {line}"),
+            f"Indent line {number + 1}: text goes on with blanks at its start.",
+        )
+
+
+def _move_or_make_block(lines: list[str], number: int) -> Iterator[Remedy]:
+    """A line in a wrong column is a key or an item, or text of the key above it."""
+    block = _make_block(lines, number)
+    for moved in _move_to_column(lines, number):
+        advice = moved.advice
+        if block:
+            advice = f"{advice} If it is text: {block.advice}"
+        yield Remedy(moved.lines, advice)
+    if block:
+        yield block
+
+
+def _make_block(lines: list[str], number: int) -> Remedy | None:
+    """Write the text of the key above a line as a block of lines."""
+    width = _indentation(lines[number])
+    above = number - 1
+    while above > 0 and _indentation(lines[above]) >= width:
+        above -= 1
+    key = _KEY_AND_TEXT.fullmatch(lines[above]) if above >= 0 else None
+    if key is None or _indentation(lines[above]) >= width:
+        return None
+    block = (f"{key[1]}{key[2]} |\n", f"{' ' * width}{key[3]}")
+    advice = f"write a text of several lines below {key[2]} |"
+    return Remedy(_replace_line(lines, above, *block), advice)
+
+
+def _move_to_column(lines: list[str], number: int) -> Iterator[Remedy]:
+    """Begin the line of a key or an item in the column of a line above it."""
+    if not _KEY_OR_ITEM.match(lines[number]):
+        return
+    tried = {_indentation(lines[number])}
+    for above in range(number - 1, max(number - 20, -1), -1):
+        width = _indentation(lines[above])
+        if not lines[above].strip() or width in tried:
+            continue
+        tried.add(width)
+        line = " " * width + lines[number].lstrip(" ")
+        advice = f"Begin line {number + 1} in the same column as line {above + 1}."
+        yield Remedy(_replace_line(lines, number, line), advice)
+
+
+def _leave_out(lines: list[str], number: int) -> Iterator[Remedy]:
+    """Leave out a line at the start of which no key is."""
+    line = lines[number]
+    if not line.startswith((" ", "#")) and line.strip():
+        advice = (
+            f"Line {number + 1} is no `key: value`: put text below a key, such as"
+            " notes: |, with blanks at the start of each line."
+        )
+        yield Remedy(_replace_line(lines, number, "#\n"), advice)
+
+
+_REPAIRS = (
+    _end_document,
+    _remove_fence,
+    _replace_odd_blanks,
+    _separate_key,
+    _close_quote,
+    _quote_flow_item,
+    _quote_text,
+    _indent_text,
+    _add_dash,
+    _move_or_make_block,
+    _leave_out,
+)
+"""The most particular ones first."""
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _shorten(line: str) -> str:
+    line = line.strip()
+    return line if len(line) <= _MAX_SHOWN else f"{line[: _MAX_SHOWN - 1]}…"
