@@ -19,10 +19,10 @@ _LINE = re.compile("[^\n\r\x85\u2028\u2029]*(?:\r\n|[\n\r\x85\u2028\u2029]|$)")
 _TEXT = re.compile(
     r"(?P<before>\s*(?:- +)*"
     r"""(?:(?:[^\s"'\[{#&*!|>%@`?-][^:#"'\[{]*?|"[^"]*"|'[^']*'):[ \t]+)?)"""
-    r"(?P<text>\S.*?)(?P<after>\s*)",
+    r"(?P<text>\S.*)",
     re.DOTALL,
 )
-_KEY_AT_VALUE = re.compile(r"(\s*(?:- +)*[^\W\d][\w -]*:)([^\s:/\\].*\s*)", re.DOTALL)
+_KEY_AT_VALUE = re.compile(r"(\s*(?:- +)*[^\W\d][\w -]*:)([^\s:/\\].*)", re.DOTALL)
 _KEY_AND_TEXT = re.compile(r"(\s*)((?:- +)*[^\W\d][\w -]*:) +([^\s|>].*)", re.DOTALL)
 _KEY_OR_ITEM = re.compile(r""" *(?:- |[^\s#"'].*:(?:\s|$))""")
 _ITEM = re.compile(r"( *)- \S")
@@ -73,16 +73,22 @@ def quote(text: str) -> str:
     """Return a line of text in quotes. A text that is in quotes already gets better
     ones.
     """
-    first, inner = text[:1], text[1:-1]
-    is_quoted = len(text) > 1 and first in "\"'" and text.endswith(first)
-    if is_quoted and inner.count(first) % 2 == inner.count(f"\\{first}") % 2 == 0:
-        is_quoted = first not in inner
-    if is_quoted:
-        text = inner
+    if _is_in_quotes(text):
+        text = text[1:-1]
     if '"' not in text and "\\" not in text:
         return f'"{text}"'
     doubled = text.replace("'", "''")
     return f"'{doubled}'"
+
+
+def _is_in_quotes(text: str) -> bool:
+    """True for `'don't'` and `"a "b" c"`, false for `"a" and "b"`."""
+    mark, inner = text[:1], text[1:-1]
+    if len(text) < 2 or mark not in "\"'" or not text.endswith(mark):
+        return False
+    first = inner.find(mark)
+    is_opened_again = inner[max(first - 1, 0) : first].isspace()
+    return first < 0 or inner.count(mark) % 2 == 1 or is_opened_again
 
 
 def list_advice(count: int) -> str:
@@ -98,11 +104,15 @@ def separate_key(line: str) -> str:
     return f"{key[1]} {key[2]}" if key else ""
 
 
-def quotes_advice(text: str, before: str = "") -> str:
-    """Return the advice to put a text in quotes, with the result if it is short."""
+def quotes_advice(
+    text: str, before: str = "", *, otherwise: str = "put the text in quotes"
+) -> str:
+    """Return the advice to put a text in quotes, with the result behind `before` if
+    that is short.
+    """
     result = before + quote(text)
     if len(result) > _MAX_SHOWN or len(split_lines(text)) > 1:
-        return "put the text in quotes"
+        return otherwise
     return f"put the text in quotes: {result}"
 
 
@@ -126,19 +136,18 @@ def _replace_line(lines: list[str], number: int, *new: str) -> list[str]:
 
 def _end_document(lines: list[str], number: int) -> Iterator[Remedy]:
     """Leave out a second document."""
-    for marker in range(1, number + 1):
-        has_content = any(map(_is_content, lines[:marker]))
-        if has_content and _MARKER.match(lines[marker]):
+    has_content = False
+    for marker, line in enumerate(lines[: number + 1]):
+        is_marker = bool(_MARKER.match(line))
+        if is_marker and has_content:
             advice = (
                 f"A second document begins in line {marker + 1}: put its text below a"
                 " key, such as notes: |, or remove it with that line."
             )
             yield Remedy(lines[:marker], advice)
             return
-
-
-def _is_content(line: str) -> bool:
-    return bool(line.strip()) and not _MARKER.match(line) and line[0] != "#"
+        if line.strip() and not is_marker and not line.startswith("#"):
+            has_content = True
 
 
 def _remove_fence(lines: list[str], number: int) -> Iterator[Remedy]:
@@ -173,15 +182,25 @@ def _separate_key(lines: list[str], number: int) -> Iterator[Remedy]:
 
 
 def _close_quote(lines: list[str], number: int) -> Iterator[Remedy]:
-    line = lines[number]
+    written, end = _split_end(lines[number])
     for mark in "\"'":
-        if line.count(mark) % 2:
-            end = line[len(line.rstrip()) :]
-            closed = f"{line.rstrip()}{mark}"
+        if written.count(mark) % 2:
+            closed = f"{written}{mark}"
             advice = f"Close the quote that opens in line {number + 1}"
             yield Remedy(
                 _replace_line(lines, number, closed + end),
                 f"{advice}: {_shorten(closed)}",
+            )
+
+
+def _close_bracket(lines: list[str], number: int) -> Iterator[Remedy]:
+    written, end = _split_end(lines[number])
+    for opening, closing in ("[]", "{}"):
+        if written.count(opening) == written.count(closing) + 1:
+            closed = f"{written}{closing}"
+            yield Remedy(
+                _replace_line(lines, number, closed + end),
+                f"Close the bracket in line {number + 1}: {_shorten(closed)}",
             )
 
 
@@ -198,13 +217,16 @@ def _quote_flow_item(lines: list[str], number: int) -> Iterator[Remedy]:
 
 
 def _quote_text(lines: list[str], number: int) -> Iterator[Remedy]:
-    value = _TEXT.fullmatch(lines[number])
+    written, end = _split_end(lines[number])
+    value = _TEXT.fullmatch(written)
     if value is None or not value["before"].strip():
         return
-    line = value["before"] + quote(value["text"]) + value["after"]
-    advice = quotes_advice(value["text"], value["before"].lstrip())
-    if ":" not in advice:
-        advice = f"put the text of line {number + 1} in quotes"
+    line = value["before"] + quote(value["text"]) + end
+    advice = quotes_advice(
+        value["text"],
+        value["before"].lstrip(),
+        otherwise=f"put the text of line {number + 1} in quotes",
+    )
     yield Remedy(_replace_line(lines, number, line), advice)
 
 
@@ -286,6 +308,7 @@ _REPAIRS = (
     _separate_key,
     _close_quote,
     _quote_flow_item,
+    _close_bracket,
     _quote_text,
     _indent_text,
     _add_dash,
@@ -293,6 +316,12 @@ _REPAIRS = (
     _leave_out,
 )
 """The most particular ones first."""
+
+
+def _split_end(line: str) -> tuple[str, str]:
+    """Return a line without the blanks and line breaks at its end, and these."""
+    written = line.rstrip()
+    return written, line[len(written) :]
 
 
 def _indentation(line: str) -> int:

@@ -1178,6 +1178,67 @@ MUTATIONS = [
         ]
     ],
     *[
+        Mutation(rule, file, old, new, tests)
+        for rule, file, old, new, tests in [
+            (
+                "text behind a blank and # is reported",
+                "tickets/spec_findings.py",
+                "        if not words or not (is_tight or place.is_prose):",
+                "        if not words or not place.is_prose:",
+                "tests/tickets/test_spec_findings.py",
+            ),
+            (
+                "an ordinary comment is not reported",
+                "tickets/spec_findings.py",
+                "        if not words or not (is_tight or place.is_prose):",
+                "        if not words:",
+                "tests/tickets/test_spec_findings.py",
+            ),
+            (
+                "an anchor that an alias uses is meant",
+                "tickets/spec_findings.py",
+                "self._uses[id(node)] > 1 or",
+                "",
+                "tests/tickets/test_spec_findings.py",
+            ),
+            (
+                "a key of the user's own is not nearly known",
+                "tickets/spec_findings.py",
+                "    most = 1 if len(known) < 8 else 2",
+                "    most = 3",
+                "tests/tickets/test_spec_findings.py",
+            ),
+            (
+                "a field that the spec has is not meant by another key",
+                "tickets/spec_findings.py",
+                "        if letters in names and known not in others:",
+                "        if letters in names:",
+                "tests/tickets/test_spec_findings.py",
+            ),
+            (
+                "keys of the user's own reach every prompt",
+                "tickets/spec_prompt.py",
+                "    if not spec.extra:",
+                "    if True:",
+                "tests/agents/test_spec_in_prompts.py",
+            ),
+            (
+                "a remedy is shown only if it works",
+                "yaml_remedies.py",
+                "                if line is None or line > mark.line + added:",
+                "                if True:",
+                "tests/test_yaml_remedies.py",
+            ),
+            (
+                "values of unknown keys stay as they are written",
+                "tickets/spec.py",
+                "        unknown[name] = entry.tree",
+                "        unknown[name] = str(entry.value(source))",
+                "tests/tickets/test_spec.py",
+            ),
+        ]
+    ],
+    *[
         Mutation(
             rule, f"tickets/{module}.py", old, new, "tests/tickets/test_spec_editor.py"
         )
