@@ -1030,8 +1030,15 @@ MUTATIONS = [
             ),
             (
                 "step_reader",
-                "text that is not a criterion is text",
-                "    return label.field is Field.SERVES and not is_criteria(label.value)",
+                "a list below a value in words is not of it",
+                "            if is_below_value and not is_numbers(piece.text):",
+                "            if False:",
+                "test_plan",
+            ),
+            (
+                "step_reader",
+                "a sentence behind a label without marks is text",
+                "    return is_serves and not is_numbers(label.value)",
                 "    return False",
                 "test_plan",
             ),

@@ -469,6 +469,13 @@ def test_criteria_are_read_as_numbers_in_many_forms_or_else_as_words(
     assert (step.serves, step.description) == (criteria, description)
 
 
+def test_a_sentence_behind_a_plain_label_is_text() -> None:
+    text = "### Step 1: A\nDescription: one\nServes: the whole team\nServes: 2\n"
+    (step,) = read_plan(text).steps
+    assert step.serves == (2,)
+    assert "Serves: the whole team" in step.description
+
+
 @each_row(
     "label",
     [
