@@ -26,6 +26,7 @@ from cdd_agent.tickets.status import (
     Cost,
     EditedCriterion,
     Evidence,
+    MissingWork,
     RunStatus,
     StepStatus,
     Unproven,
@@ -1171,6 +1172,8 @@ class RunFinished(Struct, frozen=True):
     """See `NamesStep`."""
     edited_criteria: tuple[EditedCriterion, ...] = ()
     """Criteria that are new, or that were changed since, where all steps are over."""
+    missing: tuple[MissingWork, ...] = ()
+    """The work that the project's tree does not have, where all steps are over."""
 
     def __post_init__(self) -> None:
         if not self.labels_to_commit:
@@ -1183,9 +1186,10 @@ class RunFinished(Struct, frozen=True):
         state: ExecutionState,
         criteria: Sequence[str],
         require: Literal["verified"] | None = None,
+        missing: tuple[MissingWork, ...] = (),
     ) -> RunFinished:
         """`criteria` are those of the spec as it is now."""
-        outcome = judge_run(plan, state, criteria, require)
+        outcome = judge_run(plan, state, criteria, require, missing)
         steps = [state.step(step.number) for step in plan.steps]
         worked = [step.seconds for step in steps if step.seconds is not None]
         files = {
@@ -1208,6 +1212,7 @@ class RunFinished(Struct, frozen=True):
             unproven=outcome.unproven,
             require=require,
             edited_criteria=outcome.edited_criteria,
+            missing=missing,
         )
 
 

@@ -16,7 +16,6 @@ from cdd_agent.agents.plan_desk import PlanDesk
 from cdd_agent.agents.run_lines import (
     NO_RUN,
     RunLine,
-    all_steps_done,
     no_run_open,
     read_run_line,
 )
@@ -203,10 +202,7 @@ class Session(Struct, eq=False, dict=True):
         if active is not None and active.name == "executor":
             visited = active
         else:
-            ticket = in_its_tree(ticket)
-            is_held = active is not None and ticket.root == self.project.root
-            lock = active.lock.lent() if active is not None and is_held else None
-            visited = self.openers["executor"](ticket, is_visit=True, lock=lock)
+            visited = self._open_visit(ticket)
         if not is_look:
             self._worked_on = ticket.slug
         try:
@@ -247,15 +243,21 @@ class Session(Struct, eq=False, dict=True):
         slug = self.last_ticket
         if slug is None:
             raise BadInput("No ticket is open")
-        ticket = in_its_tree(self.project.tickets.find(slug))
-        is_held = self.agent is not None and ticket.root == self.project.root
-        lock = self.agent.lock.lent() if self.agent is not None and is_held else None
-        visited = self.openers["executor"](ticket, is_visit=True, lock=lock)
+        visited = self._open_visit(self.project.tickets.find(slug))
         try:
             assert isinstance(visited, ExecutorAgent)
             return await visited.preview_undo(number)
         finally:
             visited.close()
+
+    def _open_visit(self, ticket: Ticket) -> Agent:
+        """Open the Executor on a ticket's run; whoever is active stays so."""
+        ticket = in_its_tree(ticket)
+        active, lock = self.agent, None
+        if active is not None and active.ticket_slug == ticket.slug:
+            is_held = ticket.root == self.project.root
+            lock = active.lock.lent() if is_held else None
+        return self.openers["executor"](ticket, is_visit=True, lock=lock)
 
     def look_at_step(self, number: int, slug: str | None = None) -> StepDetails:
         """All that is known of a step of a ticket, or of the one that is worked on.
@@ -398,12 +400,23 @@ class Session(Struct, eq=False, dict=True):
             return
         if said.word == "status":
             await self.tell(ticket, "status", is_look=True)
-        has_own_tree = ticket.root != self.project.root
-        if status is RunStatus.COMPLETED:
-            self.emit(all_steps_done(slug, has_own_tree=has_own_tree))
-        elif said.word != "status":
+        elif status is RunStatus.COMPLETED:
+            await self._tell_that_all_is_done(ticket)
+        else:
+            has_own_tree = ticket.root != self.project.root
             run = f"{slug} --worktree" if has_own_tree else slug
             self.emit(no_run_open(said, run))
+
+    async def _tell_that_all_is_done(self, ticket: Ticket) -> None:
+        # late: the Executor brings the whole engine
+        from cdd_agent.agents.executor import ExecutorAgent  # noqa: PLC0415
+
+        visited = self._open_visit(ticket)
+        try:
+            assert isinstance(visited, ExecutorAgent)
+            await visited.tell_that_all_is_done()
+        finally:
+            visited.close()
 
     def _left_open(self) -> LastActive | None:
         """The agent that was active last, if there is something left for it to do."""

@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from cdd_agent.edits.review import FileReview, Review
 
 _SHOWN_FILES = 6
+_SHOWN_MISSING = 3
+"""Names of missing files, or tests, that a line has for a step."""
 _SHOWN_TESTS = 20
 _SHOWN_DIFF = 300
 """Lines of a difference that is to be approved."""
@@ -800,6 +802,7 @@ def _run_finished(event: RunFinished) -> list[tuple[str, Tone]]:
     )
     good = event.status is RunStatus.COMPLETED
     what = "done" if good else event.status.value.replace("_", " ")
+    what = "not done in this tree" if event.missing else what
     tone = {RunStatus.COMPLETED: Tone.GOOD, RunStatus.FAILED: Tone.ERROR}.get(
         event.status, Tone.WARNING
     )
@@ -814,17 +817,12 @@ def _run_finished(event: RunFinished) -> list[tuple[str, Tone]]:
             "skipped" if reason is StepStatus.SKIPPED else REMARKS[Verification(reason)]
         )
         lines.append((f"  {remark}: {of_these}", Tone.WARNING))
-    if event.require and event.unproven:
-        lines.append(
-            (
-                (
-                    f"The run has failed by `require: {event.require}`: not each step's"
-                    " tests have passed."
-                ),
-                Tone.ERROR,
-            )
-        )
-    elif event.require and good:
+    lines += [(f"  {line}", Tone.WARNING) for line in _missing_work(event)]
+    reasons = _reasons_against(event)
+    lines += [(reason, Tone.ERROR) for reason in reasons]
+    if event.missing:
+        lines.append((_how_to_bring_back(event), Tone.PLAIN))
+    if event.require and good and not reasons:
         lines.append(
             (
                 f"`require: {event.require}` held: each step's tests have passed.",
@@ -832,6 +830,65 @@ def _run_finished(event: RunFinished) -> list[tuple[str, Tone]]:
             )
         )
     return lines
+
+
+def _reasons_against(event: RunFinished) -> list[str]:
+    """Return why a run is not done although its steps are over, in the order in which
+    they are shown. Without a reason, `require` has held.
+    """
+    reasons = []
+    if event.missing:
+        steps = (
+            "1 step is"
+            if len(event.missing) == 1
+            else f"{len(event.missing)} steps are"
+        )
+        reasons.append(
+            f"The work of {steps} not all in this tree: nothing here shows that it is"
+            " done."
+        )
+    if event.require and event.unproven:
+        reasons.append(
+            f"The run has failed by `require: {event.require}`: not each step's tests"
+            " have passed."
+        )
+    return reasons
+
+
+def _missing_work(event: RunFinished) -> list[str]:
+    """Return a line for each of the first steps whose work is not in the tree."""
+    lines = []
+    for work in event.missing[:_SHOWN_FILES]:
+        parts = [
+            f"{what} {_few(names)}"
+            for what, names in (
+                ("missing:", work.missing),
+                ("its change is gone:", work.reverted),
+                ("deleted, and there again:", work.restored),
+                ("tests missing:", work.tests),
+            )
+            if names
+        ]
+        lines.append(f"{work.label}. {work.title}: {'; '.join(parts)}")
+    if len(event.missing) > _SHOWN_FILES:
+        lines.append(f"and {len(event.missing) - _SHOWN_FILES} more steps")
+    return lines
+
+
+def _few(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = len(names) - _SHOWN_MISSING
+    shown = ", ".join(names[:_SHOWN_MISSING])
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _how_to_bring_back(event: RunFinished) -> str:
+    slug, first = event.ticket_slug, event.missing[0].label
+    return (
+        "Bring the work back, for example with `git switch` to its branch; or undo the"
+        f" steps with `cdd undo {slug} --step {first}`; or begin again with"
+        f" `cdd exec {slug} --start-over`."
+    )
 
 
 def _left_to_do(event: RunFinished) -> list[tuple[str, Tone]]:

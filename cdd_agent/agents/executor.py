@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cdd_agent.agents.base import Meaning, ReadsWords, word
 from cdd_agent.agents.questions import MOST_FILES, about_the_run
+from cdd_agent.agents.run_lines import all_steps_done
 from cdd_agent.agents.words import (
     FOR_THE_MODEL,
     is_for_a_terminal,
@@ -139,14 +140,7 @@ class ExecutorAgent(ReadsWords):
             opened, step = run.opened(), run.next_step
             self.emit(opened)
             if step is None:
-                self.emit(
-                    Notice(
-                        "All steps are done already; nothing was run.",
-                        Tone.GOOD,
-                        about=About.ALL_DONE,
-                    )
-                )
-                self.emit(run.summary())
+                await self._engine.tell_that_all_is_done()
                 return
             if opened.resumed:
                 done = (
@@ -312,13 +306,19 @@ class ExecutorAgent(ReadsWords):
     async def _skip(self, reason: str, keep: bool) -> None:
         async with self._kept():
             await self._engine.skip(self._step, reason, keep=keep)
-        self.emit(self._after_a_step())
+        self.emit(await self._after_a_step())
 
     @word(
         *("status", "st"), does="where the run is", hint="Enter shows where the run is"
     )
     async def _status(self) -> None:
-        self.tell(self._engine.run.opened(), self._what_next())
+        self.emit(self._engine.run.opened())
+        if self._engine.run.next_step is not None:
+            self.emit(self._what_next())
+            return
+        await self._engine.report_end()
+        if self._is_visit and not self._engine.run.missing:
+            self.emit(self._all_steps_done())
 
     @word(
         "all",
@@ -494,17 +494,21 @@ class ExecutorAgent(ReadsWords):
             await self._run(guidance)
             return
         text = f"That was said for step {meant.label}: {meant.title}. Nothing was run."
-        self.tell(Notice(text, about=About.MEANT_ANOTHER_STEP), self._what_next())
+        self.emit(Notice(text, about=About.MEANT_ANOTHER_STEP))
+        if now is None:
+            await self._engine.report_end()
+        else:
+            self.emit(self._what_next())
 
     async def _run(self, guidance: str = "") -> None:
         self._engine.reread()
         step = self._engine.run.next_step
         if step is None:  # the plan ends here by now
-            self.emit(self._engine.run.summary())
+            await self._engine.report_end()
             return
         async with self._kept():
             await self._engine.run_step(step, guidance=guidance)
-        self.emit(self._after_a_step())
+        self.emit(await self._after_a_step())
 
     async def _answer(self, step: PlanStep, question: str) -> None:
         """By the run's own model, so within its budget; questions and answers of this
@@ -553,6 +557,18 @@ class ExecutorAgent(ReadsWords):
             return "the last step"
         return f"step {self._engine.run.plan.label_of(number)}"
 
+    async def tell_that_all_is_done(self) -> None:
+        """Answer a line for a run without a next step: with what else can be done, or
+        with the work that the run's tree does not have.
+        """
+        with self._engine.recording():
+            run = self._engine.run
+            await run.find_missing_work()
+            self.emit(run.summary() if run.missing else self._all_steps_done())
+
+    def _all_steps_done(self) -> Event:
+        return all_steps_done(self.ticket_slug, has_own_tree=self._own_tree)
+
     @property
     def _has_failed(self) -> bool:
         step = self._engine.run.next_step
@@ -568,12 +584,10 @@ class ExecutorAgent(ReadsWords):
         assert step is not None
         return step
 
-    def _after_a_step(self) -> Event:
-        return (
-            self._what_next()
-            if self._engine.run.next_step is not None
-            else self._engine.run.ended()
-        )
+    async def _after_a_step(self) -> Event:
+        if self._engine.run.next_step is None:
+            return await self._engine.ended()
+        return self._what_next()
 
     def _what_next(self) -> Event:
         step = self._engine.run.next_step

@@ -53,6 +53,7 @@ from cdd_agent.events import (
     BaselineStarted,
     Emit,
     Notice,
+    RunFinished,
     StepCommitted,
     StepFinished,
     StepStarted,
@@ -185,17 +186,16 @@ class Engine(Struct):
         run = self.run
         if run.state.started_at is not None:
             run.save_costs()
-            save(
-                Report.of(
-                    run.spec.title,
-                    run.plan,
-                    run.state,
-                    run.record,
-                    run.spec.acceptance_criteria,
-                    run.require,
-                ),
-                run.record.folder,
+            report = Report.of(
+                run.spec.title,
+                run.plan,
+                run.state,
+                run.record,
+                run.spec.acceptance_criteria,
+                run.require,
+                run.missing,
             )
+            save(report, run.record.folder)
 
     async def recover(self) -> None:
         """Put in order what a killed run, or a stopped undo, left; and once, say what
@@ -356,15 +356,23 @@ class Engine(Struct):
         self.run.emit(self.run.opened())
         if self.stopped_by is not None:
             return
-        if self.run.next_step is None:
-            self.run.emit(
-                Notice(
-                    "All steps are done already; nothing was run.",
-                    Tone.GOOD,
-                    about=About.ALL_DONE,
-                )
-            )
-        await self.run_all(attempts=attempts)
+        if self.run.next_step is None and self.run.refusal() is None:
+            await self.tell_that_all_is_done()
+        else:
+            await self.run_all(attempts=attempts)
+
+    async def tell_that_all_is_done(self) -> None:
+        """Report that no step is to come, or which work the tree does not have."""
+        await self.run.find_missing_work()
+        if not self.run.missing:
+            text = "All steps are done already; nothing was run."
+            self.run.emit(Notice(text, Tone.GOOD, about=About.ALL_DONE))
+        self.run.emit(self.run.summary())
+
+    async def report_end(self) -> None:
+        """Emit the summary of a run without a next step."""
+        await self.run.find_missing_work()
+        self.run.emit(self.run.summary())
 
     @property
     def exit_code(self) -> ExitCode:
@@ -405,9 +413,11 @@ class Engine(Struct):
             self.stopped_by = refusal
             self.run.emit(Notice(refusal.message, Tone.ERROR))
             self.run.emit(Notice(refusal.hint))
-            self.run.emit(self.run.summary())
+            await self.report_end()
             return
-        was_run = self.run.next_step is not None
+        if self.run.next_step is None:
+            await self.report_end()
+            return
         if self.jobs > 1 and not self._recovered:
             await self.recover()
             if self.stopped_by is not None:
@@ -424,7 +434,14 @@ class Engine(Struct):
                 ):
                     break
                 self.reread()
-        self.run.emit(self.run.ended() if was_run else self.run.summary())
+        self.run.emit(await self.ended())
+
+    async def ended(self) -> RunFinished:
+        """Return the summary after a step, see `Run.ended`. It reports work of earlier
+        steps that the tree does not have.
+        """
+        await self.run.find_missing_work()
+        return self.run.ended()
 
     async def _expect_ready(self) -> None:
         """See that steps can begin; and tell who else is at work."""

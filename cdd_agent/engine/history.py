@@ -14,7 +14,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,6 +34,7 @@ from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
 from cdd_agent.files.json_file import stamp
 from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
+from cdd_agent.git.diff import Change, TreeEntry
 from cdd_agent.git.restore import CheckpointGone, RestoreResult, is_there
 from cdd_agent.project.tree_needs import SHARED
 from cdd_agent.verification.lost_tests import Versions
@@ -240,6 +248,27 @@ class History(Struct):
         changes = [change for change in net.changes if wanted(change.path)]
         found = await (await self.open()).read(changes)
         return tuple(Versions(change.path, *found[change.path]) for change in changes)
+
+    async def find_files(
+        self, attempt: Attempt, paths: Collection[str]
+    ) -> dict[str, TreeEntry | None]:
+        """Return these files as they were when an attempt was over, see
+        `Checkpoints.find_files`. Empty for an attempt without a last checkpoint.
+        """
+        span = attempt.span
+        if span is None or span.after is None:
+            return {}
+        return await (await self.open()).find_files(span.after, paths)
+
+    async def read_files(
+        self, entries: Mapping[str, TreeEntry]
+    ) -> dict[str, bytes | None]:
+        """Return the contents of files of a checkpoint; of very long ones, the
+        beginning. Raises `CheckpointGone`.
+        """
+        changes = [Change(path, None, entry) for path, entry in entries.items()]
+        contents = await (await self.open()).read(changes)
+        return {path: after for path, (_, after) in contents.items()}
 
     async def by_commands(self, attempts: Sequence[Attempt]) -> frozenset[str]:
         """The files that differ since a command of these attempts: their checks came

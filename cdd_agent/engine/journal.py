@@ -196,6 +196,13 @@ class Journal(Struct, frozen=True):
         """The files that the attempt has written."""
         return frozenset(change.path for change in self._entries)
 
+    @property
+    def changes(self) -> dict[str, Change]:
+        """The files that the attempt has written, by path: each from what it was first
+        to what the attempt made of it last.
+        """
+        return {change.path: change for change in self._entries}
+
     def changed_since(self) -> frozenset[PurePosixPath]:
         """Files that are no longer as the attempt left them, whoever it was."""
         left = {change.path: change for change in self._entries}

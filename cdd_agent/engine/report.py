@@ -27,6 +27,7 @@ from cdd_agent.tickets.run_outcome import judge_run
 from cdd_agent.tickets.state import ExecutionState, Files
 from cdd_agent.tickets.status import (
     EditedCriterion,
+    MissingWork,
     RunStatus,
     StepStatus,
     Unproven,
@@ -121,6 +122,8 @@ class Report(Struct, frozen=True):
     """
     edited_criteria: tuple[EditedCriterion, ...] = ()
     """Criteria of the spec that are new or were changed since the steps were over."""
+    missing: tuple[MissingWork, ...] = ()
+    """The work that the project's tree did not have when all steps were over."""
 
     @classmethod
     def of(
@@ -131,6 +134,7 @@ class Report(Struct, frozen=True):
         record: RunRecord,
         criteria: Sequence[str],
         require: Literal["verified"] | None = None,
+        missing: tuple[MissingWork, ...] = (),
     ) -> "Report":
         """Reads the record and its log. Secrets are redacted. Raises `BadInput` when
         one cannot be read.
@@ -139,7 +143,7 @@ class Report(Struct, frozen=True):
         logged = _FromLog.of(record.log.entries())
         known = KnownTests(record).so_far(state)
         files = _net(step.files for step in accepted(state))
-        outcome = judge_run(plan, state, criteria, require)
+        outcome = judge_run(plan, state, criteria, require, missing)
         steps = []
         for step in plan.steps:
             now = state.step(step.number)
@@ -190,6 +194,7 @@ class Report(Struct, frozen=True):
             unproven=outcome.unproven,
             edited_criteria=outcome.edited_criteria,
             require=require,
+            missing=missing,
         )
         return record.redactor.redacted(report)
 

@@ -70,12 +70,9 @@ def _summary(report: Report) -> str:
     over = sum(step.status.is_over for step in report.steps)
     status = report.status.value.replace("_", " ")
     lines = [f"- **{status}**: {over} of {len(report.steps)} steps are over"]
-    if report.require and report.unproven:
-        lines.append(
-            f"- failed by `require: {report.require}`: not each step's tests have"
-            " passed"
-        )
-    elif report.require:
+    reasons = _reasons_against(report)
+    lines += [f"- {reason}" for reason in reasons]
+    if report.require and not reasons:
         lines.append(f"- `require: {report.require}` holds")
     lines += [
         f"- {what}: {', '.join(f'step {step.label}' for step in found)}"
@@ -109,6 +106,21 @@ def _summary(report: Report) -> str:
     if words := report.effort.spent.of_the_cache_in_words:
         lines.append(f"- {words}")
     return "\n".join(lines)
+
+
+def _reasons_against(report: Report) -> list[str]:
+    """Return why the run is not done although its steps are over, in the order in which
+    they are shown. Without a reason, `require` holds.
+    """
+    reasons = []
+    if report.missing:
+        steps = ", ".join(f"step {work.label}" for work in report.missing)
+        reasons.append(f"not all in the project's tree: the work of {steps}")
+    if report.require and report.unproven:
+        reasons.append(
+            f"failed by `require: {report.require}`: not each step's tests have passed"
+        )
+    return reasons
 
 
 def _moment(moment: object) -> str:

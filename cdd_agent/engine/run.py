@@ -23,6 +23,7 @@ from cdd_agent.engine.effort import effort_by_step
 from cdd_agent.engine.history import History, OpenCheckpoints, no_part
 from cdd_agent.engine.load_state import drift, open_state, renumbered, save
 from cdd_agent.engine.lock import TicketLock, others_at_work
+from cdd_agent.engine.missing_work import find_missing_work
 from cdd_agent.engine.prompt import Earlier, StepPrompt, step_digest, step_prompt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.recording import Recorder
@@ -57,7 +58,7 @@ from cdd_agent.tickets.state import (
     next_step,
     renumbered_steps,
 )
-from cdd_agent.tickets.status import NO_COST, Cost, RunStatus
+from cdd_agent.tickets.status import NO_COST, Cost, MissingWork, RunStatus
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.before import Agenda
 
@@ -87,6 +88,10 @@ class Run(Struct):
     code: CodeFinder | None = None
     """Finds the code that a step is about; None: prompts show what is named, and no
     more.
+    """
+    missing: tuple[MissingWork, ...] = ()
+    """The work that the tree does not have, as `find_missing_work` found it last. Empty
+    while a step is to come.
     """
     require: Literal["verified"] | None = None
     """`verified`: a step that no tests have shown to be done fails the run."""
@@ -159,8 +164,8 @@ class Run(Struct):
             KnownTests(record),
             own,
             code,
-            require,
-            [*opened.news, *lock.news],
+            require=require,
+            _found=[*opened.news, *lock.news],
         )
 
     def close(self) -> None:
@@ -243,8 +248,23 @@ class Run(Struct):
         return PlanOpened.of(self.spec.title, self.plan, self.state)
 
     def summary(self) -> RunFinished:
-        criteria = self.spec.acceptance_criteria
-        return RunFinished.of(self.plan, self.state, criteria, self.require)
+        return RunFinished.of(
+            self.plan,
+            self.state,
+            self.spec.acceptance_criteria,
+            self.require,
+            self.missing,
+        )
+
+    async def find_missing_work(self) -> None:
+        """Look for the work of the steps in the project's tree, once all are over.
+        Raises `BadInput` for a record that is damaged.
+        """
+        self.missing = ()
+        if self.state.status is RunStatus.COMPLETED:
+            self.missing = await find_missing_work(
+                self.plan, self.state, self.record, self.history
+            )
 
     def refusal(self) -> StepFailed | None:
         """Why nothing may be built on what there is: a step that is over, and that the
@@ -348,7 +368,7 @@ class Run(Struct):
         told = renumbered(self.state, state, plan, self.plan)
         if renumbered_steps(self.state, state):
             state = save(self.ticket, plan, self.record, state)
-        self.state, self.plan = state, plan
+        self.state, self.plan, self.missing = state, plan, ()
         edited = Notice(
             "The plan was edited; the run goes on as it says now.",
             about=About.PLAN_EDITED,
@@ -371,6 +391,7 @@ class Run(Struct):
             self.ticket, self.plan, self.record, state.with_costs(self._unsaved)
         )
         self._unsaved.clear()
+        self.missing = ()
 
     def attempt(self, step: int, number: int, side: RunRecord | None = None) -> Attempt:
         """An attempt at the step that has this number now; `side` as for

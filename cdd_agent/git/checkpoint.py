@@ -263,18 +263,51 @@ class Checkpoints(Struct, frozen=True):
         paths = {path for path, _ in old.items() ^ new.items()}.difference(others)
         if not paths:
             return {}
-        target = self.snapshots.folder / "listed"
-        await self.snapshots.git("ls-tree", "-r", "-z", after.files, stdout=target)
-        entries = (line.partition("\t") for line in names_in(target))
-        known = {path: head.split(" ") for head, _, path in entries if path in paths}
+        known = await self._entries(after)
         return {
             path: Change(
                 path,
-                TreeEntry(mode, content, old.get(path)),
-                TreeEntry(mode, content, new.get(path)),
+                replace(entry, permissions=old.get(path)),
+                replace(entry, permissions=new.get(path)),
             )
-            for path, (mode, _, content) in known.items()
+            for path, entry in known.items()
+            if path in paths
         }
+
+    async def _entries(self, checkpoint: Checkpoint) -> dict[str, TreeEntry]:
+        """Return the files of a checkpoint by path, and the repositories within the
+        project. Raises `CheckpointGone`.
+        """
+        target = self.snapshots.folder / "listed"
+        words = ("ls-tree", "--full-tree", "-r", "-z", checkpoint.files)
+        result = await self.snapshots.git(*words, stdout=target, codes=(0, 128))
+        if result.return_code:
+            raise CheckpointGone
+        entries = {}
+        for line in names_in(target):
+            head, _, path = line.partition("\t")
+            mode, _, content = head.split(" ")
+            entries[path] = TreeEntry(mode, content)
+        return entries
+
+    async def find_files(
+        self, checkpoint: Checkpoint, paths: Collection[str]
+    ) -> dict[str, TreeEntry | None]:
+        """Return the entry of each of these files in a checkpoint; None if the project
+        did not have the file.
+
+        Files that the checkpoint could not see are left out: unreadable ones, ignored
+        ones, and those in a repository within the project. Raises `CheckpointGone`.
+        """
+        entries = await self._entries(checkpoint)
+        notes = await self.snapshots.notes(checkpoint.id)
+        hidden = {path for path, entry in entries.items() if entry.mode == _SUBMODULE}
+        hidden |= notes.unseen
+        seen = {path: entries.get(path) for path in paths if not _is_in(path, hidden)}
+        absent = {path for path, entry in seen.items() if entry is None}
+        for path in await self.ignored(checkpoint, absent - notes.also):
+            del seen[path]
+        return seen
 
     async def ignored(
         self, checkpoint: Checkpoint, missing: Collection[str]

@@ -105,6 +105,11 @@ def held(content: bytes, permissions: int) -> TreeEntry:
     )
 
 
+def has_content(entry: TreeEntry, content: bytes) -> bool:
+    """True if this is the content of the entry, whatever its permissions."""
+    return _name(entry, [content], len(content)) == entry.content
+
+
 def is_there(root: Path, path: str, entry: TreeEntry | None) -> bool:
     """Whether a path holds just this now; None: nothing."""
     return _look(root, path, entry) == entry

@@ -8,7 +8,7 @@ from msgspec import Struct
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.served_criteria import edited_criteria
 from cdd_agent.tickets.state import ExecutionState, unproven_steps
-from cdd_agent.tickets.status import EditedCriterion, RunStatus, Unproven
+from cdd_agent.tickets.status import EditedCriterion, MissingWork, RunStatus, Unproven
 
 
 class RunOutcome(Struct, frozen=True):
@@ -26,16 +26,18 @@ def judge_run(
     state: ExecutionState,
     criteria: Sequence[str],
     require: Literal["verified"] | None = None,
+    missing: Sequence[MissingWork] = (),
 ) -> RunOutcome:
     """Judge a run by the criteria of the spec as it is now. With `require`, every step
-    must be proved by tests.
+    must be proved by tests. `missing` is the work that the project's tree does not
+    have.
     """
     unproven = unproven_steps(plan, state)
     status = state.status
     edited: tuple[EditedCriterion, ...] = ()
     if status is RunStatus.COMPLETED:
         edited = edited_criteria(plan, state, criteria)
-    if require and (unproven or edited):
+    if missing or (require and (unproven or edited)):
         status = RunStatus.FAILED
     elif edited:
         status = RunStatus.IN_PROGRESS

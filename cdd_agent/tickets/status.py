@@ -119,3 +119,25 @@ class Unproven(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         fill_label(self, self.step)
+
+
+class MissingWork(Struct, frozen=True):
+    """The work of a step that is over, as far as the project's tree does not have it.
+    Paths are relative to the project.
+    """
+
+    step: int
+    title: str
+    missing: tuple[str, ...] = ()
+    """Files that the step created or changed."""
+    reverted: tuple[str, ...] = ()
+    """Files without the step's change: their content is what it was before."""
+    restored: tuple[str, ...] = ()
+    """Files that the step deleted, and that exist again."""
+    tests: tuple[str, ...] = ()
+    """Tests that passed in the step's check."""
+    label: str = ""
+    """What the user calls the step."""
+
+    def __post_init__(self) -> None:
+        fill_label(self, self.step)

@@ -93,6 +93,14 @@ class FakeCheckpoints:
         unknown = await self.ignored(before, created - old_also)
         return tuple(found[path] for path in found if path not in unknown)
 
+    async def find_files(
+        self, checkpoint: Checkpoint, paths: Collection[str]
+    ) -> dict[str, TreeEntry | None]:
+        files, also = self._files(checkpoint)
+        absent = {path for path in paths if path not in files}
+        hidden = await self.ignored(checkpoint, absent - also)
+        return {path: files.get(path) for path in paths if path not in hidden}
+
     async def diff(
         self, before: Checkpoint, after: Checkpoint, paths: Sequence[str] = ()
     ) -> str:
