@@ -57,7 +57,14 @@ from cdd_agent.events import (
     ToolFinished,
     ToolStarted,
 )
-from cdd_agent.tickets.status import Cost, Evidence, RunStatus, StepStatus, Verification
+from cdd_agent.tickets.status import (
+    Cost,
+    Evidence,
+    RunStatus,
+    Shortfall,
+    StepStatus,
+    Verification,
+)
 
 if TYPE_CHECKING:
     from cdd_agent.edits.review import FileReview, Review
@@ -814,7 +821,7 @@ def _run_finished(event: RunFinished) -> list[tuple[str, Tone]]:
             if step.why is reason
         )
         remark = (
-            "skipped" if reason is StepStatus.SKIPPED else REMARKS[Verification(reason)]
+            "skipped" if reason is Shortfall.SKIPPED else REMARKS[Verification(reason)]
         )
         lines.append((f"  {remark}: {of_these}", Tone.WARNING))
     lines += [(f"  {line}", Tone.WARNING) for line in _missing_work(event)]

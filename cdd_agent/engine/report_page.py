@@ -15,7 +15,7 @@ from cdd_agent.engine.effort import RunCost
 from cdd_agent.engine.report import Counts, Report, StepReport
 from cdd_agent.files.atomic import write_atomic
 from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.tickets.status import StepStatus, Verification
+from cdd_agent.tickets.status import Shortfall, StepStatus, Verification
 
 _SPECIAL = re.compile(r"[\\`*\[\]<>|#~&]|(?<![^\W_])_|_(?![^\W_])")
 """Characters that mean something in a line of Markdown; an underscore within a word
@@ -26,10 +26,10 @@ _VERIFIED = {
     Verification.NONE: "completed, unverified",
     Verification.BASELINE: "completed, old failures remain",
 }
-_UNPROVEN: dict[Verification | StepStatus, str] = {
-    Verification.NONE: "unverified",
-    Verification.BASELINE: "old failures remain",
-    StepStatus.SKIPPED: "skipped",
+_UNPROVEN: dict[Shortfall, str] = {
+    Shortfall.UNVERIFIED: "unverified",
+    Shortfall.OLD_FAILURES: "old failures remain",
+    Shortfall.SKIPPED: "skipped",
 }
 _HEAD: tuple[str, ...] = (
     "Step",

@@ -21,6 +21,7 @@ from cdd_agent.tickets.status import (
     Cost,
     Evidence,
     RunStatus,
+    Shortfall,
     StepStatus,
     Unproven,
     Verification,
@@ -665,7 +666,8 @@ def unproven_steps(
         if entry.status is StepStatus.SKIPPED:
             reason = entry.status
         if reason not in (None, Verification.PASSED):
-            unproven.append(Unproven(step.number, step.title, reason, step.label))
+            why = Shortfall(reason)
+            unproven.append(Unproven(step.number, step.title, why, step.label))
     return tuple(unproven)
 
 

@@ -107,13 +107,22 @@ class EditedCriterion(Struct, frozen=True):
     edit: CriterionEdit
 
 
+class Shortfall(StrEnum):
+    """Why no tests show that a step is done. The values are those of `Verification` and
+    `StepStatus`, in one type that a log can be read with.
+    """
+
+    UNVERIFIED = "none"
+    OLD_FAILURES = "baseline"
+    SKIPPED = "skipped"
+
+
 class Unproven(Struct, frozen=True):
     """A step that is over, or failed, without tests that show that it is done."""
 
     step: int
     title: str
-    why: Verification | StepStatus
-    """Its verification, or `SKIPPED`."""
+    why: Shortfall
     label: str = ""
     """What the user calls the step."""
 

@@ -23,7 +23,13 @@ from cdd_agent.events import (
     ToolFinished,
 )
 from cdd_agent.llm.port import Usage
-from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
+from cdd_agent.tickets.status import (
+    RunStatus,
+    Shortfall,
+    StepStatus,
+    Unproven,
+    Verification,
+)
 
 SLUG = "bug-login"
 PLAN = PlanOpened(
@@ -141,7 +147,7 @@ RUN: tuple[Event, ...] = (
         75.0,
         ("a", "b"),
         1,
-        (Unproven(2, "Fix it", Verification.BASELINE),),
+        (Unproven(2, "Fix it", Shortfall.OLD_FAILURES),),
         None,
         ("0123456789abcdef",),
         (2,),

@@ -37,7 +37,13 @@ from cdd_agent.events import (
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.printer import PlainPrinter, TextPrinter
 from cdd_agent.tickets.plan import Problem
-from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
+from cdd_agent.tickets.status import (
+    RunStatus,
+    Shortfall,
+    StepStatus,
+    Unproven,
+    Verification,
+)
 from tests.support.tables import each_row
 from tests.words.examples import RUN, SLUG
 
@@ -284,8 +290,8 @@ DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
                 ("a",),
                 0,
                 (
-                    Unproven(1, "Test it", Verification.NONE),
-                    Unproven(2, "Fix it", StepStatus.SKIPPED),
+                    Unproven(1, "Test it", Shortfall.UNVERIFIED),
+                    Unproven(2, "Fix it", Shortfall.SKIPPED),
                 ),
                 "verified",
             ),
