@@ -84,13 +84,6 @@ class _Touch(Struct, frozen=True):
     change: Change | None
     """The contents before and after; None if there is no record of them."""
 
-    @property
-    def is_new_content(self) -> bool:
-        change = self.change
-        if change is None or change.before is None or change.after is None:
-            return False
-        return change.before.content != change.after.content
-
 
 class _Version(Struct, frozen=True):
     """A file as the tree has it now, or as a step found it."""
@@ -245,9 +238,7 @@ def _lost_touches(chain: Sequence[_Touch], found: _Version) -> tuple[_Touch, ...
         is_created = change is not None and change.before is None
         if not found.exists and is_created:
             return tuple(chain[number:])
-        if change is None or not found.exists or not chain[number].is_new_content:
-            continue
-        if found.matches(change.before):
+        if found.exists and change is not None and found.matches(change.before):
             return tuple(chain[number:])
     return () if found.exists else tuple(chain)
 

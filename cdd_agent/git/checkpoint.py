@@ -296,18 +296,14 @@ class Checkpoints(Struct, frozen=True):
         """Return the entry of each of these files in a checkpoint; None if the project
         did not have the file.
 
-        Files that the checkpoint could not see are left out: unreadable ones, ignored
-        ones, and those in a repository within the project. Raises `CheckpointGone`.
+        Files that the checkpoint could not see are left out: unreadable ones, and those
+        in a repository within the project. Raises `CheckpointGone`.
         """
         entries = await self._entries(checkpoint)
         notes = await self.snapshots.notes(checkpoint.id)
         hidden = {path for path, entry in entries.items() if entry.mode == _SUBMODULE}
         hidden |= notes.unseen
-        seen = {path: entries.get(path) for path in paths if not _is_in(path, hidden)}
-        absent = {path for path, entry in seen.items() if entry is None}
-        for path in await self.ignored(checkpoint, absent - notes.also):
-            del seen[path]
-        return seen
+        return {path: entries.get(path) for path in paths if not _is_in(path, hidden)}
 
     async def ignored(
         self, checkpoint: Checkpoint, missing: Collection[str]

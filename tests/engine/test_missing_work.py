@@ -11,11 +11,14 @@ import pytest
 
 from cdd_agent.commands.registry import handle
 from cdd_agent.engine.log import RunLog
+from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import ExitCode
 from cdd_agent.events import About, Event, RunFinished, to_json
+from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.status import MissingWork, RunStatus
+from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
 from tests.engine.together import Together
-from tests.engine.tool_steps import calls, create, execute
+from tests.engine.tool_steps import calls, create, execute, read, replace
 from tests.git.repositories import git
 from tests.support.commandline import cdd, script
 from tests.support.commandline import events as events_of
@@ -459,6 +462,17 @@ LATER_STEPS: dict[str, tuple[tuple[Step, ...], tuple[Any, ...]]] = {
             "Done.",
         ),
     ),
+    "a later step deletes a test file": (
+        (
+            Step("tests/test_new.py", PYTEST),
+            Step(
+                "tests/test_new.py (deleted)",
+                "none",
+                description="Remove it.\n**Removes tests:** tests/test_new.py",
+            ),
+        ),
+        (REPLIES[3], DELETES.replace("old.txt", "tests/test_new.py")),
+    ),
     "the same content": (
         (Step("app.txt", "none"),),
         (says("app.txt", "before"),),
@@ -471,12 +485,87 @@ async def test_what_the_run_itself_did_is_not_missed(
     sandbox: Sandbox, steps: tuple[Step, ...], replies: tuple[Any, ...]
 ) -> None:
     begin_repository(sandbox.write(*steps))
-    if len(replies) > len(steps):
+    has_tools = len(replies) > len(steps)
+    if has_tools:
         sandbox.flags = {"tool_calls": "on", "commands": {"mode": "unsafe"}}
     code, events = await carry_out(sandbox, *replies)
     assert sandbox.statuses() == ["completed"] * len(steps), events
     assert (code, lost(events)) == (ExitCode.DONE, {})
     assert (await carry_out(sandbox))[0] is ExitCode.DONE
+    # what commands did is known from checkpoints alone
+    if not has_tools and "open(" not in str(steps) and "os." not in str(steps):
+        forget_checkpoints(sandbox.root)
+        assert lost((await carry_out(sandbox))[1]) == {}
+
+
+async def test_a_step_that_changed_line_ends_alone_is_not_missed(
+    sandbox: Sandbox,
+) -> None:
+    """Git may have converted them back."""
+    begin_repository(sandbox.write(Step("app.txt", "none")))
+    sandbox.flags = {"tool_calls": "on", "commands": {"mode": "unsafe"}}
+    code = "open('app.txt', 'wb').write(b'before' + bytes([13, 10]))"
+    edit = replace("app.txt", "before", "after")
+    both = calls(read("app.txt"), edit, execute(f'python -c "{code}"'))
+    await carry_out(sandbox, both, "Done.")
+    assert (sandbox.root / "app.txt").read_bytes() == b"before\r\n"
+    assert sandbox.statuses() == ["completed"]
+    (sandbox.root / "app.txt").write_bytes(b"before\n")
+    assert lost((await carry_out(sandbox))[1]) == {}
+
+
+async def test_only_the_step_that_made_a_file_again_misses_it(
+    sandbox: Sandbox,
+) -> None:
+    steps, replies = LATER_STEPS["a later step makes what one deleted"]
+    begin_repository(sandbox.write(*steps))
+    await carry_out(sandbox, *replies)
+    (sandbox.root / "old.txt").unlink()
+    assert lost((await carry_out(sandbox))[1]) == {"2": {"missing": ("old.txt",)}}
+
+
+def record_tests(sandbox: Sandbox, step: int, **results: Result) -> None:
+    """Let the check of a step have seen these tests, by their file's stem."""
+    ticket = RunRecord.of(sandbox.root, SLUG, Redactor())
+    run = SuiteRun(
+        results={f"tests/{file}.py::test": it for file, it in results.items()}
+    )
+    ticket.attempt(step, 1).save_tests([run], Reference())
+
+
+async def test_only_tests_that_passed_last_in_files_that_were_there_are_missed(
+    done: Sandbox,
+) -> None:
+    for name in ("skipped", "failed", "passed"):
+        (done.root / "tests" / f"test_{name}.py").write_text("def test(): pass\n")
+    record_tests(done, 1, test_skipped=Result.PASSED, test_passed=Result.PASSED)
+    record_tests(done, 2, test_failed=Result.FAILED, test_passed=Result.PASSED)
+    record_tests(
+        done,
+        4,
+        test_skipped=Result.SKIPPED,
+        test_failed=Result.FAILED,
+        made_up=Result.PASSED,
+    )
+    assert lost((await carry_out(done))[1]) == {}
+    forget_checkpoints(done.root)
+    git(done.root, "switch", "-q", "work")
+    for name in ("skipped", "failed", "passed"):
+        (done.root / "tests" / f"test_{name}.py").unlink()
+    assert lost((await carry_out(done))[1]) == {
+        "1": {"tests": ("tests/test_passed.py::test",)},
+        "4": {"tests": ("tests/made_up.py::test",)},
+    }
+
+
+async def test_after_an_undo_nothing_is_missed_any_more(done: Sandbox) -> None:
+    switch(done.root)
+    engine = done.engine()
+    await engine.carry_out()
+    assert engine.run.summary().missing
+    await engine.undo(1)
+    assert not engine.run.summary().missing
+    engine.close()
 
 
 async def test_a_file_with_another_spelling_of_its_name_is_no_deleted_one(
@@ -498,21 +587,22 @@ async def test_a_file_with_another_spelling_of_its_name_is_no_deleted_one(
 
 async def test_files_outside_the_checkpoints_are_looked_for(sandbox: Sandbox) -> None:
     """An ignored file of an earlier process, and one in a repository within."""
-    steps = (Step("made.log", "none"), Step("lib/in.txt", "none"), Step("b.txt"))
+    paths = ("made.log", "lib/in.txt", "core/in.txt", "b.txt")
+    steps = tuple(Step(path, "none") for path in paths)
     begin_repository(sandbox.write(*steps[:1]))
     (sandbox.root / ".gitignore").write_text("*.log\n")
-    (sandbox.root / "lib").mkdir()
-    git(sandbox.root / "lib", "init", "-q")
-    for count, step in enumerate(steps, 1):
+    for name in ("lib", "core"):
+        (sandbox.root / name).mkdir()
+        git(sandbox.root / name, "init", "-q")
+    git(sandbox.root / "core", "commit", "-qm", "core", "--allow-empty")
+    for count, path in enumerate(paths, 1):
         sandbox.write(*steps[:count])
-        path = step.path or ""
         code, events = await carry_out(sandbox, says(path, "good"))
         assert (code, lost(events)) == (ExitCode.DONE, {}), path
-    for path in ("made.log", "lib/in.txt"):
+    for path in paths[:3]:
         (sandbox.root / path).unlink()
     assert lost((await carry_out(sandbox))[1]) == {
-        "1": {"missing": ("made.log",)},
-        "2": {"missing": ("lib/in.txt",)},
+        str(number): {"missing": (path,)} for number, path in enumerate(paths[:3], 1)
     }
 
 

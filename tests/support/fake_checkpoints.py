@@ -96,10 +96,8 @@ class FakeCheckpoints:
     async def find_files(
         self, checkpoint: Checkpoint, paths: Collection[str]
     ) -> dict[str, TreeEntry | None]:
-        files, also = self._files(checkpoint)
-        absent = {path for path in paths if path not in files}
-        hidden = await self.ignored(checkpoint, absent - also)
-        return {path: files.get(path) for path in paths if path not in hidden}
+        files = self._files(checkpoint)[0]
+        return {path: files.get(path) for path in paths}
 
     async def diff(
         self, before: Checkpoint, after: Checkpoint, paths: Sequence[str] = ()
