@@ -59,14 +59,15 @@ async def find_missing_work(
         return ()
     attempts = [record.attempt(step.folder, step.attempts) for step in steps]
     past = _Past(history, attempts)
-    files = await in_thread(partial(_read_files, steps, attempts), name="files")
+    tree = _Tree(record.root)
+    files = await in_thread(partial(_read_files, steps, attempts, tree), name="files")
     losses = await in_thread(
-        partial(_find_losses, record.root, files, past.last), name="losses"
+        partial(_find_losses, tree, files, past.last), name="losses"
     )
     losses = await _without_intended(losses, past)
     seen = await in_thread(partial(_read_evidence, steps, attempts), name="tests")
     deleted = {path for path, touches in files.items() if not touches[-1].exists}
-    tests = await _find_lost_tests(record.root, seen, deleted, past)
+    tests = await _find_lost_tests(tree, seen, deleted, past)
     return _by_step(plan, steps, losses, tests)
 
 
@@ -117,11 +118,10 @@ class _Version(Struct, frozen=True):
 
 
 def _read_files(
-    steps: Sequence[StepExecution], attempts: Sequence[Attempt]
+    steps: Sequence[StepExecution], attempts: Sequence[Attempt], tree: _Tree
 ) -> dict[str, list[_Touch]]:
     """Return the files of the steps by path, each with the steps that changed it."""
     files: dict[str, list[_Touch]] = {}
-    folders: dict[Path, str | None] = {}
     for position, (step, attempt) in enumerate(zip(steps, attempts, strict=True)):
         changes = attempt.journal.changes
         there = dict.fromkeys((*step.files_created, *step.files_modified), True)
@@ -129,35 +129,49 @@ def _read_files(
             **there,
             **dict.fromkeys(step.files_deleted, False),
         }.items():
-            place = _without_links(attempt.root, path, folders)
+            place = tree.without_links(path)
             touch = _Touch(position, path, exists, changes.get(path))
             files.setdefault(place, []).append(touch)
     return files
 
 
-def _without_links(root: Path, path: str, folders: dict[Path, str | None]) -> str:
-    """Return the path of the file itself if its folder is a link. `folders` keeps the
-    answers.
-    """
-    folder = (root / path).parent
-    if folder not in folders:
-        target, top = folder.resolve(), root.resolve()
-        inside = target.is_relative_to(top)
-        folders[folder] = target.relative_to(top).as_posix() if inside else None
-    known = folders[folder]
-    return path if known is None else str(PurePosixPath(known) / Path(path).name)
+class _Tree(Struct):
+    """The project's tree as it is now. Paths are texts: a run can have thousands."""
+
+    root: Path
+    _folders: dict[str, str | None] = field(default_factory=dict)
+    _versions: dict[str, _Version] = field(default_factory=dict)
+
+    def without_links(self, path: str) -> str:
+        """Return the path of the file itself if its folder is a link."""
+        folder, _, name = path.rpartition("/")
+        if folder not in self._folders:
+            target, top = (self.root / folder).resolve(), self.root.resolve()
+            known = None
+            if target.is_relative_to(top):
+                known = target.relative_to(top).as_posix()
+            self._folders[folder] = known
+        known = self._folders[folder]
+        if known is None:
+            return path
+        return name if known == "." else f"{known}/{name}"
+
+    def look(self, path: str) -> _Version:
+        """Read a file. A file that cannot be read exists."""
+        if path not in self._versions:
+            self._versions[path] = _read(f"{self.root}/{path}")
+        return self._versions[path]
 
 
-def _look(place: Path) -> _Version:
-    """Read a file of the tree. A file that cannot be read exists."""
+def _read(place: str) -> _Version:
     try:
-        found = place.lstat()
+        found = os.lstat(place)
         if stat.S_ISDIR(found.st_mode):
             return _Version(exists=False)
         if stat.S_ISLNK(found.st_mode):
-            return _Version(exists=True, content=os.fsencode(place.readlink()))
+            return _Version(exists=True, content=os.fsencode(Path(place).readlink()))
         if stat.S_ISREG(found.st_mode) and found.st_size <= _LARGEST_READ:
-            return _Version(exists=True, content=place.read_bytes())
+            return _Version(exists=True, content=Path(place).read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return _Version(exists=False)
     except (OSError, ValueError):
@@ -186,13 +200,13 @@ class _Loss(Struct, frozen=True):
 
 
 def _find_losses(
-    root: Path, files: Mapping[str, Sequence[_Touch]], last: int
+    tree: _Tree, files: Mapping[str, Sequence[_Touch]], last: int
 ) -> list[_Loss]:
     losses = []
     for place, touches in files.items():
-        now = _look(root / place)
+        now = tree.look(place)
         if not touches[-1].exists:
-            if now.exists and not _is_respelled(root, place, files):
+            if now.exists and not _is_respelled(tree.root, place, files):
                 found = (touches[-1],)
                 losses.append(_Loss(_Kind.RESTORED, place, found, now, last))
             continue
@@ -412,7 +426,7 @@ def _is_path(file: str) -> bool:
 
 
 async def _find_lost_tests(
-    root: Path,
+    tree: _Tree,
     seen: Mapping[str, Mapping[str, _Seen]],
     deleted: Collection[str],
     past: _Past,
@@ -424,7 +438,7 @@ async def _find_lost_tests(
     left = await past.files_after(past.last, files)
 
     def look() -> dict[str, _Version]:
-        return {file: _look(root / file) for file in files}
+        return {file: tree.look(file) for file in files}
 
     now = await in_thread(look, name="files")
     lost: set[str] = set()

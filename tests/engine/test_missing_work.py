@@ -522,6 +522,8 @@ async def test_only_the_step_that_made_a_file_again_misses_it(
     await carry_out(sandbox, *replies)
     (sandbox.root / "old.txt").unlink()
     assert lost((await carry_out(sandbox))[1]) == {"2": {"missing": ("old.txt",)}}
+    shutil.rmtree(sandbox.root / ".cdd" / "runs")
+    assert lost((await carry_out(sandbox))[1]) == {"2": {"missing": ("old.txt",)}}
 
 
 def record_tests(sandbox: Sandbox, step: int, **results: Result) -> None:
