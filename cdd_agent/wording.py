@@ -845,13 +845,10 @@ def _reasons_against(event: RunFinished) -> list[str]:
     """
     reasons = []
     if event.missing:
-        steps = (
-            "1 step is"
-            if len(event.missing) == 1
-            else f"{len(event.missing)} steps are"
-        )
+        count = len(event.missing)
+        steps = "1 step" if count == 1 else f"{count} steps"
         reasons.append(
-            f"The work of {steps} not all in this tree: nothing here shows that it is"
+            f"Not all work of {steps} is in this tree: nothing here shows that it is"
             " done."
         )
     if event.require and event.unproven:
@@ -869,10 +866,10 @@ def _missing_work(event: RunFinished) -> list[str]:
         parts = [
             f"{what} {_few(names)}"
             for what, names in (
-                ("missing:", work.missing),
-                ("its change is gone:", work.reverted),
-                ("deleted, and there again:", work.restored),
-                ("tests missing:", work.tests),
+                ("missing files:", work.missing),
+                ("files without its change:", work.reverted),
+                ("deleted files that are back:", work.restored),
+                ("missing tests:", work.tests),
             )
             if names
         ]

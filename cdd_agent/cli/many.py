@@ -35,6 +35,7 @@ from cdd_agent.fleet.known import (
 )
 from cdd_agent.fleet.place import Place, TicketJob
 from cdd_agent.fleet.this_machine import ThisMachine
+from cdd_agent.fleet.work_check import check_work
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.shared import Shared
 from cdd_agent.open_project import Project, open_project
@@ -148,6 +149,11 @@ def carry_out(
     )
 
     async def work() -> None:
+        for row in rows:
+            if row.state is RunState.DONE:
+                ticket = jobs[row.job]
+                checked = await check_work(project.root, own.prefix, row, ticket)
+                coordinator.board = coordinator.board.with_row(checked)
         new = [
             job
             for job in jobs

@@ -115,7 +115,7 @@ def _reasons_against(report: Report) -> list[str]:
     reasons = []
     if report.missing:
         steps = ", ".join(f"step {work.label}" for work in report.missing)
-        reasons.append(f"not all in the project's tree: the work of {steps}")
+        reasons.append(f"not all work is in the project's tree: {steps}")
     if report.require and report.unproven:
         reasons.append(
             f"failed by `require: {report.require}`: not each step's tests have passed"

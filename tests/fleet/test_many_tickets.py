@@ -66,6 +66,14 @@ def test_one_of_two_fails_and_the_same_command_goes_on_with_that_alone(
         "bug-b",
     }
     assert files(root) == before
+    # a run that is done is done only with its work
+    (tree(root, "bug-a") / "a.txt").rename(tmp_path / "a.txt")
+    once_more = (*words, "--model", script(tmp_path, GOOD), "--json")
+    assert cdd(root, *once_more) == 1
+    runs = events(capsys.readouterr().out)[-1]["runs"]
+    assert [run["state"] for run in runs] == ["failed", "failed"]
+    assert "step 1" in runs[0]["why"]
+    (tmp_path / "a.txt").rename(tree(root, "bug-a") / "a.txt")
     branches = git(
         root, "for-each-ref", "--format=%(refname:short)", "refs/heads"
     ).splitlines()

@@ -1,0 +1,54 @@
+"""Whether the work of a run that is done is in the run's tree."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from cdd_agent.engine.history import History, no_part
+from cdd_agent.engine.lock import locked
+from cdd_agent.engine.missing_work import find_missing_work
+from cdd_agent.errors import CddError
+from cdd_agent.fleet.board import Row, RunState
+from cdd_agent.fleet.known import record_of
+from cdd_agent.fleet.place import TicketJob
+from cdd_agent.tickets.state import load_state
+from cdd_agent.tickets.status import MissingWork
+from cdd_agent.tickets.store import Ticket
+
+
+async def check_work(root: Path, prefix: str, row: Row, ticket: Ticket) -> Row:
+    """Return the row of a run that is done, as failed if its tree does not have its
+    work. A run that cannot be looked at stays done.
+    """
+    with suppress(CddError):
+        missing = await _find_missing_work(root, prefix, row.job, ticket)
+        if missing:
+            labels = ", ".join(work.label for work in missing)
+            steps = f"step {labels}" if len(missing) == 1 else f"steps {labels}"
+            why = f"not all work of {steps} is in the run's tree"
+            return replace(row, state=RunState.FAILED, why=why)
+    return row
+
+
+async def _find_missing_work(
+    root: Path, prefix: str, job: TicketJob, ticket: Ticket
+) -> tuple[MissingWork, ...]:
+    """Raises `CddError`."""
+    found = record_of(root, prefix, job, ticket)
+    if found is None:
+        return ()
+    record, there = found
+    plan = ticket.read_plan()
+    state = load_state(there.state_path, ticket.slug, plan)
+    if state is None:
+        return ()
+    record.prepare()
+    with locked(record.folder, record.slug):
+        history = History(record, no_part(record.root, [there.shown(there.folder)]))
+        try:
+            return await find_missing_work(plan, state, record, history)
+        finally:
+            history.end()
