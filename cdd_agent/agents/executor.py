@@ -47,7 +47,7 @@ from cdd_agent.events import (
 from cdd_agent.llm.port import Message
 from cdd_agent.project.rules import project_rules
 from cdd_agent.tickets.plan import STEP_LABEL, NoSuchStep, PlanStep
-from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tickets.status import RunStatus, StepStatus
 from cdd_agent.tools.read_only import read_only_tools
 
 _LINE = re.compile(
@@ -317,7 +317,8 @@ class ExecutorAgent(ReadsWords):
             self.emit(self._what_next())
             return
         await self._engine.report_end()
-        if self._is_visit and not self._engine.run.missing:
+        is_done = self._engine.run.summary().status is RunStatus.COMPLETED
+        if self._is_visit and is_done:
             self.emit(self._all_steps_done())
 
     @word(
@@ -559,12 +560,14 @@ class ExecutorAgent(ReadsWords):
 
     async def tell_that_all_is_done(self) -> None:
         """Answer a line for a run without a next step: with what else can be done, or
-        with the work that the run's tree does not have.
+        what speaks against it.
         """
         with self._engine.recording():
             run = self._engine.run
             await run.find_missing_work()
-            self.emit(run.summary() if run.missing else self._all_steps_done())
+            summary = run.summary()
+            is_done = summary.status is RunStatus.COMPLETED
+            self.emit(self._all_steps_done() if is_done else summary)
 
     def _all_steps_done(self) -> Event:
         return all_steps_done(self.ticket_slug, has_own_tree=self._own_tree)

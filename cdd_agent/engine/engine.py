@@ -364,10 +364,11 @@ class Engine(Struct):
     async def tell_that_all_is_done(self) -> None:
         """Report that no step is to come, or which work the tree does not have."""
         await self.run.find_missing_work()
-        if not self.run.missing:
+        summary = self.run.summary()
+        if summary.status is RunStatus.COMPLETED:
             text = "All steps are done already; nothing was run."
             self.run.emit(Notice(text, Tone.GOOD, about=About.ALL_DONE))
-        self.run.emit(self.run.summary())
+        self.run.emit(summary)
 
     async def report_end(self) -> None:
         """Emit the summary of a run without a next step."""
