@@ -1558,4 +1558,45 @@ MUTATIONS = [
             ),
         ]
     ],
+    *[
+        Mutation(rule, file, old, new, "tests/engine/test_missing_work.py")
+        for rule, file, old, new in [
+            (
+                "a run without its work is not done",
+                "tickets/run_outcome.py",
+                "if missing or (require and (unproven or edited)):",
+                "if require and (unproven or edited):",
+            ),
+            (
+                "a change that git converted the line ends of is there",
+                "engine/missing_work.py",
+                '            yield plain.replace(b"\\n", b"\\r\\n")',
+                "            yield plain",
+            ),
+            (
+                "a file that a step's own check removed is not missed",
+                "engine/missing_work.py",
+                "if loss.place in own and loss.found.matches(own[loss.place]):",
+                "if False:",
+            ),
+            (
+                "a change that the next step did not find is missed",
+                "engine/missing_work.py",
+                "        losses += _losses_between(place, chain)\n",
+                "",
+            ),
+            (
+                "a test that an edited file no longer has is missed",
+                "engine/missing_work.py",
+                "    lost |= await _find_removed_tests(edited, now, seen, past)\n",
+                "",
+            ),
+            (
+                "only a test that passed last is missed",
+                "engine/missing_work.py",
+                "                closed.add(test)",
+                "                pass",
+            ),
+        ]
+    ],
 ]

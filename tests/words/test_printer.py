@@ -38,6 +38,7 @@ from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.printer import PlainPrinter, TextPrinter
 from cdd_agent.tickets.plan import Problem
 from cdd_agent.tickets.status import (
+    MissingWork,
     RunStatus,
     Shortfall,
     StepStatus,
@@ -309,6 +310,42 @@ DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
             [
                 "✓ bug-login done: 1/1 steps completed, 0 files, 0:00:02",
                 "✓ `require: verified` held: each step's tests have passed.",
+            ],
+        ),
+        (
+            RunFinished(
+                SLUG,
+                RunStatus.FAILED,
+                8,
+                0,
+                0,
+                8,
+                None,
+                ("a",),
+                require="verified",
+                missing=(
+                    MissingWork(
+                        1,
+                        "Test it",
+                        missing=("a", "b", "c", "d"),
+                        tests=("test_a.py::test_a",),
+                        label="1b",
+                    ),
+                    MissingWork(2, "Fix it", reverted=("e",), restored=("f",)),
+                    *(MissingWork(number, "Go on", ("g",)) for number in range(3, 9)),
+                ),
+            ),
+            [
+                "✗ bug-login not done in this tree: 8/8 steps completed, 1 file",
+                "!   1b. Test it: missing files: a, b, c and 1 more; missing tests: test_a.py::test_a",
+                "!   2. Fix it: files without its change: e; deleted files that are back: f",
+                "!   3. Go on: missing files: g",
+                "!   4. Go on: missing files: g",
+                "!   5. Go on: missing files: g",
+                "!   6. Go on: missing files: g",
+                "!   and 2 more steps",
+                "✗ Not all work of 8 steps is in this tree: nothing here shows that it is done.",
+                "Bring the work back, for example with `git switch` to its branch; or undo the steps with `cdd undo bug-login --step 1b`; or begin again with `cdd exec bug-login --start-over`.",
             ],
         ),
         (

@@ -1,7 +1,9 @@
 """The page that a run's report is for people, word for word."""
 
+from msgspec.structs import replace
+
 from cdd_agent.engine.report_page import to_markdown
-from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tickets.status import MissingWork, StepStatus
 from tests.engine.test_report import a_report, a_step
 
 
@@ -25,3 +27,11 @@ def test_the_page_says_what_there_is_to_know() -> None:
         in page
     )
     assert "## Step 2 failed: Fix it\n\n```text\nE  assert 1 == 2\n```\n" in page
+
+
+def test_the_page_says_that_the_rule_holds_only_with_all_work_there() -> None:
+    report = replace(a_report(a_step(1, "Make it")), require="verified")
+    assert "- `require: verified` holds\n" in to_markdown(report)
+    page = to_markdown(replace(report, missing=(MissingWork(1, "Make it", ("a",)),)))
+    assert "- not all work is in the project's tree: step 1\n" in page
+    assert "holds" not in page
