@@ -425,6 +425,35 @@ def _is_path(file: str) -> bool:
     return bool(path.name) and not path.is_absolute() and ".." not in path.parts
 
 
+class _TestFiles(Struct):
+    """The files of tests, by what the tree has of them."""
+
+    gone: list[str] = field(default_factory=list)
+    vanished: list[str] = field(default_factory=list)
+    """Files that were gone before the last step was over."""
+    edited: dict[str, TreeEntry] = field(default_factory=dict)
+    """Files with another content than the last step left, each with that one."""
+
+    def sort(
+        self,
+        tree: _Tree,
+        files: Iterable[str],
+        left: Mapping[str, TreeEntry | None],
+    ) -> None:
+        """`left` are the files as they were when the last step was over."""
+        for file in files:
+            now, entry = tree.look(file), left.get(file)
+            if now.exists:
+                was_read = now.content is not None
+                if entry is not None and was_read and not now.matches(entry):
+                    self.edited[file] = entry
+            elif entry is None and file in left:
+                self.vanished.append(file)
+            # Reports may name something else than a file, such as a package.
+            elif entry is not None or PurePosixPath(file).suffix in CODE:
+                self.gone.append(file)
+
+
 async def _find_lost_tests(
     tree: _Tree,
     seen: Mapping[str, Mapping[str, _Seen]],
@@ -436,32 +465,16 @@ async def _find_lost_tests(
     """
     files = [file for file in seen if file not in deleted]
     left = await past.files_after(past.last, files)
-
-    def look() -> dict[str, _Version]:
-        return {file: tree.look(file) for file in files}
-
-    now = await in_thread(look, name="files")
-    lost: set[str] = set()
-    vanished = []
-    edited: dict[str, TreeEntry] = {}
-    for file in files:
-        entry = left.get(file)
-        if entry is not None and now[file].content is not None:
-            if not now[file].matches(entry):
-                edited[file] = entry
-        elif now[file].exists:
-            continue
-        elif entry is None and file in left:
-            vanished.append(file)
-        # Reports may name something else than a file, such as a package.
-        elif entry is not None or PurePosixPath(file).suffix in CODE:
-            lost.update(seen[file])
-    for file in vanished:
+    found = _TestFiles()
+    await in_thread(partial(found.sort, tree, files, left), name="files")
+    gone = list(found.gone)
+    for file in found.vanished:
         if await _has_vanished(file, seen[file].values(), past):
-            lost.update(seen[file])
-    lost |= await _find_removed_tests(edited, now, seen, past)
+            gone.append(file)
+    lost = {test for file in gone for test in seen[file]}
+    lost |= await _find_removed_tests(found.edited, tree, seen, past)
     tests = {test: each for file in files for test, each in seen[file].items()}
-    return [_LostTest(test, tests[test].first) for test in tests if test in lost]
+    return [_LostTest(test, each.first) for test, each in tests.items() if test in lost]
 
 
 async def _has_vanished(file: str, seen: Iterable[_Seen], past: _Past) -> bool:
@@ -476,7 +489,7 @@ async def _has_vanished(file: str, seen: Iterable[_Seen], past: _Past) -> bool:
 
 async def _find_removed_tests(
     edited: Mapping[str, TreeEntry],
-    now: Mapping[str, _Version],
+    tree: _Tree,
     seen: Mapping[str, Mapping[str, _Seen]],
     past: _Past,
 ) -> set[str]:
@@ -486,7 +499,8 @@ async def _find_removed_tests(
     chosen = dict(list(edited.items())[:_MOST_COMPARED])
     before = await past.read(chosen)
     versions = [
-        Versions(file, content, now[file].content) for file, content in before.items()
+        Versions(file, content, tree.look(file).content)
+        for file, content in before.items()
     ]
     removed = await in_thread(lambda: compare_tests(versions).removed, name="compare")
     found = set()

@@ -1588,7 +1588,7 @@ MUTATIONS = [
             (
                 "a test that an edited file no longer has is missed",
                 "engine/missing_work.py",
-                "    lost |= await _find_removed_tests(edited, now, seen, past)\n",
+                "    lost |= await _find_removed_tests(found.edited, tree, seen, past)\n",
                 "",
             ),
             (
