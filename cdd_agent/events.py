@@ -186,6 +186,8 @@ class About(StrEnum):
     STEP_REMOVED = "step_removed"
     STATE_REBUILT = "state_rebuilt"
     STATE_OLDER = "state_older"
+    STATE_COPIED = "state_copied"
+    TICKET_RENAMED = "ticket_renamed"
     STATE_TAKEN_OVER = "state_taken_over"
     OTHER_RUN = "other_run"
     LEFT_AS_IS = "left_as_is"

@@ -202,7 +202,7 @@ class Session(Struct, eq=False, dict=True):
         if active is not None and active.name == "executor":
             visited = active
         else:
-            visited = self._open_visit(ticket)
+            visited = self._open_visit(ticket, is_look=is_look)
         if not is_look:
             self._worked_on = ticket.slug
         try:
@@ -243,21 +243,26 @@ class Session(Struct, eq=False, dict=True):
         slug = self.last_ticket
         if slug is None:
             raise BadInput("No ticket is open")
-        visited = self._open_visit(self.project.tickets.find(slug))
+        ticket = self.project.tickets.find(slug)
+        visited = self._open_visit(ticket, is_look=True)
         try:
             assert isinstance(visited, ExecutorAgent)
             return await visited.preview_undo(number)
         finally:
             visited.close()
 
-    def _open_visit(self, ticket: Ticket) -> Agent:
-        """Open the Executor on a ticket's run; whoever is active stays so."""
+    def _open_visit(self, ticket: Ticket, *, is_look: bool = False) -> Agent:
+        """Open the Executor on a ticket's run; whoever is active stays so. `is_look`:
+        nothing is changed.
+        """
         ticket = in_its_tree(ticket)
         active, lock = self.agent, None
         if active is not None and active.ticket_slug == ticket.slug:
             is_held = ticket.root == self.project.root
             lock = active.lock.lent() if is_held else None
-        return self.openers["executor"](ticket, is_visit=True, lock=lock)
+        return self.openers["executor"](
+            ticket, is_visit=True, is_look=is_look, lock=lock
+        )
 
     def look_at_step(self, number: int, slug: str | None = None) -> StepDetails:
         """All that is known of a step of a ticket, or of the one that is worked on.
@@ -411,7 +416,7 @@ class Session(Struct, eq=False, dict=True):
         # late: the Executor brings the whole engine
         from cdd_agent.agents.executor import ExecutorAgent  # noqa: PLC0415
 
-        visited = self._open_visit(ticket)
+        visited = self._open_visit(ticket, is_look=True)
         try:
             assert isinstance(visited, ExecutorAgent)
             await visited.tell_that_all_is_done()
@@ -424,7 +429,10 @@ class Session(Struct, eq=False, dict=True):
         if last is None or last.ticket is None or last.agent not in _NAMES:
             return None
         try:
-            ticket = self.project.tickets.find(last.ticket)
+            ticket = self.project.tickets.find_once_called(last.ticket)
+            if ticket is None:
+                return None
+            last = replace(last, ticket=ticket.slug)
             if last.agent != "executor":
                 return last
             status = _run_status(in_its_tree(ticket))
@@ -453,7 +461,7 @@ class Session(Struct, eq=False, dict=True):
 
 def _run_status(ticket: Ticket) -> RunStatus | None:
     """Read how far a ticket's run is; None if it was not begun. Raises `CddError`."""
-    state = load_state(ticket.state_path, ticket.slug, ticket.read_plan())
+    state = load_state(ticket, ticket.read_plan())
     return state.status if state is not None else None
 
 

@@ -23,7 +23,7 @@ from cdd_agent.agents.planner import PlannerAgent
 from cdd_agent.agents.planning import Planning
 from cdd_agent.agents.planning_notes import NAME, PlanningNotes
 from cdd_agent.agents.socrates import SocratesAgent
-from cdd_agent.agents.store import AgentFile
+from cdd_agent.agents.store import AgentFile, LastActive
 from cdd_agent.commands.registry import commands
 from cdd_agent.config import ROLES, Config, Role, fallbacks_of, of_role
 from cdd_agent.context.finder import CodeFinder
@@ -35,6 +35,10 @@ from cdd_agent.engine.history import OpenCheckpoints, no_part
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.recording import Recorder
+from cdd_agent.engine.renamed_ticket import (
+    expect_no_tree_of_former_name,
+    follow_rename,
+)
 from cdd_agent.engine.whereabouts import CAME_BACK, load_whereabouts
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import (
@@ -189,12 +193,13 @@ class Wiring(Struct, frozen=True, dict=True):
         *,
         start_over: bool = False,
         is_visit: bool = False,
+        is_look: bool = False,
         lock: TicketLock | None = None,
     ) -> Agent:
         # late: the engine; a shell that runs no plan stays small
         from cdd_agent.agents.executor import ExecutorAgent  # noqa: PLC0415
 
-        engine = self.engine(ticket, start_over=start_over, lock=lock)
+        engine = self.engine(ticket, start_over=start_over, lock=lock, is_look=is_look)
         if not is_visit:
             prepare_model(engine)
         kept = partial(keeping_lease, engine.run.record, engine.run.emit)
@@ -281,15 +286,21 @@ class Wiring(Struct, frozen=True, dict=True):
         *,
         start_over: bool = False,
         lock: TicketLock | None = None,
+        is_look: bool = False,
     ) -> Engine:
         """Open a ticket's run, with its `lock` if somebody here holds it already. The
         model is made when a reply is needed. A ticket in a tree of its run's own is
-        that of another project with the same settings. Raises `BadInput`.
+        that of another project with the same settings. `is_look`: the run of a renamed
+        ticket keeps its former name. Raises `BadInput`.
         """
         # late: the engine; a shell that runs no plan stays small
         from cdd_agent.engine.engine import Engine  # noqa: PLC0415
         from cdd_agent.engine.step import StepRunner  # noqa: PLC0415
 
+        # A lock that is lent is that of an agent with the record as it is now.
+        if lock is None and not is_look:
+            self.follow_rename(ticket)
+            expect_no_tree_of_former_name(ticket)
         project, code, commands = self.session.project, self.code, self.commands
         config, root = of_role(project.config, "executor"), ticket.root
         if root != project.root:
@@ -299,7 +310,7 @@ class Wiring(Struct, frozen=True, dict=True):
             code = CodeFinder(root, tickets.folders)
             commands = replace(commands, root=root, env=self.environments.get(root, {}))
 
-        record = RunRecord.of(root, ticket.slug, _redactor(config))
+        record = RunRecord.of_ticket(ticket, _redactor(config))
 
         def log_answer(asked: Proposal | Review | str, answer: str) -> None:
             shown = asked if isinstance(asked, str) else question(asked)
@@ -344,6 +355,21 @@ class Wiring(Struct, frozen=True, dict=True):
             open_checkpoints=self.open_checkpoints or Checkpoints.open,
         )
         return engine
+
+    def follow_rename(self, ticket: Ticket) -> None:
+        """Give the run of a renamed ticket its new name, and say so. Raises
+        `BadInput`.
+        """
+        former, project = ticket.former_slug, self.session.project
+        for notice in follow_rename(
+            ticket,
+            _redactor(project.config),
+            self.open_checkpoints or Checkpoints.open,
+        ):
+            self.tell(notice)
+            last = LastActive.of(project.root)
+            if last is not None and last.ticket == former:
+                replace(last, ticket=ticket.slug).remember(project.root)
 
     def equipped(
         self,
@@ -402,7 +428,7 @@ def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> Plan
     opening it.
     """
     config, root = project.config, project.root
-    record = RunRecord.of(root, ticket.slug, _redactor(config))
+    record = RunRecord.of_ticket(ticket, _redactor(config))
     return PlanDesk(root, ticket, record, commands, config.test_command)
 
 
@@ -447,11 +473,19 @@ def _chat_tools(
 
 
 def open_travel(project: Project, ticket: Ticket, emit: Emit) -> Travel:
-    """A run's way to another copy of the project, and from there."""
+    """A run's way to another copy of the project, and from there. Raises `BadInput` for
+    a renamed ticket whose run has travelled.
+    """
     config = of_role(project.config, "executor")
-    return Travel.of(
-        project.root, ticket, _redactor(config), emit, _own(project, config)
-    )
+    redactor = _redactor(config)
+    for notice in follow_rename(ticket, redactor, Checkpoints.open):
+        emit(notice)
+    if former := ticket.former_slug:
+        raise BadInput(
+            f"{ticket.slug} was called {former}, and others know its run by that name",
+            hint=f"Rename its folder back to {former} to push or pull it.",
+        )
+    return Travel.of(project.root, ticket, redactor, emit, _own(project, config))
 
 
 async def open_own_tree(project: Project, ticket: Ticket, name: str = "") -> OwnTree:
@@ -460,7 +494,11 @@ async def open_own_tree(project: Project, ticket: Ticket, name: str = "") -> Own
     `BadInput`.
     """
     config = of_role(project.config, "executor")
-    record = RunRecord.of(project.root, name or ticket.slug, _redactor(config))
+    redactor = _redactor(config)
+    if name and name != ticket.slug:
+        record = RunRecord.of(project.root, name, redactor)
+    else:
+        record = RunRecord.of_ticket(ticket, redactor)
     own = await OwnTree.of(record, ticket)
     if (record.folder / CAME_BACK).exists():
         await put_what_came_back(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -374,15 +375,14 @@ def described(event: Event) -> list[tuple[str, Tone]]:
                 )
             ]
         case TicketsListed(tickets=tickets):
-            width = max(len(ticket.slug) for ticket in tickets)
-            return [
-                (
-                    f"{t.slug:<{width}}  {progress(t.state, t.done, t.total)} "
-                    f" {t.error or t.where}".rstrip(),
-                    Tone.PLAIN,
-                )
-                for t in tickets
-            ]
+            width = max(_cells(ticket.slug) for ticket in tickets)
+            lines = []
+            for ticket in tickets:
+                gap = " " * (width - _cells(ticket.slug) + 2)
+                how_far = progress(ticket.state, ticket.done, ticket.total)
+                line = f"{ticket.slug}{gap}{how_far}  {ticket.error or ticket.where}"
+                lines.append((line.rstrip(), Tone.PLAIN))
+            return lines
         case SessionsListed(sessions=()):
             return [("There is no earlier session.", Tone.PLAIN)]
         case SessionsListed(sessions=sessions):
@@ -1001,3 +1001,14 @@ def _tests(count: int, kind: str = "") -> str:
 def _clause(error: str | None) -> str:
     """An error's sentence, to be set within another one."""
     return (error or "").rstrip(".")
+
+
+def _cells(text: str) -> int:
+    """Return the width of a text in a terminal."""
+    width = 0
+    for sign in text:
+        if unicodedata.east_asian_width(sign) in "WF":
+            width += 2
+        elif unicodedata.category(sign) not in ("Mn", "Me", "Cf"):
+            width += 1
+    return width

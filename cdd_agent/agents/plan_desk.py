@@ -109,7 +109,7 @@ class PlanDesk(Struct, frozen=True):
             return Present()
         text = data.decode("utf-8")
         plan = self.ticket.read_plan()
-        state = load_state(self.ticket.state_path, self.ticket.slug, plan)
+        state = load_state(self.ticket, plan)
         fixed = FixedSteps().with_steps_of(plan)
         if state is None:
             return Present(text, plan, None, fixed)

@@ -116,7 +116,7 @@ class SocratesAgent(ReadsWords):
         file = SpecFile(ticket)
         now = file.read()
         notebook = Notebook.open(
-            RunRecord.of(ticket.root, ticket.slug, redactor), now, start_over=start_over
+            RunRecord.of_ticket(ticket, redactor), now, start_over=start_over
         )
         try:
             model = equipped(notebook.spent, notebook.count)

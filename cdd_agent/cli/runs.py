@@ -150,7 +150,7 @@ def _going_through(
     ticket = in_its_tree(project.tickets.find(reference(options.slug)))
     if ticket.root != project.root:
         project = open_project(ticket.root, {}, exactly=True)
-    engine = _open_engine(project, ticket.slug, output)
+    engine = _open_engine(project, ticket.slug, output, is_look=is_look)
 
     async def work() -> None:
         async with (
@@ -183,6 +183,7 @@ def _open_engine(
     *,
     start_over: bool = False,
     shared: Shared | None = None,
+    is_look: bool = False,
 ) -> Engine:
     frontend = (
         Nobody()
@@ -190,4 +191,5 @@ def _open_engine(
         else whoever_is_there(output.printer)
     )
     wiring = Wiring(project, frontend, output.emit, watched=False, shared=shared)
-    return wiring.engine(project.tickets.find(slug), start_over=start_over)
+    ticket = project.tickets.find(slug)
+    return wiring.engine(ticket, start_over=start_over, is_look=is_look)

@@ -16,7 +16,7 @@ def run_project_command(
     """Print the events of a command. It gets what was typed in the order of its
     arguments, and flags by their names.
     """
-    typed, words, flags = vars(options), list[str](), dict[str, bool]()
+    typed, words, flags = vars(options), list[str](), dict[str, bool | str]()
     for argument in command.arguments:
         name = argument.names[-1].removeprefix("--").replace("-", "_")
         match typed[name]:
@@ -24,6 +24,8 @@ def run_project_command(
                 pass  # as if it was not there
             case True if name != "json":
                 flags[name] = True
+            case str(word) if argument.names[-1].startswith("--"):
+                flags[name] = word
             case str(word):
                 words.append(
                     reference(word) if argument in (SLUG, OPTIONAL_SLUG) else word

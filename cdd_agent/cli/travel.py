@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from argparse import Namespace
 
 from cdd_agent.cli.without_screen import open_project_of, printer_for, reference
 from cdd_agent.cli.working import Output
 from cdd_agent.errors import BadInput, ExitCode
-from cdd_agent.tickets.store import Ticket
+from cdd_agent.tickets.slugs import is_folder_name
 from cdd_agent.travel.travelling import Travel
 from cdd_agent.wiring import open_travel
 
@@ -40,12 +39,7 @@ def _open(options: Namespace, *, may_be_new: bool) -> tuple[Travel, Output]:
     try:
         ticket = project.tickets.find(reference(options.slug))
     except BadInput:
-        if not may_be_new or not re.fullmatch(
-            r"[A-Za-z0-9][A-Za-z0-9_-]{0,150}", options.slug
-        ):
+        if not may_be_new or not is_folder_name(options.slug):
             raise
-        root = project.root
-        ticket = Ticket(
-            options.slug, root / project.tickets.tickets_dir / options.slug, root
-        )
+        ticket = project.tickets.new_ticket(options.slug)
     return open_travel(project, ticket, output.emit), output

@@ -152,7 +152,7 @@ async def plan(session: Session, slug: str) -> None:
 
 project_command(
     "new",
-    "TYPE [KIND] NAME",
+    "TYPE [KIND] NAME [--slug=SLUG]",
     lambda: ((*_types_and_states()[0], DOCUMENTATION),),
 )(new)
 
@@ -212,7 +212,7 @@ async def cost(session: Session, slug: str | None = None) -> None:
     """
     if known := slug or session.last_ticket:
         ticket = session.project.tickets.find(known)
-        record = RunRecord.of(in_its_tree(ticket).root, ticket.slug, Redactor())
+        record = RunRecord.of_ticket(in_its_tree(ticket), Redactor())
         effort = effort_of(record.log.entries())
         calls = f"{effort.model_calls} model call{'s' * (effort.model_calls != 1)}"
         budget = session.project.config.budget

@@ -172,9 +172,7 @@ def last_prompt(session: Session) -> str:
     made, parts = session.last_prompt, list[str]()
     slug, choices = session.last_ticket, None
     if slug is not None:
-        record = RunRecord.of(
-            session.project.root, session.project.tickets.find(slug).slug, Redactor()
-        )
+        record = RunRecord.of_ticket(session.project.tickets.find(slug), Redactor())
         choices = record.choices
         if made is None:
             prompts = (
@@ -236,7 +234,7 @@ def record_choices(session: Session, typed: Sequence[str]) -> str:
         session.project.root,
         session.project.tickets.find(session.last_ticket),
     )
-    record = RunRecord.of(root, ticket.slug, Redactor())
+    record = RunRecord.of_ticket(ticket, Redactor())
     choices = chosen(root, record.choices, typed)
     record.prepare()
     record.save_choices(choices)

@@ -89,15 +89,17 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
     """
     where = ""
     try:
-        if ticket.record.exists():
-            where, ticket = where_in_short(ticket), in_its_tree(ticket)
+        ticket.expect_unique()
+        record = ticket.record
+        if record.exists():
+            where, ticket = where_in_short(record), in_its_tree(ticket)
         if not ticket.plan_path.exists():
             is_blank = (
-                ticket.spec_path.stat().st_size <= _LARGE
+                ticket.find_spec().stat().st_size <= _LARGE
                 and ticket.read_spec().is_blank
             )
             return TicketView(ticket.slug, "empty" if is_blank else "spec", type=kind)
-        known = read_state(ticket.state_path, ticket.slug)
+        known = read_state(ticket)
         if known and _is_still_done(ticket, known):
             return TicketView(
                 ticket.slug,
@@ -109,7 +111,7 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
             )
         plan = ticket.read_plan()
         plan.check(ticket.shown(ticket.plan_path))
-        state = load_state(ticket.state_path, ticket.slug, plan)
+        state = load_state(ticket, plan)
         criteria = ticket.read_spec().acceptance_criteria if state else ()
     except SpecEmpty:
         return TicketView(ticket.slug, "empty", type=kind)
@@ -177,9 +179,7 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
         ticket = in_its_tree(ticket)
     plan = ticket.read_plan()
     plan.check(ticket.shown(ticket.plan_path))
-    state = load_state(ticket.state_path, ticket.slug, plan) or new_state(
-        ticket.slug, plan
-    )
+    state = load_state(ticket, plan) or new_state(ticket.slug, plan)
     return PlanOpened.of(ticket.read_spec().title, plan, state)
 
 

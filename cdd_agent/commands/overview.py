@@ -77,7 +77,7 @@ def _overview(ticket: Ticket) -> TicketOverview:
         except OSError:  # of most tickets not all of them are there
             continue
     touched = datetime.fromtimestamp(max(times), UTC) if times else None
-    line, record = next_line(ticket, seen), where.root / ".cdd" / "runs" / ticket.slug
+    line, record = next_line(ticket, seen), where.record
     if where != ticket:
         line = f"/land {ticket.slug}" if seen.state == "done" else f"{line} --worktree"
     return TicketOverview(seen, line, touched, _money(record))

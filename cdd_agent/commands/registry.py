@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import shlex
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,7 +32,8 @@ Words = Callable[[], tuple[tuple[str, ...], ...]]
 class SlashCommand(NamedTuple):
     """`usage` names the arguments, optional ones in brackets, the last one with dots if
     it may be there many times. A flag, as `[--save]`, may be typed anywhere, and is
-    given to the function by its name, as `save=True`.
+    given to the function by its name, as `save=True`; one with a value is written
+    `[--slug=SLUG]`.
 
     `SLUG` completes to ticket slugs, `MODEL` to the models that were found on this
     computer.
@@ -111,7 +112,7 @@ def project_command(
 
     def register(function: OfProject) -> OfProject:
         @wraps(function)
-        async def run(session: Session, *arguments: str, **flags: bool) -> None:
+        async def run(session: Session, *arguments: str, **flags: bool | str) -> None:
             await tell_as_found(session, function(session.project, *arguments, **flags))
 
         command(name, usage, words, any_time=any_time)(run)
@@ -197,12 +198,7 @@ def _called(line: str) -> tuple[SlashCommand, Run]:
         raise BadInput(f"There is no command /{name}", hint=_hint_for_unknown(name))
     names = known.usage.split()
     flags = [name.strip("[]") for name in names if name.startswith("[--")]
-    given = [word for word in typed if flags and word.startswith("--")]
-    if wrong := next((word for word in given if word not in flags), None):
-        raise BadInput(
-            f"There is no {wrong!r} of /{known.name}", hint=f"Usage: {known.synopsis}"
-        )
-    arguments = [word for word in typed if word not in given]
+    arguments, options = _split_flags(known, flags, typed)
     required = sum(not name.startswith("[") for name in names)
     most = len(arguments) if known.usage.endswith("...]") else len(names) - len(flags)
     if not required <= len(arguments) <= most:
@@ -213,5 +209,36 @@ def _called(line: str) -> tuple[SlashCommand, Run]:
             else known.help.partition("\n")[0]
         )
         raise WrongUsage(known.synopsis.removeprefix("/"), hint=hint)
-    options = {flag.removeprefix("--").replace("-", "_"): True for flag in given}
     return known, lambda session: known.run(session, *arguments, **options)
+
+
+def _split_flags(
+    known: SlashCommand, flags: Sequence[str], typed: Sequence[str]
+) -> tuple[list[str], dict[str, bool | str]]:
+    """Return the arguments and the flags of a line. Raises `BadInput`."""
+    has_value = {}
+    for flag in flags:
+        name, equals, _ = flag.partition("=")
+        has_value[name] = bool(equals)
+    arguments: list[str] = []
+    options: dict[str, bool | str] = {}
+    words = iter(typed)
+    for word in words:
+        if not flags or not word.startswith("--"):
+            arguments.append(word)
+            continue
+        name, equals, value = word.partition("=")
+        if name not in has_value or (equals and not has_value[name]):
+            raise BadInput(
+                f"There is no {word!r} of /{known.name}",
+                hint=f"Usage: {known.synopsis}",
+            )
+        if has_value[name] and not equals:
+            value = next(words, "")
+        if has_value[name] and not value:
+            raise WrongUsage(
+                known.synopsis.removeprefix("/"), hint=f"{name} needs a value."
+            )
+        key = name.removeprefix("--").replace("-", "_")
+        options[key] = value if has_value[name] else True
+    return arguments, options

@@ -74,11 +74,9 @@ async def _resume_last(session: Session) -> None:
     told = session.chat.resume(in_short=last is not None and last.agent is not None)
     left = await asyncio.to_thread(left_last, session.project)
     if last is not None and last.agent is not None:
-        slugs = {ticket.slug: ticket for ticket in session.project.tickets.list()}
-        agent, ticket = (
-            last.agent,
-            slugs.get(last.ticket or "") if session.can_engage(last.agent) else None,
-        )
+        agent, ticket = last.agent, None
+        if session.can_engage(last.agent):
+            ticket = session.project.tickets.find_once_called(last.ticket or "")
         if agent == "executor" and (ticket is None or view(ticket).state == "done"):
             ticket = left
     else:
@@ -193,14 +191,11 @@ def _restored(record: RunRecord, agent: str, ticket: Ticket) -> SessionRestored:
         case "planner":
             return planning_retold(record)
         case _:
-            state = read_state(ticket.state_path, ticket.slug) or ExecutionState(
-                ticket_slug=ticket.slug
-            )
+            state = read_state(ticket) or ExecutionState(ticket_slug=ticket.slug)
             return run_retold(record, state)
 
 
 def _record(project: Project, ticket: Ticket, agent: str) -> RunRecord:
-    root = in_its_tree(ticket).root if agent == "executor" else project.root
-    return RunRecord.of(
-        root, ticket.slug, Redactor.of_environment(project.config.commands.hide_env)
-    )
+    where = in_its_tree(ticket) if agent == "executor" else ticket
+    redactor = Redactor.of_environment(project.config.commands.hide_env)
+    return RunRecord.of_ticket(where, redactor)

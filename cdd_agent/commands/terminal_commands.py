@@ -57,6 +57,7 @@ TERMINAL_COMMANDS = {
         """
         cdd new feature user-auth
         cdd new bug "Login fails"
+        cdd new feature "ユーザーログイン" --slug user-login
         cdd new documentation guide "How to deploy"
         """,
         Argument(
@@ -69,8 +70,13 @@ TERMINAL_COMMANDS = {
         ),
         Argument(
             "name",
-            "in a few words; it becomes the name of a folder or file",
+            "in a few words; it becomes the title, and the name of a folder or file",
             metavar="NAME",
+        ),
+        Argument(
+            "--slug",
+            "the name of the ticket's folder, if not made from NAME",
+            metavar="SLUG",
         ),
         of_project="cdd_agent.commands.ticket_commands:new",
     ),

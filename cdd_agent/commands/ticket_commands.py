@@ -34,12 +34,12 @@ def list_tickets(project: Project, *words: str) -> Iterator[Event]:
     yield listed(project.tickets, words)
 
 
-def new(project: Project, kind: str, *words: str) -> Iterator[Event]:
+def new(project: Project, kind: str, *words: str, slug: str = "") -> Iterator[Event]:
     """Make a ticket: feature, bug, enhancement, spike or refactor; or a page:
-    `/new documentation guide NAME`.
+    `/new documentation guide NAME`. `--slug` sets the name of the ticket's folder.
     """
     if kind.lower() == DOCUMENTATION:
-        if len(words) != 2:
+        if len(words) != 2 or slug:
             raise WrongUsage(f"new {DOCUMENTATION} guide|feature NAME", hint=_QUOTE)
         page = create_page(project.root, *words)
         yield Notice(
@@ -49,8 +49,8 @@ def new(project: Project, kind: str, *words: str) -> Iterator[Event]:
         )
         return
     if len(words) != 1:
-        raise WrongUsage("new TYPE NAME", hint=_QUOTE)
-    ticket = project.tickets.create(kind, words[0])
+        raise WrongUsage("new TYPE NAME [--slug SLUG]", hint=_QUOTE)
+    ticket = project.tickets.create(kind, words[0], slug)
     text = (
         f"Made {ticket.shown(ticket.spec_path)}. `/socrates {ticket.slug}` fills it in"
         f" with you, or you do by hand; then `/plan {ticket.slug}` makes the plan."

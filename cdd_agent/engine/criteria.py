@@ -24,10 +24,8 @@ def criteria_of(root: Path, ticket: Ticket, redactor: Redactor) -> CriteriaShown
         )
         return CriteriaShown(ticket.slug, spec.title, tuple(criteria))
     plan = ticket.read_plan()
-    state = load_state(ticket.state_path, ticket.slug, plan) or ExecutionState(
-        ticket_slug=ticket.slug
-    )
-    record = RunRecord.of(root, ticket.slug, redactor)
+    state = load_state(ticket, plan) or ExecutionState(ticket_slug=ticket.slug)
+    record = RunRecord.of_ticket(ticket, redactor)
     views = {view.number: view for view in PlanOpened.of(spec.title, plan, state).steps}
     tests = _turned_green(state, record)
     files = {

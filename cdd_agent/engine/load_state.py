@@ -26,11 +26,12 @@ from cdd_agent.tickets.state import (
     new_state,
     next_step_number,
     read_state,
+    read_state_file,
     renumbered_steps,
     save_state,
 )
 from cdd_agent.tickets.status import RunStatus, StepStatus
-from cdd_agent.tickets.store import Ticket
+from cdd_agent.tickets.store import StateOrigin, Ticket, slug_in
 
 
 class Opened(Struct, frozen=True):
@@ -52,14 +53,16 @@ def open_state(
     """
     if start_over:
         return _start_over(ticket, plan, record)
+    rename_copy(record)
     shown = ticket.shown(ticket.state_path)
     try:
-        saved = read_state(ticket.state_path, ticket.slug)
+        copied = set_copied_state_aside(ticket)
+        saved = read_state(ticket)
     except StateUnreadable as error:
         return _rebuilt(ticket, plan, record, error)
     if saved is None:
         try:
-            only = load_state(record.state, ticket.slug, plan)
+            only = load_copy(ticket, plan, record)
         except StateUnreadable as error:  # a run was begun
             aside = set_aside(record.state)
             raise BadInput(
@@ -72,13 +75,14 @@ def open_state(
                 ),
             ) from error
         if only is None:
-            return Opened(new_state(ticket.slug, plan))
+            return Opened(new_state(ticket.slug, plan), copied)
         state = save(ticket, plan, record, only)
         text = (
             f"{shown} was gone, and is rebuilt from the run's record: {_done(state)}."
         )
         text += " To begin anew, start with `--start-over`."
-        return Opened(state, (Notice(text, Tone.WARNING, about=About.STATE_REBUILT),))
+        rebuilt = Notice(text, Tone.WARNING, about=About.STATE_REBUILT)
+        return Opened(state, (*copied, rebuilt))
     known, copy = match_state(saved, plan), _copy(ticket, plan, record)
     state = add_missing_identities(known, plan)
     has_new_words, told = state != known, renumbered(saved, state, plan)
@@ -151,6 +155,9 @@ def save(
 ) -> ExecutionState:
     """The ticket's file first, then its copy. Returns what is in them: the state with
     the plan's step to come.
+
+    Both files name the folder of the record, by which it is found again: that of a
+    renamed ticket has its former name until `follow_rename`.
     """
     is_over = state.status is RunStatus.COMPLETED
     state = replace(
@@ -159,7 +166,7 @@ def save(
         done_plan=ticket.plan_digest(plan) if is_over else None,
         done_spec=_done_spec(ticket, plan, state) if is_over else None,
     )
-    save_state(state, ticket.state_path, record.state)
+    save_state(replace(state, ticket_slug=record.slug), ticket.state_path, record.state)
     return state
 
 
@@ -179,11 +186,56 @@ def _done_spec(
     return digest(text.encode())
 
 
+def set_copied_state_aside(ticket: Ticket) -> tuple[Notice, ...]:
+    """Rename a state that came into the folder with a copy of another ticket's folder.
+    Returns what the user has to know of it.
+    """
+    state = read_state_file(ticket.state_path)
+    if state is None:
+        return ()
+    original = state.ticket_slug
+    if ticket.state_origin(original) is not StateOrigin.COPIED:
+        return ()
+    aside = set_aside(ticket.state_path)
+    text = (
+        f"{ticket.shown(ticket.folder)} is a copy of {original}, so its run begins at"
+        f" the first step. The copied state was renamed to {aside.name}."
+    )
+    return (Notice(text, Tone.WARNING, about=About.STATE_COPIED),)
+
+
+def rename_copy(record: RunRecord) -> None:
+    """Write the name of the record into the copy of the state, if it has another one
+    since the ticket was renamed.
+    """
+    if slug_in(record.state) in (None, record.slug):
+        return
+    try:
+        state = read_state_file(record.state)
+    except StateUnreadable:
+        # It is of no use, which is reported when it is needed.
+        return
+    if state is not None:
+        save_state(replace(state, ticket_slug=record.slug), record.state)
+
+
+def load_copy(
+    ticket: Ticket, plan: ImplementationPlan, record: RunRecord
+) -> ExecutionState | None:
+    """Return the copy of the state in the run's record, matched with a plan; None if
+    there is none. Raises `BadInput`.
+    """
+    state = read_state_file(record.state)
+    if state is None:
+        return None
+    return match_state(replace(state, ticket_slug=ticket.slug), plan)
+
+
 def _rebuilt(
     ticket: Ticket, plan: ImplementationPlan, record: RunRecord, error: StateUnreadable
 ) -> Opened:
     try:
-        state = load_state(record.state, ticket.slug, plan)
+        state = load_copy(ticket, plan, record)
     except StateUnreadable:
         # then there is none; one of another plan is all there is, and is told
         state = None
@@ -218,7 +270,7 @@ def _copy(
     of another plan, is none.
     """
     try:
-        return load_state(record.state, ticket.slug, plan)
+        return load_copy(ticket, plan, record)
     except BadInput:
         return None
 
@@ -232,9 +284,7 @@ def _start_over(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> 
     half of a step afterwards.
     """
     try:
-        state = load_state(ticket.state_path, ticket.slug, plan) or _copy(
-            ticket, plan, record
-        )
+        state = load_state(ticket, plan) or _copy(ticket, plan, record)
     except BadInput:
         # it is of another plan, or cannot be read: what it says is not for this one
         state = None

@@ -79,6 +79,7 @@ from cdd_agent.files.atomic import (
 )
 from cdd_agent.files.json_file import JsonFile, set_aside, stamp, write_text
 from cdd_agent.redaction import Redactor
+from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.baseline import Baseline
 from cdd_agent.verification.checks import remove_abandoned
 
@@ -120,6 +121,10 @@ class RunRecord(Struct, frozen=True):
     @classmethod
     def of(cls, root: Path, slug: str, redactor: Redactor) -> Self:
         return cls(root, root / ".cdd" / "runs" / slug, redactor)
+
+    @classmethod
+    def of_ticket(cls, ticket: Ticket, redactor: Redactor) -> Self:
+        return cls(ticket.root, ticket.record, redactor)
 
     @property
     def log(self) -> RunLog:

@@ -128,7 +128,7 @@ class Run(Struct):
         another process is at work on the ticket.
         """
         spec = ticket.read_spec()
-        record = RunRecord.of(root, ticket.slug, redactor)
+        record = RunRecord.of_ticket(ticket, redactor)
         record.prepare()
         lock = lock or TicketLock.take(record.folder, ticket.slug, since)
         try:

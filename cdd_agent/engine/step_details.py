@@ -65,10 +65,8 @@ def step_details(
     step = plan.step(number)
     if step is None:
         raise BadInput(f"{ticket.shown(ticket.plan_path)} has no step {number}")
-    state = load_state(ticket.state_path, ticket.slug, plan) or ExecutionState(
-        ticket_slug=ticket.slug
-    )
-    record, now = RunRecord.of(root, ticket.slug, redactor), state.step(number)
+    state = load_state(ticket, plan) or ExecutionState(ticket_slug=ticket.slug)
+    record, now = RunRecord.of_ticket(ticket, redactor), state.step(number)
     was_changed = now.status.is_over and not now.identity.is_unchanged(step)
     return StepDetails(
         ticket.slug,

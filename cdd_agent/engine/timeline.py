@@ -24,7 +24,7 @@ def timeline(ticket: Ticket) -> Timeline:
     that cannot be used.
     """
     plan = ticket.read_plan()
-    state = load_state(ticket.state_path, ticket.slug, plan)
+    state = load_state(ticket, plan)
     if state is None:
         return Timeline(ticket.slug, (), ())
     last = state.undone[-1].steps if state.undone else ()

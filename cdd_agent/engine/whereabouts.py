@@ -154,21 +154,22 @@ def in_its_tree(ticket: Ticket) -> Ticket:
     else where the person has it. Its record and state are below its `root`. Raises
     `Damaged`.
     """
-    made = load_own_tree(ticket.record)
+    record = ticket.record
+    made = load_own_tree(record)
     if made is None:
         return ticket
-    root = ticket.record / TREE / made.prefix
-    there = Ticket(ticket.slug, root / ticket.folder.relative_to(ticket.root), root)
+    root = record / TREE / made.prefix
+    there = ticket.at(root)
     return there if there.plan_path.exists() else ticket
 
 
-def where_in_short(ticket: Ticket) -> str:
-    """Where a ticket's run goes on, for a list; empty where it does among the person's
-    own files. Raises `Damaged`.
+def where_in_short(record: Path) -> str:
+    """Where the run with its record in this folder goes on, for a list; empty where it
+    does among the person's own files. Raises `Damaged`.
     """
-    if load_own_tree(ticket.record) is not None:
+    if load_own_tree(record) is not None:
         return "in its own tree"
-    known = load_whereabouts(ticket.record)
+    known = load_whereabouts(record)
     if known is None or known.phase is Phase.HERE:
         return ""
     return (

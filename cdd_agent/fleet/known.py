@@ -62,14 +62,14 @@ def record_of(
     landed in the person's. `prefix` is the project's folder in its repository. None
     where it was not begun.
     """
-    record = RunRecord.of(root, job.name, Redactor())
+    if job.variant:
+        record = RunRecord.of(root, job.name, Redactor())
+    else:
+        record = RunRecord.of_ticket(ticket, Redactor())
     made = load_own_tree(record.folder)
     if made is not None and made.is_made:
-        there = record.folder / "tree" / prefix
-        folder = there / ticket.folder.relative_to(root)
-        return RunRecord.of(there, ticket.slug, Redactor()), Ticket(
-            ticket.slug, folder, there
-        )
+        there = ticket.at(record.folder / "tree" / prefix)
+        return RunRecord.of_ticket(there, Redactor()), there
     return None if job.variant else (record, ticket)
 
 
@@ -88,7 +88,7 @@ def known(
         if (found := record_of(root, prefix, job, ticket)) is None:
             return row
         plan = ticket.read_plan()
-        state = load_state(found[1].state_path, ticket.slug, plan)
+        state = load_state(found[1], plan)
         if state is None:
             return row
         criteria = ticket.read_spec().acceptance_criteria

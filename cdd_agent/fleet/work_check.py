@@ -42,7 +42,7 @@ async def _find_missing_work(
         return ()
     record, there = found
     plan = ticket.read_plan()
-    state = load_state(there.state_path, ticket.slug, plan)
+    state = load_state(there, plan)
     if state is None:
         return ()
     record.prepare()

@@ -92,6 +92,13 @@ class Checkpoints(Struct, frozen=True):
         """Forget the checkpoints whose names are below this one."""
         await self.snapshots.remove_references(f"{self.prefix}/{name}")
 
+    async def rename(self, prefix: str) -> None:
+        """Keep all of them under another prefix. These cannot be used any more. Nobody
+        else may use checkpoints under either prefix meanwhile.
+        """
+        await self.snapshots.remove_locks(prefix)
+        await self.snapshots.move_references(self.prefix, self.snapshots, prefix)
+
     @property
     def unseen(self) -> frozenset[str]:
         """Files that could not be read, and so are in none."""

@@ -294,9 +294,11 @@ class Snapshots(Struct):
         if listed.stat().st_size:
             await self.references("update-ref", "--stdin", stdin=listed)
 
-    async def move_references(self, under: str, target: Snapshots) -> None:
+    async def move_references(
+        self, under: str, target: Snapshots, new: str = ""
+    ) -> None:
         """Give what is kept under names that begin so to another tree of the same
-        repository.
+        repository, perhaps under a new beginning.
         """
         names, listed = f"{self.namespace}/{under}/", self.folder / "listed"
         await self.references(
@@ -309,7 +311,7 @@ class Snapshots(Struct):
         found = {name.removeprefix(names): target_ for target_, name in lines}
         for what in (
             [
-                f"update {target.namespace}/{under}/{name} {tree}\n"
+                f"update {target.namespace}/{new or under}/{name} {tree}\n"
                 for name, tree in found.items()
             ],
             [f"delete {names}{name}\n" for name in found],

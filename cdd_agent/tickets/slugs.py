@@ -8,30 +8,67 @@ import unicodedata
 from cdd_agent.errors import BadInput
 
 _MAX_LENGTH = 100
+_MAX_BYTES = 180
+"""Git adds to the name of a ticket, and file systems allow 255 bytes."""
 _RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]")
+# Letters and marks of Unicode that nobody can see.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0"
+    "\U000e0100-\U000e01ef]"
+)
 
 
 def to_kebab(name: str) -> str:
-    """Return a name in kebab-case with plain letters: "Größe ändern" is grosse-andern.
-    Raises `BadInput`.
+    """Return a name in kebab-case, in the script that it was typed in.
+
+    Latin letters lose their accents: "Größe ändern" is grosse-andern. Raises
+    `BadInput` if there is neither a letter nor a digit.
     """
-    letters = (
-        unicodedata.normalize("NFKD", name.casefold())
-        .encode("ascii", "ignore")
-        .decode()
-    )
-    words = re.sub(r"[^a-z0-9]+", "-", letters).strip("-")
+    words = ""
+    # Some capitals appear only when a sign is decomposed.
+    small = unicodedata.normalize("NFKD", name).lower().replace("ß", "ss")
+    for sign in unicodedata.normalize("NFKD", small):
+        kind = unicodedata.category(sign)
+        if kind == "Cf" or _UNSEEN.match(sign):
+            continue
+        if kind[0] in "LN":
+            words += sign
+        elif kind[0] != "M":
+            words += "-"
+        elif words and not words[-1].isascii():
+            # An accent of a Latin letter goes; a vowel sign of another script stays.
+            words += sign
+    words = re.sub("-+", "-", unicodedata.normalize("NFC", words)).strip("-")
     if not words:
         raise BadInput(
             f"{shorten(name)} leaves no letters for a name.",
-            hint="Use some of a-z and 0-9, as user-auth.",
+            hint="Use some letters or digits, as user-auth.",
         )
-    if len(words) > _MAX_LENGTH:
+    if len(words) > _MAX_LENGTH or len(words.encode()) > _MAX_BYTES:
         raise BadInput(
             f"{shorten(name)} is too long for a name; {_MAX_LENGTH} letters are the"
-            " limit."
+            f" limit, and {_MAX_BYTES} bytes."
         )
     return words
+
+
+def is_folder_name(name: str) -> bool:
+    """True if a name has nothing but letters, digits, `-` and `_`."""
+    if not name or len(name.encode(errors="replace")) > _MAX_BYTES:
+        return False
+    kinds = [unicodedata.category(sign)[0] for sign in name]
+    if kinds[0] not in "LN":
+        return False
+    return all(
+        kind in "LMN" or sign in "-_" for kind, sign in zip(kinds, name, strict=True)
+    )
+
+
+def comparable(name: str) -> str:
+    """Return the form in which two spellings of one name are equal: file systems and
+    keyboards differ in case and in how they compose letters.
+    """
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def to_file_stem(name: str) -> str:

@@ -128,10 +128,11 @@ class TicketSpec(Struct, frozen=True):
 
     @property
     def is_blank(self) -> bool:
-        """True if nothing is written yet: no field that a plan needs, and no other
-        key.
+        """True if nothing but a title is written yet: neither a description nor
+        criteria, and no other key. A new ticket has its name as its title.
         """
-        return len(self.missing()) == 3 and not self.extra
+        missing = len(self.missing()) - (not self.has_title)
+        return missing == 2 and not self.extra
 
     def missing(self) -> list[str]:
         """Return the reasons why the spec is not complete. A placeholder of a template

@@ -1,5 +1,5 @@
-"""The spec.yaml of a ticket on the disk. It is written only if it has not changed since
-it was read.
+"""The spec of a ticket on the disk. It is written only if it has not changed since it
+was read.
 """
 
 from msgspec import Struct
@@ -53,7 +53,7 @@ class SpecFile(Struct, frozen=True):
 
     def read(self) -> SpecOnDisk:
         """Raises `SpecTooLarge`, or `BadInput` with file, line and reason."""
-        data = read_bytes(self.ticket.spec_path)
+        data = read_bytes(self.ticket.find_spec())
         if data is not None and len(data) > MAX_BYTES:
             raise SpecTooLarge(self.shown, len(data))
         slug = self.ticket.slug

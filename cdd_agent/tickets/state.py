@@ -27,6 +27,7 @@ from cdd_agent.tickets.status import (
     Verification,
 )
 from cdd_agent.tickets.step_matching import StepIdentity, fingerprint, match_steps
+from cdd_agent.tickets.store import StateOrigin, Ticket
 
 _REQUIRED_KEYS = (
     "ticket_slug",
@@ -559,28 +560,38 @@ def new_state(slug: str, plan: ImplementationPlan) -> ExecutionState:
     return ExecutionState(slug).with_steps(step.number for step in plan.steps)
 
 
-def read_state(path: Path, slug: str) -> ExecutionState | None:
-    """Return the saved state; None if nothing has been run. Raises
-    `StateUnreadable`.
+def read_state(ticket: Ticket) -> ExecutionState | None:
+    """Return the saved state; None if nothing has been run, also if the folder is a
+    copy of another ticket's. A state with the former name of a renamed ticket gets its
+    present one. Raises `StateUnreadable`.
     """
-    data = read_bytes(path)
-    if data is None:
+    path = ticket.state_path
+    state = read_state_file(path)
+    if state is None or state.ticket_slug == ticket.slug:
+        return state
+    origin = ticket.state_origin(state.ticket_slug)
+    if origin is StateOrigin.COPIED:
         return None
-    state = ExecutionState.from_json(data, str(path))
-    if state.ticket_slug != slug:
+    if origin is StateOrigin.FOREIGN:
         raise StateUnreadable(
             f"{path} is the state of another ticket, {state.ticket_slug}"
         )
-    return state
+    return replace(state, ticket_slug=ticket.slug)
 
 
-def load_state(
-    path: Path, slug: str, plan: ImplementationPlan
-) -> ExecutionState | None:
+def read_state_file(path: Path) -> ExecutionState | None:
+    """Return the state in a file, whichever ticket it is of; None if there is no file.
+    Raises `StateUnreadable`.
+    """
+    data = read_bytes(path)
+    return None if data is None else ExecutionState.from_json(data, str(path))
+
+
+def load_state(ticket: Ticket, plan: ImplementationPlan) -> ExecutionState | None:
     """Return the saved state, matched with a plan; None if nothing has been run. Raises
     `BadInput`.
     """
-    state = read_state(path, slug)
+    state = read_state(ticket)
     return match_state(state, plan) if state else None
 
 

@@ -3,6 +3,9 @@
 import difflib
 import os
 import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from enum import Enum, auto
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
@@ -11,21 +14,35 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import create_exclusive, digest
-from cdd_agent.files.regular_files import read_small
+from cdd_agent.files.json_file import from_json
+from cdd_agent.files.regular_files import read_beginning, read_small
+from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_reader import read_plan
-from cdd_agent.tickets.slugs import shorten, to_kebab
+from cdd_agent.tickets.slugs import comparable, shorten, to_kebab
 from cdd_agent.tickets.spec import TicketSpec, TicketType
 from cdd_agent.tickets.templates import spec_template
 
-_SPEC = "spec.yaml"
+_SPECS = ("spec.yaml", "spec.yml")
+"""The first one is the name of new specs."""
 _PLAN = "plan.md"
 _STATE = "execution-state.json"
+_COPY = "state.json"
+"""The copy of the state in the run's record."""
+_NAMES = {*_SPECS, _PLAN}
+"""A folder with one of these files is a ticket."""
 _OLDER_LAYOUT = PurePosixPath("specs/tickets")
+_MAX_DEPTH = 3
+"""Levels of folders in which tickets are looked for."""
+_MAX_GROUPS = 2_000
+"""Folders that are looked into because they are not tickets themselves."""
 _TITLE = re.compile(
     r"""^title:[ \t]*(?P<quote>["']?)(?P<title>[^\n]*?)(?P=quote)[ \t\r]*$""",
     re.MULTILINE,
 )
+# The state begins so in every version.
+_STATE_BEGINS = re.compile(rb'\s*\{\s*"ticket_slug"\s*:\s*("(?:[^"\\]|\\.)*")')
+_MAX_STATE_BEGINNING = 2_000
 _MAX_BYTES = 50_000_000
 _MAX_REFERENCE = 4096
 _MAX_COMPARED = 100
@@ -33,17 +50,38 @@ _MAX_COMPARED = 100
 read_plan_once = lru_cache(maxsize=4)(read_plan)
 
 
+class StateOrigin(Enum):
+    """The ticket that a state in a ticket's folder is of, by the slug in the state."""
+
+    OWN = auto()
+    RENAMED = auto()
+    """This ticket, whose folder had another name when the state was saved."""
+    COPIED = auto()
+    """Another ticket, from whose folder it was copied."""
+    FOREIGN = auto()
+    """No ticket that is known here, while this one has a run of its own."""
+
+
 class Ticket(Struct, frozen=True):
     """The folder of a ticket. Its files are read at each call."""
 
     slug: str
+    """The name of the folder, with composed letters (NFC)."""
     folder: Path
     root: Path
     """The project. Messages name files relative to it."""
+    tickets_dir: PurePosixPath = PurePosixPath("tickets")
+    """The setting: other tickets are looked for there."""
+    namesakes: tuple[Path, ...] = ()
+    """Other folders of tickets with this name."""
 
     @property
     def spec_path(self) -> Path:
-        return self.folder / _SPEC
+        """The spec, whether it exists or not: spec.yml counts if there is no
+        spec.yaml.
+        """
+        names = self._spec_names()
+        return self.folder / (names[0] if names else _SPECS[0])
 
     @property
     def plan_path(self) -> Path:
@@ -55,8 +93,83 @@ class Ticket(Struct, frozen=True):
 
     @property
     def record(self) -> Path:
-        """The folder of the run's record. It exists once a run was begun."""
-        return Path(self.root, ".cdd", "runs", self.slug)
+        """The folder of the run's record. It exists once a run was begun. Until a
+        renamed ticket is run again, it has the ticket's former name.
+        """
+        own = Path(self.root, ".cdd", "runs", self.slug)
+        named = self._slug_in_state()
+        if named is None or named == self.slug:
+            return own
+        if self.state_origin(named) in (StateOrigin.OWN, StateOrigin.RENAMED):
+            recorded = own.with_name(named)
+            if recorded.exists():
+                return recorded
+        return own
+
+    @property
+    def former_slug(self) -> str:
+        """The slug in the state if the folder was renamed since; else empty."""
+        named = self._slug_in_state()
+        if named is None or self.state_origin(named) is not StateOrigin.RENAMED:
+            return ""
+        return named
+
+    def state_origin(self, named: str) -> StateOrigin:
+        """Return what a state in this folder is that names a slug."""
+        slug = unicodedata.normalize("NFC", named)
+        if slug == self.slug:
+            return StateOrigin.OWN
+        if not slug or slug.startswith(".") or re.search(r"[/\\\0\ud800-\udfff]", slug):
+            return StateOrigin.FOREIGN
+        for other in TicketStore(self.root, self.tickets_dir).list():
+            if other.slug == slug and other.folder != self.folder:
+                named_there = other._slug_in_state() or slug
+                # The folder of that name may be that of another renamed ticket.
+                if unicodedata.normalize("NFC", named_there) == slug:
+                    return StateOrigin.COPIED
+        runs = Path(self.root, ".cdd", "runs")
+        has_own_run = slug_in(runs / self.slug / _COPY) == self.slug
+        if has_own_run and not (runs / named).exists():
+            return StateOrigin.FOREIGN
+        return StateOrigin.RENAMED
+
+    def at(self, root: Path) -> "Ticket":
+        """Return the same ticket in another tree of the project."""
+        folder = root / self.folder.relative_to(self.root)
+        return replace(self, root=root, folder=folder, namesakes=())
+
+    def expect_unique(self) -> None:
+        """Raise `BadInput` if another folder has the same name: runs are identified by
+        it.
+        """
+        if self.namesakes:
+            places = [self.shown(place) for place in (self.folder, *self.namesakes)]
+            raise BadInput(
+                f"{self.slug} is the name of {len(places)} tickets:"
+                f" {', '.join(places)}.",
+                hint="Rename all but one: a run is known by the name of its ticket.",
+            )
+
+    def find_spec(self) -> Path:
+        """Return `spec_path`. Raises `BadInput` if there are two specs, or if only the
+        case of its name is wrong.
+        """
+        exact = self._spec_names()
+        if len(exact) > 1:
+            raise BadInput(
+                f"{self.shown(self.folder)} has both {' and '.join(exact)}.",
+                hint="Keep one of them.",
+            )
+        if exact:
+            return self.folder / exact[0]
+        for name in sorted(_entries(self.folder)[0]):
+            if name.casefold() in _SPECS:
+                raise BadInput(
+                    f"{self.shown(self.folder)} has no {_SPECS[0]}. Did you mean"
+                    f" {name}?",
+                    hint=f"Rename it to {name.casefold()}.",
+                )
+        return self.folder / _SPECS[0]
 
     def shown(self, path: Path) -> str:
         """Return `path` as messages name it."""
@@ -84,7 +197,8 @@ class Ticket(Struct, frozen=True):
         """Return the text of spec.yaml. Raises `BadInput` if it is missing or cannot be
         read.
         """
-        return self._read(self.spec_path, hint="Write one, or start with `/new`.")
+        path = self.find_spec()
+        return self._read(path, hint="Write one, or start with `/new`.")
 
     def spec_digest(self) -> str | None:
         """Return the digest of spec.yaml; None if it cannot be read."""
@@ -132,6 +246,15 @@ class Ticket(Struct, frozen=True):
         match = _TITLE.search(read_small(self.spec_path, 2_000))
         title = match["title"] if match else ""
         return f"{title} · {progress}" if title else progress
+
+    def _spec_names(self) -> list[str]:
+        # `os.path` returns False for every path that it cannot read. Texts are joined
+        # faster than paths, which counts in lists of many tickets.
+        folder = str(self.folder)
+        return [name for name in _SPECS if os.path.lexists(f"{folder}/{name}")]
+
+    def _slug_in_state(self) -> str | None:
+        return slug_in(f"{self.folder}/{_STATE}")
 
     def _plan_text(self) -> str:
         hint = (
@@ -184,30 +307,53 @@ class TicketStore:
         """
         tickets: dict[str, Ticket] = {}
         for place in self.folders:
-            folder = self.root / place
-            try:
-                names = [path.name for path in folder.iterdir()]
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise BadInput(
-                    f"{folder} cannot be listed: {error.strerror}."
-                ) from error
-            for name in names:
-                if _is_ticket(folder / name):
-                    tickets.setdefault(name, Ticket(name, folder / name, self.root))
+            found: dict[str, list[Path]] = {}
+            for folder in self._ticket_folders(place):
+                slug = unicodedata.normalize("NFC", folder.name)
+                found.setdefault(slug, []).append(folder)
+            for slug, folders in found.items():
+                if slug not in tickets:
+                    tickets[slug] = self._first_of(slug, folders)
         return [tickets[slug] for slug in sorted(tickets)]
+
+    def _first_of(self, slug: str, folders: Sequence[Path]) -> Ticket:
+        first, *others = sorted(folders)
+        # A link to the same folder is no other ticket.
+        real = [one for one in others if not one.samefile(first)]
+        return Ticket(slug, first, self.root, self.tickets_dir, tuple(real))
 
     def find(self, reference: str) -> Ticket:
         """Return the ticket of a slug, a unique prefix of a slug, or a path in the
-        project. Raises `BadInput`.
+        project. Case and the composition of letters do not matter. Raises `BadInput`.
         """
         reference = _check_reference(reference.strip())
         tickets = {ticket.slug: ticket for ticket in self.list()}
-        ticket = tickets.get(reference) or self._at_path(reference)
-        if ticket is not None:
-            return ticket
-        matches = [slug for slug in tickets if slug.startswith(reference.lower())]
+        ticket = tickets.get(unicodedata.normalize("NFC", reference))
+        ticket = ticket or self._at_path(reference)
+        if ticket is None:
+            ticket = self._like(reference, tickets)
+        ticket.expect_unique()
+        return ticket
+
+    def find_once_called(self, slug: str) -> Ticket | None:
+        """Return the ticket that has a slug, or had it before it was renamed."""
+        tickets = self.list()
+        for ticket in tickets:
+            if ticket.slug == slug:
+                return ticket
+        for ticket in tickets:
+            if ticket.former_slug == slug:
+                return ticket
+        return None
+
+    def _like(self, reference: str, tickets: dict[str, Ticket]) -> Ticket:
+        """Return the only ticket whose slug is a reference in another spelling, or
+        begins with it. Raises `BadInput`.
+        """
+        typed = comparable(reference)
+        matches = [slug for slug in tickets if comparable(slug) == typed]
+        if not matches:
+            matches = [slug for slug in tickets if comparable(slug).startswith(typed)]
         if len(matches) == 1:
             return tickets[matches[0]]
         if matches:
@@ -215,14 +361,62 @@ class TicketStore:
                 f"{shorten(reference)} could be any of: {', '.join(matches)}.",
                 hint="Name one in full.",
             )
+        for ticket in tickets.values():
+            if comparable(ticket.former_slug) == typed:
+                raise BadInput(
+                    f"There is no ticket {shorten(reference)}.",
+                    hint=f"It is called {ticket.slug} now.",
+                )
         raise BadInput(
             f"There is no ticket {shorten(reference)}.",
             hint=_suggestion(reference, sorted(tickets)),
         )
 
-    def create(self, ticket_type: str, name: str) -> Ticket:
-        """Create a ticket with the template of its type. Raises `BadInput` if it exists
-        or has no usable name.
+    def new_ticket(self, slug: str) -> Ticket:
+        """Return the ticket of a slug whose folder does not exist yet."""
+        return self._ticket(self.root / self.tickets_dir / slug)
+
+    def _ticket(self, folder: Path) -> Ticket:
+        return self._first_of(unicodedata.normalize("NFC", folder.name), [folder])
+
+    def _ticket_folders(self, place: str) -> Iterator[Path]:
+        """Return the folders of tickets in one layout, also those in groups, but none
+        below a ticket.
+        """
+        top = self.root / place
+        depth = _MAX_DEPTH
+        # A project whose root has the tickets is not searched for more.
+        if PurePosixPath(place) == PurePosixPath():
+            depth = 1
+        try:
+            names = [path.name for path in top.iterdir()]
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise BadInput(f"{top} cannot be listed: {error.strerror}.") from error
+        groups = [(top, names, 1)]
+        looked_into = 0
+        while groups:
+            folder, names, level = groups.pop()
+            for name in names:
+                below = folder / name
+                if _is_ticket(below):
+                    yield below
+                    continue
+                if name.startswith(".") or looked_into >= _MAX_GROUPS:
+                    continue
+                looked_into += 1
+                files, folders = _entries(below)
+                if any(file.casefold() in _NAMES for file in files):
+                    # Its name is not spelled right, which its reader says.
+                    yield below
+                elif level < depth:
+                    groups.append((below, folders, level + 1))
+
+    def create(self, ticket_type: str, name: str, slug: str = "") -> Ticket:
+        """Create a ticket with the template of its type and the name as its title. Its
+        folder is made from `slug`, or else from the name. Raises `BadInput` if it
+        exists or has no usable name.
         """
         kind = ticket_type.strip().lower()
         if kind not in set(TicketType):
@@ -233,21 +427,19 @@ class TicketStore:
                     " makes a page."
                 ),
             )
-        words = to_kebab(name).removeprefix(f"{kind}-")
+        words = to_kebab(slug or name).removeprefix(f"{kind}-")
         if words == kind:
             raise BadInput(
-                f"{shorten(name)} says only the type.",
+                f"{shorten(slug or name)} says only the type.",
                 hint=f"Say what it is about, as {kind}-user-auth.",
             )
-        slug = f"{kind}-{words}"
+        ticket = self.new_ticket(f"{kind}-{words}")
         for existing in self.list():
-            if existing.slug == slug:
+            if comparable(existing.slug) == comparable(ticket.slug):
                 raise _already_exists(existing)
-        ticket = Ticket(slug, self.root / self.tickets_dir / slug, self.root)
+        text = spec_template(self.root, TicketType(kind), _title_of(name, words))
         try:
-            create_exclusive(
-                ticket.spec_path, spec_template(self.root, TicketType(kind)).encode()
-            )
+            create_exclusive(ticket.spec_path, text.encode())
         except FileExistsError as error:
             raise _already_exists(ticket) from error
         return ticket
@@ -259,7 +451,7 @@ class TicketStore:
         name = path.name.casefold()
         if name == _STATE:
             return True
-        return name in {_SPEC, _PLAN} and any(
+        return name in _NAMES and any(
             path.parent == ticket.folder.resolve() for ticket in self.list()
         )
 
@@ -278,18 +470,26 @@ class TicketStore:
                 f"{shorten(reference)} is outside the project.",
                 hint="Name the ticket's slug, or its folder here.",
             )
-        folder = path.parent if path.name in {_SPEC, _PLAN, _STATE} else path
-        if os.path.realpath(folder) == str(real_root) or not _is_ticket(folder):
+        is_file = path.name.casefold() in {*_NAMES, _STATE}
+        folder = path.parent if is_file else path
+        if os.path.realpath(folder) == str(real_root):
             return None
-        for ticket in self.list():
+        tickets = self.list()
+        for ticket in tickets:
+            for place in (ticket.folder, *ticket.namesakes):
+                if os.path.realpath(place) == os.path.realpath(folder):
+                    return ticket
+        if not _is_ticket(folder):
+            return None
+        for ticket in tickets:
             # Runs are identified by their slug.
-            if ticket.slug == folder.name and not ticket.folder.samefile(folder):
+            if ticket.slug == unicodedata.normalize("NFC", folder.name):
                 shown = ticket.shown(ticket.folder)
                 raise BadInput(
                     f"{shorten(reference)} has the same slug as {shown}.",
                     hint="Rename one.",
                 )
-        return Ticket(folder.name, folder, self.root)
+        return self._ticket(folder)
 
 
 def _check_reference(reference: str) -> str:
@@ -318,7 +518,50 @@ def _suggestion(reference: str, slugs: list[str]) -> str:
 
 def _is_ticket(folder: Path) -> bool:
     # `os.path` returns False for every path that it cannot read, however odd or long.
-    return any(os.path.isfile(folder / name) for name in (_SPEC, _PLAN))  # noqa: PTH113
+    return any(os.path.isfile(folder / name) for name in (*_SPECS, _PLAN))  # noqa: PTH113
+
+
+def slug_in(state: Path | str) -> str | None:
+    """Return the slug in a state; None if there is none that can be read."""
+    try:
+        text = read_beginning(str(state), _MAX_STATE_BEGINNING)
+        match = _STATE_BEGINS.match(text)
+        if match is not None:
+            return from_json(match[1], str)
+        # Another tool may write the keys in another order.
+        found = from_json(Path(state).read_bytes(), dict[str, object])
+    except (OSError, ValueError):
+        return None
+    named = found.get("ticket_slug")
+    return named if isinstance(named, str) else None
+
+
+def _entries(folder: Path) -> tuple[list[str], list[str]]:
+    """Return the names of the files and of the folders in a folder, without links.
+    Nothing if it cannot be listed.
+    """
+    files = []
+    folders = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.name)
+                elif entry.is_file(follow_symlinks=False):
+                    files.append(entry.name)
+    except OSError:
+        return [], []
+    return files, folders
+
+
+def _title_of(name: str, slug: str) -> str:
+    """Return the title of a new ticket. A name that was typed as a slug becomes
+    words.
+    """
+    title = sanitize_for_display(" ".join(name.split()))
+    if re.fullmatch(r"[\w-]+", title) and to_kebab(title).endswith(slug):
+        return slug.replace("-", " ").capitalize()
+    return title
 
 
 def _already_exists(ticket: Ticket) -> BadInput:

@@ -7,6 +7,8 @@ from enum import StrEnum
 from importlib import resources
 from pathlib import Path, PurePosixPath
 
+from msgspec.structs import replace
+
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import create_exclusive, read_bytes
 from cdd_agent.files.paths import confine
@@ -14,6 +16,7 @@ from cdd_agent.guarded_yaml import decoded, read_mapping
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.slugs import shorten, to_file_stem
 from cdd_agent.tickets.spec import TicketSpec, TicketType
+from cdd_agent.tickets.spec_editor import SpecNotWritable, edit_spec
 
 PROJECT_FOLDER = PurePosixPath(".cdd/templates")
 _BUNDLED = resources.files("cdd_agent.tickets") / "templates"
@@ -33,9 +36,9 @@ class PageKind(StrEnum):
         return f"docs/{self}s"
 
 
-def spec_template(root: Path, kind: TicketType) -> str:
-    """Return the spec.yaml of a new ticket. Raises `BadInput` for a project template
-    that is not such a spec.
+def spec_template(root: Path, kind: TicketType, title: str = "") -> str:
+    """Return the spec.yaml of a new ticket, with a title if one is given. Raises
+    `BadInput` for a project template that is not such a spec.
     """
     name = f"{kind}.yaml"
     text = _read_template(root, name)
@@ -48,7 +51,13 @@ def spec_template(root: Path, kind: TicketType) -> str:
             f"{entry.at(source)}: the template of a {kind} has the type {spec.type}.",
             hint=f"Write `type: {kind}`.",
         )
-    return text
+    if not title:
+        return text
+    try:
+        return edit_spec(text, replace(spec, title=title), source, slug=kind)
+    except SpecNotWritable:
+        # An older form of a spec, which only its user can change.
+        return text
 
 
 def create_page(root: Path, kind: str, name: str) -> Path:

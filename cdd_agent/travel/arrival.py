@@ -27,7 +27,7 @@ from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.diff import Change
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.spec import TicketSpec
-from cdd_agent.tickets.state import ExecutionState, read_state
+from cdd_agent.tickets.state import ExecutionState, read_state_file
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.parcel import (
     ATTEMPT,
@@ -35,6 +35,7 @@ from cdd_agent.travel.parcel import (
     MANIFEST,
     RECORD_FILES,
     TICKET_FILES,
+    TICKET_TEXTS,
     VERSION_OF_FORM,
     Manifest,
 )
@@ -87,9 +88,7 @@ class Arrival(Struct, frozen=True):
 
     @property
     def state(self) -> ExecutionState | None:
-        return read_state(
-            self.folder / "ticket" / "execution-state.json", self.manifest.slug
-        )
+        return self._read_state(self.folder / "ticket" / "execution-state.json")
 
     def discard(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -153,11 +152,12 @@ class Arrival(Struct, frozen=True):
             self.folder / "ticket",
             self.folder / "record",
         )
-        for state in (self.state, read_state(record / "state.json", slug)):
+        for state in (self.state, self._read_state(record / "state.json")):
             for undo in state.undone if state else ():
                 if not _UNDO.fullmatch(undo.id):
                     raise NotARun(f"{undo.id!r} is no undo")
-        for name, parse in (("spec.yaml", self._parse_spec), ("plan.md", read_plan)):
+        for name in TICKET_TEXTS:
+            parse = read_plan if name == "plan.md" else self._parse_spec
             if (ticket / name).exists():
                 parse((ticket / name).read_text(encoding="utf-8-sig"))
         Baseline.load(record / "baseline.json")
@@ -189,6 +189,12 @@ class Arrival(Struct, frozen=True):
                         )
             # Those that nothing more has to be known of than that they can be read.
             _ = attempt.failure, attempt.tests, attempt.dialogue, attempt.all_guidance
+
+    def _read_state(self, path: Path) -> ExecutionState | None:
+        state = read_state_file(path)
+        if state is not None and state.ticket_slug != self.manifest.slug:
+            raise NotARun(f"it has the state of {state.ticket_slug[:100]!r}")
+        return state
 
     def _parse_spec(self, text: str) -> object:
         return TicketSpec.from_yaml(text, "spec.yaml", slug=self.manifest.slug)

@@ -106,7 +106,7 @@ class Landing(Struct, frozen=True):
             await self._finish(landing)
             return
         plan = own.ticket.read_plan()
-        state = load_state(own.ticket_in_it.state_path, own.ticket.slug, plan)
+        state = load_state(own.ticket_in_it, plan)
         if state is None or state.status is not RunStatus.COMPLETED:
             raise BadInput(
                 f"{own.ticket.slug} has steps that are not over",

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from cdd_agent.engine.lock import locked
 from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.renamed_ticket import expect_no_tree_of_former_name
 from cdd_agent.engine.whereabouts import TREE, OwnTreeMade, load_own_tree
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Emit, Notice, Tone
@@ -66,12 +67,11 @@ class OwnTree(Struct, frozen=True):
     @property
     def is_variant(self) -> bool:
         """The run is one of several of its ticket, beside the ticket's own."""
-        return self.record.slug != self.ticket.slug
+        return self.record.folder != self.ticket.record
 
     @property
     def ticket_in_it(self) -> Ticket:
-        folder = self.root / self.ticket.folder.relative_to(self.record.root)
-        return Ticket(self.ticket.slug, folder, self.root)
+        return self.ticket.at(self.root)
 
     async def prepare(self, emit: Emit, base: str | None = None) -> Mapping[str, str]:
         """Make it ready for the run to begin or go on in it; the variables that
@@ -92,6 +92,9 @@ class OwnTree(Struct, frozen=True):
             await self._make_afresh(made, emit, base)
         self.equip(self.place)
         # the person's own are what counts
+        old_spec = self.ticket_in_it.spec_path
+        if old_spec.name != self.ticket.spec_path.name:
+            remove(old_spec)
         for path in (
             self.ticket.spec_path,
             self.ticket.plan_path,
@@ -115,6 +118,8 @@ class OwnTree(Struct, frozen=True):
                 f"A run of {self.ticket.slug} was begun in your own tree",
                 hint="It goes on there, without `--worktree`.",
             )
+        if not self.is_variant:
+            expect_no_tree_of_former_name(self.ticket)
         if made is not None and made.is_made:
             raise BadInput(
                 f"{self.place} is gone, and with it the record of the run",

@@ -3,7 +3,7 @@ project's files as they are.
 
     run.json                     what is in it, see `Manifest`
     lease.json                   who holds it, see `lease.py`; nobody, if there is none
-    ticket/                      spec.yaml  plan.md  execution-state.json
+    ticket/                      spec.yaml (or .yml)  plan.md  execution-state.json
     record/                      events.jsonl  report.json  state.json …
                                  step-01/attempt-1/reply.md …
     checkpoints/step-01/…        each as it is, see `git/snapshot.py`
@@ -46,7 +46,8 @@ from cdd_agent.version import VERSION
 
 MANIFEST = "run.json"
 VERSION_OF_FORM = 1
-TICKET_FILES = ("spec.yaml", "plan.md", "execution-state.json")
+TICKET_TEXTS = ("spec.yaml", "spec.yml", "plan.md")
+TICKET_FILES = (*TICKET_TEXTS, "execution-state.json")
 RECORD_FILES = (
     "events.jsonl",
     "report.json",

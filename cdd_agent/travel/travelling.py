@@ -60,7 +60,7 @@ from cdd_agent.threads import in_thread
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.arrival import Arrival, is_link, links_away, read_manifest
 from cdd_agent.travel.lease import Claim
-from cdd_agent.travel.parcel import PROJECT, TICKET_FILES, Manifest, Parcel
+from cdd_agent.travel.parcel import PROJECT, TICKET_TEXTS, Manifest, Parcel
 from cdd_agent.travel.reference import NotARun, RunReference
 
 _TIP = "travel/tip"
@@ -95,7 +95,7 @@ class Travel(Struct):
         """`own` are files and folders of this program beside `.cdd`, relative to
         `root`: they are in no checkpoint.
         """
-        record = RunRecord.of(root, ticket.slug, redactor)
+        record = RunRecord.of_ticket(ticket, redactor)
         return cls(
             ticket,
             record,
@@ -459,7 +459,7 @@ class Travel(Struct):
         """Raises `BadInput` for a spec or plan that is neither as it was there, nor as
         in the commit there or travelled last.
         """
-        for name in TICKET_FILES[:2]:
+        for name in TICKET_TEXTS:
             here, there = (
                 read_bytes(self.ticket.folder / name),
                 arrival.ticket_file(name),
@@ -493,8 +493,7 @@ class Travel(Struct):
         self, phase: Phase, remote: str, tip: str | None, project: str
     ) -> Whereabouts:
         contents = {
-            name: digest(read_bytes(self.ticket.folder / name))
-            for name in TICKET_FILES[:2]
+            name: digest(read_bytes(self.ticket.folder / name)) for name in TICKET_TEXTS
         }
         ticket = {name: known for name, known in contents.items() if known}
         holder = copy_id(self.record.root)

@@ -495,7 +495,8 @@ def test_from_an_empty_repository_to_a_ticket_that_says_what_it_needs(
     assert told("list", "bug", "empty").split() == ["bug-login-fails", "empty"]
 
     status = told("status", "bug")
-    assert "\n  title: " in status
+    assert "bug-login-fails: Login fails" in status
+    assert "\n  description: " in status
     assert "`/socrates bug-" in status
 
 
@@ -519,7 +520,7 @@ def test_a_nearer_cdd_folder_goes_before_the_git_repository(
         (
             ["new", "feature", "a", "b"],
             (
-                "Usage: cdd new TYPE NAME\n"
+                "Usage: cdd new TYPE NAME [--slug SLUG]\n"
                 "Put words that belong together in quotation marks."
             ),
         ),
@@ -528,7 +529,7 @@ def test_a_nearer_cdd_folder_goes_before_the_git_repository(
             "Usage: cdd new documentation guide|feature NAME",
         ),
         (["new", "documentation", "recipe", "x"], "Allowed: guide, feature."),
-        (["new", "bug", "日本"], "leaves no letters"),
+        (["new", "bug", "🚀"], "leaves no letters"),
         (["list", "bug", "finished"], "no type and no state 'finished'"),
         (["list", "bug", "done", "failed"], "one state"),
     ],

@@ -86,7 +86,7 @@ async def states(session: Session, line: str = "/list") -> dict[str, str]:
         (b"", "empty"),
         (b"# only a comment\n", "empty"),
         (b"title: <what is it about>\ntechnical_notes: sqlite\n", "empty"),
-        (b"title: Rounding is off\n", "spec"),
+        (b"title: Rounding is off\n", "empty"),
         (b"description: It is off.\n", "spec"),
         (b"title: x\ntype: story\n", "unreadable"),
         (b"title: [\n", "unreadable"),
@@ -109,7 +109,10 @@ async def test_the_state_of_a_ticket_without_a_plan_is_that_of_its_spec(
 async def test_the_spec_has_the_type_if_the_slug_does_not(
     sandbox: Sandbox,
 ) -> None:
-    for slug, spec in (("login", "title: x\ntype: spike\n"), ("broken", "title: [\n")):
+    for slug, spec in (
+        ("login", "description: x\ntype: spike\n"),
+        ("broken", "title: [\n"),
+    ):
         folder = sandbox.root / "tickets" / slug
         folder.mkdir(parents=True)
         (folder / "spec.yaml").write_text(spec)
@@ -125,7 +128,9 @@ async def test_three_hundred_tickets_are_listed_quickly(
     for number in range(300):
         folder = sandbox.root / "tickets" / f"bug-{number:03}"
         folder.mkdir()
-        (folder / "spec.yaml").write_text("title: x\n" if number % 3 else "title: [\n")
+        (folder / "spec.yaml").write_text(
+            "description: x\n" if number % 3 else "title: [\n"
+        )
         if number % 3 == 2:
             (folder / "plan.md").write_text(plan)
     large = b"title: x\nacceptance_criteria:\n" + b"  - words\n" * 200_000

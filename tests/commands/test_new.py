@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cdd_agent.cli.main import main
 from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Notice, Tone
@@ -73,6 +74,7 @@ async def test_a_docs_folder_outside_the_project_is_refused(
         ("../../etc/passwd", "etc-passwd.md"),
         ("a/b", "a-b.md"),
         ("  Ünïcode!  ", "unicode.md"),
+        ("使い方", "使い方.md"),
         ("CON guide", None),
     ],
 )
@@ -90,7 +92,7 @@ async def test_an_odd_name_of_a_page_becomes_a_plain_one(
     [
         ("''", "no letters"),
         ("..", "no letters"),
-        ("日本", "no letters"),
+        ("🚀", "no letters"),
         ("x" * 101, "too long"),
         ("x" * 9999, "too long"),
     ],
@@ -102,6 +104,45 @@ async def test_an_unusable_name_is_an_error_and_creates_nothing(
         await say(sandbox, f"/new {kind} {name}")
     assert len(caught.value.message) < 200
     assert list(sandbox.root.iterdir()) == []
+
+
+@each_row(
+    ("line", "folder", "title"),
+    [
+        ("/new bug 'No words'", "bug-no-words", "No words"),
+        ("/new bug no-words", "bug-no-words", "No words"),
+        ("/new bug bug-no-words", "bug-no-words", "No words"),
+        ("/new bug ユーザーログイン", "bug-ユーザーログイン", "ユーザーログイン"),
+        ("/new bug ユーザー --slug login", "bug-login", "ユーザー"),
+        ("/new bug --slug=login 'Вход: #1'", "bug-login", "Вход: #1"),
+        ("/new bug --slug bug-Login 'No'", "bug-login", "No"),
+        ("/new bug --slug '🚀' 'No'", None, ""),
+        ("/new bug --slug", None, ""),
+        ("/new bug --slug ''", None, ""),
+        ("/new bug --other x", None, ""),
+        ("/new documentation guide x --slug y", None, ""),
+    ],
+)
+async def test_the_typed_name_is_the_title_and_the_folder_can_be_another(
+    sandbox: Sandbox, line: str, folder: str | None, title: str
+) -> None:
+    if folder is None:
+        with pytest.raises(BadInput):
+            await say(sandbox, line)
+        assert list(sandbox.root.iterdir()) == []
+        return
+    assert folder in await say(sandbox, line)
+    (ticket,) = sandbox.project.tickets.list()
+    assert (ticket.slug, ticket.read_spec().title) == (folder, title)
+
+
+def test_the_command_line_takes_a_slug(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["new", "feature", "Вход", "--slug", "login"]
+    assert main([*arguments, "-C", str(sandbox.root)]) == 0
+    (ticket,) = sandbox.project.tickets.list()
+    assert (ticket.slug, ticket.read_spec().title) == ("feature-login", "Вход")
 
 
 @each_row("name", ["con", "NUL", "com1", "lpt9.md", "Aux"])
@@ -161,7 +202,7 @@ async def test_a_template_without_a_type_has_the_type_of_its_name(
 ) -> None:
     template(sandbox).write_text(OURS)
     await say(sandbox, "/new bug a")
-    assert sandbox.text("tickets/bug-a/spec.yaml") == OURS
+    assert sandbox.text("tickets/bug-a/spec.yaml") == OURS.replace("Ours", "A")
     assert sandbox.project.tickets.find("bug-a").read_spec().type == "bug"
 
 

@@ -37,15 +37,17 @@ def spec(sandbox: Sandbox, text: str) -> None:
 
 
 @each_row("kind", TicketType)
-async def test_a_new_ticket_misses_everything(sandbox: Sandbox, kind: str) -> None:
+async def test_a_new_ticket_misses_all_but_its_title(
+    sandbox: Sandbox, kind: str
+) -> None:
     slug = sandbox.project.tickets.create(kind, "a").slug
     opened = await spec_opened(sandbox, slug)
     assert (opened.ticket_slug, opened.title, opened.path) == (
         slug,
-        "",
+        "A",
         f"tickets/{slug}/spec.yaml",
     )
-    assert missing(opened) == ["title", "description", "acceptance_criteria"]
+    assert missing(opened) == ["description", "acceptance_criteria"]
     assert f"`/socrates {slug}`" in (await status(sandbox, slug))[-1]
 
 

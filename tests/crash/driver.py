@@ -42,6 +42,7 @@ class Orders:
     points: Path | None = None
     undo: int | None = None
     """Go back to before this step, instead of carrying the plan out."""
+    slug: str = SLUG
 
 
 @dataclass
@@ -86,7 +87,7 @@ def drive(orders: Orders) -> int:
     watch.begin()
     command = ["exec"] if orders.undo is None else ["undo", "--step", str(orders.undo)]
     try:
-        return cdd([*command, SLUG, "--json", "-C", str(root)])
+        return cdd([*command, orders.slug, "--json", "-C", str(root)])
     finally:
         if orders.points is not None:
             orders.points.write_text(notes.to_json())

@@ -20,6 +20,7 @@ from tests.crash import driver, views
 from tests.crash.points import Death, Point
 from tests.crash.story import STORIES, git
 from tests.support.processes import PROCESSES
+from tests.support.projects import SLUG
 
 _SECONDS = 120.0
 """Within which a run, and what it started, has to be over."""
@@ -212,12 +213,20 @@ class Run:
         death: Death = Death.KILL,
         points: Path | None = None,
         undo: int | None = None,
+        slug: str = SLUG,
     ) -> int:
         """Start a process and wait for its end, and for that of what it started.
         Returns its exit code.
         """
         orders = driver.Orders(
-            self.story, self.root, self.folder / "calls", kill_at, death, points, undo
+            self.story,
+            self.root,
+            self.folder / "calls",
+            kill_at,
+            death,
+            points,
+            undo,
+            slug,
         )
         arguments = (
             orders,

@@ -35,7 +35,7 @@ def told_again(sandbox: Sandbox) -> SessionRestored:
     record = RunRecord.of(sandbox.root, SLUG, Redactor.of_environment(()))
     return run_retold(
         record,
-        read_state(sandbox.ticket / "execution-state.json", SLUG)
+        read_state(sandbox.project.tickets.find(SLUG))
         or ExecutionState(ticket_slug=SLUG),
     )
 

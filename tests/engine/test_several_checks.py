@@ -427,7 +427,7 @@ async def test_a_run_is_told_again_with_the_output_of_each_check(
     await run_all(sandbox)
 
     record = RunRecord.of(sandbox.root, SLUG, Redactor())
-    state = read_state(sandbox.ticket / "execution-state.json", SLUG)
+    state = read_state(sandbox.project.tickets.find(SLUG))
     assert state
     told = [
         event

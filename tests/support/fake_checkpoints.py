@@ -146,6 +146,11 @@ class FakeCheckpoints:
         for place in sorted(self._place_of(name).rglob("*"), reverse=True):
             place.rmdir() if place.is_dir() else place.unlink()
 
+    async def rename(self, prefix: str) -> None:
+        names = self.folder / "names"
+        if (names / self.prefix).exists():
+            (names / self.prefix).rename(names / prefix)
+
     def _place_of(self, name: str) -> Path:
         return self.folder / "names" / self.prefix / name
 

@@ -133,6 +133,9 @@ class Sandbox:
     """Whatever runs on the computer of whoever runs the tests is not offered."""
     run_program: RunProgram | None = None
     """Answers commands and checks; None: real processes do."""
+    slug: str = SLUG
+    tickets: str = "tickets"
+    """The folder of the ticket's folder."""
     open_checkpoints: OpenCheckpoints | None = None
     """Opens the checkpoints of runs; None: they are in git."""
 
@@ -161,7 +164,7 @@ class Sandbox:
 
     @property
     def ticket(self) -> Path:
-        return self.root / "tickets" / SLUG
+        return self.root / self.tickets / self.slug
 
     @property
     def project(self) -> Project:
@@ -169,7 +172,7 @@ class Sandbox:
 
     def engine(self, *, start_over: bool = False) -> Engine:
         return self.wiring().engine(
-            self.project.tickets.find(SLUG), start_over=start_over
+            self.project.tickets.find(self.slug), start_over=start_over
         )
 
     def wiring(self, emit: Emit = tell) -> Wiring:

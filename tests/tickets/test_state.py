@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.state import (
@@ -18,9 +19,11 @@ from cdd_agent.tickets.state import (
     load_state,
     next_step,
     read_state,
+    read_state_file,
     save_state,
 )
 from cdd_agent.tickets.status import Cost, RunStatus, StepStatus, Verification
+from cdd_agent.tickets.store import Ticket, TicketStore
 from tests.support.tables import each_row
 
 SLUG = "feature-user-auth"
@@ -64,9 +67,9 @@ def started(attempt: int = 1) -> ExecutionState:
 
 
 def test_an_older_file_with_only_the_promised_keys_loads(tmp_path: Path) -> None:
-    path = tmp_path / "s.json"
-    path.write_text(PROMISED)
-    loaded = load_state(path, SLUG, plan(s1=(), s2=()))
+    ticket = Ticket(SLUG, tmp_path, tmp_path)
+    ticket.state_path.write_text(PROMISED)
+    loaded = load_state(ticket, plan(s1=(), s2=()))
     assert loaded is not None
     assert loaded.step(1).files_created == ("src/models/user.py",)
     assert (loaded.step(1).status, loaded.step(2).status) == (
@@ -100,7 +103,7 @@ def test_a_saved_file_has_the_promised_keys(tmp_path: Path) -> None:
 
 def test_half_a_surrogate_pair_can_be_saved(tmp_path: Path) -> None:
     save_state(started().failed(1, NOW, "half \ud83d"), tmp_path / "s.json")
-    saved = read_state(tmp_path / "s.json", SLUG)
+    saved = read_state_file(tmp_path / "s.json")
     assert saved is not None
     assert saved.step(1).error == "half ?"
 
@@ -191,14 +194,68 @@ def _assert_unreadable(content: object, reason: str) -> None:
         ExecutionState.from_json(json.dumps(content).encode(), "s")
 
 
-def test_the_state_of_another_ticket_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "s.json").write_text(PROMISED)
-    with pytest.raises(StateUnreadable, match=SLUG):
-        read_state(tmp_path / "s.json", "bug-x")
-
-
 def test_no_file_is_no_state(tmp_path: Path) -> None:
-    assert load_state(tmp_path / "s.json", "bug-x", plan(s1=())) is None
+    assert load_state(Ticket("bug-x", tmp_path, tmp_path), plan(s1=())) is None
+
+
+@each_row(
+    ("named", "others", "record", "read_as"),
+    [
+        ("bug-x", (), None, "bug-x"),
+        ("bug-old", (), None, "bug-x"),
+        ("bug-old", ("bug-other",), None, "bug-x"),
+        # Its record was moved, and the process was killed.
+        ("bug-old", (), "bug-old", "bug-x"),
+        # The original is there.
+        ("bug-old", ("bug-old",), None, None),
+        ("bug-old", ("group/bug-old",), None, None),
+        # Neither known, nor needed: this ticket has a run of its own.
+        ("bug-old", (), "bug-x", StateUnreadable),
+        ("", (), None, StateUnreadable),
+        ("../bug-old", (), None, StateUnreadable),
+        ("a/b", (), None, StateUnreadable),
+        (".together", (), None, StateUnreadable),
+        ("a\\b", (), None, StateUnreadable),
+    ],
+)
+def test_a_state_is_read_as_that_of_its_folder_unless_it_is_a_copy(
+    tmp_path: Path,
+    named: str,
+    others: tuple[str, ...],
+    record: str | None,
+    read_as: str | type[StateUnreadable] | None,
+) -> None:
+    ticket = Ticket("bug-x", tmp_path / "tickets/bug-x", tmp_path)
+    save_state(replace(started(), ticket_slug=named), ticket.state_path)
+    for other in others:
+        (tmp_path / "tickets" / other).mkdir(parents=True)
+        (tmp_path / "tickets" / other / "spec.yaml").touch()
+    if record is not None:
+        copy = tmp_path / ".cdd/runs/bug-x/state.json"
+        save_state(replace(started(), ticket_slug=record), copy)
+
+    if read_as is StateUnreadable:
+        with pytest.raises(StateUnreadable):
+            read_state(ticket)
+        return
+    state = read_state(ticket)
+    assert (state.ticket_slug if state else None) == read_as
+
+
+def test_each_of_a_chain_of_renamed_tickets_is_known_by_its_state(
+    tmp_path: Path,
+) -> None:
+    # a was renamed to b after b was renamed to c, and c is not there any more.
+    for slug, named in (("bug-b", "bug-a"), ("bug-c", "bug-b")):
+        ticket = Ticket(slug, tmp_path / "tickets" / slug, tmp_path)
+        ticket.folder.mkdir(parents=True)
+        ticket.spec_path.touch()
+        save_state(replace(started(), ticket_slug=named), ticket.state_path)
+
+    store = TicketStore(tmp_path)
+
+    assert store.find("bug-b").former_slug == "bug-a"
+    assert store.find("bug-c").former_slug == "bug-b"
 
 
 # Status and transitions

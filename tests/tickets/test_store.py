@@ -1,12 +1,19 @@
 import errno
 import os
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
+from cdd_agent.tickets.spec import TicketSpec, TicketType
+from cdd_agent.tickets.spec_file import SpecFile
 from cdd_agent.tickets.store import Ticket, TicketStore
+from cdd_agent.tickets.templates import spec_template
 from tests.support.tables import each_row
 
 
@@ -150,6 +157,20 @@ def test_a_link_out_of_the_project_is_outside(
         ("Größe ändern", "feature-grosse-andern"),
         ("../../etc/passwd", "feature-etc-passwd"),
         ("v2", "feature-v2"),
+        ("ユーザーログイン", "feature-ユーザーログイン"),
+        ("ユーサ\u3099ーロク\u3099イン", "feature-ユーザーログイン"),
+        ("Вход пользователя", "feature-вход-пользователя"),
+        ("تسجيل الدخول", "feature-تسجيل-الدخول"),
+        ("हिन्दी में लॉगिन", "feature-हिन्दी-में-लॉगिन"),
+        ("한국어 로그인", "feature-한국어-로그인"),
+        ("Σύνδεσης", "feature-σύνδεσης"),
+        ("用户登录 v2", "feature-用户登录-v2"),
+        ("Việt Nam", "feature-viet-nam"),
+        ("ＡＢＣ ﬁx ①", "feature-abc-fix-1"),
+        ("🚀 Launch 🚀", "feature-launch"),
+        ("1️⃣ first", "feature-1-first"),
+        ("می\u200cخواهم", "feature-میخواهم"),
+        ("left\u202eright", "feature-leftright"),
     ],
 )
 def test_a_name_becomes_a_slug(tmp_path: Path, name: str, slug: str) -> None:
@@ -160,7 +181,9 @@ def test_a_name_becomes_a_slug(tmp_path: Path, name: str, slug: str) -> None:
     assert list(ticket.folder.iterdir()) == [ticket.spec_path]
 
 
-@each_row("name", ["", "!!!", "日本", "feature", "x" * 101])
+@each_row(
+    "name", ["", "!!!", "🚀🔥", "\u3164", "\u0947", "feature", "x" * 101, "語" * 61]
+)
 def test_a_name_that_makes_no_slug_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(BadInput):
         TicketStore(tmp_path).create("feature", name)
@@ -194,9 +217,14 @@ def test_of_two_that_make_the_same_ticket_one_does(store: TicketStore) -> None:
 
 
 def test_the_projects_own_template_wins(tmp_path: Path) -> None:
-    _ticket(tmp_path / ".cdd" / "templates", "bug.yaml", "title: Ours\ntype: bug\n")
+    text = "# Ours\ntitle: x # one line\ntype: bug\nteam: [a]\n"
+    _ticket(tmp_path / ".cdd" / "templates", "bug.yaml", text)
 
-    assert TicketStore(tmp_path).create("bug", "a").read_spec().title == "Ours"
+    ticket = TicketStore(tmp_path).create("bug", "No words: none")
+
+    assert ticket.spec_path.read_text(encoding="utf-8") == text.replace(
+        "title: x", "title: 'No words: none'"
+    )
 
 
 def test_a_folder_that_cannot_be_written_is_bad_input(tmp_path: Path) -> None:
@@ -218,6 +246,156 @@ def test_a_full_disk_leaves_nothing(
     with pytest.raises(BadInput, match="No space left"):
         TicketStore(tmp_path).create("bug", "a")
     assert list((tmp_path / "tickets").rglob("*.yaml*")) == []
+
+
+@each_row("kind", TicketType)
+@given(name=st.text(max_size=120))
+def test_a_template_with_any_title_reads_as_that_title(
+    kind: TicketType, name: str
+) -> None:
+    title = replace(TicketSpec(), title=name).title
+    if not title:
+        return
+    plain = spec_template(Path("/nowhere"), kind)
+
+    text = spec_template(Path("/nowhere"), kind, name)
+
+    assert TicketSpec.from_yaml(text).title == title
+    assert text.split("\n")[2:] == plain.split("\n")[2:]
+
+
+@each_row(
+    "reference",
+    [
+        "feature-größe-ユーザ",
+        "feature-gro\u0308ße-ユーサ\u3099",
+        "FEATURE-GRÖSSE-ユーザ",
+        "feature-gr",
+        "Feature-GRO\u0308",
+        "tickets/feature-größe-ユーザ",
+        "feature-größe-ユーザ/",
+    ],
+)
+def test_a_ticket_is_found_in_any_spelling(tmp_path: Path, reference: str) -> None:
+    # The folder is decomposed, as some disks have it.
+    folder = unicodedata.normalize("NFD", "feature-größe-ユーザ")
+    _ticket(tmp_path / "tickets" / folder)
+    _ticket(tmp_path / "tickets" / "feature-grund")
+    if reference == "feature-gr":
+        reference = "feature-grö"
+    if reference.startswith("tickets/"):
+        reference = f"tickets/{folder}"
+
+    ticket = TicketStore(tmp_path).find(reference.rstrip("/"))
+
+    assert ticket.slug == "feature-größe-ユーザ"
+    assert ticket.folder.name == folder
+
+
+def test_of_two_that_differ_in_case_the_exact_one_is_found(tmp_path: Path) -> None:
+    _ticket(tmp_path / "tickets/bug-A")
+    _ticket(tmp_path / "tickets/bug-a")
+    if len(list((tmp_path / "tickets").iterdir())) == 1:
+        pytest.skip("this disk does not tell them apart")
+
+    assert TicketStore(tmp_path).find("bug-A").folder.name == "bug-A"
+    with pytest.raises(BadInput, match="could be any of"):
+        TicketStore(tmp_path).find("BUG-A")
+
+
+@each_row(
+    ("files", "slugs"),
+    [
+        (["tickets/a/bug-x/spec.yaml"], ["bug-x"]),
+        (["tickets/a/b/bug-x/plan.md"], ["bug-x"]),
+        (["tickets/a/b/c/bug-x/spec.yaml"], []),
+        (["specs/tickets/a/bug-x/spec.yaml"], ["bug-x"]),
+        (["tickets/bug-x/spec.yml"], ["bug-x"]),
+        (["tickets/a/bug-x/spec.yml"], ["bug-x"]),
+        # Nothing below a ticket is one.
+        (["tickets/bug-x/spec.yaml", "tickets/bug-x/old/spec.yaml"], ["bug-x"]),
+        (["tickets/bug-x/spec.yml", "tickets/bug-x/old/plan.md"], ["bug-x"]),
+        (["tickets/.git/bug-x/spec.yaml"], []),
+        (["tickets/a/notes.md"], []),
+        # One whose name is not spelled right is shown, and says so.
+        (["tickets/bug-x/Spec.yaml"], ["bug-x"]),
+        (["tickets/a/bug-x/SPEC.YAML"], ["bug-x"]),
+        (["tickets/bug-x/spec.yaml", "specs/tickets/a/bug-x/plan.md"], ["bug-x"]),
+    ],
+)
+def test_tickets_are_found_in_groups_and_with_either_name_of_the_spec(
+    tmp_path: Path, files: list[str], slugs: list[str]
+) -> None:
+    for file in files:
+        _ticket((tmp_path / file).parent, Path(file).name)
+
+    store = TicketStore(tmp_path)
+
+    assert [ticket.slug for ticket in store.list()] == slugs
+    for slug in slugs:
+        assert store.find(slug).folder == (tmp_path / files[0]).parent
+        assert store.find(str(Path(files[0]).parent)).slug == slug
+
+
+def test_a_group_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    _ticket(tmp_path / "tickets/a/bug-x")
+    (tmp_path / "tickets/a/up").symlink_to(tmp_path / "tickets")
+
+    assert [ticket.slug for ticket in TicketStore(tmp_path).list()] == ["bug-x"]
+
+
+def test_two_of_one_name_are_named_when_asked_for(tmp_path: Path) -> None:
+    _ticket(tmp_path / "tickets/a/bug-x")
+    _ticket(tmp_path / "tickets/b/bug-x")
+    store = TicketStore(tmp_path)
+
+    assert [ticket.slug for ticket in store.list()] == ["bug-x"]
+    for reference in ("bug-x", "bug", "tickets/b/bug-x"):
+        with pytest.raises(BadInput) as caught:
+            store.find(reference)
+        assert "tickets/a/bug-x, tickets/b/bug-x" in caught.value.message
+
+
+@each_row(
+    ("names", "told"),
+    [
+        (["spec.yaml", "spec.yml"], ["spec.yaml and spec.yml"]),
+        (["Spec.yaml"], ["spec.yaml", "Did you mean Spec.yaml?"]),
+        (["SPEC.YML", "plan.md"], ["Did you mean SPEC.YML?"]),
+        (["plan.md"], ["has no spec.yaml"]),
+    ],
+)
+def test_a_spec_that_cannot_be_chosen_is_named(
+    tmp_path: Path, names: list[str], told: list[str]
+) -> None:
+    for name in names:
+        _ticket(tmp_path / "tickets/bug-x", name)
+    ticket = TicketStore(tmp_path).find("bug-x")
+
+    for read in (ticket.read_spec, SpecFile(ticket).read):
+        if names == ["plan.md"] and read != ticket.read_spec:
+            continue
+        with pytest.raises(BadInput) as caught:
+            read()
+        for words in told:
+            assert words in caught.value.message
+
+
+def test_a_spec_yml_is_read_written_and_owned(tmp_path: Path) -> None:
+    _ticket(tmp_path / "tickets/bug-x", "spec.yml", "title: x # mine\n")
+    store = TicketStore(tmp_path)
+    ticket = store.find("bug-x")
+    file = SpecFile(ticket)
+
+    assert ticket.read_spec().title == "x"
+    read = file.read()
+    file.write(read, replace(read.spec, title="y"))
+
+    assert [path.name for path in ticket.folder.iterdir()] == ["spec.yml"]
+    assert ticket.spec_path.read_text(encoding="utf-8") == "title: y # mine\n"
+    assert store.owns(ticket.folder / "spec.yml")
+    assert store.owns(ticket.folder / "spec.yaml")
+    assert not store.owns(tmp_path / "docs" / "spec.yml")
 
 
 def test_a_plan_is_read_with_its_tickets_slug(store: TicketStore) -> None:

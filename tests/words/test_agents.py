@@ -192,8 +192,8 @@ async def test_the_executor(sandbox: Sandbox) -> None:
         (
             "/new bug",
             [
-                "Usage: /new TYPE [KIND] NAME",
-                "Make a ticket: feature, bug, enhancement, spike or refactor; or a page: `/new documentation guide NAME`.",
+                "Usage: /new TYPE [KIND] NAME [--slug=SLUG]",
+                "Make a ticket: feature, bug, enhancement, spike or refactor; or a page: `/new documentation guide NAME`. `--slug` sets the name of the ticket's folder.",
             ],
         ),
         ("/nothing", ["There is no command /nothing", "/help lists them."]),

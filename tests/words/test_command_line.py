@@ -2,14 +2,16 @@
 printed; `✗` marks what goes to standard error.
 """
 
+import asyncio
 import json
 import re
+import shutil
 
 import pytest
 
 from cdd_agent.cli.main import main
 from cdd_agent.errors import ExitCode
-from tests.support.projects import SLUG, Sandbox, Step, check, says
+from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
 
 
 def cdd(
@@ -88,9 +90,8 @@ def test_from_an_empty_folder_to_a_ticket(
             "status bug-l",
             0,
             [
-                "bug-login",
+                "bug-login: Login",
                 "! tickets/bug-login/spec.yaml is not complete. Missing:",
-                "  title: one line that says what is wanted",
                 "  description: what is wanted, and why",
                 "  acceptance_criteria: at least one thing to check when the work is done",
                 "Next: write them in tickets/bug-login/spec.yaml, or let Socrates ask: `/socrates bug-login` in the shell.",
@@ -119,7 +120,6 @@ def test_from_an_empty_folder_to_a_ticket(
             2,
             [
                 "✗ cdd: tickets/bug-login/spec.yaml is not complete, and a plan needs that. Missing:",
-                "✗ - title: one line that says what is wanted",
                 "✗ - description: what is wanted, and why",
                 "✗ - acceptance_criteria: at least one thing to check when the work is done",
                 "✗ `/socrates bug-login` asks for what is missing, or write it in by hand.",
@@ -127,6 +127,74 @@ def test_from_an_empty_folder_to_a_ticket(
         ),
     ):
         assert cdd(sandbox, capsys, line) == (code, printed), line
+
+
+def test_tickets_that_are_renamed_copied_or_not_clear(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    sandbox.replies(says("a.txt", "good"))
+    tickets = sandbox.root / "tickets"
+    asyncio.run(run_all(sandbox))
+    sandbox.ticket.rename(tickets / "feature-speech")
+    done = [
+        "feature-speech: Say words",
+        "  ✓ 1. Make a.txt  10 tok",
+        "  10 tokens so far",
+    ]
+
+    def said(line: str) -> list[str]:
+        return cdd(sandbox, capsys, line)[1]
+
+    assert said(f"status {SLUG}") == [
+        f"✗ cdd: There is no ticket '{SLUG}'.",
+        "✗ It is called feature-speech now.",
+    ]
+    assert said("status feature-speech")[0] == done[0]
+    assert said("exec feature-speech")[0] == (
+        f"{SLUG} is called feature-speech now: its run goes on."
+    )
+    assert said("exec feature-speech")[0] == done[0]
+    shutil.copytree(tickets / "feature-speech", tickets / "feature-copy")
+    copied = next(line for line in said("diff feature-copy") if "copy of" in line)
+    assert re.sub(r"aside-\w+", "aside-TIME", copied) == (
+        "✗ ! tickets/feature-copy is a copy of feature-speech, so its run begins at the"
+        " first step. The copied state was renamed to"
+        " execution-state.aside-TIME.json."
+    )
+    (tickets / "feature-speech").rename(tickets / "feature-words")
+    (sandbox.root / ".cdd/runs/feature-words").mkdir()
+    (sandbox.root / ".cdd/runs/feature-words/choices.json").write_text("{}")
+    assert said("exec feature-words") == [
+        (
+            "✗ cdd: feature-speech is called feature-words now, but .cdd/runs/feature-words"
+            " has the record of another run of that name"
+        ),
+        (
+            "✗ Rename the ticket's folder back to feature-speech, or to another name; or"
+            " move .cdd/runs/feature-words away to go on with the run of feature-speech."
+        ),
+    ]
+    shutil.copytree(tickets / "feature-copy", tickets / "group/feature-copy")
+    assert said("status feature-copy") == [
+        (
+            "✗ cdd: feature-copy is the name of 2 tickets: tickets/feature-copy,"
+            " tickets/group/feature-copy."
+        ),
+        "✗ Rename all but one: a run is known by the name of its ticket.",
+    ]
+    (tickets / "feature-words/spec.yml").write_text("title: x")
+    assert said("status feature-words") == [
+        "✗ cdd: tickets/feature-words has both spec.yaml and spec.yml.",
+        "✗ Keep one of them.",
+    ]
+    for name in ("spec.yaml", "spec.yml"):
+        (tickets / "feature-words" / name).unlink()
+    (tickets / "feature-words/Spec.yaml").write_text("title: x")
+    assert said("status feature-words") == [
+        "✗ cdd: tickets/feature-words has no spec.yaml. Did you mean Spec.yaml?",
+        "✗ Rename it to spec.yaml.",
+    ]
 
 
 def test_a_run_and_the_way_back(

@@ -1,0 +1,172 @@
+"""Keep the run of a ticket whose folder was renamed.
+
+The state in the folder still has the former name, and so has the record. Whoever opens
+the run to change something gives both the new name, in this order:
+
+1. take the lock in the record, which moves with the record;
+2. rename the references of the checkpoints;
+3. rename the record's folder;
+4. write the new name into the ticket's state: now the run has its new name;
+5. write it into the copy in the record.
+
+Until 4, `Ticket.record` is the record under whichever name there is, so that a kill at
+any point loses nothing, and the next start does the rest. The references name what is
+found by its id, so nobody misses them between 2 and 3.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing, nullcontext
+from pathlib import Path
+
+from cdd_agent.engine.history import STORE, OpenCheckpoints
+from cdd_agent.engine.load_state import rename_copy
+from cdd_agent.engine.lock import locked
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.whereabouts import (
+    CAME_BACK,
+    TREE,
+    load_own_tree,
+    load_whereabouts,
+)
+from cdd_agent.errors import BadInput
+from cdd_agent.events import About, Notice
+from cdd_agent.files.atomic import read_bytes, remove, sync_folder
+from cdd_agent.redaction import Redactor
+from cdd_agent.threads import waited_for
+from cdd_agent.tickets.state import (
+    StateUnreadable,
+    read_state,
+    save_state,
+)
+from cdd_agent.tickets.store import Ticket, TicketStore
+
+_OF_LOCK = {"lock", "holder.json"}
+
+
+def follow_rename(
+    ticket: Ticket, redactor: Redactor, open_checkpoints: OpenCheckpoints
+) -> tuple[Notice, ...]:
+    """Give the run of a renamed ticket the ticket's new name. Returns what the user has
+    to know; nothing if there was nothing to do.
+
+    A run that travels, or has a tree of its own, keeps its former name: others know it
+    by that. Raises `BadInput` if another run has the new name, or if another process is
+    at work on the ticket.
+    """
+    former = ticket.former_slug
+    if not former or _is_known_elsewhere(ticket.record):
+        return ()
+    new = RunRecord.of(ticket.root, ticket.slug, redactor)
+    old = RunRecord.of(ticket.root, former, redactor)
+    _expect_free(new, old)
+    if not old.folder.exists():
+        new.prepare()
+    with locked(ticket.record, ticket.slug):
+        if ticket.former_slug != former:
+            # Another process was faster.
+            return ()
+        try:
+            state = read_state(ticket)
+        except StateUnreadable:
+            # The run is rebuilt from its copy, or set aside, when it is opened.
+            return ()
+        assert state is not None
+        if old.folder.exists():
+            waited_for(_rename_checkpoints(old, new.slug, open_checkpoints))
+            _rename_record(old, new)
+        # Each file by itself: the copy may be older, and cannot be read if torn.
+        save_state(state, ticket.state_path)
+        rename_copy(new)
+        text = f"{former} is called {ticket.slug} now: its run goes on."
+        notice = Notice(text, about=About.TICKET_RENAMED)
+        new.log.add(redactor.redacted(notice))
+        # The lock's own path has the former name.
+        remove(new.folder / "holder.json")
+    return (notice,)
+
+
+def expect_no_tree_of_former_name(ticket: Ticket) -> None:
+    """Raise `BadInput` if a ticket without a run seems to be one whose run has a tree
+    of its own, under a new name: the run cannot be found by a state.
+    """
+    plan = read_bytes(ticket.plan_path)
+    record = RunRecord(ticket.root, ticket.record)
+    has_run = ticket.state_path.exists() or record.state.exists()
+    if plan is None or has_run or load_own_tree(record.folder) is not None:
+        return
+    slugs = {
+        other.slug for other in TicketStore(ticket.root, ticket.tickets_dir).list()
+    }
+    for file in sorted(record.folder.parent.glob("*/tree.json")):
+        name = file.parent.name
+        made = load_own_tree(file.parent)
+        if name in slugs or made is None:
+            continue
+        tree = TicketStore(file.parent / TREE / made.prefix, ticket.tickets_dir)
+        for there in tree.list():
+            if there.slug == name and read_bytes(there.plan_path) == plan:
+                shown = file.relative_to(ticket.root).as_posix()
+                raise BadInput(
+                    f"{ticket.slug} has the plan of {name}, which is gone, and whose"
+                    f" run has a tree of its own, on the branch {made.branch}",
+                    hint=(
+                        f"Rename the folder back to {name}; `cdd land {name}` brings"
+                        f" the run over. To begin another one, remove {shown}."
+                    ),
+                )
+
+
+def _is_known_elsewhere(record: Path) -> bool:
+    return (
+        load_own_tree(record) is not None
+        or load_whereabouts(record) is not None
+        or (record / CAME_BACK).exists()
+    )
+
+
+def _expect_free(new: RunRecord, old: RunRecord) -> None:
+    """Raise `BadInput` if the new name has the record of another run."""
+    if not new.folder.exists() or not old.folder.exists():
+        # Without the old one, a process that was killed has moved it here.
+        return
+    # On some disks both names are one folder.
+    is_same = old.folder.samefile(new.folder)
+    if not is_same and {path.name for path in new.folder.iterdir()} - _OF_LOCK:
+        shown = new.folder.relative_to(new.root).as_posix()
+        raise BadInput(
+            f"{old.slug} is called {new.slug} now, but {shown} has the record of"
+            " another run of that name",
+            hint=(
+                f"Rename the ticket's folder back to {old.slug}, or to another name;"
+                f" or move {shown} away to go on with the run of {old.slug}."
+            ),
+        )
+
+
+async def _rename_checkpoints(
+    old: RunRecord, name: str, open_checkpoints: OpenCheckpoints
+) -> None:
+    if not (old.folder / STORE).exists():
+        return
+    opened = await open_checkpoints(old.root, old.folder / STORE, old.slug, ())
+    with closing(opened) as checkpoints:
+        await checkpoints.rename(name)
+
+
+def _rename_record(old: RunRecord, new: RunRecord) -> None:
+    """The caller has the lock of the old one."""
+    is_there = new.folder.exists() and not old.folder.samefile(new.folder)
+    with locked(new.folder, new.slug) if is_there else nullcontext():
+        try:
+            if is_there:
+                for name in _OF_LOCK:
+                    (new.folder / name).unlink(missing_ok=True)
+                new.folder.rmdir()
+            old.folder.rename(new.folder)
+            sync_folder(new.folder.parent)
+        except OSError as error:
+            raise BadInput(
+                f"{old.folder} could not be renamed to {new.slug}:"
+                f" {error.strerror or error}"
+            ) from error
