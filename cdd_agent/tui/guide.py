@@ -86,9 +86,9 @@ class Guide:
 
 def _named(words: str) -> str:
     """A name for the ticket, of the words that say something."""
-    telling = [
-        word for word in re.findall(r"\w+", words) if word.casefold() not in _SMALL
-    ]
+    # `\w` has no vowel signs, as words of many scripts need them.
+    found = re.findall(r"[^\s!-/:-@\[-`{-~]+", words)
+    telling = [word for word in found if word.casefold() not in _SMALL]
     try:
         return to_kebab(" ".join(telling[:_WORDS])[:_LONGEST])
     except CddError:  # nothing is left, or only letters that no name has
