@@ -219,7 +219,9 @@ def test_a_ticket_is_named_by_the_words_that_carry_meaning() -> None:
         WORDS: "/new feature export-monthly-report-as-csv",
         "fix the login": "/new bug fix-login",
         "Größe ändern": "/new feature grosse-andern",
-        "数を数える": "/new feature first-ticket",
+        "数を数える": "/new feature '数を数える'",
+        "मुझे हिन्दी में लॉगिन": "/new feature 'मुझे-हिन्दी-में-लॉगिन'",
+        "🚀": "/new feature first-ticket",
         "the": "/new feature first-ticket",
         "x" * 300: f"/new feature {'x' * 48}",
     }
