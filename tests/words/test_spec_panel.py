@@ -21,6 +21,6 @@ async def test_it_shows_what_is_known_and_what_is_open() -> None:
             "✓ Technical notes",
             "  Only the standard library.",
             "? Open questions",
-            "  · How many seconds may it take?",
+            "  3 How many seconds may it take?",
             "Not in spec.yaml yet: title",
         ]
