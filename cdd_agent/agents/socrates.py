@@ -301,9 +301,7 @@ class SocratesAgent(ReadsWords):
         )
         drop = ""
         if self.notebook.draft.questions:
-            drop = (
-                f" `drop {self.notebook.draft.questions[0].number}` drops a question."
-            )
+            drop = " `drop 1` drops the first question."
         self.emit(
             Notice(
                 "Answer what is open, or `approve anyway` to write it as it is." + drop
@@ -350,18 +348,18 @@ class SocratesAgent(ReadsWords):
         said = _DROP.fullmatch(text)
         if said is None:
             return super().command(text)
-        known = [question.number for question in self.notebook.draft.questions]
+        count = len(self.notebook.draft.questions)
         numbers = [int(number) for number in re.findall("[0-9]+", said["which"] or "")]
-        if not known:
+        if not count:
             return self.nothing_for("No question is open.")
         for number in numbers:
-            if number not in known:
-                listed = ", ".join(map(str, known))
+            if not 1 <= number <= count:
                 return self.nothing_for(
-                    f"No open question has the number {number}.", f"Open: {listed}."
+                    f"No open question has the number {number}.",
+                    "`drop` shows those that are open.",
                 )
         if (said["which"] or "").lower() == "all":
-            numbers = known
+            numbers = list(range(1, count + 1))
         return self.meaning_of(self.WORDS["drop"], *numbers)
 
     @word(
@@ -379,8 +377,8 @@ class SocratesAgent(ReadsWords):
         notebook = self.notebook
         if not numbers:
             lines = [
-                f"{question.number}. {question.text}"
-                for question in notebook.draft.questions
+                f"{number}. {question.text}"
+                for number, question in enumerate(notebook.draft.questions, 1)
             ]
             self.tell(
                 Answer("\n".join(lines)),

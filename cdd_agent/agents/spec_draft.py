@@ -4,7 +4,7 @@ that are not written yet.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 
 from msgspec import Struct, field
@@ -29,14 +29,11 @@ _MOST_QUESTIONS = 3
 
 
 class Question(Struct, frozen=True):
-    """A question to the user."""
+    """An open question to the user."""
 
-    number: int
+    id: str
+    """Belongs to this question for as long as the draft exists."""
     text: str
-
-    @property
-    def id(self) -> str:
-        return f"q{self.number}"
 
 
 class DroppedChange(Struct, frozen=True):
@@ -70,7 +67,7 @@ class Draft(Struct, frozen=True):
     questions: tuple[Question, ...] = ()
     """The open questions."""
     last_question: int = 0
-    """The number of the last question that was asked."""
+    """The number in the last id that was given to a question."""
     dropped_questions: tuple[str, ...] = ()
     """Questions that the user does not want to answer."""
     facts: tuple[str, ...] = ()
@@ -162,18 +159,21 @@ class Draft(Struct, frozen=True):
         ]
         return DraftMeeting(met, tuple(edited), tuple(dropped))
 
-    def drop(self, numbers: Iterable[int]) -> "Draft":
-        """Return the draft without these questions. The model is told not to ask them
-        again.
+    def drop(self, places: Collection[int]) -> "Draft":
+        """Return the draft without the questions at these places, counted from 1. The
+        model is told not to ask them again.
         """
-        unwanted = set(numbers)
-        texts = [each.text for each in self.questions if each.number in unwanted]
+        kept = []
+        dropped = []
+        for place, question in enumerate(self.questions, 1):
+            if place in places:
+                dropped.append(question.text)
+            else:
+                kept.append(question)
         return replace(
             self,
-            questions=tuple(
-                each for each in self.questions if each.number not in unwanted
-            ),
-            dropped_questions=(*self.dropped_questions, *texts),
+            questions=tuple(kept),
+            dropped_questions=(*self.dropped_questions, *dropped),
         )
 
     def with_checks(self, checks: Mapping[str, str]) -> "Draft":
@@ -240,7 +240,7 @@ class Draft(Struct, frozen=True):
             if text and _plain(text) not in known:
                 number += 1
                 known.add(_plain(text))
-                questions.append(Question(number, text))
+                questions.append(Question(f"q{number}", text))
         facts = tuple(filter(None, map(clean, proposal.facts)))
         return replace(
             self,
@@ -343,7 +343,8 @@ class Draft(Struct, frozen=True):
             technical_notes=_written(spec.technical_notes),
             missing=tuple(spec.missing()),
             open_questions=tuple(
-                QuestionView(each.number, each.text) for each in self.questions
+                QuestionView(number, each.text)
+                for number, each in enumerate(self.questions, 1)
             ),
             not_written=tuple(
                 name
@@ -360,7 +361,10 @@ def open_points_of(
     """Return what is open in a spec, a line each."""
     return (
         *(f"nobody knows how to check: {text}" for text in unchecked),
-        *(f"open question {each.number}: {each.text}" for each in questions),
+        *(
+            f"open question {number}: {each.text}"
+            for number, each in enumerate(questions, 1)
+        ),
     )
 
 

@@ -288,8 +288,8 @@ async def test_socrates(sandbox: Sandbox) -> None:
         (
             "approve",
             [
-                "Nothing is written yet:\n- title: one line that says what is wanted\n- description: what is wanted, and why\n- acceptance_criteria: at least one thing to check when the work is done\n- open: Who?",
-                "Answer what is open, or `approve anyway` to write it as it is.",
+                "Nothing is written yet:\n- title: one line that says what is wanted\n- description: what is wanted, and why\n- acceptance_criteria: at least one thing to check when the work is done\n- open question 1: Who?",
+                "Answer what is open, or `approve anyway` to write it as it is. `drop 1` drops the first question.",
             ],
         ),
         ("Readers.", []),
