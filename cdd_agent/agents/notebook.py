@@ -33,7 +33,8 @@ from cdd_agent.files.json_file import from_json
 from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import Message, Picture, Usage
 from cdd_agent.redaction import Redactor
-from cdd_agent.tickets.spec import FIELDS, TicketSpec, is_placeholder
+from cdd_agent.tickets.placeholders import is_placeholder
+from cdd_agent.tickets.spec import FIELDS, TicketSpec
 from cdd_agent.tickets.spec_file import SpecOnDisk
 
 NAME = "socrates.json"

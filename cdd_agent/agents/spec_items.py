@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.tickets.spec import is_placeholder
+from cdd_agent.tickets.placeholders import is_placeholder
 
 Clean = Callable[[str], str]
 """Return a text in the form in which the draft keeps and compares it."""

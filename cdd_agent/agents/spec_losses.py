@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from cdd_agent.agents.text_diff import fenced_diff
 from cdd_agent.events import SpecWords
-from cdd_agent.tickets.spec import TicketSpec, is_placeholder
+from cdd_agent.tickets.placeholders import is_placeholder
+from cdd_agent.tickets.spec import TicketSpec
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
 _LINE_OF_ITS_OWN = re.compile(

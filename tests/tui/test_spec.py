@@ -43,7 +43,7 @@ FULL = replace(
     scope=(("report", ("text", "no files")),),
     technical_notes="Only the standard library.",
     missing=(),
-    open_questions=(QuestionView(3, "How many seconds may it take?"),),
+    open_questions=(QuestionView(1, "How many seconds may it take?"),),
     not_written=("title",),
 )
 
