@@ -245,10 +245,7 @@ class SocratesAgent(ReadsWords):
         hint=lambda self: self._hint_of_approve(),
         about=lambda self: (self.notebook.draft, self._shown_loss),
     )
-    async def _approve(self, *, anyway: bool = False, is_typed: bool = True) -> None:
-        """Write the spec. `is_typed`: the user typed the word; otherwise the model
-        understood the user so.
-        """
+    async def _approve(self, *, anyway: bool = False) -> None:
         notebook = self.notebook
         for _ in range(_TRIES_TO_WRITE):
             seen, draft = self._reread(), notebook.draft
@@ -256,7 +253,7 @@ class SocratesAgent(ReadsWords):
             if lacking and not anyway:
                 self._refuse_incomplete(lacking)
                 return
-            if not self._is_loss_approved(seen, draft, is_typed=is_typed):
+            if not self._is_loss_approved(seen, draft):
                 self._show_loss(seen, draft, lacking)
                 return
             try:
@@ -308,15 +305,13 @@ class SocratesAgent(ReadsWords):
             )
         )
 
-    def _is_loss_approved(
-        self, seen: SpecOnDisk, draft: Draft, *, is_typed: bool
-    ) -> bool:
+    def _is_loss_approved(self, seen: SpecOnDisk, draft: Draft) -> bool:
         """True if spec.yaml loses no words, or if the user has seen which, and nothing
         has changed since.
         """
         if not seen.is_written or not lost_words(seen.spec, draft.spec):
             return True
-        return is_typed and self._shown_loss == (seen.data, draft.spec)
+        return self._shown_loss == (seen.data, draft.spec)
 
     def _show_loss(
         self, seen: SpecOnDisk, draft: Draft, lacking: Sequence[str]
@@ -439,6 +434,7 @@ class SocratesAgent(ReadsWords):
 
     async def _take_turn(self, said: str | None, *, is_answer: bool) -> None:
         notebook = self.notebook
+        # The turn counts as a change, so a model never approves a loss.
         self._shown_loss = None
         self._reread()
         shown = self._shown()
@@ -515,7 +511,7 @@ class SocratesAgent(ReadsWords):
         self.emit(self._shown())
         if answer.value.approved and is_answer:
             if notebook.draft.spec == before.spec:
-                await self._approve(is_typed=False)
+                await self._approve()
             else:
                 text = (
                     "The spec has changed with your last words. `summary` shows it,"

@@ -299,10 +299,10 @@ class Draft(Struct, frozen=True):
     def _problems_of_questions(
         self, proposal: Proposal, after: "Draft", *, is_answer: bool
     ) -> Iterator[str]:
-        open_ids = {question.id for question in self.questions}
+        asked = {f"q{number}" for number in range(1, self.last_question + 1)}
         for answered in proposal.answered:
-            if answered.strip() not in open_ids:
-                yield f"`answered`: there is no open question with the id `{answered}`."
+            if answered.strip() not in asked:
+                yield f"`answered`: there is no question with the id `{answered}`."
         if proposal.answered and not is_answer:
             yield "`answered` names questions, but the person has said nothing."
         if len(proposal.questions) > _MOST_QUESTIONS:

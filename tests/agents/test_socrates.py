@@ -192,7 +192,7 @@ async def test_socrates_has_no_tool_to_write_files(
         ),
         (asks("Who?", acceptance_criteria=[{}]), "neither `id` nor `text`"),
         (asks("Who?", answered=["q1"]), "the person has said nothing"),
-        (asks("Who?", answered=["q9"]), "no open question with the id `q9`"),
+        (asks("Who?", answered=["q9"]), "no question with the id `q9`"),
         (
             asks(acceptance_criteria=[{"text": "It is fast"}]),
             "Nothing says how these criteria are checked",

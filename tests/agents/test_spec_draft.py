@@ -345,6 +345,12 @@ EDITS: dict[str, tuple[list[str], Changes, list[str], list[str]]] = {
         [LOGIN, LOGOUT, RESET],
         [],
     ),
+    "what the model proposed, and more": (
+        ["too", LOGIN, LOGOUT, RESET],
+        [new(RESET)],
+        ["too", LOGIN, LOGOUT, RESET],
+        [],
+    ),
     "what the model reworded": (
         [RESET, LOGOUT],
         [{"id": "c1", "text": RESET}],
