@@ -2,9 +2,28 @@
 removes. What it does not mention stays.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
+
+from cdd_agent.forms import Respelled
+
+
+def _as_item(value: Any) -> Any:
+    """Return a bare text as an item: some models leave out the braces."""
+    return {"text": value} if isinstance(value, str) else value
+
+
+def _as_items(value: Any) -> Any:
+    """Return lists by area, as spec.yaml has them, as items."""
+    if not isinstance(value, dict):
+        return value
+    items = []
+    for area, texts in value.items():
+        for text in texts if isinstance(texts, list) else [texts]:
+            items.append({"area": area, "text": text})
+    return items
+
 
 _Id = Meta(description="Of one that is there; none for a new one.")
 
@@ -55,11 +74,12 @@ class Proposal(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
     acceptance_criteria: Annotated[
-        tuple[CriterionChange, ...],
+        tuple[Annotated[CriterionChange, Respelled(_as_item)], ...],
         Meta(description="Those that are new, changed or removed."),
     ] = ()
     implementation_scope: Annotated[
-        tuple[ScopeChange, ...],
+        tuple[Annotated[ScopeChange, Respelled(_as_item)], ...],
+        Respelled(_as_items),
         Meta(description="Those that are new, changed or removed."),
     ] = ()
     technical_notes: Annotated[

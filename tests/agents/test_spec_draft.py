@@ -50,7 +50,7 @@ def gone(key: str) -> dict[str, Any]:
 
 # -------------------------------------------------------------- the items of a model
 
-Changes = list[dict[str, Any]]
+Changes = list[Any]
 
 CRITERIA: dict[str, tuple[list[Changes], list[str]]] = {
     "nothing": ([[]], [LOGIN, LOGOUT]),
@@ -117,6 +117,7 @@ CRITERIA: dict[str, tuple[list[Changes], list[str]]] = {
     "an empty text": ([[{"id": "c1", "text": "  "}]], [LOGIN, LOGOUT]),
     "a placeholder for an item": ([[{"id": "c1", "text": "TODO"}]], [LOGIN, LOGOUT]),
     "a new placeholder": ([[new("<what is to be seen>")]], [LOGIN, LOGOUT]),
+    "bare texts": ([[LOGIN, RESET]], [LOGIN, LOGOUT, RESET]),
     "an empty change": ([[{}]], [LOGIN, LOGOUT]),
     "an id alone": ([[{"id": "c1"}]], [LOGIN, LOGOUT]),
     "null for everything": (
@@ -177,7 +178,7 @@ def test_what_is_too_large_already_may_become_smaller() -> None:
     assert proposed(draft, acceptance_criteria=[gone("c1")]).criteria.lines
 
 
-SCOPE: dict[str, tuple[Changes, dict[str, tuple[str, ...]]]] = {
+SCOPE: dict[str, tuple[Any, dict[str, tuple[str, ...]]]] = {
     "nothing": ([], {"api": ("login",), "out_of_scope": ("mail",)}),
     "another area": (
         [{"area": "docs", "text": "page"}],
@@ -201,6 +202,14 @@ SCOPE: dict[str, tuple[Changes, dict[str, tuple[str, ...]]]] = {
     ),
     "no area": (
         [{"text": "page"}],
+        {"api": ("login",), "out_of_scope": ("mail",), "scope": ("page",)},
+    ),
+    "lists by area": (
+        {"api": ["login", "logout"], "docs": "page"},
+        {"api": ("login", "logout"), "out_of_scope": ("mail",), "docs": ("page",)},
+    ),
+    "a bare text": (
+        ["page"],
         {"api": ("login",), "out_of_scope": ("mail",), "scope": ("page",)},
     ),
     "reworded": (
