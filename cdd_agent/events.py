@@ -154,6 +154,10 @@ class About(StrEnum):
     SPEC_COMPLETE = "spec_complete"
     SPEC_INCOMPLETE = "spec_incomplete"
     SPEC_WRITTEN = "spec_written"
+    WORDS_LOST = "words_lost"
+    """Words of a spec that a turn, or approving the draft, removes or rewords."""
+    QUESTIONS_CLOSED = "questions_closed"
+    """Open questions that were answered or dropped."""
     SPEC_CHANGED = "spec_changed"
     CHANGED_MEANWHILE = "changed_meanwhile"
     CHANGED_UNSEEN = "changed_unseen"
@@ -434,6 +438,20 @@ class CriterionView(Struct, frozen=True):
     check: str = ""
 
 
+class QuestionView(Struct, frozen=True):
+    """An open question, and the number with which the user can drop it."""
+
+    number: int
+    text: str
+
+
+class SpecWords(Struct, frozen=True):
+    """A sentence or an item of a spec, with the field that it is in."""
+
+    field: str
+    text: str
+
+
 class SpecShown(Struct, frozen=True):
     """A ticket's spec as it stands in the conversation about it. What is not written
     yet is empty.
@@ -449,9 +467,13 @@ class SpecShown(Struct, frozen=True):
     technical_notes: str
     missing: tuple[str, ...]
     """The reasons why it is not complete, a line each."""
-    open_questions: tuple[str, ...]
+    open_questions: tuple[QuestionView, ...]
     not_written: tuple[str, ...]
     """The fields that spec.yaml says otherwise."""
+    lost: tuple[SpecWords, ...] = ()
+    """Sentences and items of spec.yaml that approving the draft would remove or
+    reword.
+    """
     in_full: bool = False
     """A person asked to see all of it."""
 

@@ -51,6 +51,7 @@ from cdd_agent.events import (
     Proposal,
     ReplyLost,
 )
+from cdd_agent.files.json_file import from_json
 from cdd_agent.frontend import AnswersTold, Frontend, Nobody
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally, ToldWhileItRuns
@@ -272,7 +273,7 @@ class Wiring(Struct, frozen=True, dict=True):
             )
 
         notes, tools = (
-            AgentFile.open(desk.record, NAME, PlanningNotes),
+            AgentFile.open(desk.record, NAME, partial(from_json, kind=PlanningNotes)),
             read_only_tools(project.root, self.code),
         )
         recorder = Recorder(desk.record.redactor, desk.log, self.tell)

@@ -655,6 +655,8 @@ def spec_in_short(spec: SpecShown) -> str:
         else []
     )
     words += ["not written yet"] if spec.not_written else []
+    count = len(spec.lost)
+    words += [f"{count} to be removed or reworded"] if count else []
     return " · ".join(words)
 
 
@@ -686,11 +688,14 @@ def spec_in_full(spec: SpecShown) -> str:
         else []
     )
     parts += [f"### Missing\n\n{_bullets(spec.missing)}"] if spec.missing else []
-    parts += (
-        [f"### Open questions\n\n{_bullets(spec.open_questions)}"]
-        if spec.open_questions
-        else []
-    )
+    if spec.open_questions:
+        questions = [f"{each.number}: {each.text}" for each in spec.open_questions]
+        parts.append(
+            f"### Open questions\n\n{_bullets(questions)}\n\n`drop NUMBER` drops one."
+        )
+    if spec.lost:
+        lost = _bullets([words.text for words in spec.lost])
+        parts.append(f"### To be removed or reworded in spec.yaml\n\n{lost}")
     parts += (
         [f"Not in spec.yaml yet: {named_fields(spec.not_written)}."]
         if spec.not_written

@@ -1,35 +1,46 @@
-"""The notebook of Socrates: kept between turns, and when nobody is there, in
+"""The notebook of Socrates: the draft of a spec and the conversation about it, kept in
 `.cdd/runs/<slug>/socrates.json`.
 
 It is saved at every word and every round, so that leaving, or a kill, loses at most the
-reply that was under way. Of spec.yaml it keeps only what identifies the fields: the
-file itself is what counts.
+reply that was under way.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from msgspec import Struct, field
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
-from cdd_agent.agents.spec_draft import Draft
+from cdd_agent.agents.spec_draft import (
+    TEXTS,
+    Draft,
+    DraftMeeting,
+    Question,
+    open_points_of,
+)
+from cdd_agent.agents.spec_items import Item
+from cdd_agent.agents.spec_proposal import CriterionChange, Proposal, ScopeChange
 from cdd_agent.agents.store import AgentFile, without_secrets
 from cdd_agent.dialogue.hidden_blocks import HiddenBlockFilter
 from cdd_agent.dialogue.structured import FENCE
 from cdd_agent.engine.record import RunRecord
+from cdd_agent.errors import BadInput
 from cdd_agent.events import Answer, Event, PersonSaid
-from cdd_agent.files.atomic import read_bytes
+from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.json_file import from_json
 from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import Message, Picture, Usage
-from cdd_agent.tickets.spec import TicketSpec
+from cdd_agent.redaction import Redactor
+from cdd_agent.tickets.placeholders import is_placeholder
+from cdd_agent.tickets.spec import FIELDS, TicketSpec
 from cdd_agent.tickets.spec_file import SpecOnDisk
 
 NAME = "socrates.json"
 
 
-class _Changes(Struct, frozen=True, forbid_unknown_fields=True):
+class _ChangesV1(Struct, frozen=True, forbid_unknown_fields=True):
     title: str | None = None
     priority: str | None = None
     description: str | None = None
@@ -38,10 +49,18 @@ class _Changes(Struct, frozen=True, forbid_unknown_fields=True):
     technical_notes: str | None = None
 
 
-class _Saved(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    version: Literal[1] = 1
+class _SavedV1(
+    Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    kw_only=True,
+    tag_field="version",
+    tag=1,
+):
+    """The form of an older program: whole fields, and digests of those of the file."""
+
     known: dict[str, str]
-    changes: _Changes
+    changes: _ChangesV1
     checks: dict[str, str]
     open_questions: tuple[str, ...]
     facts: tuple[str, ...]
@@ -51,15 +70,60 @@ class _Saved(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     spent: Spent
 
 
+class _Saved(
+    Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    kw_only=True,
+    tag_field="version",
+    tag=2,
+):
+    file: str
+    """The values of spec.yaml as it was read last, in YAML."""
+    texts: dict[str, str]
+    criteria: tuple[Item, ...]
+    last_criterion: int
+    scope: tuple[Item, ...]
+    last_scope_item: int
+    questions: tuple[Question, ...]
+    last_question: int
+    dropped_questions: tuple[str, ...]
+    facts: tuple[str, ...]
+    history: tuple[Message, ...]
+    said: tuple[str, ...]
+    under_way: tuple[Message, ...]
+    spent: Spent
+
+    @property
+    def draft(self) -> Draft:
+        """Raises `ValueError`."""
+        try:
+            file = TicketSpec.from_yaml(self.file)
+        except BadInput as error:
+            raise ValueError(error.message) from error
+        new = Draft.over(TicketSpec())
+        return replace(
+            new,
+            file=file,
+            texts=self.texts,
+            criteria=replace(
+                new.criteria, items=self.criteria, last_number=self.last_criterion
+            ),
+            scope=replace(
+                new.scope, items=self.scope, last_number=self.last_scope_item
+            ),
+            questions=self.questions,
+            last_question=self.last_question,
+            dropped_questions=self.dropped_questions,
+            facts=self.facts,
+        )
+
+
 class Notebook(Struct):
     """The draft of a ticket's spec and the conversation about it."""
 
     kept: AgentFile[_Saved]
     draft: Draft
-    known: Mapping[str, str] = field(default_factory=dict)
-    """Digests of the fields of spec.yaml as it was when something was written in it
-    last.
-    """
     history: tuple[Message, ...] = ()
     """Turns that are over: what the person said, then the model's last answer, as it
     was.
@@ -70,8 +134,10 @@ class Notebook(Struct):
     """All of that turn so far; empty between turns."""
     spent: Spent = field(default_factory=Spent)
     """By the model calls about this ticket, in all processes."""
-    edited: tuple[str, ...] = ()
-    """Fields that were changed in spec.yaml while nobody was there."""
+    meeting: DraftMeeting | None = None
+    """What was changed in spec.yaml since the notebook was closed."""
+    _yaml: tuple[TicketSpec, str] | None = None
+    """The file of the draft and its YAML, which takes a second where it is large."""
 
     @classmethod
     def open(
@@ -80,28 +146,21 @@ class Notebook(Struct):
         """As it was left, over the spec as it is now. Until it is closed it holds the
         ticket; see `AgentFile.open`.
         """
-        kept = AgentFile.open(record, NAME, _Saved, start_over=start_over)
-        saved, new = kept.found, Draft(seen.spec)
-        if saved is None:
-            return cls(kept, new, new.digests)
-        changes = {
-            name: value
-            for name, value in asdict(saved.changes).items()
-            if value is not None
-        }
-        draft = Draft(
-            seen.spec, changes, saved.checks, saved.open_questions, saved.facts
+        kept = AgentFile.open(
+            record, NAME, partial(_read, seen=seen), start_over=start_over
         )
+        saved = kept.found
+        if saved is None:
+            return cls(kept, Draft.over(seen.spec))
         notebook = cls(
             kept,
-            draft,
-            saved.known,
+            saved.draft,
             saved.history,
             saved.said,
             saved.under_way,
             saved.spent,
         )
-        notebook.edited = notebook.meet(seen)
+        notebook.meeting = notebook.meet(seen)
         return notebook
 
     def close(self) -> None:
@@ -122,16 +181,16 @@ class Notebook(Struct):
         answers = [message for message in self.history if message.role == "assistant"]
         return without_json(answers[-1].content) if answers else ""
 
-    def meet(self, seen: SpecOnDisk) -> tuple[str, ...]:
-        """Take over what a person has changed in the file; the fields. One that is
-        gone, or empty, is no change: it may be that another branch is checked out, or
-        that it is being written.
+    def meet(self, seen: SpecOnDisk) -> DraftMeeting:
+        """Take over what a person has changed in the file. One that is gone, or empty,
+        is no change: it may be that another branch is checked out, or that it is being
+        written.
         """
         if not seen.is_written:
-            return ()
-        self.draft, edited = self.draft.met(seen.spec, self.known)
-        self.known = self.draft.digests
-        return edited
+            return DraftMeeting(self.draft)
+        meeting = self.draft.meet(seen.spec)
+        self.draft = meeting.draft
+        return meeting
 
     @property
     def asked(self) -> tuple[Message, ...]:
@@ -193,19 +252,107 @@ class Notebook(Struct):
 
     def save(self) -> None:
         """Raises `BadInput` when the disk refuses."""
-        draft = self.draft
-        saved = _Saved(
-            known=dict(self.known),
-            changes=_Changes(**draft.changes),
-            checks=dict(draft.checks),
-            open_questions=draft.open_questions,
-            facts=draft.facts,
-            history=self.history,
-            said=self.said,
-            under_way=self.under_way,
-            spent=self.spent,
+        file = self.draft.file
+        if self._yaml is None or self._yaml[0] is not file:
+            self._yaml = (file, file.to_yaml())
+        self.kept.write(
+            _Saved(
+                file=self._yaml[1],
+                **_plain_draft(self.draft),
+                history=self.history,
+                said=self.said,
+                under_way=self.under_way,
+                spent=self.spent,
+            )
         )
-        self.kept.write(saved)
+
+
+def _plain_draft(draft: Draft) -> dict[str, Any]:
+    """Return the fields of a draft without the file, as `_Saved` has them."""
+    return {
+        "texts": dict(draft.texts),
+        "criteria": draft.criteria.items,
+        "last_criterion": draft.criteria.last_number,
+        "scope": draft.scope.items,
+        "last_scope_item": draft.scope.last_number,
+        "questions": draft.questions,
+        "last_question": draft.last_question,
+        "dropped_questions": draft.dropped_questions,
+        "facts": draft.facts,
+    }
+
+
+def _read(data: bytes, seen: SpecOnDisk) -> _Saved:
+    """Return what a file of this program or of an older one holds. Raises
+    `ValueError`.
+    """
+    saved: _Saved | _SavedV1 = from_json(data, _Saved | _SavedV1)  # type: ignore[arg-type]
+    if isinstance(saved, _SavedV1):
+        return _upgraded(saved, seen)
+    # Raises `ValueError` where the draft is damaged.
+    assert saved.draft
+    return saved
+
+
+def _upgraded(old: _SavedV1, seen: SpecOnDisk) -> _Saved:
+    """Return the notes of an older program as changes of spec.yaml, item by item.
+
+    A text that the user has edited since is the user's. Of a list that the user has
+    edited, nothing is removed.
+    """
+    changes = old.changes
+    edited = set()
+    for name in FIELDS:
+        now = _digest_v1(getattr(seen.spec, name))
+        if seen.is_written and old.known.get(name) != now:
+            edited.add(name)
+    pending = [name for name in TEXTS if getattr(changes, name) is not None]
+    # An edited text differs from the base: the draft finds that when it meets the file.
+    blank = {name: "" for name in pending if name in edited}
+    draft = Draft.over(replace(seen.spec, **blank))
+    criteria = [
+        CriterionChange(text=text) for text in changes.acceptance_criteria or ()
+    ]
+    scope = [
+        ScopeChange(area=area, text=text)
+        for area, items in (changes.implementation_scope or {}).items()
+        for text in items
+    ]
+    if changes.acceptance_criteria is not None and "acceptance_criteria" not in edited:
+        for item in draft.criteria.items:
+            if item.line.text not in changes.acceptance_criteria:
+                criteria.append(CriterionChange(id=item.id, remove=True))
+    if (
+        changes.implementation_scope is not None
+        and "implementation_scope" not in edited
+    ):
+        for item in draft.scope.items:
+            if ScopeChange(area=item.line.area, text=item.line.text) not in scope:
+                scope.append(ScopeChange(id=item.id, remove=True))
+    proposal = Proposal(
+        **{name: getattr(changes, name) for name in pending},
+        acceptance_criteria=tuple(criteria),
+        implementation_scope=tuple(scope),
+        questions=old.open_questions,
+        facts=old.facts,
+    )
+    draft = draft.with_proposal(proposal, Redactor(), is_answer=False)
+    draft = draft.with_checks(old.checks)
+    return _Saved(
+        file=draft.file.to_yaml(),
+        **_plain_draft(draft),
+        history=old.history,
+        said=old.said,
+        under_way=old.under_way,
+        spent=old.spent,
+    )
+
+
+def _digest_v1(value: object) -> str:
+    plain = value
+    if isinstance(value, dict):
+        plain = sorted((area, list(items)) for area, items in value.items())
+    return digest(repr(plain).encode("utf-8", "surrogatepass")) or ""
 
 
 def said_before(record: RunRecord) -> tuple[Event, ...]:
@@ -213,7 +360,8 @@ def said_before(record: RunRecord) -> tuple[Event, ...]:
     be read.
     """
     try:
-        saved = from_json(read_bytes(record.folder / NAME) or b"", _Saved)
+        data = read_bytes(record.folder / NAME) or b""
+        saved = from_json(data, _Saved | _SavedV1)  # type: ignore[arg-type]
     except ValueError:
         return ()
     told = [
@@ -230,11 +378,17 @@ def open_points(folder: Path, spec: TicketSpec) -> tuple[str, ...]:
     spec, a line each; nothing if there was none. Raises `BadInput`.
     """
     try:
-        saved = from_json(read_bytes(folder / NAME) or b"", _Saved)
+        data = read_bytes(folder / NAME) or b""
+        draft = _read(data, SpecOnDisk(None, spec)).draft
     except ValueError:
         return ()
-    draft = Draft(spec, checks=saved.checks, open_questions=saved.open_questions)
-    return draft.open_points
+    checks = {item.line.text: item.check for item in draft.criteria.items}
+    unchecked = [
+        text
+        for text in spec.acceptance_criteria
+        if not is_placeholder(text) and not checks.get(text)
+    ]
+    return open_points_of(unchecked, draft.questions)
 
 
 def without_json(answer: str) -> str:

@@ -21,7 +21,9 @@ from cdd_agent.agents.socrates_prompt import (
     Surroundings,
     request_of,
 )
-from cdd_agent.agents.spec_draft import Draft, Proposal
+from cdd_agent.agents.spec_draft import Draft, DraftMeeting
+from cdd_agent.agents.spec_losses import lost_words, spec_diff
+from cdd_agent.agents.spec_proposal import Proposal
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.dialogue.redacted_events import RedactedEvents
@@ -45,11 +47,18 @@ from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import ContextTooLong, Model, RequestRejected, Usage
 from cdd_agent.redaction import Redactor
 from cdd_agent.threads import to_its_end
+from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecChanged, SpecFile, SpecOnDisk
 from cdd_agent.tickets.store import Ticket, TicketStore
 from cdd_agent.tools.read_only import read_only_tools
 
 _TRIES_TO_WRITE = 3
+_QUESTION_MARKS = "?？؟"
+_DROP = re.compile(
+    r"drop(?:\s+(?P<which>all|[0-9]{1,6}(?:[\s,]+[0-9]{1,6})*))?", re.IGNORECASE
+)
+_LONGEST_DROPPED = 200
+"""Characters of a dropped change that a notice shows."""
 
 
 class SocratesAgent(ReadsWords):
@@ -91,6 +100,10 @@ class SocratesAgent(ReadsWords):
         self._told: set[str] = set()
         """Notes on the project's rules that were told already."""
         self._left_out = Omitted()
+        self._shown_loss: tuple[bytes | None, TicketSpec] | None = None
+        """The content of spec.yaml and the spec in the diff that the user saw last at
+        `approve`.
+        """
 
     @classmethod
     def open(
@@ -142,7 +155,8 @@ class SocratesAgent(ReadsWords):
         """
         notebook, shown = self.notebook, self._shown()
         self.tell(*notebook.kept.news, *spec_notices(self._file.ticket))
-        self._tell_edited(notebook.edited)
+        if notebook.meeting is not None:
+            self._tell_edits(notebook.meeting)
         self.emit(shown)
         if notebook.is_new and notebook.draft.spec.missing():
             await self._ask(BEGIN, is_answer=False)
@@ -164,18 +178,32 @@ class SocratesAgent(ReadsWords):
         )
         if notebook.last_words:
             self.emit(Answer(notebook.last_words))
+        self._tell_what_enter_does()
+
+    def _tell_what_enter_does(self) -> None:
+        """Tell it after the last words of an earlier conversation."""
+        notebook = self.notebook
         if notebook.is_unanswered:
             text = (
                 "Your last words were not answered yet: press Enter to have them"
                 " answered."
             )
             self.emit(Notice(text, about=About.UNANSWERED))
-        elif notebook.draft.is_complete:
+            return
+        if not notebook.draft.is_complete:
+            return
+        if any(mark in notebook.last_words for mark in _QUESTION_MARKS):
             text = (
-                "The spec is complete. Enter goes deeper, `summary` shows it, `approve`"
-                " writes it."
+                "No question is noted as open. Answer all the same, or press Enter to"
+                " go deeper; `approve` writes the spec."
             )
-            self.emit(Notice(text, about=About.SPEC_COMPLETE))
+            self.emit(Notice(text, about=About.WHAT_NEXT))
+            return
+        text = (
+            "The spec is complete. Enter goes deeper, `summary` shows it, `approve`"
+            " writes it."
+        )
+        self.emit(Notice(text, about=About.SPEC_COMPLETE))
 
     async def say(self, line: str) -> None:
         await self.meaning(line).act()
@@ -214,8 +242,8 @@ class SocratesAgent(ReadsWords):
     @word(
         "approve",
         does="write it to spec.yaml; `approve anyway` also while something is missing",
-        hint=lambda self: f"Enter writes {self._file.shown}",
-        about=lambda self: self.notebook.draft,
+        hint=lambda self: self._hint_of_approve(),
+        about=lambda self: (self.notebook.draft, self._shown_loss),
     )
     async def _approve(self, *, anyway: bool = False) -> None:
         notebook = self.notebook
@@ -223,15 +251,10 @@ class SocratesAgent(ReadsWords):
             seen, draft = self._reread(), notebook.draft
             lacking = [*draft.spec.missing(), *draft.open_points]
             if lacking and not anyway:
-                text = "Nothing is written yet:\n" + "\n".join(
-                    f"- {line}" for line in lacking
-                )
-                self.emit(Notice(text, Tone.WARNING, about=About.SPEC_INCOMPLETE))
-                self.emit(
-                    Notice(
-                        "Answer what is open, or `approve anyway` to write it as it is."
-                    )
-                )
+                self._refuse_incomplete(lacking)
+                return
+            if not self._is_loss_approved(seen, draft):
+                self._show_loss(seen, draft, lacking)
                 return
             try:
                 was_changed = await to_its_end(
@@ -241,17 +264,7 @@ class SocratesAgent(ReadsWords):
                 continue
             notebook.meet(replace(seen, spec=draft.spec, is_written=True))
             notebook.save()
-            self.done = True
-            text = (
-                f"{self._file.shown} is written."
-                if was_changed
-                else f"{self._file.shown} says all of this already."
-            )
-            tone = Tone.WARNING if lacking else Tone.GOOD
-            more = self._what_next(draft)
-            self.tell(
-                self._shown(), Notice(f"{text} {more}", tone, about=About.SPEC_WRITTEN)
-            )
+            self._finish(was_changed=was_changed, is_complete=not lacking)
             return
         raise SpecChanged(
             f"{self._file.shown} is being changed again and again; nothing was written",
@@ -260,11 +273,132 @@ class SocratesAgent(ReadsWords):
 
     @word(
         "approve anyway",
-        hint=lambda self: f"Enter writes {self._file.shown}",
-        about=lambda self: self.notebook.draft,
+        hint=lambda self: self._hint_of_approve(),
+        about=lambda self: (self.notebook.draft, self._shown_loss),
     )
     async def _approve_anyway(self) -> None:
         await self._approve(anyway=True)
+
+    def _hint_of_approve(self) -> str:
+        draft = self.notebook.draft
+        spec = draft.spec
+        is_shown = self._shown_loss is not None and self._shown_loss[1] == spec
+        if lost_words(draft.file, spec) and not is_shown:
+            return f"Enter shows what {self._file.shown} would lose"
+        return f"Enter writes {self._file.shown}"
+
+    def _refuse_incomplete(self, lacking: Sequence[str]) -> None:
+        lines = "\n".join(f"- {line}" for line in lacking)
+        self.emit(
+            Notice(
+                f"Nothing is written yet:\n{lines}",
+                Tone.WARNING,
+                about=About.SPEC_INCOMPLETE,
+            )
+        )
+        drop = ""
+        if self.notebook.draft.questions:
+            drop = " `drop 1` drops the first question."
+        self.emit(
+            Notice(
+                "Answer what is open, or `approve anyway` to write it as it is." + drop
+            )
+        )
+
+    def _is_loss_approved(self, seen: SpecOnDisk, draft: Draft) -> bool:
+        """True if spec.yaml loses no words, or if the user has seen which, and nothing
+        has changed since.
+        """
+        if not seen.is_written or not lost_words(seen.spec, draft.spec):
+            return True
+        return self._shown_loss == (seen.data, draft.spec)
+
+    def _show_loss(
+        self, seen: SpecOnDisk, draft: Draft, lacking: Sequence[str]
+    ) -> None:
+        self._shown_loss = (seen.data, draft.spec)
+        text = (
+            "Nothing is written yet. These words of"
+            f" {self._file.shown} would be removed or reworded:"
+        )
+        word = "approve anyway" if lacking else "approve"
+        self.tell(
+            Notice(text, Tone.WARNING, about=About.WORDS_LOST),
+            Answer(spec_diff(seen.spec, draft.spec)),
+            Notice(f"`{word}` again writes it so; or say what is to stay."),
+        )
+
+    def _finish(self, *, was_changed: bool, is_complete: bool) -> None:
+        self.done = True
+        text = f"{self._file.shown} says all of this already."
+        if was_changed:
+            text = f"{self._file.shown} is written."
+        tone = Tone.GOOD if is_complete else Tone.WARNING
+        more = self._what_next(self.notebook.draft)
+        self.tell(
+            self._shown(), Notice(f"{text} {more}", tone, about=About.SPEC_WRITTEN)
+        )
+
+    def command(self, text: str) -> Meaning | None:
+        said = _DROP.fullmatch(text)
+        if said is None:
+            return super().command(text)
+        count = len(self.notebook.draft.questions)
+        numbers = [int(number) for number in re.findall("[0-9]+", said["which"] or "")]
+        if not count:
+            return self.nothing_for("No question is open.")
+        for number in numbers:
+            if not 1 <= number <= count:
+                return self.nothing_for(
+                    f"No open question has the number {number}.",
+                    "`drop` shows those that are open.",
+                )
+        if (said["which"] or "").lower() == "all":
+            numbers = list(range(1, count + 1))
+        return self.meaning_of(self.WORDS["drop"], *numbers)
+
+    @word(
+        "drop",
+        typed="`drop 2`, `drop all`",
+        does="drop open questions, by their numbers; they are not asked again",
+        hint=lambda self, *numbers: (
+            f"Enter drops {len(numbers)} of the open questions"
+            if numbers
+            else "Enter shows the open questions"
+        ),
+        about=lambda self, *numbers: (self.notebook.draft, numbers),
+    )
+    async def _drop(self, *numbers: int) -> None:
+        notebook = self.notebook
+        if not numbers:
+            lines = [
+                f"{number}. {question.text}"
+                for number, question in enumerate(notebook.draft.questions, 1)
+            ]
+            self.tell(
+                Answer("\n".join(lines)),
+                Notice("`drop 2` drops question 2, `drop all` drops all of them."),
+            )
+            return
+        before = notebook.draft
+        notebook.draft = before.drop(numbers)
+        notebook.save()
+        self._tell_closed(before)
+        self.emit(self._shown())
+
+    def _tell_closed(self, before: Draft) -> None:
+        """Tell which questions were open before, and are not any more."""
+        still_open = self.notebook.draft.questions
+        closed = [each.text for each in before.questions if each not in still_open]
+        if closed:
+            lines = "".join(f"\n- {text}" for text in closed)
+            self.emit(
+                Notice(
+                    f"Not open any more:{lines}",
+                    Tone.QUIET,
+                    about=About.QUESTIONS_CLOSED,
+                )
+            )
 
     @word(
         *("exit", "quit"),
@@ -300,6 +434,8 @@ class SocratesAgent(ReadsWords):
 
     async def _take_turn(self, said: str | None, *, is_answer: bool) -> None:
         notebook = self.notebook
+        # The turn counts as a change, so a model never approves a loss.
+        self._shown_loss = None
         self._reread()
         shown = self._shown()
         about = "\n".join(filter(None, (shown.title, shown.description, said)))
@@ -352,7 +488,10 @@ class SocratesAgent(ReadsWords):
             raise
         unsaid = _unsaid(answer.text, answer.value.questions)
         notebook.conclude(
-            before.with_proposal(answer.value, notebook.kept.redactor), unsaid
+            before.with_proposal(
+                answer.value, notebook.kept.redactor, is_answer=is_answer
+            ),
+            unsaid,
         )
         if unsaid:
             self.emit(Answer(unsaid))
@@ -362,6 +501,13 @@ class SocratesAgent(ReadsWords):
                 f" {problem}"
             )
             self.emit(Notice(text, Tone.WARNING, about=About.ANSWER_WRONG))
+        self._tell_closed(before)
+        if lost_words(before.spec, notebook.draft.spec):
+            text = "Words were removed or reworded:"
+            self.tell(
+                Notice(text, Tone.WARNING, about=About.WORDS_LOST),
+                Answer(spec_diff(before.spec, notebook.draft.spec)),
+            )
         self.emit(self._shown())
         if answer.value.approved and is_answer:
             if notebook.draft.spec == before.spec:
@@ -378,16 +524,25 @@ class SocratesAgent(ReadsWords):
         read any more.
         """
         seen = self._file.read()
-        self._tell_edited(self.notebook.meet(seen))
+        self._tell_edits(self.notebook.meet(seen))
         return seen
 
-    def _tell_edited(self, fields: Sequence[str]) -> None:
-        if fields:
-            text = (
-                f"{self._file.shown} was changed by somebody else: {', '.join(fields)}."
-                " What the file says is kept."
-            )
-            self.emit(Notice(text, Tone.WARNING, about=About.CHANGED_MEANWHILE))
+    def _tell_edits(self, meeting: DraftMeeting) -> None:
+        """Tell what the user has changed in the file, and which changes of the draft
+        are dropped for it.
+        """
+        if not meeting.edited and not meeting.dropped:
+            return
+        fields = ", ".join(meeting.edited)
+        text = f"{self._file.shown} has changed: {fields}. What the file says is kept."
+        if meeting.dropped:
+            text += " These changes of the draft are dropped:"
+        for change in meeting.dropped:
+            shown = change.text.replace("\n", " ")
+            if len(shown) > _LONGEST_DROPPED:
+                shown = f"{shown[:_LONGEST_DROPPED]}…"
+            text += f"\n- {'removed: ' if change.is_removal else ''}{shown}"
+        self.emit(Notice(text, Tone.WARNING, about=About.CHANGED_MEANWHILE))
 
     def _what_next(self, draft: Draft) -> str:
         """What comes after a spec that was written."""
@@ -409,7 +564,7 @@ def _unsaid(words: str, questions: Sequence[str]) -> str:
     them only into the JSON. Words that ask as many ask the same, if not in the same
     words.
     """
-    if sum(words.count(mark) for mark in "?？؟") >= len(questions):
+    if sum(words.count(mark) for mark in _QUESTION_MARKS) >= len(questions):
         return ""
     said = _plain(words)
     return "\n".join(

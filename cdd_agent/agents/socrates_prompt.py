@@ -5,13 +5,15 @@ spec as it stands.
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.agents.notebook import Notebook, bounded, without_data
 from cdd_agent.agents.prompt_files import load_prompt
-from cdd_agent.agents.spec_draft import Draft, Proposal
+from cdd_agent.agents.spec_draft import Draft
+from cdd_agent.agents.spec_proposal import Proposal
 from cdd_agent.context.finder import CodeFinder, in_words
 from cdd_agent.context.query import Query
 from cdd_agent.dialogue.fitted_prompt import FittedPrompt, PromptPart, fit
@@ -146,27 +148,41 @@ def request_of(
 
 
 def with_draft(said: str, draft: Draft) -> str:
-    """A person's words with the spec as it stands before them."""
-    spec, shown = draft.spec, draft.shown("")
+    """Return a person's words behind the spec as it stands before them."""
+    shown = draft.shown("")
+    is_only_placeholders = not draft.real_criteria
+    criteria = () if is_only_placeholders else draft.criteria.present
     fields = {
         "title": shown.title,
-        "priority": spec.priority,
+        "priority": shown.priority,
         "description": shown.description,
         "acceptance_criteria": [
-            {"text": item.text, "check": item.check} for item in shown.criteria
+            _without_empty({"id": item.id, "text": item.line.text, "check": item.check})
+            for item in criteria
         ],
-        "implementation_scope": {area: list(items) for area, items in shown.scope},
+        "implementation_scope": [
+            _without_empty(
+                {"id": item.id, "area": item.line.area, "text": item.line.text}
+            )
+            for item in draft.scope.present
+        ],
         "technical_notes": shown.technical_notes,
-        "open_questions": list(draft.open_questions),
+        "open_questions": [
+            {"id": question.id, "text": question.text} for question in draft.questions
+        ],
+        "not_to_be_asked_again": list(draft.dropped_questions),
         "facts": list(draft.facts),
     }
-    present = {name: value for name, value in fields.items() if value}
-    state = fenced(json.dumps(present, ensure_ascii=False, indent=1), "json")
+    state = json.dumps(_without_empty(fields), ensure_ascii=False, indent=1)
     missing = "\n".join(f"- {line}" for line in shown.missing) or "- nothing"
-    others = render_unknown_keys(spec)
-    if others:
-        state = f"{state}\n\n{others}"
-    return (
-        f"# The spec as it stands\n\n{state}\n\nMissing:\n{missing}\n\n# The person"
-        f" says\n\n{said}"
+    parts = (
+        f"# The spec as it stands\n\n{fenced(state, 'json')}",
+        render_unknown_keys(draft.spec),
+        f"Missing:\n{missing}",
+        f"# The person says\n\n{said}",
     )
+    return "\n\n".join(filter(None, parts))
+
+
+def _without_empty(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value}

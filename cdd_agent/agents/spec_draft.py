@@ -1,146 +1,117 @@
-"""The spec as a person and Socrates work it out: what spec.yaml says, and over it what
-is not written yet.
+"""The draft of a spec: what spec.yaml says, and over it the changes of a conversation
+that are not written yet.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 
-from msgspec import Meta, Struct, field
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.events import CriterionView, SpecShown
-from cdd_agent.files.atomic import digest
+from cdd_agent.agents.spec_items import Clean, Item, ItemChange, ItemList, Line
+from cdd_agent.agents.spec_losses import lost_words
+from cdd_agent.agents.spec_proposal import Proposal
+from cdd_agent.events import CriterionView, QuestionView, SpecShown
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.placeholders import is_placeholder
 from cdd_agent.tickets.spec import FIELDS, TicketSpec
+from cdd_agent.tickets.spec_file import MAX_BYTES
+from cdd_agent.tickets.writable_text import one_line, plain_text
 
-_Line = Annotated[str, Meta(max_length=500)]
-_Text = Annotated[str, Meta(max_length=20_000)]
-_Item = Annotated[str, Meta(max_length=2_000)]
-
-_NEEDED = ("title", "description", "acceptance_criteria")
-"""The fields that a spec cannot be without."""
-
-
-class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
-    """One thing that can be seen or tested when the work is done."""
-
-    text: _Item
-    check: Annotated[
-        _Item,
-        Meta(
-            description=(
-                "How it is checked: a command, a test, or steps and what is to be seen"
-                " then. Empty while nobody could say, for example as long as it holds a"
-                " word like 'fast' without a number."
-            )
-        ),
-    ] = ""
+TEXTS = ("title", "priority", "description", "technical_notes")
+"""The fields that are one text."""
+_NEEDED_TEXTS = ("title", "description")
+_ITEM_MARK = len("  - \n")
+_MOST_QUESTIONS = 3
+"""Questions that a person can answer in one turn."""
 
 
-_Criteria = Annotated[tuple[Criterion, ...], Meta(max_length=50)]
-_Scope = dict[_Line, tuple[_Item, ...]]
+class Question(Struct, frozen=True):
+    """An open question to the user."""
+
+    id: str
+    """Belongs to this question for as long as the draft exists."""
+    text: str
 
 
-class Proposal(Struct, frozen=True, forbid_unknown_fields=True):
-    """The conversation as the model sums it up. A field of the spec that is left out,
-    or null, stays as it is.
+class DroppedChange(Struct, frozen=True):
+    """A change of the draft that is gone because the user changed the same place in
+    spec.yaml.
     """
 
-    title: Annotated[
-        _Line | None, Meta(description="One line that says what is wanted.")
-    ] = None
-    description: Annotated[
-        _Text | None, Meta(description="What is wanted, for whom and why, in Markdown.")
-    ] = None
-    acceptance_criteria: Annotated[
-        _Criteria | None,
-        Meta(description="All of them, those that were there before too."),
-    ] = None
-    implementation_scope: Annotated[
-        _Scope | None,
-        Meta(
-            description="What is part of it, by area; `out_of_scope` for what is not."
-        ),
-    ] = None
-    technical_notes: Annotated[
-        _Text | None, Meta(description="What the code must respect.")
-    ] = None
-    priority: _Line | None = None
-    questions: Annotated[
-        tuple[_Item, ...],
-        Meta(
-            max_length=3,
-            description=(
-                "The questions that you ask in this turn, as a person reads them: one"
-                " to three."
-            ),
-        ),
-    ] = ()
-    open_questions: Annotated[
-        tuple[_Item, ...],
-        Meta(
-            max_length=30,
-            description=(
-                "What is not clear yet, those of this turn too; none if all that"
-                " matters is."
-            ),
-        ),
-    ] = ()
-    facts: Annotated[
-        tuple[_Item, ...],
-        Meta(
-            max_length=50,
-            description=(
-                "All that you found in the project that matters for the spec, with its"
-                " place: you will not see the tools' answers of this turn again."
-            ),
-        ),
-    ] = ()
-    approved: Annotated[
-        bool,
-        Meta(
-            description=(
-                "True only if the person has just said that the spec is right as it is"
-                " and is to be written."
-            )
-        ),
-    ] = False
+    text: str
+    """The words that the draft had; for a removal, the words to be removed."""
+    is_removal: bool = False
+
+
+class DraftMeeting(Struct, frozen=True):
+    """A draft after spec.yaml was read again."""
+
+    draft: "Draft"
+    edited: tuple[str, ...] = ()
+    """The fields in which the user's edits have changed the draft."""
+    dropped: tuple[DroppedChange, ...] = ()
 
 
 class Draft(Struct, frozen=True):
-    """A value: each change makes another one."""
+    """A value: each change returns another draft."""
 
     file: TicketSpec
     """spec.yaml as it was read last."""
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    """The fields that are not written yet."""
-    checks: Mapping[str, str] = field(default_factory=dict)
-    """How each criterion is checked."""
-    open_questions: tuple[str, ...] = ()
+    criteria: ItemList
+    scope: ItemList
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """The texts that are not written yet, by field."""
+    questions: tuple[Question, ...] = ()
+    """The open questions."""
+    last_question: int = 0
+    """The number in the last id that was given to a question."""
+    dropped_questions: tuple[str, ...] = ()
+    """Questions that the user does not want to answer."""
     facts: tuple[str, ...] = ()
+
+    @classmethod
+    def over(cls, spec: TicketSpec) -> "Draft":
+        """Return a draft that changes nothing."""
+        criteria = ItemList("c", "criterion")
+        scope = ItemList("s", "item of the scope", default_area="scope")
+        return cls(
+            spec,
+            criteria.meet(_criteria_lines(spec)).items,
+            scope.meet(_scope_lines(spec)).items,
+        )
 
     @property
     def spec(self) -> TicketSpec:
-        return replace(self.file, **self.changes)
+        """The spec that approving the draft writes."""
+        scope: dict[str, tuple[str, ...]] = {}
+        for line in self.scope.lines:
+            scope[line.area] = (*scope.get(line.area, ()), line.text)
+        return replace(
+            self.file,
+            acceptance_criteria=tuple(line.text for line in self.criteria.lines),
+            implementation_scope=scope,
+            **self.texts,
+        )
 
     @property
-    def criteria(self) -> tuple[str, ...]:
-        """Those that are written; a template's placeholder is none."""
+    def real_criteria(self) -> tuple[Item, ...]:
+        """The criteria without placeholders."""
         return tuple(
-            text for text in self.spec.acceptance_criteria if not is_placeholder(text)
+            item for item in self.criteria.present if not is_placeholder(item.line.text)
         )
 
     @property
     def unchecked(self) -> tuple[str, ...]:
         """The criteria of which it is not known how they can be checked."""
-        return tuple(text for text in self.criteria if not self.checks.get(text))
+        return tuple(item.line.text for item in self.real_criteria if not item.check)
 
     @property
     def open_points(self) -> tuple[str, ...]:
         """The criteria without a check and the open questions, a line each."""
-        unchecked = [f"nobody knows how to check: {text}" for text in self.unchecked]
-        return (*unchecked, *(f"open: {question}" for question in self.open_questions))
+        return open_points_of(self.unchecked, self.questions)
 
     @property
     def is_complete(self) -> bool:
@@ -148,146 +119,213 @@ class Draft(Struct, frozen=True):
         return not self.spec.missing() and not self.open_points
 
     @property
-    def digests(self) -> dict[str, str]:
-        """Of the fields of the file, to find out later which of them a person has
-        changed.
-        """
-        return {name: _digest(getattr(self.file, name)) for name in FIELDS}
+    def size(self) -> int:
+        """About the bytes that the texts of the spec take in the file."""
+        spec = self.spec
+        texts = [getattr(spec, name) for name in TEXTS]
+        texts += [line.text for line in (*self.criteria.lines, *self.scope.lines)]
+        return sum(len(text.encode()) + _ITEM_MARK for text in texts)
 
-    def met(
-        self, now: TicketSpec, known: Mapping[str, str]
-    ) -> tuple["Draft", tuple[str, ...]]:
-        """The draft over the file as it is now, and the fields in which that differs
-        from what was `known` of it.
+    # Changes by the user
 
-        What a person has changed in the file wins over what was not written yet.
+    def meet(self, now: TicketSpec) -> DraftMeeting:
+        """Return the draft over the file as it is now. The file wins item by item, and
+        in a text as a whole.
         """
-        edited = tuple(
-            name for name in FIELDS if known.get(name) != _digest(getattr(now, name))
+        if now == self.file:
+            return DraftMeeting(self)
+        criteria = self.criteria.meet(_criteria_lines(now))
+        scope = self.scope.meet(_scope_lines(now))
+        texts = dict[str, str]()
+        dropped = [
+            DroppedChange(item.line.text, item.is_removed)
+            for item in (*criteria.dropped, *scope.dropped)
+        ]
+        for name, text in self.texts.items():
+            if getattr(now, name) == text:
+                continue
+            if getattr(now, name) == getattr(self.file, name):
+                texts[name] = text
+            else:
+                dropped.append(DroppedChange(text))
+        met = replace(
+            self, file=now, criteria=criteria.items, scope=scope.items, texts=texts
         )
-        told = tuple(
-            name for name in edited if getattr(self.spec, name) != getattr(now, name)
-        )
-        kept = {
-            name: value
-            for name, value in self.changes.items()
-            if name not in edited and value != getattr(now, name)
-        }
-        return replace(self, file=now, changes=kept), told
+        edited = [
+            name
+            for name in FIELDS
+            if getattr(now, name) != getattr(self.file, name)
+            and getattr(met.spec, name) != getattr(self.spec, name)
+        ]
+        return DraftMeeting(met, tuple(edited), tuple(dropped))
 
-    def with_proposal(self, proposal: Proposal, redactor: Redactor) -> "Draft":
-        """The draft as the model sees it now. A field that is said again as it is does
-        not change, and what is written does not become empty.
+    def drop(self, places: Collection[int]) -> "Draft":
+        """Return the draft without the questions at these places, counted from 1. The
+        model is told not to ask them again.
         """
-        spec, emptied = self.spec, self._emptied(proposal)
-        asked: dict[str, Any] = {
-            name: value
-            for name in (
-                "title",
-                "description",
-                "implementation_scope",
-                "technical_notes",
-                "priority",
-            )
-            if (value := getattr(proposal, name)) is not None and name not in emptied
-        }
-        checks = dict(self.checks)
-        if (
-            proposal.acceptance_criteria is not None
-            and "acceptance_criteria" not in emptied
-        ):
-            criteria = [
-                (_tidy(item.text), _tidy(item.check))
-                for item in proposal.acceptance_criteria
-            ]
-            asked["acceptance_criteria"] = tuple(text for text, _ in criteria)
-            checks = {text: check for text, check in criteria if check}
-        wanted = replace(
-            spec, **{name: _each(_tidy, value) for name, value in asked.items()}
-        )
-        changed = {
-            name: getattr(wanted, name)
-            for name in asked
-            if getattr(wanted, name) != getattr(spec, name)
-        }
-        both = {
-            **self.changes,
-            **{name: _each(redactor.redact, value) for name, value in changed.items()},
-        }
+        kept = []
+        dropped = []
+        for place, question in enumerate(self.questions, 1):
+            if place in places:
+                dropped.append(question.text)
+            else:
+                kept.append(question)
         return replace(
             self,
-            changes={
-                name: value
-                for name, value in both.items()
-                if value != getattr(self.file, name)
-            },
-            checks={
-                redactor.redact(text): redactor.redact(check)
-                for text, check in checks.items()
-            },
-            open_questions=_each(redactor.redact, proposal.open_questions),
-            facts=_each(redactor.redact, proposal.facts) or self.facts,
+            questions=tuple(kept),
+            dropped_questions=(*self.dropped_questions, *dropped),
+        )
+
+    def with_checks(self, checks: Mapping[str, str]) -> "Draft":
+        """Return the draft with checks, by the words of their criteria."""
+        items = [
+            replace(item, check=checks.get(item.line.text, item.check))
+            for item in self.criteria.items
+        ]
+        return replace(self, criteria=replace(self.criteria, items=tuple(items)))
+
+    # Changes by the model
+
+    def with_proposal(
+        self, proposal: Proposal, redactor: Redactor, *, is_answer: bool
+    ) -> "Draft":
+        """Return the draft with what the model adds, changes and removes. `is_answer`:
+        the user has said something in this turn.
+
+        Changes that `problems` refuses have no effect. Nothing of the spec changes if
+        spec.yaml could not hold the result.
+        """
+        clean = _cleaning(redactor)
+        noted = self._with_notes(proposal, clean, is_answer=is_answer)
+        changed = noted._with_changes(proposal, clean)
+        return noted if changed._is_too_large_for(self) else changed
+
+    def _with_changes(self, proposal: Proposal, clean: Clean) -> "Draft":
+        criteria = self.criteria
+        for change in _criterion_changes(proposal):
+            criteria = criteria.apply(change, clean)
+        scope = self.scope
+        for change in _scope_changes(proposal):
+            scope = scope.apply(change, clean)
+        texts = self._new_texts(proposal, clean)
+        return replace(self, criteria=criteria, scope=scope, texts=texts)
+
+    def _is_too_large_for(self, before: "Draft") -> bool:
+        """True if the draft has grown to more than spec.yaml may hold."""
+        return MAX_BYTES < self.size > before.size
+
+    def _new_texts(self, proposal: Proposal, clean: Clean) -> dict[str, str]:
+        texts = dict(self.texts)
+        for name in TEXTS:
+            text = clean(getattr(proposal, name) or "")
+            if name in ("title", "priority"):
+                text = one_line(text)
+            if is_placeholder(text) or text == clean(getattr(self.spec, name)):
+                continue
+            texts[name] = text
+            if text == getattr(self.file, name):
+                del texts[name]
+        return texts
+
+    def _with_notes(
+        self, proposal: Proposal, clean: Clean, *, is_answer: bool
+    ) -> "Draft":
+        """Return the draft with the questions and facts of a proposal."""
+        answered = set(map(str.strip, proposal.answered)) if is_answer else set()
+        questions = [each for each in self.questions if each.id not in answered]
+        known = {_plain(each.text) for each in questions}
+        known |= set(map(_plain, self.dropped_questions))
+        number = self.last_question
+        for text in map(clean, proposal.questions):
+            if text and _plain(text) not in known:
+                number += 1
+                known.add(_plain(text))
+                questions.append(Question(f"q{number}", text))
+        facts = tuple(filter(None, map(clean, proposal.facts)))
+        return replace(
+            self,
+            questions=tuple(questions),
+            last_question=number,
+            facts=facts or self.facts,
         )
 
     def problems(self, proposal: Proposal, *, is_answer: bool) -> Iterator[str]:
-        """The problems of a proposal, in words for the model. `is_answer`: the person
-        has said something.
+        """Yield the problems of a proposal, in words for the model. `is_answer`: the
+        user has said something in this turn.
         """
-        after = self.with_proposal(proposal, Redactor())
-        emptied = self._emptied(proposal)
-        for name in _NEEDED:
-            if name in emptied:
-                yield (
-                    f"`{name}` was written and would be gone. Leave the field out to"
-                    " keep it as it is."
-                )
-            elif getattr(proposal, name) and _is_empty(getattr(after.spec, name)):
-                yield (
-                    f"`{name}` is a placeholder. Leave the field out until it is known."
-                )
-        texts = after.spec.acceptance_criteria
-        for text in sorted({text for text in texts if texts.count(text) > 1}):
-            yield f"The criterion is there twice: {text}"
-        if after.unchecked and not after.open_questions:
+        clean = _cleaning(Redactor())
+        after = self.with_proposal(proposal, Redactor(), is_answer=is_answer)
+        for name in _NEEDED_TEXTS:
+            yield from self._problems_of_text(name, getattr(proposal, name))
+        for change in _criterion_changes(proposal):
+            yield from self.criteria.problems(change, clean)
+        for change in _scope_changes(proposal):
+            yield from self.scope.problems(change, clean)
+        yield from self._problems_of_list(after)
+        yield from self._problems_of_questions(proposal, after, is_answer=is_answer)
+        if proposal.approved and not is_answer:
+            yield "`approved` is true, but the person has said nothing in this turn."
+        whole = self._with_changes(proposal, clean)
+        if whole._is_too_large_for(self):
+            yield (
+                f"The spec would have about {whole.size:,} bytes, and the file may have"
+                f" {MAX_BYTES:,}. Write less, and remove nothing for it."
+            )
+
+    def _problems_of_text(self, name: str, text: str | None) -> Iterator[str]:
+        if text is None or not is_placeholder(text):
+            return
+        if not is_placeholder(getattr(self.spec, name)):
+            yield (
+                f"`{name}` was written and would be gone. Leave the field out to keep"
+                " it as it is."
+            )
+        elif text.strip():
+            yield f"`{name}` is a placeholder. Leave the field out until it is known."
+
+    def _problems_of_list(self, after: "Draft") -> Iterator[str]:
+        counts = Counter(after.criteria.lines)
+        new = counts - Counter(self.criteria.lines)
+        for line in new:
+            if counts[line] > 1:
+                yield f"The criterion is there twice: {line.text}"
+        if after.unchecked and not after.questions:
             yield (
                 "Nothing says how these criteria are checked, and no open question is"
                 f" about that: {'; '.join(after.unchecked)}. Name the check, or ask for"
                 " the number or the example that is missing."
             )
-        if proposal.approved and not is_answer:
-            yield "`approved` is true, but the person has said nothing in this turn."
-        if (
-            not proposal.questions
-            and not proposal.approved
-            and (after.spec.missing() or after.open_questions)
-        ):
+
+    def _problems_of_questions(
+        self, proposal: Proposal, after: "Draft", *, is_answer: bool
+    ) -> Iterator[str]:
+        asked = {f"q{number}" for number in range(1, self.last_question + 1)}
+        for answered in proposal.answered:
+            if answered.strip() not in asked:
+                yield f"`answered`: there is no question with the id `{answered}`."
+        if proposal.answered and not is_answer:
+            yield "`answered` names questions, but the person has said nothing."
+        if len(proposal.questions) > _MOST_QUESTIONS:
+            yield (
+                f"You ask {len(proposal.questions)} questions at once. Ask at most"
+                f" {_MOST_QUESTIONS}."
+            )
+        dropped = set(map(_plain, self.dropped_questions))
+        for text in proposal.questions:
+            if _plain(text) in dropped:
+                yield f"The person does not want to answer this: {text}"
+        if proposal.questions or proposal.approved:
+            return
+        if after.spec.missing() or after.questions:
             yield (
                 "You ask nothing, although something is open. Ask one to three"
                 " questions, also in `questions`."
             )
 
-    def _emptied(self, proposal: Proposal) -> frozenset[str]:
-        """The fields that are written, and that a proposal has nothing for but an empty
-        text or a placeholder.
-        """
-        criteria = proposal.acceptance_criteria
-        proposed = {
-            "title": proposal.title,
-            "description": proposal.description,
-            "acceptance_criteria": (
-                None if criteria is None else [item.text for item in criteria]
-            ),
-        }
-        return frozenset(
-            name
-            for name, value in proposed.items()
-            if value is not None
-            and _is_empty(value)
-            and not _is_empty(getattr(self.spec, name))
-        )
+    # Showing
 
     def shown(self, slug: str) -> SpecShown:
-        """As faces show it."""
+        """Return the draft as faces show it."""
         spec = self.spec
         return SpecShown(
             ticket_slug=slug,
@@ -296,7 +334,7 @@ class Draft(Struct, frozen=True):
             priority=spec.priority,
             description=_written(spec.description),
             criteria=tuple(
-                CriterionView(text, self.checks.get(text, "")) for text in self.criteria
+                CriterionView(item.line.text, item.check) for item in self.real_criteria
             ),
             scope=tuple(
                 (area, tuple(items))
@@ -304,45 +342,81 @@ class Draft(Struct, frozen=True):
             ),
             technical_notes=_written(spec.technical_notes),
             missing=tuple(spec.missing()),
-            open_questions=self.open_questions,
-            not_written=tuple(name for name in FIELDS if name in self.changes),
+            open_questions=tuple(
+                QuestionView(number, each.text)
+                for number, each in enumerate(self.questions, 1)
+            ),
+            not_written=tuple(
+                name
+                for name in FIELDS
+                if getattr(spec, name) != getattr(self.file, name)
+            ),
+            lost=lost_words(self.file, spec),
         )
+
+
+def open_points_of(
+    unchecked: Iterable[str], questions: Iterable[Question]
+) -> tuple[str, ...]:
+    """Return what is open in a spec, a line each."""
+    return (
+        *(f"nobody knows how to check: {text}" for text in unchecked),
+        *(
+            f"open question {number}: {each.text}"
+            for number, each in enumerate(questions, 1)
+        ),
+    )
+
+
+def _criteria_lines(spec: TicketSpec) -> list[Line]:
+    return [Line(text) for text in spec.acceptance_criteria]
+
+
+def _scope_lines(spec: TicketSpec) -> list[Line]:
+    lines = []
+    for area, items in spec.implementation_scope.items():
+        lines += [Line(text, area) for text in items or ("",)]
+    return lines
+
+
+def _criterion_changes(proposal: Proposal) -> Iterator[ItemChange]:
+    for change in proposal.acceptance_criteria:
+        yield ItemChange(
+            id=change.id or "",
+            text=change.text or "",
+            check=change.check or "",
+            remove=change.remove,
+        )
+
+
+def _scope_changes(proposal: Proposal) -> Iterator[ItemChange]:
+    for change in proposal.implementation_scope:
+        yield ItemChange(
+            id=change.id or "",
+            text=change.text or "",
+            area=one_line(change.area or ""),
+            remove=change.remove,
+        )
+
+
+def _cleaning(redactor: Redactor) -> Clean:
+    """Return a function that leaves out secrets, and spaces at the ends of lines, which
+    YAML could only show as escapes.
+    """
+
+    # Each change is compared with each item.
+    @cache
+    def clean(text: str) -> str:
+        lines = [line.rstrip() for line in text.expandtabs(4).splitlines()]
+        return redactor.redact(plain_text("\n".join(lines)))
+
+    return clean
+
+
+def _plain(text: str) -> str:
+    """Return the words of a text without its marks, to compare questions."""
+    return " ".join(re.findall(r"\w+", text.casefold())) or text.strip()
 
 
 def _written(text: str) -> str:
     return "" if is_placeholder(text) else text
-
-
-def _is_empty(value: str | Sequence[str]) -> bool:
-    return (
-        is_placeholder(value)
-        if isinstance(value, str)
-        else all(map(is_placeholder, value))
-    )
-
-
-def _tidy(text: str) -> str:
-    """Without spaces at the ends of lines, which YAML could only show as escapes."""
-    return "\n".join(line.rstrip() for line in text.expandtabs(4).splitlines()).strip()
-
-
-def _each(change: Callable[[str], str], value: Any) -> Any:
-    """The value of a field with each of its texts changed."""
-    match value:
-        case str(text):
-            return change(text)
-        case Mapping() as areas:
-            return {
-                change(area): tuple(map(change, items)) for area, items in areas.items()
-            }
-        case items:
-            return tuple(map(change, items))
-
-
-def _digest(value: Any) -> str:
-    plain = (
-        sorted((area, list(items)) for area, items in value.items())
-        if isinstance(value, Mapping)
-        else value
-    )
-    return digest(repr(plain).encode("utf-8", "surrogatepass")) or ""

@@ -42,7 +42,7 @@ from cdd_agent.files.atomic import (
     remove,
     write_atomic,
 )
-from cdd_agent.files.json_file import JsonFile, as_json, from_json, set_aside
+from cdd_agent.files.json_file import JsonFile, as_json, set_aside
 from cdd_agent.llm.port import Message
 from cdd_agent.redaction import Redactor
 
@@ -91,10 +91,16 @@ class AgentFile(Struct, Generic[Form]):
 
     @classmethod
     def open(
-        cls, record: RunRecord, name: str, form: type[Form], *, start_over: bool = False
+        cls,
+        record: RunRecord,
+        name: str,
+        read: Callable[[bytes], Form],
+        *,
+        start_over: bool = False,
     ) -> Self:
-        """Take the ticket's lock and read what there is. A file that is damaged is set
-        aside, with `start_over` any.
+        """Take the ticket's lock and read the file with `read`, which raises
+        `ValueError` for a damaged one. A damaged file is set aside, with `start_over`
+        any.
 
         Raises `BadInput` when another process is at work on the ticket, and when the
         disk refuses.
@@ -106,7 +112,7 @@ class AgentFile(Struct, Generic[Form]):
             TicketLock.take(record.folder, record.slug, datetime.now(UTC).isoformat()),
         )
         try:
-            kept._read(form, start_over=start_over)
+            kept._read(read, start_over=start_over)
         except BaseException:
             kept.close()
             raise
@@ -135,14 +141,14 @@ class AgentFile(Struct, Generic[Form]):
         """Let go of the ticket; the file stays."""
         self.lock.release()
 
-    def _read(self, form: type[Form], *, start_over: bool) -> None:
+    def _read(self, read: Callable[[bytes], Form], *, start_over: bool) -> None:
         data = read_bytes(self._path)
         if data is None:
             return
         why = ""
         if not start_over:
             try:
-                self.found = from_json(data, form)
+                self.found = read(data)
                 return
             except ValueError as error:
                 why = str(error)

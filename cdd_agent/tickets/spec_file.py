@@ -70,8 +70,9 @@ class SpecFile(Struct, frozen=True):
         """Write the fields of `spec` into the file. Returns False if that changes
         nothing.
 
-        Raises `SpecChanged` if the file is not the `previous` one any more, and
-        `BadInput` if it cannot be written.
+        Raises `SpecChanged` if the file is not the `previous` one any more,
+        `SpecTooLarge` if it could not be read again, and `BadInput` if it cannot be
+        written.
         """
         path = self.ticket.spec_path
         self.ticket.refuse_to_write(path)
@@ -88,6 +89,8 @@ class SpecFile(Struct, frozen=True):
         data = new.encode()
         if data == previous.data:
             return False
+        if len(data) > MAX_BYTES:
+            raise SpecTooLarge(self.shown, len(data))
         if previous.data is not None:
             write_atomic(path, data)
             return True

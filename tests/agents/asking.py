@@ -37,7 +37,7 @@ def asks(*questions: str, words: str | None = None, **fields: Any) -> str:
         if words is not None
         else "\n".join(questions) or "All is clear; `approve` writes it."
     )
-    kept = {"questions": questions, "open_questions": questions, **fields}
+    kept = {"questions": questions, **fields}
     return f"{said}\n\n```json\n{json.dumps(kept)}\n```\n"
 
 
@@ -56,6 +56,11 @@ def told(events: Iterable[Event]) -> str:
 
 def streamed(events: Iterable[Event]) -> str:
     return "".join(event.text for event in events if isinstance(event, ReplyDelta))
+
+
+def open_questions(events: Iterable[Event]) -> tuple[str, ...]:
+    """The open questions as they were shown last."""
+    return tuple(question.text for question in shown(events).open_questions)
 
 
 def shown(events: Iterable[Event]) -> SpecShown:

@@ -112,7 +112,13 @@ async def test_socrates_fits_his_requests_into_every_window(
 ) -> None:
     busy.flags = {"context_window": window, "tool_calls": tool_calls}
     session = busy.replies(
-        *(asks(f"Who needs word {number}? " + "Why? " * 30) for number in range(4))
+        *(
+            asks(
+                f"Who needs word {number}? " + "Why? " * 30,
+                answered=[f"q{number}"] * (number > 0),
+            )
+            for number in range(4)
+        )
     ).session()
     events, error = await tried(
         session, f"/socrates {SLUG}", "Readers.", "All of them.", "Yes."
@@ -150,7 +156,10 @@ async def test_socrates_drops_the_least_important_part_and_reports_it_once(
 async def test_older_turns_are_dropped_before_the_last_questions(busy: Sandbox) -> None:
     busy.flags = {"context_window": 4_096, "tool_calls": "off"}
     session = busy.replies(
-        *(asks(f"What about {name}? " + "Hm. " * 250) for name in ("A", "B", "C"))
+        *(
+            asks(f"What about {name}? " + "Hm. " * 250, answered=answered)
+            for name, answered in (("A", []), ("B", ["q1"]), ("C", ["q2"]))
+        )
     ).session()
     events = await say(session, f"/socrates {SLUG}", "One.", "Two.")
     assert "What about B?" in busy.prompt()

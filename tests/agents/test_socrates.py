@@ -35,7 +35,16 @@ from cdd_agent.session import Session
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecTooLarge
 from cdd_agent.wiring import NoModel, Wiring
-from tests.agents.asking import COMPLETE, TEMPLATE, asks, looks, shown, streamed, told
+from tests.agents.asking import (
+    COMPLETE,
+    TEMPLATE,
+    asks,
+    looks,
+    open_questions,
+    shown,
+    streamed,
+    told,
+)
 from tests.support.listening import collect, stop_at, tell
 from tests.support.projects import SLUG, SPEC, Sandbox, Step, notice, noticed
 from tests.support.tables import each_row
@@ -80,14 +89,16 @@ def notebook(sandbox: Sandbox) -> Path:
 async def test_the_dialogue_starts_with_questions_and_fills_the_spec(
     sandbox: Sandbox,
 ) -> None:
-    session = begun(sandbox, asks("Who-needs-it?"), asks("What for?", title=TITLE))
+    session = begun(
+        sandbox, asks("Who-needs-it?"), asks("What for?", title=TITLE, answered=["q1"])
+    )
     events = await say(session, OPEN)
     assert events[0] == AgentChanged("socrates", SLUG)
     assert streamed(events) == "Who-needs-it?\n\n"
     assert shown(events).title == ""
     events = await say(session, "Readers do.")
     assert shown(events).title == TITLE
-    assert shown(events).open_questions == ("What for?",)
+    assert open_questions(events) == ("What for?",)
     assert spec_text(sandbox) == TEMPLATE
     session.leave()
 
@@ -159,16 +170,29 @@ async def test_socrates_has_no_tool_to_write_files(
     [
         ("Who-needs-it?", "There is no code block of `json`"),
         ("Who?\n```json\n{\n```\n", "not valid JSON"),
-        (asks("a?", "b?", "c?", "d?"), "at most 3 items"),
+        (asks("a?", "b?", "c?", "d?"), "Ask at most 3"),
         (asks("Who?", titel="x"), "`titel` is unknown; allowed are `title`, "),
         (asks("Who?", title="<what it is about>"), "`title` is a placeholder"),
         (asks(title="Say words"), "You ask nothing, although something is open"),
         (
-            asks(
-                "Who?", acceptance_criteria=[{"text": "a"}, {"text": "a", "check": "x"}]
-            ),
-            "twice: a",
+            asks("Who?", acceptance_criteria=[{"text": "TODO"}]),
+            "`TODO` is a placeholder",
         ),
+        (
+            asks("Who?", acceptance_criteria=[{"id": "c9", "text": "a"}]),
+            "no criterion with the id `c9`",
+        ),
+        (
+            asks("Who?", implementation_scope=[{"id": "s9", "remove": True}]),
+            "no item of the scope with the id `s9`",
+        ),
+        (
+            asks("Who?", acceptance_criteria=[{"text": "a", "remove": True}]),
+            "give its `id`",
+        ),
+        (asks("Who?", acceptance_criteria=[{}]), "neither `id` nor `text`"),
+        (asks("Who?", answered=["q1"]), "the person has said nothing"),
+        (asks("Who?", answered=["q9"]), "no question with the id `q9`"),
         (
             asks(acceptance_criteria=[{"text": "It is fast"}]),
             "Nothing says how these criteria are checked",
@@ -182,7 +206,7 @@ async def test_a_wrong_answer_is_requested_again_with_the_reason(
     session = begun(sandbox, wrong, asks("Who-needs-it?"))
     events = await say(session, OPEN)
     assert reason in sandbox.model.requests[1].messages[-1].content
-    assert shown(events).open_questions == ("Who-needs-it?",)
+    assert open_questions(events) == ("Who-needs-it?",)
     session.leave()
 
 
@@ -245,7 +269,12 @@ async def test_a_vague_criterion_stays_open_until_it_can_be_checked(
     session = begun(
         sandbox,
         vague,
-        asks(acceptance_criteria=[{"text": "It takes 1 s", "check": "time it"}]),
+        asks(
+            acceptance_criteria=[
+                {"id": "c2", "text": "It takes 1 s", "check": "time it"}
+            ],
+            answered=["q1"],
+        ),
     )
     events = await say(session, OPEN)
     assert [item.check for item in shown(events).criteria] == [""]
@@ -282,11 +311,14 @@ async def test_earlier_turns_become_words_and_facts_are_kept(
     session.leave()
 
 
-@each_row(("window", "earliest"), [(None, 4), (24_000, 5)])
+@each_row(("window", "earliest"), [(None, 4), (25_000, 5)])
 async def test_a_very_long_conversation_keeps_its_latest_turns(
     sandbox: Sandbox, window: int | None, earliest: int
 ) -> None:
-    questions = [asks(f"Question {number}?") for number in range(9)]
+    questions = [
+        asks(f"Question {number}?", answered=[f"q{number}"] * (number > 0))
+        for number in range(9)
+    ]
     sandbox.write(spec=TEMPLATE).model = ScriptedModel(questions, window=window)
     session = sandbox.session()
     await say(
@@ -370,7 +402,10 @@ async def test_a_filled_in_spec_is_reported_without_a_model_call(
     session = begun(
         sandbox,
         asks("What about empty files?"),
-        asks(**COMPLETE),
+        asks(
+            acceptance_criteria=[{"id": "c1", "check": "grep good a.txt"}],
+            answered=["q1"],
+        ),
         asks("What about large files?"),
         spec=SPEC,
     )
@@ -407,7 +442,7 @@ async def test_a_ticket_without_a_spec_gets_one(sandbox: Sandbox) -> None:
 async def test_the_user_s_concurrent_edits_win_field_by_field(
     sandbox: Sandbox,
 ) -> None:
-    session = begun(sandbox, asks("Who?", **COMPLETE), asks(), asks())
+    session = begun(sandbox, asks("Who?", **COMPLETE), asks(answered=["q1"]))
     await say(session, OPEN)
     edited = TEMPLATE.replace(
         '"<one line: what people will be able to do>"', f"{OWN_TITLE}  # mine"
@@ -490,7 +525,7 @@ async def test_a_spec_that_is_a_link_out_of_the_project_is_not_written(
     (sandbox.ticket / "spec.yaml").unlink()
     (sandbox.ticket / "spec.yaml").symlink_to(tmp_path / "theirs.yaml")
     with pytest.raises(BadInput, match="outside"):
-        await say(session, OPEN, "", "approve anyway")
+        await say(session, OPEN, "", "approve anyway", "approve anyway")
     assert (tmp_path / "theirs.yaml").read_text() == SPEC
     session.leave()
 
@@ -500,7 +535,10 @@ async def test_a_spec_that_is_a_link_out_of_the_project_is_not_written(
 
 async def test_a_dialogue_resumes_after_the_user_leaves(sandbox: Sandbox) -> None:
     session = begun(
-        sandbox, asks("Who?"), asks("What for?", title=TITLE), asks(**COMPLETE)
+        sandbox,
+        asks("Who?"),
+        asks("What for?", title=TITLE, answered=["q1"]),
+        asks(**COMPLETE, answered=["q2"]),
     )
     events = await say(session, OPEN, "Readers.", "exit")
     assert f"`/socrates {SLUG}`" in notice(events, About.LEFT)
@@ -591,7 +629,7 @@ async def test_a_broken_connection_is_retried(sandbox: Sandbox) -> None:
         ConnectionFailed("It broke."),
         asks("Who?"),
     )
-    assert shown(await say(session, OPEN)).open_questions == ("Who?",)
+    assert open_questions(await say(session, OPEN)) == ("Who?",)
     assert sandbox.time.waited > 0
     session.leave()
 
@@ -849,7 +887,7 @@ async def test_half_a_surrogate_is_allowed(sandbox: Sandbox) -> None:
 
 
 async def test_a_second_approve_is_not_sent_to_chat(sandbox: Sandbox) -> None:
-    session = begun(sandbox, asks("Who?"), asks(**COMPLETE))
+    session = begun(sandbox, asks("Who?"), asks(**COMPLETE, answered=["q1"]))
     await say(session, OPEN, "Readers.", "approve")
     text, asked = spec_text(sandbox), len(sandbox.model.requests)
     events = await say(session, "approve", "Approve anyway")

@@ -10,7 +10,7 @@ from cdd_agent.commands.overview import overviews
 from cdd_agent.events import About, Event, Notice, SpecOpened, SpecShown
 from cdd_agent.session import Session
 from cdd_agent.wording import described, spec_in_full, spec_in_short
-from tests.agents.asking import COMPLETE, TEMPLATE, asks, shown
+from tests.agents.asking import COMPLETE, TEMPLATE, asks, open_questions
 from tests.agents.test_words import say
 from tests.support.projects import SLUG, SPEC, Sandbox, notice, noticed
 from tests.support.tables import each_row
@@ -72,7 +72,7 @@ async def complete(sandbox: Sandbox) -> None:
 
 
 async def answered(sandbox: Sandbox) -> None:
-    turns = (asks(QUESTION, **COMPLETE), asks())
+    turns = (asks(QUESTION, **COMPLETE), asks(answered=["q1"]))
     await talked(sandbox, *turns, then=("Two.", "approve"))
 
 
@@ -197,5 +197,5 @@ async def test_while_socrates_is_at_work_nothing_is_called_complete(
     (sandbox.ticket / "plan.md").unlink()
     events = await say(session, OPEN, "/status", f"/status {SLUG}", "/list")
     assert not says_complete(words([e for e in events if isinstance(e, Notice)]))
-    assert shown(events).open_questions == (QUESTION,)
+    assert open_questions(events) == (QUESTION,)
     session.leave()

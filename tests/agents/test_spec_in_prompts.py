@@ -91,7 +91,7 @@ def test_each_word_of_a_spec_is_in_each_prompt(
     fields: dict[str, Any], own: dict[str, Any]
 ) -> None:
     spec = TicketSpec.from_yaml(dump_yaml(fields | own))
-    socrates = with_draft("", Draft(spec))
+    socrates = with_draft("", Draft.over(spec))
     # JSON escapes some signs; what is between them is there.
     socrates += " ".join(words(_json_in(socrates)))
     written = words(own) | words(list(fields.values()))
@@ -140,4 +140,4 @@ def test_a_huge_value_is_whole() -> None:
     text = "x" * 190_000
     spec = TicketSpec.from_yaml(f"title: a\nlog: {text}\n")
     assert text in render_spec(spec)
-    assert text in with_draft("", Draft(spec))
+    assert text in with_draft("", Draft.over(spec))

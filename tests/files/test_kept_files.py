@@ -55,6 +55,7 @@ FORMS: dict[str, type[JsonFile]] = {
 
 OF_AGENTS: dict[str, type[Struct]] = {
     "planning.json": PlanningNotes,
+    "socrates-v1.json": notebook._SavedV1,
     "socrates.json": notebook._Saved,
 }
 

@@ -1581,6 +1581,116 @@ MUTATIONS = [
         "tests/agents/test_spec_complete.py",
     ),
     *[
+        Mutation(rule, f"agents/{file}", old, new, f"tests/agents/{tests}")
+        for rule, file, old, new, tests in [
+            (
+                "only the approval of a diff that was shown loses words",
+                "socrates.py",
+                "return self._shown_loss == (seen.data, draft.spec)",
+                "return self._shown_loss is not None",
+                "test_spec_changes.py",
+            ),
+            (
+                "words that would be lost are shown before they are written",
+                "socrates.py",
+                "if not seen.is_written or not lost_words(seen.spec, draft.spec):",
+                "if True:",
+                "test_spec_dialogues.py",
+            ),
+            (
+                "a turn between two approvals counts, and a model approves no loss",
+                "socrates.py",
+                "        self._shown_loss = None\n        self._reread()",
+                "        self._reread()",
+                "test_spec_changes.py",
+            ),
+            (
+                "a turn shows what it removes",
+                "socrates.py",
+                "if lost_words(before.spec, notebook.draft.spec):",
+                "if False:",
+                "test_spec_dialogues.py",
+            ),
+            (
+                "complete is not said below a question",
+                "socrates.py",
+                "if any(mark in notebook.last_words for mark in _QUESTION_MARKS):",
+                "if False:",
+                "test_spec_changes.py",
+            ),
+            (
+                "an item that is repeated is not added",
+                "spec_items.py",
+                "self._find(change.id) if change.id else self._find_same(change, clean)",
+                "self._find(change.id)",
+                "test_spec_draft.py",
+            ),
+            (
+                "an id is not used again",
+                "spec_items.py",
+                "or self._was_given(change.id)",
+                "",
+                "test_spec_draft.py",
+            ),
+            (
+                "a removed line of the file stays known until it is written",
+                "spec_items.py",
+                "if removed.written is not None:",
+                "if False:",
+                "test_spec_draft.py",
+            ),
+            (
+                "an empty text replaces nothing",
+                "spec_items.py",
+                "if not is_placeholder(text) and text != clean(line.text):",
+                "if text != clean(line.text):",
+                "test_spec_draft.py",
+            ),
+            (
+                "a line of the file that the draft has written is no change",
+                "spec_items.py",
+                "if tuple(lines) == self.lines:",
+                "if False:",
+                "test_spec_draft.py",
+            ),
+            (
+                "a line that the user wrote as proposed is there once",
+                "spec_items.py",
+                "item = match or adopted.popleft()",
+                "item = match",
+                "test_spec_draft.py",
+            ),
+            (
+                "a question stays open until it is answered",
+                "spec_draft.py",
+                "questions = [each for each in self.questions if each.id not in answered]",
+                "questions = []",
+                "test_spec_draft.py",
+            ),
+            (
+                "only the person's words answer a question",
+                "spec_draft.py",
+                "set(map(str.strip, proposal.answered)) if is_answer else set()",
+                "set(map(str.strip, proposal.answered))",
+                "test_spec_draft.py",
+            ),
+            (
+                "the user's text wins over an unwritten one",
+                "spec_draft.py",
+                "if getattr(now, name) == getattr(self.file, name):",
+                "if True:",
+                "test_spec_draft.py",
+            ),
+            (
+                "of a list that was edited since, older notes remove nothing",
+                "notebook.py",
+                'is not None and "acceptance_criteria" not in edited',
+                "is not None",
+                "test_spec_changes.py",
+            ),
+        ]
+    ],
+    *[
         Mutation(rule, "config.py", old, new, "tests/test_model_addresses.py")
         for rule, old, new in [
             (

@@ -773,10 +773,12 @@ ASKED = (
             },
             {"text": "The report is fast"},
         ],
-        implementation_scope={
-            "report": ["text on standard output"],
-            "out_of_scope": ["files", "charts"],
-        },
+        implementation_scope=[
+            {"area": "report", "text": "text on standard output"},
+            {"area": "out_of_scope", "text": "files"},
+            {"area": "out_of_scope", "text": "charts"},
+        ],
+        answered=["q1"],
     ),
 )
 

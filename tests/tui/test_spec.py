@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from cdd_agent.events import About, CriterionView, SpecShown
+from cdd_agent.events import About, CriterionView, QuestionView, SpecShown
 from cdd_agent.tui.widgets.spec import SpecPanel
 from tests.agents.asking import COMPLETE, TEMPLATE, asks
 from tests.support.projects import SLUG, Sandbox, noticed
@@ -43,7 +43,7 @@ FULL = replace(
     scope=(("report", ("text", "no files")),),
     technical_notes="Only the standard library.",
     missing=(),
-    open_questions=("How many seconds may it take?",),
+    open_questions=(QuestionView(1, "How many seconds may it take?"),),
     not_written=("title",),
 )
 

@@ -47,7 +47,7 @@ async def is_said(session: Session, *story: Typed) -> None:
 
 TURNS = (
     asks("Who?"),
-    asks(**COMPLETE),
+    asks(**COMPLETE, answered=["q1"]),
     asks(title="Other", approved=True),
 )
 
@@ -288,11 +288,20 @@ async def test_socrates(sandbox: Sandbox) -> None:
         (
             "approve",
             [
-                "Nothing is written yet:\n- title: one line that says what is wanted\n- description: what is wanted, and why\n- acceptance_criteria: at least one thing to check when the work is done\n- open: Who?",
-                "Answer what is open, or `approve anyway` to write it as it is.",
+                "Nothing is written yet:\n- title: one line that says what is wanted\n- description: what is wanted, and why\n- acceptance_criteria: at least one thing to check when the work is done\n- open question 1: Who?",
+                "Answer what is open, or `approve anyway` to write it as it is. `drop 1` drops the first question.",
             ],
         ),
-        ("Readers.", []),
+        (
+            "drop",
+            ["`drop 2` drops question 2, `drop all` drops all of them."],
+        ),
+        (
+            "drop 2",
+            ["No open question has the number 2. `drop` shows those that are open."],
+        ),
+        ("Readers.", ["Not open any more:\n- Who?"]),
+        ("drop 1", ["No question is open."]),
         ("exit", ["Left feature-words. `/socrates feature-words` goes on from here."]),
     )
     await is_said(
@@ -307,7 +316,8 @@ async def test_socrates(sandbox: Sandbox) -> None:
         (
             "Yes.",
             [
-                "The spec has changed with your last words. `summary` shows it, `approve` writes it."
+                "Words were removed or reworded:",
+                "The spec has changed with your last words. `summary` shows it, `approve` writes it.",
             ],
         ),
         (
@@ -320,6 +330,59 @@ async def test_socrates(sandbox: Sandbox) -> None:
             "approve",
             [
                 "Nothing waits for a yes. `/socrates feature-words` and `/plan feature-words` go on with the ticket."
+            ],
+        ),
+    )
+
+
+async def test_socrates_with_words_that_would_be_lost(sandbox: Sandbox) -> None:
+    reworded = {"id": "c1", "text": "a.txt says bad", "check": "grep bad a.txt"}
+    sandbox.write(spec=SPEC).replies(
+        asks(acceptance_criteria=[reworded, {"id": "c2", "check": "grep"}]),
+        asks(title="Other"),
+        asks(words="Is that all?"),
+    )
+    spec = sandbox.ticket / "spec.yaml"
+    await is_said(
+        sandbox.session(),
+        (
+            f"/socrates {SLUG}",
+            [
+                "tickets/feature-words/spec.yaml is filled in; how to check 2 criteria is open. Press Enter to have Socrates ask, or say what to look at; `exit` leaves."
+            ],
+        ),
+        ("It says bad.", ["Words were removed or reworded:"]),
+        (
+            "approve",
+            [
+                "Nothing is written yet. These words of tickets/feature-words/spec.yaml would be removed or reworded:",
+                "`approve` again writes it so; or say what is to stay.",
+            ],
+        ),
+        ("Another title.", ["Words were removed or reworded:"]),
+        ("exit", ["Left feature-words. `/socrates feature-words` goes on from here."]),
+    )
+    spec.write_text(SPEC.replace("title: Say words", "title: Mine"))
+    await is_said(
+        sandbox.session(),
+        (
+            f"/socrates {SLUG}",
+            [
+                "tickets/feature-words/spec.yaml has changed: title. What the file says is kept. These changes of the draft are dropped:\n- Other",
+                "Going on: what was said is kept; not written to tickets/feature-words/spec.yaml yet: acceptance_criteria.",
+                "The spec is complete. Enter goes deeper, `summary` shows it, `approve` writes it.",
+            ],
+        ),
+        ("So?", []),
+        ("exit", ["Left feature-words. `/socrates feature-words` goes on from here."]),
+    )
+    await is_said(
+        sandbox.session(),
+        (
+            f"/socrates {SLUG}",
+            [
+                "Going on: what was said is kept; not written to tickets/feature-words/spec.yaml yet: acceptance_criteria.",
+                "No question is noted as open. Answer all the same, or press Enter to go deeper; `approve` writes the spec.",
             ],
         ),
     )

@@ -97,7 +97,10 @@ SOCRATES = """\
 {
  "priority": "medium",
  "open_questions": [
-  "Who?"
+  {
+   "id": "q1",
+   "text": "Who?"
+  }
  ]
 }
 ```

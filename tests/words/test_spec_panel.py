@@ -1,5 +1,9 @@
 """The spec beside the conversation, row by row."""
 
+from msgspec.structs import replace
+
+from cdd_agent.events import SpecWords
+from cdd_agent.wording import spec_in_full, spec_in_short
 from tests.tui.test_spec import FULL, panel_of, rows
 
 
@@ -21,6 +25,29 @@ async def test_it_shows_what_is_known_and_what_is_open() -> None:
             "✓ Technical notes",
             "  Only the standard library.",
             "? Open questions",
-            "  · How many seconds may it take?",
+            "  1 How many seconds may it take?",
             "Not in spec.yaml yet: title",
         ]
+
+
+async def test_words_that_would_be_lost_are_no_progress() -> None:
+    lost = (SpecWords("acceptance_criteria", "It prints"), SpecWords("title", "Report"))
+    spec = replace(FULL, lost=lost, not_written=("title", "acceptance_criteria"))
+    async with panel_of(spec) as (panel, _):
+        shown = [row for row in rows(panel) if row]
+    assert shown[:2] == ["Spec 1/5 ━━╌╌╌╌╌╌╌╌", "○ Title"]
+    assert shown[-5:] == [
+        "! To be removed or reworded",
+        "  - It prints",
+        "  - Report",
+        "Not in spec.yaml yet: title,",
+        "criteria",
+    ]
+    assert spec_in_short(spec) == (
+        "2 criteria · 1 without a check · 1 open question · not written yet · 2 to be"
+        " removed or reworded"
+    )
+    assert (
+        "### Open questions\n\n- 1: How many seconds may it take?\n\n`drop NUMBER` drops"
+        " one.\n\n### To be removed or reworded in spec.yaml\n\n- It prints\n- Report\n\n"
+    ) in spec_in_full(spec)

@@ -95,17 +95,22 @@ class SpecPanel(GuardedWidget, ScrollView, can_focus=False):
 def _parts(spec: SpecShown) -> dict[str, bool]:
     """Return each part that a spec needs, and True if it is there. Criteria are there
     if each has a check. Open questions are a part as long as there are some.
+
+    Words of spec.yaml that approving would remove or reword are a part, too, and the
+    part that they are in is not there: a removal is not progress.
     """
     missing = {line.partition(":")[0] for line in spec.missing}
+    not_there = missing | {words.field for words in spec.lost}
+    all_checked = all(item.check for item in spec.criteria)
     parts = {
-        "Title": "title" not in missing,
-        "Description": "description" not in missing,
-        "Acceptance criteria": (
-            bool(spec.criteria) and all(item.check for item in spec.criteria)
-        ),
+        "Title": "title" not in not_there,
+        "Description": "description" not in not_there,
+        "Acceptance criteria": "acceptance_criteria" not in not_there and all_checked,
     }
     if spec.open_questions:
         parts["Open questions"] = False
+    if spec.lost:
+        parts["Removals"] = False
     return parts
 
 
@@ -129,7 +134,11 @@ def _rows(spec: SpecShown, width: int) -> Iterator[_Row]:
     if spec.open_questions:
         yield _Row("? Open questions", "question")
         for question in spec.open_questions:
-            yield from _text(question, width, "  · ")
+            yield from _text(question.text, width, f"  {question.number} ")
+    if spec.lost:
+        yield _Row("! To be removed or reworded", "question")
+        for words in spec.lost:
+            yield from _text(words.text, width, "  - ")
     if spec.not_written:
         yield _Row("", "text")
         yield from _text(

@@ -1,0 +1,274 @@
+"""The items of a list in spec.yaml while a conversation changes them: what the file
+says, and the changes that are not written yet.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cdd_agent.tickets.placeholders import is_placeholder
+
+Clean = Callable[[str], str]
+"""Return a text in the form in which the draft keeps and compares it."""
+
+
+class Line(Struct, frozen=True):
+    """One acceptance criterion, or one item of an area of the scope."""
+
+    text: str
+    """Empty for an area without items."""
+    area: str = ""
+    """Empty for a criterion."""
+
+
+class Item(Struct, frozen=True):
+    """A line of the draft."""
+
+    id: str
+    """Belongs to this item for as long as the draft exists."""
+    line: Line
+    written: Line | None = None
+    """The line of spec.yaml that this item is based on; None for a new item."""
+    check: str = ""
+    """How a criterion is checked."""
+    is_removed: bool = False
+    """The line is in spec.yaml, and approving the draft removes it."""
+
+    @property
+    def is_changed(self) -> bool:
+        return self.is_removed or self.line != self.written
+
+
+class ItemChange(Struct, frozen=True):
+    """A new item, or a change of the item with this id."""
+
+    id: str = ""
+    text: str = ""
+    area: str = ""
+    check: str = ""
+    remove: bool = False
+
+
+class Meeting(Struct, frozen=True):
+    """A list after the file was read again."""
+
+    items: "ItemList"
+    dropped: tuple[Item, ...] = ()
+    """Changes of the draft that are gone because the user changed or removed the line
+    in the file.
+    """
+
+
+class ItemList(Struct, frozen=True):
+    """The items of one list. A value: each change returns another list.
+
+    Items that are based on the file are in the file's order.
+    """
+
+    prefix: str
+    """The letter that ids begin with."""
+    noun: str
+    """The name of an item in messages to the model."""
+    default_area: str = ""
+    items: tuple[Item, ...] = ()
+    last_number: int = 0
+    """The number in the last id that was given to an item."""
+
+    @property
+    def written(self) -> tuple[Line, ...]:
+        """The lines of the file."""
+        return tuple(item.written for item in self.items if item.written is not None)
+
+    @property
+    def present(self) -> tuple[Item, ...]:
+        """The items that approving the draft writes, area by area. The placeholders of
+        a template give way to the first real item.
+        """
+        areas = defaultdict[str, list[Item]](list)
+        for item in self.items:
+            if not item.is_removed:
+                areas[item.line.area].append(item)
+        present: list[Item] = []
+        for items in areas.values():
+            present += [item for item in items if item.line.text] or items[:1]
+        real = [item for item in present if not _is_placeholder(item.line)]
+        is_template = all(map(_is_placeholder, self.written))
+        return tuple(real if real and is_template else present)
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        return tuple(item.line for item in self.present)
+
+    # Changes by the model
+
+    def apply(self, change: ItemChange, clean: Clean) -> "ItemList":
+        """Return the list with a change. A change that `problems` refuses has no
+        effect, except that an item with an invented id is a new item.
+        """
+        item = self._find(change.id) if change.id else self._find_same(change, clean)
+        if item is None:
+            return self._with_new(change, clean)
+        if change.remove:
+            return self._without(item) if change.id else self
+        return self._with(_changed(item, change, clean))
+
+    def problems(self, change: ItemChange, clean: Clean) -> Iterator[str]:
+        """Yield what is wrong with a change, in words for the model."""
+        if change.id and self._find(change.id) is None:
+            yield (
+                f"There is no {self.noun} with the id `{change.id}`. Use an id of the"
+                " spec as it stands, or leave `id` out for a new one."
+            )
+        if change.remove and not change.id:
+            yield f"To remove a {self.noun}, give its `id`."
+        if change.text and is_placeholder(clean(change.text)):
+            yield (
+                f"`{change.text.strip()}` is a placeholder. Leave the {self.noun} out"
+                " until it is known."
+            )
+        if not change.id and not clean(change.text):
+            yield f"A {self.noun} has neither `id` nor `text`."
+
+    def _find(self, key: str) -> Item | None:
+        for item in self.items:
+            if item.id == key.strip() and not item.is_removed:
+                return item
+        return None
+
+    def _find_same(self, change: ItemChange, clean: Clean) -> Item | None:
+        """Return the item with the words of a change; a removed one if there is no
+        other.
+        """
+        text = clean(change.text)
+        area = clean(change.area)
+        if not text:
+            return None
+        for item in sorted(self.items, key=lambda item: item.is_removed):
+            line = item.line
+            if clean(line.text) == text and (not area or clean(line.area) == area):
+                return item
+        return None
+
+    def _with_new(self, change: ItemChange, clean: Clean) -> "ItemList":
+        text = clean(change.text)
+        if change.remove or is_placeholder(text) or self._was_given(change.id):
+            return self
+        line = Line(text, clean(change.area) or self.default_area)
+        number = self.last_number + 1
+        item = Item(f"{self.prefix}{number}", line, check=clean(change.check))
+        place = len(self.items)
+        for index, other in enumerate(self.items, 1):
+            if other.line.area == line.area:
+                place = index
+        items = (*self.items[:place], item, *self.items[place:])
+        return replace(self, items=items, last_number=number)
+
+    def _was_given(self, key: str) -> bool:
+        """True for the id of an item that is gone."""
+        number = key.strip().removeprefix(self.prefix)
+        return number.isdecimal() and int(number) <= self.last_number
+
+    def _with(self, changed: Item) -> "ItemList":
+        items = [changed if item.id == changed.id else item for item in self.items]
+        return replace(self, items=tuple(items))
+
+    def _without(self, removed: Item) -> "ItemList":
+        if removed.written is not None:
+            return self._with(replace(removed, is_removed=True))
+        items = [item for item in self.items if item.id != removed.id]
+        return replace(self, items=tuple(items))
+
+    # Changes by the user in the file
+
+    def meet(self, lines: Sequence[Line]) -> Meeting:
+        """Return the list over the lines that the file has now.
+
+        A line that the user changed or removed is the user's: the draft's change of it
+        is dropped. Other changes stay. New items stay behind the item that they were
+        behind.
+        """
+        if tuple(lines) == self.written:
+            return Meeting(self)
+        if tuple(lines) == self.lines:
+            written = [replace(item, written=item.line) for item in self.present]
+            return Meeting(replace(self, items=tuple(written)))
+        based = [item for item in self.items if item.written is not None]
+        matches = _match(lines, based, lambda item: item.written)
+        kept = {item.id for item in matches if item is not None}
+        others = [
+            item
+            for item in self.items
+            if item.id not in kept and item.is_changed and not item.is_removed
+        ]
+        unmatched = [
+            line for line, item in zip(lines, matches, strict=True) if item is None
+        ]
+        # The user may have written what the draft proposed.
+        adopted = deque(_match(unmatched, others, lambda item: item.line))
+        number = self.last_number
+        found = []
+        for line, match in zip(lines, matches, strict=True):
+            item = match or adopted.popleft()
+            if item is None:
+                number += 1
+                item = Item(f"{self.prefix}{number}", line)
+            found.append(replace(item, written=line))
+        has_new_lines = number > self.last_number
+        present = {item.id for item in found}
+        dropped = [
+            item
+            for item in based
+            if item.id not in present
+            and item.is_changed
+            and (has_new_lines or not item.is_removed)
+        ]
+        merged = replace(self, items=self._in_order(found), last_number=number)
+        return Meeting(merged, tuple(dropped))
+
+    def _in_order(self, found: Sequence[Item]) -> tuple[Item, ...]:
+        """Return the items of the file, and each new item behind the one of them that
+        it was behind.
+        """
+        present = {item.id for item in found}
+        behind = defaultdict[str, list[Item]](list)
+        last = ""
+        for item in self.items:
+            if item.id in present:
+                last = item.id
+            elif item.written is None:
+                behind[last].append(item)
+        ordered: list[Item] = []
+        for item in found:
+            ordered += [item, *behind[item.id]]
+        return (*ordered, *behind[""])
+
+
+def _changed(item: Item, change: ItemChange, clean: Clean) -> Item:
+    """Return an item that is not removed, with the words that a change has."""
+    text = clean(change.text)
+    area = clean(change.area)
+    line = item.line
+    if not is_placeholder(text) and text != clean(line.text):
+        line = replace(line, text=text)
+    if area and area != clean(line.area):
+        line = replace(line, area=area)
+    check = clean(change.check) or item.check
+    return replace(item, line=line, check=check, is_removed=False)
+
+
+def _match(
+    lines: Sequence[Line], items: Sequence[Item], words: Callable[[Item], Line | None]
+) -> list[Item | None]:
+    """Return for each line the item with these words. Of equal ones, those without a
+    change are used first.
+    """
+    waiting = defaultdict[Line | None, deque[Item]](deque)
+    for item in sorted(items, key=lambda item: item.is_changed):
+        waiting[words(item)].append(item)
+    return [waiting[line].popleft() if waiting.get(line) else None for line in lines]
+
+
+def _is_placeholder(line: Line) -> bool:
+    return bool(line.text) and is_placeholder(line.text)

@@ -1,0 +1,96 @@
+"""Words that a spec would lose by a change, and the change as a diff."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from cdd_agent.agents.text_diff import fenced_diff
+from cdd_agent.events import SpecWords
+from cdd_agent.tickets.placeholders import is_placeholder
+from cdd_agent.tickets.spec import TicketSpec
+
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
+_LINE_OF_ITS_OWN = re.compile(
+    r"\s{2,}|\t|[-*+•]\s|[0-9]{1,9}[.)]\s|[#>|]|[\w '’/-]{1,40}:(?:\s|$)"
+)
+"""A line that is not part of a paragraph: a list item, a heading, `Expected: …`."""
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+
+
+def lost_words(before: TicketSpec, after: TicketSpec) -> tuple[SpecWords, ...]:
+    """Return the sentences and items of `before` that `after` does not have word for
+    word. A placeholder is not one, and neither is a change of the order.
+    """
+    lost = Counter(_words(before)) - Counter(_words(after))
+    areas = [area for area, items in after.implementation_scope.items() if items]
+    real = []
+    for words in lost.elements():
+        is_filled = words.text in [f"{area}:" for area in areas]
+        if words.field == "implementation_scope" and is_filled:
+            continue
+        if not is_placeholder(words.text):
+            real.append(words)
+    return tuple(real)
+
+
+def spec_diff(before: TicketSpec, after: TicketSpec) -> str:
+    """Return the difference as a Markdown block, with a line for each sentence."""
+    return fenced_diff(_lines(before), _lines(after), "spec.yaml")
+
+
+def _lines(spec: TicketSpec) -> str:
+    lines: list[str] = []
+    field = ""
+    for words in _words(spec):
+        if words.field != field:
+            field = words.field
+            lines.append(f"{field}:")
+        lines.append(_line(words))
+    return "\n".join(lines)
+
+
+def _line(words: SpecWords) -> str:
+    text = words.text.replace("\n", "\n    ")
+    is_item = words.field in ("acceptance_criteria", "implementation_scope")
+    return f"  - {text}" if is_item else f"  {text}"
+
+
+def _words(spec: TicketSpec) -> Iterator[SpecWords]:
+    for name in ("title", "priority"):
+        if getattr(spec, name):
+            yield SpecWords(name, getattr(spec, name))
+    for sentence in sentences(spec.description):
+        yield SpecWords("description", sentence)
+    for text in spec.acceptance_criteria:
+        yield SpecWords("acceptance_criteria", text)
+    for area, items in spec.implementation_scope.items():
+        for item in items or ("",):
+            yield SpecWords("implementation_scope", f"{area}: {item}".rstrip())
+    for sentence in sentences(spec.technical_notes):
+        yield SpecWords("technical_notes", sentence)
+
+
+def sentences(text: str) -> list[str]:
+    """Split a Markdown text into the sentences of its paragraphs and the lines of
+    everything else. Where a paragraph breaks its lines makes no difference.
+    """
+    found: list[str] = []
+    paragraph: list[str] = []
+    is_code = False
+    # The blank line at the end closes the last paragraph.
+    for line in [*text.splitlines(), ""]:
+        is_fence = _FENCE.match(line) is not None
+        is_whole = is_code or is_fence or _LINE_OF_ITS_OWN.match(line) is not None
+        if is_whole or not line.strip():
+            joined = " ".join(" ".join(paragraph).split())
+            found += filter(None, _SENTENCE_END.split(joined))
+            paragraph = []
+        if is_code or is_fence:
+            found += filter(None, [line.rstrip()])
+        elif is_whole:
+            found += filter(None, _SENTENCE_END.split(line.rstrip()))
+        elif line.strip():
+            paragraph.append(line)
+        if is_fence:
+            is_code = not is_code
+    return found
