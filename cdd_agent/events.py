@@ -20,10 +20,12 @@ from cdd_agent.edits.file_diff import FileDiff, LeftOut
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.llm.port import PromptShare, Usage
 from cdd_agent.tickets.run_outcome import judge_run
+from cdd_agent.tickets.served_criteria import edited_criteria
 from cdd_agent.tickets.state import edited_steps
 from cdd_agent.tickets.status import (
     NO_COST,
     Cost,
+    CriterionEdit,
     EditedCriterion,
     Evidence,
     MissingWork,
@@ -549,6 +551,10 @@ class PlanOpened(Struct, frozen=True):
     """An earlier run left a state."""
     former_cost: Cost = NO_COST
     """Of steps that are no longer in the plan."""
+    edited_criteria: tuple[EditedCriterion, ...] = ()
+    """Criteria of the spec that are new, or were changed since the run began, and that
+    no step serves.
+    """
 
     @property
     def cost(self) -> Cost:
@@ -557,8 +563,13 @@ class PlanOpened(Struct, frozen=True):
 
     @classmethod
     def of(
-        cls, title: str, plan: ImplementationPlan, state: ExecutionState
+        cls,
+        title: str,
+        plan: ImplementationPlan,
+        state: ExecutionState,
+        criteria: Sequence[str],
     ) -> PlanOpened:
+        """`title` and `criteria` are those of the spec as it is now."""
         changed = frozenset(edited_steps(plan, state))
         steps = (
             StepView.of(state.step(step.number), plan, changed=step.number in changed)
@@ -566,7 +577,12 @@ class PlanOpened(Struct, frozen=True):
         )
         former = sum((step.spent for step in state.former_steps.values()), NO_COST)
         return cls(
-            state.ticket_slug, title, tuple(steps), state.started_at is not None, former
+            state.ticket_slug,
+            title,
+            tuple(steps),
+            state.started_at is not None,
+            former,
+            edited_criteria(plan, state, criteria),
         )
 
 
@@ -577,11 +593,15 @@ class CriterionProof(Struct, frozen=True):
     """Its place in the spec, from 1."""
     text: str
     steps: tuple[StepView, ...] = ()
-    """Those that serve it, as the plan says."""
+    """Those that served its words, or are to serve them."""
     tests: tuple[str, ...] = ()
     """Those that these steps have made pass: new ones, and ones that failed before."""
     files: tuple[str, ...] = ()
     """Those that these steps have changed."""
+    edit: CriterionEdit | None = None
+    """Why nothing that the run did counts for it; None if the run knows its words, or a
+    step is to serve them.
+    """
 
     @property
     def is_seen(self) -> bool:

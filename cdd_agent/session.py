@@ -44,6 +44,7 @@ from cdd_agent.llm.budget import Tally
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.open_project import Project
 from cdd_agent.redaction import Redactor
+from cdd_agent.tickets.run_outcome import judge_run
 from cdd_agent.tickets.state import load_state
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.tickets.store import Ticket
@@ -461,8 +462,11 @@ class Session(Struct, eq=False, dict=True):
 
 def _run_status(ticket: Ticket) -> RunStatus | None:
     """Read how far a ticket's run is; None if it was not begun. Raises `CddError`."""
-    state = load_state(ticket, ticket.read_plan())
-    return state.status if state is not None else None
+    plan = ticket.read_plan()
+    state = load_state(ticket, plan)
+    if state is None:
+        return None
+    return judge_run(plan, state, ticket.read_spec().acceptance_criteria).status
 
 
 def _is_command(line: str) -> bool:

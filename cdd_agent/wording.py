@@ -58,8 +58,11 @@ from cdd_agent.events import (
     ToolFinished,
     ToolStarted,
 )
+from cdd_agent.tickets.findings import quote
+from cdd_agent.tickets.run_outcome import how_to_serve, reasons_against
 from cdd_agent.tickets.status import (
     Cost,
+    EditedCriterion,
     Evidence,
     RunStatus,
     Shortfall,
@@ -408,7 +411,8 @@ def described(event: Event) -> list[tuple[str, Tone]]:
                 if event.cost.tokens
                 else []
             )
-            return [title, *steps, *total]
+            edited = _edited_criteria(event.edited_criteria)
+            return [title, *steps, *total, *edited]
         case CriteriaShown():
             return _criteria(event)
         case PlanChecked():
@@ -567,10 +571,17 @@ def _criteria(event: CriteriaShown) -> list[tuple[str, Tone]]:
                 (f"    files: {names}{_and_more(criterion.files)}", Tone.QUIET)
             )
         if not criterion.steps:
-            lines.append(("    no step of the plan serves it", Tone.WARNING))
+            lines.append((f"    {unserved(criterion)}", Tone.WARNING))
     if not event.criteria:
         lines.append(("The spec has no acceptance criteria yet.", Tone.WARNING))
     return lines
+
+
+def unserved(criterion: CriterionProof) -> str:
+    """Why a criterion that no step serves has no evidence."""
+    if criterion.edit:
+        return f"{criterion.edit}; no step of the plan serves it as it is now"
+    return "no step of the plan serves it"
 
 
 def criterion_sign(criterion: CriterionProof) -> str:
@@ -814,7 +825,10 @@ def _run_finished(event: RunFinished) -> list[tuple[str, Tone]]:
     )
     good = event.status is RunStatus.COMPLETED
     what = "done" if good else event.status.value.replace("_", " ")
-    what = "not done in this tree" if event.missing else what
+    if event.missing:
+        what = "not done in this tree"
+    elif event.edited_criteria and event.status is RunStatus.IN_PROGRESS:
+        what = "is not done"
     tone = {RunStatus.COMPLETED: Tone.GOOD, RunStatus.FAILED: Tone.ERROR}.get(
         event.status, Tone.WARNING
     )
@@ -830,6 +844,10 @@ def _run_finished(event: RunFinished) -> list[tuple[str, Tone]]:
         )
         lines.append((f"  {remark}: {of_these}", Tone.WARNING))
     lines += [(f"  {line}", Tone.WARNING) for line in _missing_work(event)]
+    lines += _edited_criteria(event.edited_criteria)
+    if event.edited_criteria:
+        hint = how_to_serve(event.ticket_slug, event.edited_criteria)
+        lines.append((hint, Tone.WARNING))
     reasons = _reasons_against(event)
     lines += [(reason, Tone.ERROR) for reason in reasons]
     if event.missing:
@@ -856,10 +874,10 @@ def _reasons_against(event: RunFinished) -> list[str]:
             f"Not all work of {steps} is in this tree: nothing here shows that it is"
             " done."
         )
-    if event.require and event.unproven:
+    against = reasons_against(event.unproven, event.edited_criteria)
+    if event.require and against:
         reasons.append(
-            f"The run has failed by `require: {event.require}`: not each step's tests"
-            " have passed."
+            f"The run has failed by `require: {event.require}`: {'; '.join(against)}."
         )
     return reasons
 
@@ -898,6 +916,17 @@ def _how_to_bring_back(event: RunFinished) -> str:
         f" steps with `cdd undo {slug} --step {first}`; or begin again with"
         f" `cdd exec {slug} --start-over`."
     )
+
+
+def _edited_criteria(edited: Sequence[EditedCriterion]) -> list[tuple[str, Tone]]:
+    """The criteria that no step serves as they are now."""
+    lines = [
+        f"  criterion {criterion.place} is {criterion.edit}: {quote(criterion.text)}"
+        for criterion in edited[:_SHOWN_FILES]
+    ]
+    if len(edited) > _SHOWN_FILES:
+        lines.append(f"  and {len(edited) - _SHOWN_FILES} more criteria")
+    return [(line, Tone.WARNING) for line in lines]
 
 
 def _left_to_do(event: RunFinished) -> list[tuple[str, Tone]]:

@@ -4,6 +4,7 @@ plan.md is written under the ticket's lock, so never while a run is at work, and
 text that it replaces is kept.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -26,6 +27,7 @@ from cdd_agent.tickets.plan_changes import (
 from cdd_agent.tickets.plan_check import check_plan
 from cdd_agent.tickets.plan_editor import edit_plan
 from cdd_agent.tickets.plan_writer import write_plan
+from cdd_agent.tickets.served_criteria import find_standings
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecFile
 from cdd_agent.tickets.state import ExecutionState, load_state, new_state
@@ -60,6 +62,17 @@ class Present(Struct, frozen=True):
                 entry = self.state.step(numbers[step.label])
                 entries[step.number] = replace(entry, step_number=step.number)
         return replace(self.state, step_executions=entries, former_steps={})
+
+    def served_by_completed(self, criteria: Sequence[str]) -> frozenset[int]:
+        """Return the places, from 1, of the criteria that a completed step served."""
+        if self.plan is None:
+            return frozenset()
+        completed = {step.number for step in self.fixed.completed_steps(self.plan)}
+        served = set()
+        for standing in find_standings(self.plan, self.state, criteria):
+            if standing.was_for_all or not completed.isdisjoint(standing.steps):
+                served.add(standing.place)
+        return frozenset(served)
 
     def label_of(self, number: int) -> str:
         """Return what users call a step."""

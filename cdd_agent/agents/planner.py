@@ -74,12 +74,13 @@ class PlannerAgent(ReadsWords):
             problems = desk.problems(present.plan, spec, present)
             checked = PlanChecked(self.ticket_slug, desk.shown_path, tuple(problems))
             return [checked, self._what_next()]
-        return [
-            PlanOpened.of(
-                spec.title, present.plan, state_of(present, self.ticket_slug)
-            ),
-            self._what_next(),
-        ]
+        opened = PlanOpened.of(
+            spec.title,
+            present.plan,
+            state_of(present, self.ticket_slug),
+            spec.acceptance_criteria,
+        )
+        return [opened, self._what_next()]
 
     def close(self) -> None:
         self._planning.close()

@@ -46,7 +46,6 @@ from cdd_agent.llm.port import Message, Model
 from cdd_agent.project.context import project_context
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.sanitize import fenced
-from cdd_agent.tickets.criteria import served_places
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.plan_changes import ChangeRefused, FixedSteps, replace_plan
 from cdd_agent.tickets.plan_check import find_misfits
@@ -377,14 +376,11 @@ class Planning:
         spec = self.desk.complete_spec()
         present = self.desk.present()
         fixed = present.fixed
-        served: set[int] = set()
-        for step in fixed.completed_steps(present.plan) if present.plan else ():
-            served |= served_places(step.serves, spec.acceptance_criteria)
         plan = make_basic_plan(
             spec,
             self.desk.ticket.slug,
             first_number=fixed.next_number if fixed.is_begun else 1,
-            served=served,
+            served=present.served_by_completed(spec.acceptance_criteria),
             used_ids=fixed.used_ids,
         )
         if not plan.steps:

@@ -112,7 +112,8 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
         plan = ticket.read_plan()
         plan.check(ticket.shown(ticket.plan_path))
         state = load_state(ticket, plan)
-        criteria = ticket.read_spec().acceptance_criteria if state else ()
+        is_over = state is not None and state.status is RunStatus.COMPLETED
+        criteria = _read_criteria(ticket) if is_over else ()
     except SpecEmpty:
         return TicketView(ticket.slug, "empty", type=kind)
     except CddError as error:
@@ -147,6 +148,14 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
     )
 
 
+def _read_criteria(ticket: Ticket) -> tuple[str, ...]:
+    """Raises `BadInput` for a spec that cannot be read."""
+    try:
+        return ticket.read_spec().acceptance_criteria
+    except SpecEmpty:
+        return ()
+
+
 def _is_still_done(ticket: Ticket, state: ExecutionState) -> bool:
     """True if a run was over with this plan and this spec, so that neither need be
     read. A state of an earlier version knows no criteria.
@@ -155,7 +164,7 @@ def _is_still_done(ticket: Ticket, state: ExecutionState) -> bool:
         return False
     if state.done_plan != ticket.plan_digest():
         return False
-    return state.criteria is None or state.done_spec == ticket.spec_digest()
+    return not state.criteria or state.done_spec == ticket.spec_digest()
 
 
 def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
@@ -180,7 +189,8 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
     plan = ticket.read_plan()
     plan.check(ticket.shown(ticket.plan_path))
     state = load_state(ticket, plan) or new_state(ticket.slug, plan)
-    return PlanOpened.of(ticket.read_spec().title, plan, state)
+    spec = ticket.read_spec()
+    return PlanOpened.of(spec.title, plan, state, spec.acceptance_criteria)
 
 
 def whereabouts(ticket: Ticket) -> Iterator[Notice]:

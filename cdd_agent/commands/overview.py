@@ -78,8 +78,10 @@ def _overview(ticket: Ticket) -> TicketOverview:
             continue
     touched = datetime.fromtimestamp(max(times), UTC) if times else None
     line, record = next_line(ticket, seen), where.record
-    if where != ticket:
-        line = f"/land {ticket.slug}" if seen.state == "done" else f"{line} --worktree"
+    if where != ticket and seen.state == "done":
+        line = f"/land {ticket.slug}"
+    elif where != ticket and seen.state != "spec changed":
+        line = f"{line} --worktree"
     return TicketOverview(seen, line, touched, _money(record))
 
 

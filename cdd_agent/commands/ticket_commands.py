@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from cdd_agent.commands.listing import listed, opened, whereabouts
 from cdd_agent.commands.registry import WrongUsage
 from cdd_agent.engine.spec_notices import spec_notices
-from cdd_agent.events import About, Event, Notice, Tone
+from cdd_agent.events import About, Event, Notice, PlanOpened, Tone
 from cdd_agent.open_project import Project
+from cdd_agent.tickets.run_outcome import how_to_serve
 from cdd_agent.tickets.templates import create_page
 
 DOCUMENTATION = "documentation"
@@ -22,7 +23,11 @@ def status_events(project: Project, slug: str | None = None) -> Iterator[Event]:
         yield listed(project.tickets, ())
         return
     ticket = project.tickets.find(slug)
-    yield opened(ticket)
+    shown = opened(ticket)
+    yield shown
+    if isinstance(shown, PlanOpened) and shown.edited_criteria:
+        hint = how_to_serve(ticket.slug, shown.edited_criteria)
+        yield Notice(hint, Tone.WARNING, about=About.SPEC_CHANGED)
     yield from spec_notices(ticket)
     yield from whereabouts(ticket)
 

@@ -53,6 +53,10 @@ class Shown(JsonFile, frozen=True):
     """The same of what else tools have read of it in a tree beside the person's: it
     counts as shown.
     """
+    criteria: tuple[str, ...] | None = None
+    """The digests of the acceptance criteria that the step serves. None in older
+    files.
+    """
 
     @property
     def all_files(self) -> dict[str, str | None]:

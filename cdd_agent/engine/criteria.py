@@ -1,12 +1,13 @@
 """From a ticket's acceptance criteria to the steps, tests and files that serve each."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from cdd_agent.engine.accepted import accepted
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.events import CriteriaShown, CriterionProof, PlanOpened
 from cdd_agent.redaction import Redactor
+from cdd_agent.tickets.served_criteria import find_standings
 from cdd_agent.tickets.state import ExecutionState, load_state
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.outcomes import Reference, Result, merge_runs
@@ -26,7 +27,8 @@ def criteria_of(root: Path, ticket: Ticket, redactor: Redactor) -> CriteriaShown
     plan = ticket.read_plan()
     state = load_state(ticket, plan) or ExecutionState(ticket_slug=ticket.slug)
     record = RunRecord.of_ticket(ticket, redactor)
-    views = {view.number: view for view in PlanOpened.of(spec.title, plan, state).steps}
+    opened = PlanOpened.of(spec.title, plan, state, spec.acceptance_criteria)
+    views = {view.number: view for view in opened.steps}
     tests = _turned_green(state, record)
     files = {
         step.step_number: (
@@ -36,27 +38,28 @@ def criteria_of(root: Path, ticket: Ticket, redactor: Redactor) -> CriteriaShown
         )
         for step in accepted(state)
     }
-    served = []
-    for place, text in enumerate(spec.acceptance_criteria, 1):
-        serving = [step.number for step in plan.order() if place in step.serves]
-        served.append(
-            CriterionProof(
-                place,
-                text,
-                tuple(views[number] for number in serving),
-                tuple(
-                    dict.fromkeys(
-                        test for number in serving for test in tests.get(number, ())
-                    )
-                ),
-                tuple(
-                    dict.fromkeys(
-                        path for number in serving for path in files.get(number, ())
-                    )
-                ),
-            )
+    proofs = []
+    for standing in find_standings(plan, state, spec.acceptance_criteria):
+        proof = CriterionProof(
+            standing.place,
+            standing.text,
+            tuple(views[number] for number in standing.steps),
+            _joined(tests, standing.steps),
+            _joined(files, standing.steps),
+            standing.edit,
         )
-    return CriteriaShown(ticket.slug, spec.title, tuple(served))
+        proofs.append(proof)
+    return CriteriaShown(ticket.slug, spec.title, tuple(proofs))
+
+
+def _joined(
+    values: Mapping[int, tuple[str, ...]], steps: Iterable[int]
+) -> tuple[str, ...]:
+    """Return the values of steps, each once."""
+    joined: dict[str, None] = {}
+    for step in steps:
+        joined |= dict.fromkeys(values.get(step, ()))
+    return tuple(joined)
 
 
 def _turned_green(

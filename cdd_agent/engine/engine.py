@@ -30,7 +30,6 @@ from cdd_agent.engine.history import OpenCheckpoints
 from cdd_agent.engine.known_before import KnownBefore
 from cdd_agent.engine.load_state import drift
 from cdd_agent.engine.lock import TicketLock
-from cdd_agent.engine.report import Report
 from cdd_agent.engine.report_page import save
 from cdd_agent.engine.run import Run, named
 from cdd_agent.engine.side_by_side import Failed, SideBySide
@@ -186,16 +185,7 @@ class Engine(Struct):
         run = self.run
         if run.state.started_at is not None:
             run.save_costs()
-            report = Report.of(
-                run.spec.title,
-                run.plan,
-                run.state,
-                run.record,
-                run.spec.acceptance_criteria,
-                run.require,
-                run.missing,
-            )
-            save(report, run.record.folder)
+            save(run.report(), run.record.folder)
 
     async def recover(self) -> None:
         """Put in order what a killed run, or a stopped undo, left; and once, say what
@@ -540,7 +530,7 @@ class Engine(Struct):
             await self._undoing.close_step(before)
         files = before.files if keep else NO_FILES
         why = self.run.record.redactor.redact(reason)
-        self.run.begin_step(step)
+        self.run.skip_step(step)
         self.run.save(self.run.state.skipped(step, self.clock(), why, files))
         self.run.emit(StepFinished.of(step, self.run.plan, self.run.state))
         dependents = [

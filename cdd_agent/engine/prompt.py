@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.query import Query
@@ -32,13 +33,13 @@ from cdd_agent.llm.port import ContextTooLong, Message, PromptShare, Request
 from cdd_agent.project.context import entries
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.sanitize import fenced
-from cdd_agent.tickets.criteria import served_places
 from cdd_agent.tickets.declared_files import (
     MOST_MATCHES,
     DeclaredFiles,
     declare_files,
 )
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.served_criteria import digests_of_step, places_of_step
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_prompt import render_spec
 from cdd_agent.tickets.state import ExecutionState
@@ -218,9 +219,11 @@ def step_prompt(
         Message("system", _join(system)),
         Message("user", _join(parts), pictures=pictures),
     )
+    listed = _list_shown(step_digest(step, guidance), shown, context)
+    criteria = digests_of_step(step, plan, state, spec.acceptance_criteria)
     return StepPrompt(
         Request(messages),
-        _list_shown(step_digest(step, guidance), shown, context),
+        replace(listed, criteria=criteria),
         tuple(room.left_out),
         (*rules.notes, *shown.notes),
         _list_shares([*system, *parts], shown, context),
@@ -297,7 +300,7 @@ def _query(
     words = [step.title, step.description]
     words += [f"{file.path} {file.file.note}" for file in declared.files]
     words += step.checks or ()
-    for place in sorted(served_places(step.serves, spec.acceptance_criteria)):
+    for place in sorted(places_of_step(step, state, spec.acceptance_criteria)):
         words.append(spec.acceptance_criteria[place - 1])
     words.append(spec.title)
     touched: list[str] = []

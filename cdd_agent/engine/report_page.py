@@ -15,6 +15,7 @@ from cdd_agent.engine.effort import RunCost
 from cdd_agent.engine.report import Counts, Report, StepReport
 from cdd_agent.files.atomic import write_atomic
 from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.tickets.run_outcome import reasons_against
 from cdd_agent.tickets.status import Shortfall, StepStatus, Verification
 
 _SPECIAL = re.compile(r"[\\`*\[\]<>|#~&]|(?<![^\W_])_|_(?![^\W_])")
@@ -79,6 +80,11 @@ def _summary(report: Report) -> str:
         for why, what in _UNPROVEN.items()
         if (found := [step for step in report.unproven if step.why is why])
     ]
+    lines += [
+        f"- not done: criterion {criterion.place} is {criterion.edit}:"
+        f" {_plain(criterion.text)}"
+        for criterion in report.edited_criteria
+    ]
     if report.started_at:
         ended = (
             f", completed {_moment(report.completed_at)}" if report.completed_at else ""
@@ -116,10 +122,9 @@ def _reasons_against(report: Report) -> list[str]:
     if report.missing:
         steps = ", ".join(f"step {work.label}" for work in report.missing)
         reasons.append(f"not all work is in the project's tree: {steps}")
-    if report.require and report.unproven:
-        reasons.append(
-            f"failed by `require: {report.require}`: not each step's tests have passed"
-        )
+    against = reasons_against(report.unproven, report.edited_criteria)
+    if report.require and against:
+        reasons.append(f"failed by `require: {report.require}`: {'; '.join(against)}")
     return reasons
 
 

@@ -27,8 +27,9 @@ from cdd_agent.engine.missing_work import find_missing_work
 from cdd_agent.engine.prompt import Earlier, StepPrompt, step_digest, step_prompt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.recording import Recorder
+from cdd_agent.engine.report import Report
 from cdd_agent.engine.whereabouts import expect_here
-from cdd_agent.errors import StepFailed
+from cdd_agent.errors import BadInput, StepFailed
 from cdd_agent.events import (
     About,
     ChangesPutBack,
@@ -48,7 +49,14 @@ from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.llm.port import Usage
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
-from cdd_agent.tickets.served_criteria import begin_step, note_criteria
+from cdd_agent.tickets.served_criteria import (
+    adopt_criteria,
+    begin_step,
+    digests_of_step,
+    note_numbers,
+    places_of_step,
+    skip_step,
+)
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import (
     NO_FILES,
@@ -148,10 +156,9 @@ class Run(Struct):
                 for folder, effort in effort_by_step(record.log.entries()).items()
             }
             state = state.with_costs(costs, instead=True)
-        if state.started_at is not None and state.criteria is None:
-            # the run is of an earlier version
-            state = note_criteria(state, plan, spec.acceptance_criteria)
-            state = save(ticket, plan, record, state)
+        adopted = adopt_criteria(state, plan, spec.acceptance_criteria)
+        if adopted is not state:
+            state = save(ticket, plan, record, adopted)
         return cls(
             ticket,
             spec,
@@ -231,7 +238,11 @@ class Run(Struct):
             elif other.number != step.number:
                 later.append(other)
         criteria = self.spec.acceptance_criteria
-        return Agenda(criteria, tuple(later), tuple(earlier))
+        served = {
+            other.number: places_of_step(other, self.state, criteria)
+            for other in (step, *later)
+        }
+        return Agenda(criteria, tuple(later), tuple(earlier), served)
 
     def find_number(self, label: str) -> int | None:
         """Return the number of the step that a user means, None if there is none. A
@@ -245,15 +256,14 @@ class Run(Struct):
         return int(label) if is_former else None
 
     def opened(self) -> PlanOpened:
-        return PlanOpened.of(self.spec.title, self.plan, self.state)
+        spec = self._present_spec()
+        criteria = spec.acceptance_criteria
+        return PlanOpened.of(spec.title, self.plan, self.state, criteria)
 
     def summary(self) -> RunFinished:
+        criteria = self._present_spec().acceptance_criteria
         return RunFinished.of(
-            self.plan,
-            self.state,
-            self.spec.acceptance_criteria,
-            self.require,
-            self.missing,
+            self.plan, self.state, criteria, self.require, self.missing
         )
 
     async def find_missing_work(self) -> None:
@@ -265,6 +275,28 @@ class Run(Struct):
             self.missing = await find_missing_work(
                 self.plan, self.state, self.record, self.history
             )
+
+    def report(self) -> Report:
+        """Raises `BadInput` when the log cannot be read."""
+        spec = self._present_spec()
+        return Report.of(
+            spec.title,
+            self.plan,
+            self.state,
+            self.record,
+            spec.acceptance_criteria,
+            self.require,
+            self.missing,
+        )
+
+    def _present_spec(self) -> TicketSpec:
+        """Return the spec as it is on the disk, by which a run is judged. Steps go by
+        `spec` until `reload_spec`.
+        """
+        try:
+            return self.ticket.read_spec()
+        except BadInput:
+            return self.spec
 
     def refusal(self) -> StepFailed | None:
         """Why nothing may be built on what there is: a step that is over, and that the
@@ -378,15 +410,20 @@ class Run(Struct):
             self.emit(event)
 
     def begin_step(self, step: PlanStep) -> None:
-        """Note which criteria a step serves that begins now, or is skipped."""
+        """Note which criteria a step serves that begins now."""
         criteria = self.spec.acceptance_criteria
         self.state = begin_step(self.state, self.plan, step, criteria)
+
+    def skip_step(self, step: PlanStep) -> None:
+        """Note which criteria a step would have served that is skipped now."""
+        criteria = self.spec.acceptance_criteria
+        self.state = skip_step(self.state, step, criteria)
 
     def save(self, state: ExecutionState) -> None:
         """The files first: what this process believes is never ahead of the disk. With
         what was spent since.
         """
-        state = note_criteria(state, self.plan, self.spec.acceptance_criteria)
+        state = note_numbers(state, self.plan, self.spec.acceptance_criteria)
         self.state = save(
             self.ticket, self.plan, self.record, state.with_costs(self._unsaved)
         )
@@ -523,9 +560,21 @@ class Run(Struct):
             attempt.reply is None and not attempt.dialogue
         ):
             return attempt.failure is None
+        if not self._was_asked_for(step, attempt):
+            return False
+        return not self._changed_since_shown(attempt, root)
+
+    def _was_asked_for(self, step: PlanStep, attempt: Attempt) -> bool:
+        """True if the model was asked for the step as it is in the plan and the spec
+        now.
+        """
         shown = attempt.shown
-        is_it = shown is not None and shown.step == step_digest(step, attempt.guidance)
-        return is_it and not self._changed_since_shown(attempt, root)
+        if shown is None or shown.step != step_digest(step, attempt.guidance):
+            return False
+        if shown.criteria is None:
+            return True
+        criteria = self.spec.acceptance_criteria
+        return shown.criteria == digests_of_step(step, self.plan, self.state, criteria)
 
     def overlap(self, step: PlanStep) -> tuple[str, ...]:
         """The files that the model was shown for the step's last attempt, or that it

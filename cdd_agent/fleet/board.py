@@ -218,7 +218,12 @@ class Row(Struct, frozen=True):
                     else now
                 )
             case {"event": "run_finished", "seconds": seconds}:
-                return replace(self, worked=seconds or 0.0)
+                edited = [
+                    f"criterion {criterion['place']} is {criterion['edit']}"
+                    for criterion in event.get("edited_criteria", ())
+                ]
+                why = "; ".join(edited) or self.why
+                return replace(self, worked=seconds or 0.0, why=why)
             case {"event": "notice", "tone": "warning" | "error", "text": text}:
                 return replace(self, why=text)
             case _:

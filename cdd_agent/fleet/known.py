@@ -34,6 +34,7 @@ from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.place import TicketJob
 from cdd_agent.llm.budget import Spent
 from cdd_agent.redaction import Redactor
+from cdd_agent.tickets.run_outcome import reasons_against
 from cdd_agent.tickets.state import load_state
 from cdd_agent.tickets.status import RunStatus, StepStatus
 from cdd_agent.tickets.store import Ticket
@@ -91,10 +92,14 @@ def known(
         state = load_state(found[1], plan)
         if state is None:
             return row
-        criteria = ticket.read_spec().acceptance_criteria
-        opened = PlanOpened.of("", plan, state)
+        criteria = found[1].read_spec().acceptance_criteria
+        opened = PlanOpened.of("", plan, state, criteria)
         row = row.told(to_json(opened))
-        match RunFinished.of(plan, state, criteria, require).status:
+        finished = RunFinished.of(plan, state, criteria, require)
+        if finished.edited_criteria:
+            why = "; ".join(reasons_against((), finished.edited_criteria))
+            return replace(row, state=RunState.FAILED, why=why)
+        match finished.status:
             case RunStatus.COMPLETED:
                 return replace(row, state=RunState.DONE)
             case RunStatus.FAILED:

@@ -3,6 +3,7 @@ run knows one again.
 """
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import TypeAlias
@@ -15,9 +16,14 @@ CriterionRef: TypeAlias = int | str
 _LONGEST = 100
 """Characters of a criterion that a plan names in full."""
 _SHORTENED = re.compile(r"(?:…|\.\.\.)$")
-_LABEL = re.compile(r"(?:AC|criterion)?[-_ #]*[0-9]{1,9}\s*[:.)–—-]\s+", re.IGNORECASE)
-_MARKS = " \t*_`\"'“”‘’„«»"
+_NUMBER_MARK = r"[-_ #]*[0-9]{1,9}\s*[:.)–—-]\s+"
+_NAMED_LABEL = re.compile(rf"\s*(?:AC|criterion){_NUMBER_MARK}", re.IGNORECASE)
+_ANY_LABEL = re.compile(rf"(?:AC|criterion)?{_NUMBER_MARK}", re.IGNORECASE)
+_MARKS = " *_`\"'“”‘’„«»"
 _STOPS = f"{_MARKS}.;,"
+_MARKED = re.compile(r"(`+|\*+|_+|\"|'|[“„‘«])(.+?)(`+|\*+|_+|\"|'|[”“’»])")
+_CLOSING = {"“": "”", "„": "“", "‘": "’", "«": "»"}
+_TYPOGRAPHIC = str.maketrans("’‘“”„", '\'\'"""')
 _REMARK = re.compile(r"\([^()]*\)")
 _NUMBERS_ONLY = re.compile(
     r"\W*(?:none|n/a)?\W*|(?:acceptance|criteri(?:on|a)|\bac|and|to|through|[0-9]"
@@ -32,7 +38,9 @@ _MAX_RANGE = 100_000
 
 @lru_cache(maxsize=8)
 def criteria_digests(criteria: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the digests of the words of criteria. White space does not count."""
+    """Return the digests of the words of criteria. White space does not count, nor a
+    label such as `AC-1:`, nor how Unicode spells a letter.
+    """
     return tuple(map(_digest, criteria))
 
 
@@ -53,7 +61,7 @@ def read_refs(text: str) -> tuple[CriterionRef, ...]:
     for first, last in _NUMBERS.findall(text):
         numbers.append(int(first))
         if last and int(last) - int(first) < _MAX_RANGE:
-            numbers += range(int(first), int(last))
+            numbers += range(int(first) + 1, int(last))
         if last:
             numbers.append(int(last))
     return tuple(numbers)
@@ -108,14 +116,30 @@ def name_criteria(
 
 
 def one_line_words(text: str) -> str:
-    """Return the words by which a plan names a criterion, without marks around
-    them.
+    """Return the words by which a plan names a criterion, without quotes or Markdown
+    around all of them.
     """
-    return one_line(text).strip(_MARKS)
+    words = one_line(text)
+    if not words.strip(_MARKS):
+        return ""
+    while match := _MARKED.fullmatch(words):
+        opening, inner, closing = match.groups()
+        is_pair = closing == _CLOSING.get(opening, opening)
+        if not is_pair or opening in _runs(inner) or closing in _runs(inner):
+            break
+        words = inner.strip()
+    return words
+
+
+def _runs(text: str) -> set[str]:
+    """Return the marks in a text. Of equal ones in a row, all together."""
+    return {match[0] for match in re.finditer(r"([*_`\"'“”‘’„«»])\1*", text)}
 
 
 def _digest(text: str) -> str:
-    return digest(" ".join(text.split()).encode("utf-8", "surrogatepass")) or ""
+    text = _without(_NAMED_LABEL, text) or text
+    words = unicodedata.normalize("NFC", " ".join(text.split()))
+    return digest(words.encode("utf-8", "surrogatepass")) or ""
 
 
 def _words_of(place: int, criteria: Sequence[str]) -> CriterionRef:
@@ -132,22 +156,38 @@ def _words_of(place: int, criteria: Sequence[str]) -> CriterionRef:
 
 def _find_place(words: str, keys: Sequence[str]) -> int | None:
     """Return the place of the criterion with these words, or that alone begins with
-    them if they end with "…".
+    them if they end with "…". Labels such as `AC-1:` do not count if they differ.
     """
-    text = words.strip(_MARKS)
-    for candidate in (text, _LABEL.sub("", text, count=1)):
-        key = _key(candidate)
-        if key and key in keys:
-            return keys.index(key) + 1
-        beginning = _key(_SHORTENED.sub("", candidate.rstrip(_MARKS)))
-        if beginning == key or not beginning:
-            continue
-        places = [
-            place for place, key in enumerate(keys, 1) if key.startswith(beginning)
-        ]
-        if len(places) == 1:
-            return places[0]
+    without_label = _without(_ANY_LABEL, words.strip(_MARKS))
+    unlabelled = [_without(_NAMED_LABEL, key) for key in keys]
+    for text, known in (
+        (words, keys),
+        (without_label, keys),
+        (without_label, unlabelled),
+    ):
+        place = _find_key(text, known)
+        if place is not None:
+            return place
     return None
+
+
+def _without(label: re.Pattern[str], text: str) -> str:
+    """Return a text without the label with which it begins."""
+    match = label.match(text)
+    return text[match.end() :] if match else text
+
+
+def _find_key(words: str, keys: Sequence[str]) -> int | None:
+    key = _key(words)
+    if key and key in keys:
+        return keys.index(key) + 1
+    text, is_shortened = _SHORTENED.subn("", words.rstrip(_MARKS))
+    beginning = _key(text)
+    if not is_shortened or not beginning:
+        return None
+    found = [key for key in keys if key.startswith(beginning)]
+    # The same words at two places are one criterion.
+    return keys.index(found[0]) + 1 if len(set(found)) == 1 else None
 
 
 @lru_cache(maxsize=8)
@@ -157,4 +197,5 @@ def _keys(criteria: tuple[str, ...]) -> tuple[str, ...]:
 
 def _key(text: str) -> str:
     """Return a text as references are compared."""
+    text = unicodedata.normalize("NFC", text).translate(_TYPOGRAPHIC)
     return " ".join(re.sub(r"[*_`]", "", text).split()).casefold().strip(_STOPS)

@@ -133,10 +133,10 @@ def _criteria_problems(
 ) -> Iterator[Problem]:
     criteria = spec.acceptance_criteria
     count = len(criteria)
-    served = served_digests(plan, state, criteria)
     for step in plan.steps:
+        served = served_digests(step, state, criteria)
         for ref in step.serves:
-            if str(ref) in served[step.number]:
+            if str(ref) in served:
                 continue
             if isinstance(ref, int):
                 text = (
@@ -159,20 +159,24 @@ def _unserved_criteria(
     standings: Sequence[CriterionStanding], *, is_named: bool
 ) -> list[Problem]:
     """`is_named`: a step says which criteria it serves."""
-    edited = [standing for standing in standings if standing.edit]
-    problems = []
+    unserved = []
     for standing in standings:
         if not standing.steps and not is_placeholder(standing.text):
-            problems.append(_unserved_criterion(standing))
-    if edited and not is_named:
-        return [_unserved_criterion(standing) for standing in edited]
-    if problems and not is_named:
+            unserved.append(standing)
+    wrong = [standing for standing in unserved if standing.edit]
+    if is_named:
+        wrong = [
+            standing
+            for standing in unserved
+            if standing.edit or not standing.was_for_all
+        ]
+    if unserved and not is_named and not wrong:
         text = (
             "no step names the acceptance criteria that it serves; write their words or"
             " numbers, such as `**Serves:** 1, 3`"
         )
         return [Problem("no_serves", None, 1, text, is_warning=True)]
-    return problems
+    return [_unserved_criterion(standing) for standing in wrong]
 
 
 def _unserved_criterion(standing: CriterionStanding) -> Problem:

@@ -40,7 +40,9 @@ def write_plan(plan: ImplementationPlan) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-_PLAIN_WORDS = re.compile(r"\w[\w ,.'()/-]*[\w)…]")
+_PLAIN_WORDS = re.compile(
+    r"(?:\w|`[\w ./-]+`)(?:[\w ,.'()/-]|`[\w ./-]+`)*(?<=[\w)…`])"
+)
 """Words that Markdown and the reader take as they are."""
 
 

@@ -21,6 +21,27 @@ class RunOutcome(Struct, frozen=True):
     """Where all steps are over: the criteria that are new or were changed since."""
 
 
+def reasons_against(
+    unproven: Sequence[Unproven], edited: Sequence[EditedCriterion]
+) -> tuple[str, ...]:
+    """Return why a run does not hold what `require: verified` asks for, for users."""
+    reasons = []
+    if unproven:
+        reasons.append("not each step's tests have passed")
+    for criterion in edited:
+        reasons.append(f"criterion {criterion.place} is {criterion.edit}")
+    return tuple(reasons)
+
+
+def how_to_serve(slug: str, edited: Sequence[EditedCriterion]) -> str:
+    """Return what users can do about criteria that no step serves as they are now."""
+    it, it_is = ("it", "it is") if len(edited) == 1 else ("them", "they are")
+    return (
+        f"No step serves {it} as {it_is} now. `cdd plan {slug}` says how to change the"
+        f" plan; or write a step whose `**Serves:**` names {it}."
+    )
+
+
 def judge_run(
     plan: ImplementationPlan,
     state: ExecutionState,

@@ -1,8 +1,8 @@
-"""The acceptance criteria that the steps of a run served, kept by the digests of their
-words. When the spec is edited, evidence stays with the words that it was for.
+"""The acceptance criteria that the steps of a run serve, by the digests of their words.
+When the spec is edited, evidence stays with the words that it was for.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 
 from msgspec import Struct
@@ -15,6 +15,7 @@ from cdd_agent.tickets.state import ExecutionState, StepExecution
 from cdd_agent.tickets.status import (
     CriterionEdit,
     EditedCriterion,
+    RunStatus,
     StepStatus,
     Verification,
 )
@@ -30,23 +31,15 @@ class CriterionStanding(Struct, frozen=True):
     """The numbers of the steps that served its words, or are to serve it, in the order
     in which they run; in a plan with errors, in its own order.
     """
+    was_for_all: bool = False
+    """True if no step of the plan named a criterion, and all of them were over, one of
+    which began with its words.
+    """
     edit: CriterionEdit | None = None
     """None if the run knows its words, or a step is to serve them."""
 
 
-def note_criteria(
-    state: ExecutionState, plan: ImplementationPlan, criteria: Sequence[str]
-) -> ExecutionState:
-    """Return the state with the criteria that each step serves, and with those that the
-    run knows.
-    """
-    steps = dict(state.step_executions)
-    for number, serves in served_digests(plan, state, criteria).items():
-        steps[number] = replace(state.step(number), serves=serves)
-    state = replace(state, step_executions=steps)
-    if state.started_at is None:
-        return state
-    return replace(state, criteria=_known_criteria(state, criteria))
+# What the state notes
 
 
 def begin_step(
@@ -55,31 +48,104 @@ def begin_step(
     step: PlanStep,
     criteria: Sequence[str],
 ) -> ExecutionState:
-    """Return the state for a step that begins now, or is skipped, for the criteria as
-    they are now. Where no step of the plan names a criterion, it is for all of them.
+    """Return the state for a step that begins now, with the words that it serves. Where
+    no step of the plan names a criterion, it is for all of them.
     """
-    entry = state.step(step.number).to_pending()
-    serves = _find_served(step, entry, criteria, state.criteria)
-    begun = replace(state.step(step.number), serves=serves)
-    steps = {**state.step_executions, step.number: begun}
-    known = state.criteria
-    if known is not None and not _names_criteria(plan):
-        known = _joined(known, criteria_digests(tuple(criteria)))
-    return replace(state, step_executions=steps, criteria=known)
+    serves = _to_begin_with(step, state, criteria)
+    is_for_all = not _names_criteria(plan)
+    return _begun(state, step.number, serves, criteria, is_for_all=is_for_all)
+
+
+def skip_step(
+    state: ExecutionState, step: PlanStep, criteria: Sequence[str]
+) -> ExecutionState:
+    """Return the state for a step that is skipped now, with the words that it would
+    have served. It is for no others, whatever the plan is like.
+    """
+    serves = _to_begin_with(step, state, criteria)
+    return _begun(state, step.number, serves, criteria, is_for_all=False)
+
+
+def note_numbers(
+    state: ExecutionState, plan: ImplementationPlan, criteria: Sequence[str]
+) -> ExecutionState:
+    """Return the state of a run with the words that the numbers in pending steps mean.
+    A number keeps its meaning when the criteria change places.
+    """
+    if not state.criteria:
+        return state
+    steps = dict(state.step_executions)
+    for step in plan.steps:
+        entry = state.step(step.number)
+        if _has_begun(entry) or not any(isinstance(ref, int) for ref in step.serves):
+            continue
+        serves = _pending_serves(step, entry, criteria)
+        if serves != entry.serves:
+            steps[step.number] = replace(entry, serves=serves)
+    return replace(state, step_executions=steps)
+
+
+def adopt_criteria(
+    state: ExecutionState, plan: ImplementationPlan, criteria: Sequence[str]
+) -> ExecutionState:
+    """Return the state that an earlier version wrote with the present words as those
+    that it knows and that its steps served.
+    """
+    if state.criteria or not state.has_begun:
+        return state
+    state = replace(state, criteria=(criteria_digests(tuple(criteria)),))
+    is_for_all = not _names_criteria(plan)
+    for step in plan.steps:
+        if _has_begun(state.step(step.number)):
+            serves = _find_digests(step, criteria)
+            state = _begun(state, step.number, serves, criteria, is_for_all=is_for_all)
+    return state
+
+
+# What the steps serve
 
 
 def served_digests(
-    plan: ImplementationPlan, state: ExecutionState | None, criteria: Sequence[str]
-) -> dict[int, dict[str, str]]:
-    """Return, by the number of each step, the criteria that it serves: by the reference
-    in the plan, the digest of the criterion. References that name none are left out.
+    step: PlanStep, state: ExecutionState | None, criteria: Sequence[str]
+) -> dict[str, str]:
+    """Return the criteria that a step serves: by the reference in the plan, the digest
+    of the words. References that name none are left out.
     """
-    served = {}
-    for step in plan.steps:
-        entry = state.step(step.number) if state else StepExecution(step.number)
-        known = state.criteria if state else None
-        served[step.number] = _find_served(step, entry, criteria, known)
-    return served
+    entry = state.step(step.number) if state else StepExecution(step.number)
+    if _has_begun(entry):
+        serves = _begun_serves(step, entry, state, criteria)
+    else:
+        serves = _pending_serves(step, entry, criteria)
+    return {ref: digest for ref, digest in serves.items() if digest is not None}
+
+
+def places_of_step(
+    step: PlanStep, state: ExecutionState | None, criteria: Sequence[str]
+) -> frozenset[int]:
+    """Return the places in the spec, from 1, of the criteria that a step serves."""
+    if not step.serves:
+        return frozenset()
+    served = set(served_digests(step, state, criteria).values())
+    digests = criteria_digests(tuple(criteria))
+    return frozenset(
+        place for place, digest in enumerate(digests, 1) if digest in served
+    )
+
+
+def digests_of_step(
+    step: PlanStep,
+    plan: ImplementationPlan,
+    state: ExecutionState,
+    criteria: Sequence[str],
+) -> tuple[str, ...]:
+    """Return the digests of the words that a step serves, or is to begin with. Where no
+    step of the plan names a criterion, these are all.
+    """
+    if _names_criteria(plan):
+        digests = set(served_digests(step, state, criteria).values())
+    else:
+        digests = set(criteria_digests(tuple(criteria)))
+    return tuple(sorted(digests))
 
 
 def find_standings(
@@ -87,19 +153,20 @@ def find_standings(
 ) -> tuple[CriterionStanding, ...]:
     """Return every criterion of the spec with the steps that serve its words."""
     digests = criteria_digests(tuple(criteria))
-    served = served_digests(plan, state, criteria)
     serving: dict[str, list[int]] = {}
     for step in plan.steps if plan.errors else plan.order():
-        for digest in dict.fromkeys(served[step.number].values()):
+        for digest in dict.fromkeys(served_digests(step, state, criteria).values()):
             serving.setdefault(digest, []).append(step.number)
-    edits = _find_edits(state, digests) if state else {}
+    for_all = _digests_for_all(state) if state and _was_over(state) else {}
+    edits = _find_edits(plan, state, digests) if state else {}
     standings = []
     for place, (text, digest) in enumerate(zip(criteria, digests, strict=True), 1):
         steps = tuple(serving.get(digest, ()))
         edit = None
         if not steps and not is_placeholder(text):
             edit = edits.get(place)
-        standings.append(CriterionStanding(place, text, steps, edit))
+        was_for_all = digest in for_all
+        standings.append(CriterionStanding(place, text, steps, was_for_all, edit))
     return tuple(standings)
 
 
@@ -114,86 +181,178 @@ def edited_criteria(
     return tuple(edited)
 
 
-def _find_served(
+def _has_begun(entry: StepExecution) -> bool:
+    """True if the step is over or in progress. One that failed will begin again."""
+    return entry.status.is_over or entry.status is StepStatus.IN_PROGRESS
+
+
+def _begun_serves(
     step: PlanStep,
     entry: StepExecution,
+    state: ExecutionState | None,
     criteria: Sequence[str],
-    known: Collection[str] | None,
-) -> dict[str, str]:
-    """Return the digest of the criterion that each reference of a step means.
-
-    A step that began serves the words with which it began. A reference that the plan
-    got later counts for it only if the run knew the words. Any other step follows the
-    words that its reference meant first, while the spec has them.
+) -> Mapping[str, str | None]:
+    """Return what a step serves that began: the words with which it began. If the plan
+    names others for it now, these count if the spec had them then.
     """
+    noted = entry.serves
+    if noted is not None and noted.keys() == {str(ref) for ref in step.serves}:
+        return noted
+    found = _find_digests(step, criteria)
+    if state is None or entry.spec_version is None:
+        return found
+    known = state.criteria[entry.spec_version]
+    return {ref: digest if digest in known else None for ref, digest in found.items()}
+
+
+def _pending_serves(
+    step: PlanStep, entry: StepExecution, criteria: Sequence[str]
+) -> dict[str, str | None]:
+    """Return what a step is to serve. Its numbers follow the words that they meant
+    first, while the spec has these words. When the plan gives it other numbers, all of
+    them are places in the spec as it is now.
+    """
+    serves = _find_digests(step, criteria)
+    noted = entry.serves or {}
+    numbers = {str(ref) for ref in step.serves if isinstance(ref, int)}
+    if numbers != {ref for ref in noted if ref.isascii() and ref.isdecimal()}:
+        return serves
     digests = criteria_digests(tuple(criteria))
-    has_begun = entry.status.is_over or entry.status is StepStatus.IN_PROGRESS
-    is_noted = has_begun and entry.serves is not None
-    before = entry.serves or {}
+    for ref in numbers:
+        if noted[ref] in digests:
+            serves[ref] = noted[ref]
+    return serves
+
+
+def _find_digests(step: PlanStep, criteria: Sequence[str]) -> dict[str, str | None]:
+    """Return the digest of the criterion that each reference of a step names now. None
+    for a reference that names none.
+    """
+    if not step.serves:
+        return {}
+    digests = criteria_digests(tuple(criteria))
     places = find_criteria(step.serves, criteria)
-    served = {}
+    found: dict[str, str | None] = {}
     for ref in step.serves:
-        noted = before.get(str(ref))
-        if noted and (has_begun or noted in digests):
-            served[str(ref)] = noted
-        elif ref in places:
-            digest = digests[places[ref] - 1]
-            if not is_noted or known is None or digest in known:
-                served[str(ref)] = digest
-    return served
+        found[str(ref)] = digests[places[ref] - 1] if ref in places else None
+    return found
+
+
+def _to_begin_with(
+    step: PlanStep, state: ExecutionState, criteria: Sequence[str]
+) -> dict[str, str | None]:
+    return _pending_serves(step, state.step(step.number).to_pending(), criteria)
+
+
+def _begun(
+    state: ExecutionState,
+    number: int,
+    serves: dict[str, str | None],
+    criteria: Sequence[str],
+    *,
+    is_for_all: bool,
+) -> ExecutionState:
+    """Return the state with what a step serves, and the spec with which it begins."""
+    digests = criteria_digests(tuple(criteria))
+    if digests not in state.criteria:
+        state = replace(state, criteria=(*state.criteria, digests))
+    entry = replace(
+        state.step(number),
+        serves=serves,
+        spec_version=state.criteria.index(digests),
+        is_for_all=is_for_all,
+    )
+    return replace(state, step_executions={**state.step_executions, number: entry})
 
 
 def _names_criteria(plan: ImplementationPlan) -> bool:
     return any(step.serves for step in plan.steps)
 
 
-def _known_criteria(state: ExecutionState, criteria: Sequence[str]) -> tuple[str, ...]:
-    """Return the digests of the criteria that the run knows: those that the spec had
-    when it began, and those that a step has served since.
-    """
-    known = state.criteria
-    if known is None:
-        known = criteria_digests(tuple(criteria))
-    for entry in state.step_executions.values():
-        if entry.status is not StepStatus.PENDING and entry.serves:
-            known = _joined(known, entry.serves.values())
-    return known
-
-
-def _joined(known: Iterable[str], more: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys([*known, *more]))
+# What was edited
 
 
 def _find_edits(
-    state: ExecutionState, digests: Sequence[str]
+    plan: ImplementationPlan, state: ExecutionState, digests: Sequence[str]
 ) -> dict[int, CriterionEdit]:
     """Return what happened to the criteria that the run does not know, by their places.
 
-    One that stands where the spec had other words, which are gone, was changed.
+    One that stands where the spec had other words, which are gone, was changed. While a
+    step is to be for all criteria, none is unknown.
     """
-    if state.criteria is None:
+    if not state.criteria or _will_serve_all(plan, state):
         return {}
-    known = state.criteria
-    verified = _verified_digests(state)
+    first = state.criteria[0]
+    known = set(first).intersection(*state.criteria)
+    known.update(_digests_for_all(state))
     edits = {}
-    matcher = SequenceMatcher(None, known, digests, autojunk=False)
-    for _, start, stop, new_start, new_stop in matcher.get_opcodes():
-        gone = [digest for digest in known[start:stop] if digest not in digests]
-        for index in range(new_start, new_stop):
-            if digests[index] in known:
-                continue
-            if not gone:
-                edits[index + 1] = CriterionEdit.NEW
-            elif gone.pop(0) in verified:
-                edits[index + 1] = CriterionEdit.CHANGED_SINCE_VERIFIED
-            else:
-                edits[index + 1] = CriterionEdit.CHANGED
+    for place, digest in enumerate(digests, 1):
+        if digest not in known:
+            is_back = digest in first
+            edits[place] = CriterionEdit.CHANGED if is_back else CriterionEdit.NEW
+    verified = _verified_digests(state)
+    for place, former in _find_replaced(state, digests).items():
+        if former in verified:
+            edits[place] = CriterionEdit.CHANGED_SINCE_VERIFIED
+        else:
+            edits[place] = CriterionEdit.CHANGED
     return edits
 
 
-def _verified_digests(state: ExecutionState) -> set[str]:
-    verified: set[str] = set()
-    for entry in state.step_executions.values():
-        if entry.verification is Verification.PASSED:
-            verified.update((entry.serves or {}).values())
-    return verified
+def _find_replaced(state: ExecutionState, digests: Sequence[str]) -> dict[int, str]:
+    """Return the words, which are gone, that stood where the spec has words that no
+    step and no earlier spec had.
+    """
+    former = list(dict.fromkeys([*state.criteria[0], *_begun_digests(state)]))
+    replaced = {}
+    matcher = SequenceMatcher(None, former, digests, autojunk=False)
+    for _, start, stop, new_start, new_stop in matcher.get_opcodes():
+        gone = [digest for digest in former[start:stop] if digest not in digests]
+        for index in range(new_start, new_stop):
+            if gone and digests[index] not in former:
+                replaced[index + 1] = gone.pop(0)
+    return replaced
+
+
+def _was_over(state: ExecutionState) -> bool:
+    """True if all steps are over, or were before the plan got more."""
+    return state.status is RunStatus.COMPLETED or state.done_plan is not None
+
+
+def _will_serve_all(plan: ImplementationPlan, state: ExecutionState) -> bool:
+    if _names_criteria(plan):
+        return False
+    return any(not _has_begun(state.step(step.number)) for step in plan.steps)
+
+
+def _begun_digests(state: ExecutionState) -> dict[str, None]:
+    """Return the words with which steps began, in the order of the steps."""
+    entries = state.step_executions.values()
+    return _join_digests(state, filter(_has_begun, entries))
+
+
+def _digests_for_all(state: ExecutionState) -> dict[str, None]:
+    """Return the words with which steps began that were for all criteria."""
+    entries = state.step_executions.values()
+    for_all = [entry for entry in entries if entry.is_for_all and _has_begun(entry)]
+    return _join_digests(state, for_all)
+
+
+def _verified_digests(state: ExecutionState) -> dict[str, None]:
+    entries = state.step_executions.values()
+    verified = [entry for entry in entries if entry.verification is Verification.PASSED]
+    return _join_digests(state, verified)
+
+
+def _join_digests(
+    state: ExecutionState, entries: Iterable[StepExecution]
+) -> dict[str, None]:
+    """Return the digests of all words that steps were for when they began, in order."""
+    digests: dict[str, None] = {}
+    for entry in entries:
+        if entry.is_for_all and entry.spec_version is not None:
+            digests |= dict.fromkeys(state.criteria[entry.spec_version])
+        for digest in (entry.serves or {}).values():
+            if digest is not None:
+                digests[digest] = None
+    return digests

@@ -46,7 +46,13 @@ _REQUIRED_STEP_KEYS = (
     "files_created",
     "files_modified",
 )
-_OPTIONAL_KEYS = ("former_steps", "undone", "criteria", "done_plan", "done_spec")
+_OPTIONAL_KEYS = (
+    "former_steps",
+    "undone",
+    "criteria",
+    "done_plan",
+    "done_spec",
+)
 
 
 class StateUnreadable(BadInput):
@@ -101,9 +107,18 @@ class StepExecution(Struct, frozen=True):
     """The first attempts, which the prompts of later attempts do not mention."""
     commit: str | None = None
     """The commit that was made of the step."""
-    serves: dict[str, str] | None = None
+    serves: dict[str, str | None] | None = None
     """The acceptance criteria that it serves: by the reference in the plan, the digest
-    of the criterion's words. The file has the key only if that is known.
+    of the criterion's words; None if the spec has no such criterion. The file has the
+    key only if that is known.
+    """
+    spec_version: int | None = None
+    """The position in the state's `criteria` of the spec with which it began last. The
+    file has the key only if that is known.
+    """
+    is_for_all: bool = False
+    """True if no step of the plan named a criterion when it began. The file has the key
+    only then.
     """
     record_number: int = field(default=0, name="recorded_as")
     """Number of the step in the run's record if it differs. It stays when steps are
@@ -175,6 +190,8 @@ class StepExecution(Struct, frozen=True):
             undone_attempts=self.undone_attempts,
             hidden_attempts=self.hidden_attempts,
             serves=self.serves,
+            spec_version=self.spec_version,
+            is_for_all=self.is_for_all,
             record_number=self.record_number,
         )
 
@@ -205,9 +222,9 @@ class ExecutionState(Struct, frozen=True):
     """Steps that are no longer in the plan. They are history and are not counted."""
     undone: tuple[Undo, ...] = ()
     """The undos that can be redone, the last one last."""
-    criteria: tuple[str, ...] | None = None
-    """The digests of the acceptance criteria that the run knows: those that the spec
-    had when it began, and those that its steps served since. None in older files.
+    criteria: tuple[tuple[str, ...], ...] = ()
+    """The acceptance criteria of each spec with which a step began, as digests of their
+    words, the first spec first. Empty in older files.
     """
     done_plan: str | None = None
     """The digest of plan.md when all its steps were over. While it is the same, the
@@ -233,6 +250,11 @@ class ExecutionState(Struct, frozen=True):
     def all_steps(self) -> dict[int, StepExecution]:
         """The steps of the plan and the former ones."""
         return {**self.former_steps, **self.step_executions}
+
+    @property
+    def has_begun(self) -> bool:
+        """True once a step was started or skipped, even if it was undone since."""
+        return self.started_at is not None or bool(self.begun_numbers)
 
     @property
     def begun_numbers(self) -> frozenset[int]:
@@ -263,7 +285,8 @@ class ExecutionState(Struct, frozen=True):
 
     def step(self, number: int) -> StepExecution:
         """Return a step of the plan, a former one, or a new one."""
-        return self.all_steps.get(number) or _new_step(number)
+        entry = self.step_executions.get(number) or self.former_steps.get(number)
+        return entry or _new_step(number)
 
     def with_steps(self, numbers: Iterable[int]) -> Self:
         """Return the state with entries for exactly these steps, in this order. All
@@ -489,19 +512,32 @@ class ExecutionState(Struct, frozen=True):
 
     # The file
 
+    def _check_spec_versions(self) -> None:
+        """Raise `ValueError` if a step began with a spec that is not in `criteria`."""
+        undone = [step for undo in self.undone for step in undo.steps]
+        for step in (*self.all_steps.values(), *undone):
+            version = step.spec_version
+            if version is not None and not 0 <= version < len(self.criteria):
+                raise ValueError(
+                    f"the `spec_version` of step {step.step_number} is not in"
+                    " `criteria`"
+                )
+
     def to_json(self) -> bytes:
         values = to_builtins(self, builtin_types=(datetime,), str_keys=True)
         steps = [*values["step_executions"].values(), *values["former_steps"].values()]
         for undo in values["undone"]:
             steps += undo["steps"]
         for step in steps:
-            for key in ("id", "serves"):
+            for key in ("id", "serves", "spec_version"):
                 if step[key] is None:
                     del step[key]
+            if not step["is_for_all"]:
+                del step["is_for_all"]
         values["status"] = self.status.value
         data = {key: values[key] for key in _REQUIRED_KEYS}
         for key in _OPTIONAL_KEYS:
-            if values[key] or (key == "criteria" and values[key] is not None):
+            if values[key]:
                 data[key] = values[key]
         text = json.dumps(
             data, indent=2, ensure_ascii=False, default=datetime.isoformat
@@ -528,6 +564,7 @@ class ExecutionState(Struct, frozen=True):
                         raise ValueError(
                             f"under the key {number} is another `step_number`"
                         )
+            state._check_spec_versions()
         except ValueError as error:
             raise StateUnreadable(
                 f"{source} is not a readable execution state: {error}",

@@ -16,12 +16,13 @@ from textual.widgets import OptionList, Static
 
 from cdd_agent.errors import CddError
 from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.tickets.status import CriterionEdit
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.actions import show_diff
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.folds import Opening, shortened
 from cdd_agent.tui.transcript.widget import Transcript
-from cdd_agent.wording import REMARKS, criterion_sign, step_glyph, why
+from cdd_agent.wording import REMARKS, criterion_sign, step_glyph, unserved, why
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -133,10 +134,12 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
         transcript.clear()
         transcript.add(BlockKind.MARKDOWN, criterion.text)
         if not criterion.steps:
+            words = unserved(criterion)
+            where = "a step to come" if criterion.edit else "a step"
             transcript.add(
                 BlockKind.WARNING,
-                "No step of the plan serves it; `**Serves:** 1` in a step says that it"
-                " does.",
+                f"{words[0].upper()}{words[1:]}; `**Serves:** {criterion.number}` in"
+                f" {where} says that it does.",
             )
         self.call_after_refresh(transcript.scroll_home, animate=False)
         opening = Opening.ALL if len(criterion.steps) == 1 else Opening.HEADER
@@ -204,6 +207,8 @@ def _row(criterion: CriterionProof, room: int) -> str:
     """
     steps, tests = len(criterion.steps), len(criterion.tests)
     facts = f"{steps} step{'s' * (steps != 1)}" if steps else "no step"
+    if criterion.edit:
+        facts = "new" if criterion.edit is CriterionEdit.NEW else "changed"
     facts += f" · {tests} test{'s' * (tests != 1)}" if tests else ""
     words = sanitize_for_display(
         " ".join(

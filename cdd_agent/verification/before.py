@@ -1,5 +1,7 @@
 """What is known before a step: of the tests, and of the ticket beside it."""
 
+from collections.abc import Mapping
+
 from msgspec import Struct, field
 
 from cdd_agent.tickets.plan import PlanStep
@@ -15,6 +17,10 @@ class Agenda(Struct, frozen=True):
     """The other steps that are not over, in their order."""
     earlier: tuple[PlanStep, ...] = ()
     """The steps that are over."""
+    served: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    """By the number of a step that is not over: the places, from 1, of the criteria
+    that it serves.
+    """
 
 
 class Before(Struct, frozen=True):

@@ -14,7 +14,6 @@ from msgspec import Struct, field
 
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.project.subjects import TestFile, is_test_file
-from cdd_agent.tickets.criteria import served_places
 from cdd_agent.tickets.declared_files import DeclaredFiles, declare_files
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.before import Agenda
@@ -173,7 +172,7 @@ class Assignment(Struct, frozen=True, dict=True):
         return numbers
 
     def _places_served_by(self, step: PlanStep) -> frozenset[int]:
-        return served_places(step.serves, self.agenda.criteria)
+        return self.agenda.served.get(step.number, frozenset())
 
     @cached_property
     def _leaves(self) -> FailureLeaves:

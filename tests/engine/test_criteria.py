@@ -10,6 +10,7 @@ from cdd_agent.engine.criteria import criteria_of
 from cdd_agent.engine.step_details import StepDetails
 from cdd_agent.events import CriteriaShown, CriterionProof, StepView
 from cdd_agent.redaction import Redactor
+from cdd_agent.tickets.status import CriterionEdit
 from cdd_agent.tui.criteria_screen import CriteriaScreen
 from cdd_agent.tui.transcript.widget import Transcript
 from tests.engine.calculator import ADD, CALC, FIXED, SUB, calculator, gives
@@ -121,6 +122,33 @@ async def test_in_the_shell_one_walks_from_a_criterion_to_the_lines(
 
         await person.say("/criteria")
         assert isinstance(person.app.screen, CriteriaScreen)
+
+
+async def test_in_the_shell_a_changed_criterion_has_no_evidence_and_says_why(
+    ticket: Sandbox,
+) -> None:
+    ticket.replies(
+        gives(calc_dot_py=FIXED), says("notes.txt", "x"), says("more.txt", "x")
+    )
+    await run_all(ticket)
+    spec = ticket.ticket / "spec.yaml"
+    text = CRITERIA.replace("It subtracts", "It divides").replace("It is fast", "Fast")
+    spec.write_text(text)
+    async with person_at(ticket, size=(120, 40)) as person:
+        await person.say(f"/criteria {SLUG}")
+        await person.until(lambda: isinstance(person.app.screen, CriteriaScreen))
+        shown = person.app.screen.query_one(Transcript)
+        await person.until(lambda: "Changed since" in shown.plain_text())
+        assert SUB not in shown.plain_text()
+        assert "a step to come" in shown.plain_text()
+        rows = [line for line in person.screen.split("\n") if ". It divides" in line]
+        assert "changed" in rows[0]
+        assert "step" not in rows[0]
+    (first, second, third) = criteria(ticket).criteria
+    assert first.edit is CriterionEdit.CHANGED_SINCE_VERIFIED
+    assert (first.steps, first.tests, first.files) == ((), (), ())
+    assert second.edit is None
+    assert third.edit is CriterionEdit.CHANGED
 
 
 async def test_without_a_ticket_the_key_says_what_is_missing(sandbox: Sandbox) -> None:

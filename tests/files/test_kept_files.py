@@ -77,6 +77,15 @@ def test_it_is_written_as_it_was(tmp_path: Path, name: str) -> None:
     )
 
 
+def test_what_was_shown_before_criteria_were_kept_is_read(tmp_path: Path) -> None:
+    older = json.loads((KEPT / "shown.json").read_text())
+    del older["criteria"]
+    (tmp_path / "shown.json").write_text(json.dumps(older))
+    shown = attempt.Shown.load(tmp_path / "shown.json")
+    assert shown is not None
+    assert shown.criteria is None
+
+
 @each_row("name", OF_AGENTS)
 def test_so_is_what_an_agent_keeps(name: str) -> None:
     data = (KEPT / name).read_bytes()

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from msgspec.structs import replace
 
 from cdd_agent.engine.lock import TicketLock
@@ -72,6 +73,24 @@ def test_a_run_is_known_from_its_own_tree_and_by_its_rule(root: Path) -> None:
     state.write_text(json.dumps(of_step))
     assert known(root, "", TicketJob("bug-a"), a).state is RunState.DONE
     assert known(root, "", TicketJob("bug-a"), a, "verified").state is not RunState.DONE
+
+
+def test_a_run_whose_spec_was_edited_since_is_not_done(root: Path) -> None:
+    a = TicketStore(root).list()[0]
+    spec = tree(root, "bug-a") / "tickets" / "bug-a" / "spec.yaml"
+    content = yaml.safe_load(spec.read_text()) | {"acceptance_criteria": ["It is new"]}
+    spec.write_text(yaml.safe_dump(content))
+    row = known(root, "", TicketJob("bug-a"), a)
+    assert (row.state, row.why) == (
+        RunState.FAILED,
+        "criterion 1 is changed since it was verified",
+    )
+    finished = {
+        "event": "run_finished",
+        "seconds": 2.0,
+        "edited_criteria": [{"place": 1, "text": "It is new", "edit": "new"}],
+    }
+    assert Row(TicketJob("bug-b")).told(finished).why == "criterion 1 is new"
 
 
 def test_a_run_that_failed_or_is_under_way_is_known_with_its_step(root: Path) -> None:

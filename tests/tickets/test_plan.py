@@ -450,7 +450,11 @@ def test_verify_is_read_in_many_forms(written: str, command: str | None) -> None
         ],
         *[
             (" a user can log in", ("a user can log in",), ""),
-            (" `GET /a` returns 200", ("GET /a` returns 200",), ""),
+            (" `GET /a` returns 200", ("`GET /a` returns 200",), ""),
+            (" **`a`**", ("a",), ""),
+            (' "Save" shows "ok"', ('"Save" shows "ok"',), ""),
+            (" “It is saved”", ("It is saved",), ""),
+            ("\n- `` `a` is b ``\n- it's `b`", ("`a` is b", "it's `b`"), ""),
             (
                 "\n- AC-1: login\n- 2\n- a user\n  logs out",
                 (2, "AC-1: login", "a user logs out"),

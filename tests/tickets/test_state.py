@@ -315,6 +315,34 @@ def test_a_completed_run_that_is_continued_is_not_completed() -> None:
     )
 
 
+def test_what_a_state_notes_of_criteria_is_saved_and_older_files_have_none() -> None:
+    plain = started()
+    saved = json.loads(plain.to_json())
+    assert "criteria" not in saved
+    assert not {"serves", "spec_version", "is_for_all"} & {
+        *saved["step_executions"]["1"]
+    }
+
+    step = replace(
+        plain.step(1),
+        serves={"1": "d1", "login": None},
+        spec_version=1,
+        is_for_all=True,
+    )
+    noted = replace(plain, criteria=((), ("d1", "d2")), step_executions={1: step})
+    assert ExecutionState.from_json(noted.to_json(), "s.json") == noted
+    undone = noted.undo([step], "undo-1")
+    assert ExecutionState.from_json(undone.to_json(), "s.json") == undone
+    for version in (-1, 2):
+        wrong = replace(step, spec_version=version)
+        for state in (
+            replace(noted, step_executions={1: wrong}),
+            noted.undo([wrong], "undo-1"),
+        ):
+            with pytest.raises(StateUnreadable, match="spec_version"):
+                ExecutionState.from_json(state.to_json(), "s.json")
+
+
 def test_a_redo_reverts_an_undo() -> None:
     done = started().completed(1, NOW, Verification.PASSED, Files(modified=("a.py",)))
     undone = done.undo([done.step(1)], "u")

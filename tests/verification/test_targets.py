@@ -10,6 +10,7 @@ import pytest
 from cdd_agent.edits.changes import ChangeSet, FileChange
 from cdd_agent.events import AttemptFailed, StepFinished, TestsFinished
 from cdd_agent.tickets.plan import AffectedFile, MayFail, PlanStep
+from cdd_agent.tickets.served_criteria import places_of_step
 from cdd_agent.verification.before import Agenda
 from cdd_agent.verification.targets import Assignment, Targets
 from tests.engine.calculator import CALC, FIXED, SUB, TEST_SUB, TESTS, calculator, gives
@@ -267,7 +268,11 @@ def test_which_tests_a_step_is_about(tmp_path: Path, case: Case) -> None:
     for path, text in FILES.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text)
-    agenda = Agenda(case.criteria, case.left, case.done)
+    served = {
+        step.number: places_of_step(step, None, case.criteria)
+        for step in (case.step, *case.left)
+    }
+    agenda = Agenda(case.criteria, case.left, case.done, served)
     targets = Assignment(
         tmp_path, case.step, agenda, case.guidance, changed(*case.changes)
     ).find_targets(RED)

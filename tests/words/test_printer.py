@@ -20,6 +20,7 @@ from cdd_agent.events import (
     OwnCommandFinished,
     PersonAnswered,
     PlanChecked,
+    PlanOpened,
     ReplyDelta,
     ReplyFinished,
     RunFinished,
@@ -38,6 +39,8 @@ from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.printer import PlainPrinter, TextPrinter
 from cdd_agent.tickets.plan import Problem
 from cdd_agent.tickets.status import (
+    CriterionEdit,
+    EditedCriterion,
     MissingWork,
     RunStatus,
     Shortfall,
@@ -95,6 +98,10 @@ def test_a_run(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
+EDITED = (
+    EditedCriterion(2, "A user can log in", CriterionEdit.CHANGED_SINCE_VERIFIED),
+    EditedCriterion(3, "It is safe", CriterionEdit.NEW),
+)
 
 
 @each_row(
@@ -349,6 +356,69 @@ DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
             ],
         ),
         (
+            RunFinished(
+                SLUG,
+                RunStatus.IN_PROGRESS,
+                2,
+                0,
+                0,
+                2,
+                75.0,
+                ("a",),
+                edited_criteria=(EDITED[1],),
+            ),
+            [
+                "! bug-login is not done: 2/2 steps completed, 1 file, 0:01:15",
+                "!   criterion 3 is new: “It is safe”",
+                "! No step serves it as it is now. `cdd plan bug-login` says how to change the plan; or write a step whose `**Serves:**` names it.",
+            ],
+        ),
+        (
+            RunFinished(
+                SLUG,
+                RunStatus.FAILED,
+                1,
+                0,
+                1,
+                1,
+                2.0,
+                (),
+                0,
+                (Unproven(1, "Test it", Verification.NONE),),
+                "verified",
+                edited_criteria=EDITED,
+            ),
+            [
+                "✗ bug-login failed: 1/1 steps completed, 1 of them unverified, 0 files, 0:00:02",
+                "!   unverified: 1. Test it",
+                "!   criterion 2 is changed since it was verified: “A user can log in”",
+                "!   criterion 3 is new: “It is safe”",
+                "! No step serves them as they are now. `cdd plan bug-login` says how to change the plan; or write a step whose `**Serves:**` names them.",
+                "✗ The run has failed by `require: verified`: not each step's tests have passed; criterion 2 is changed since it was verified; criterion 3 is new.",
+            ],
+        ),
+        (
+            PlanOpened(
+                SLUG,
+                "Log in",
+                (DONE,),
+                resumed=True,
+                edited_criteria=tuple(
+                    EditedCriterion(place, "It is safe", CriterionEdit.CHANGED)
+                    for place in range(1, 9)
+                ),
+            ),
+            [
+                "bug-login: Log in",
+                "  ✓ 1. Make it",
+                *(
+                    f"!   criterion {place} is changed since the run began: “It is safe”"
+                    for place in range(1, 7)
+                ),
+                "!   and 2 more criteria",
+            ],
+        ),
+        (
             ModelsFound(
                 (OfferedModel("llama3.2", "Ollama", "http://127.0.0.1:11434/v1"),),
                 ("LM Studio",),
@@ -428,6 +498,10 @@ DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
                     ),
                     CriterionProof(2, "It is safe", (DONE, StepView(2, "Hash"))),
                     CriterionProof(3, "It is nice"),
+                    CriterionProof(4, "It is new", edit=CriterionEdit.NEW),
+                    CriterionProof(
+                        5, "It is old", edit=CriterionEdit.CHANGED_SINCE_VERIFIED
+                    ),
                 ),
             ),
             [
@@ -441,6 +515,10 @@ DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
                 "    step ○ 2. Hash",
                 "○ 3. It is nice",
                 "!     no step of the plan serves it",
+                "○ 4. It is new",
+                "!     new; no step of the plan serves it as it is now",
+                "○ 5. It is old",
+                "!     changed since it was verified; no step of the plan serves it as it is now",
             ],
         ),
         (

@@ -3,8 +3,26 @@
 from msgspec.structs import replace
 
 from cdd_agent.engine.report_page import to_markdown
-from cdd_agent.tickets.status import MissingWork, StepStatus
+from cdd_agent.tickets.status import (
+    CriterionEdit,
+    EditedCriterion,
+    MissingWork,
+    StepStatus,
+)
 from tests.engine.test_report import a_report, a_step
+
+
+def test_criteria_that_were_edited_since_are_on_the_page() -> None:
+    edited = EditedCriterion(2, "It is *safe*", CriterionEdit.CHANGED_SINCE_VERIFIED)
+    report = replace(a_report(a_step(1, "Make it")), edited_criteria=(edited,))
+    line = (
+        "- not done: criterion 2 is changed since it was verified: It is \\*safe\\*\n"
+    )
+    assert line in to_markdown(report)
+    page = to_markdown(replace(report, require="verified"))
+    reason = "criterion 2 is changed since it was verified"
+    assert f"- failed by `require: verified`: {reason}\n" in page
+    assert line in page
 
 
 def test_the_page_says_what_there_is_to_know() -> None:

@@ -26,6 +26,7 @@ _SIGNS = {
     "in progress": "◐",
     "failed": "✗",
     "unreadable": "!",
+    "spec changed": "!",
     "planned": "○",
 }
 _NEW = Row("/new ", "New ticket", "/new TYPE NAME", "+")
@@ -87,7 +88,7 @@ def _row(ticket: TicketOverview, now: datetime) -> Row:
     money = f"${ticket.usd:.2f}" if ticket.usd else ""
     when = ago(ticket.touched, now) if ticket.touched else ""
     columns = (
-        (seen.state, 12),
+        (seen.state, 13),
         (f"{progress:>5}", 6),
         (f"{money:>7}", 8),
         (f"{when:>10}", 11),
@@ -105,7 +106,7 @@ def _counted(tickets: list[TicketOverview]) -> str:
     states = [ticket.view.state for ticket in tickets]
     parts = [
         f"{states.count(state)} {state}"
-        for state in ("in progress", "failed", "planned", "done")
+        for state in ("in progress", "failed", "spec changed", "planned", "done")
     ]
     return " · ".join(
         [
