@@ -46,8 +46,6 @@ class Present(Struct, frozen=True):
     """None if plan.md is missing or empty."""
     state: ExecutionState | None = None
     fixed: FixedSteps = field(default_factory=FixedSteps)
-    begun: frozenset[str] = frozenset()
-    """Labels of the steps that were begun."""
 
     def state_in(self, plan: ImplementationPlan) -> ExecutionState | None:
         """Return the progress in another version of the plan, whose steps have their
@@ -127,12 +125,9 @@ class PlanDesk(Struct, frozen=True):
         if state is None:
             return Present(text, plan, None, fixed)
         completed = set()
-        begun = set()
         for step in plan.steps:
             if step.number in state.finished_numbers:
                 completed.add(step.label)
-            if step.number in state.begun_numbers:
-                begun.add(step.label)
         former_ids = [step.step_id for step in state.all_steps.values()]
         fixed = FixedSteps(
             frozenset(completed),
@@ -140,7 +135,7 @@ class PlanDesk(Struct, frozen=True):
             fixed.used_ids.union(filter(None, former_ids)),
             bool(state.begun_numbers),
         )
-        return Present(text, plan, state, fixed, frozenset(begun))
+        return Present(text, plan, state, fixed)
 
     def problems(
         self, plan: ImplementationPlan, spec: TicketSpec, present: Present
