@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.forms import Fault, NotOfForm, Respelled, read
-from cdd_agent.guarded_yaml import read_file, read_mapping
+from cdd_agent.guarded_yaml import YamlEntry, read_file, read_mapping
 from cdd_agent.model_names import is_hosted_model, provider_of
 from cdd_agent.partly_shown import PartlyShown
 from cdd_agent.user_folders import config_folder
@@ -363,8 +363,11 @@ _INTERNAL = (
     "CDD_WORKER_ENVIRONMENT",
 )
 """Variables that are read elsewhere, and are no settings."""
+TRUST = "CDD_TRUST"
+"""The variable by which a script accepts all settings of a project."""
 VARIABLES = (
     USER_CONFIG,
+    TRUST,
     *_UNSAFE_SWITCHES,
     *(f"CDD_{key.upper()}" for key in _FROM_ENVIRONMENT),
 )
@@ -375,32 +378,132 @@ _LIKE = 0.73
 """
 
 
+class SettingsFile(PartlyShown, frozen=True):
+    """The settings that a file sets, valid ones, and their lines. It was read once."""
+
+    unshown = ("text", "values", "_entries")
+
+    path: Path
+    text: str = ""
+    values: dict[str, Any] = field(default_factory=dict)
+    _entries: Mapping[Any, YamlEntry] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> "SettingsFile":
+        """A missing or empty file sets none. Raises `BadInput`."""
+        text = read_file(path)
+        return cls(path) if text is None else cls.parse(text, path)
+
+    @classmethod
+    def parse(cls, text: str, path: Path) -> "SettingsFile":
+        """Read the text of a file. Raises `BadInput`."""
+        source = str(path)
+        entries = read_mapping(text, source, "a config")
+        content = {key: entry.value(source) for key, entry in entries.items()}
+        values = _checked(
+            content, lambda keys: f"{path}:{_line(entries, keys, source)}"
+        )
+        return cls(path, text, values, entries)
+
+    def line(self, *keys: str) -> int:
+        """Return the line, from 1, of the innermost of `keys` that the file has."""
+        return _line(self._entries, keys, str(self.path))
+
+
+class SettingsLayers(PartlyShown, frozen=True):
+    """The settings of a project by their origin. The files were read once: what is
+    shown of them is what is used.
+    """
+
+    unshown = ("user", "environment", "flags")
+
+    user: dict[str, Any]
+    project: SettingsFile
+    environment: dict[str, Any]
+    flags: dict[str, Any]
+    is_unsafe: bool
+    """True if a variable switches all limits of commands off."""
+
+    @classmethod
+    def read(
+        cls,
+        project: SettingsFile,
+        flags: Mapping[str, Any],
+        environment: Mapping[str, str] | None = None,
+    ) -> "SettingsLayers":
+        """Read the other layers. `flags` whose value is None were not given. Raises
+        `BadInput`.
+        """
+        environment = os.environ if environment is None else environment
+        of_user = existing_user_file()
+        in_environment = {
+            key: value
+            for key in _FROM_ENVIRONMENT
+            if (value := environment.get(f"CDD_{key.upper()}"))
+        }
+        wrong = misspelt(environment).values()
+        given = {key: value for key, value in flags.items() if value is not None}
+        return cls(
+            SettingsFile.read(of_user).values if of_user else {},
+            project,
+            _checked(in_environment, lambda path: f"CDD_{path[0].upper()}", *wrong),
+            _checked(given, lambda path: f"--{path[0].replace('_', '-')}"),
+            _is_switched(environment),
+        )
+
+    def without(self, leave_out: Iterable[tuple[str, ...]]) -> "SettingsLayers":
+        """Return the layers without some settings of the project's file, each named by
+        its keys.
+        """
+        values = without_settings(self.project.values, leave_out)
+        return replace(self, project=replace(self.project, values=values))
+
+    @property
+    def config(self) -> Config:
+        """The settings that hold."""
+        return self._merged(self.project.values)
+
+    @property
+    def own_config(self) -> Config:
+        """The settings that hold without the project's file."""
+        return self._merged({})
+
+    def _merged(self, project: dict[str, Any]) -> Config:
+        layers = _Layers()
+        layers.add(self.user)
+        layers.add(project)
+        layers.add(self.environment, is_for_any_model="model" not in self.environment)
+        if self.is_unsafe:
+            layers.add({"commands": {"mode": "unsafe"}})
+        layers.add(self.flags)
+        return _with(Config(), layers.merged)
+
+
 def load_config(
     root: Path, flags: Mapping[str, Any], environment: Mapping[str, str] | None = None
 ) -> Config:
-    """The settings that hold in a project. `flags` whose value is None were not
-    given.
+    """Return the settings that hold in a project whose file is trusted in all. `flags`
+    whose value is None were not given.
     """
-    environment = os.environ if environment is None else environment
-    layers = _Layers()
-    for file in (existing_user_file(), root / PROJECT_FILE):
-        if file is not None:
-            layers.add(_from_file(file))
-    in_environment = {
-        key: value
-        for key in _FROM_ENVIRONMENT
-        if (value := environment.get(f"CDD_{key.upper()}"))
-    }
-    wrong = misspelt(environment).values()
-    layers.add(
-        _checked(in_environment, lambda path: f"CDD_{path[0].upper()}", *wrong),
-        is_for_any_model="model" not in in_environment,
-    )
-    if _is_switched(environment):
-        layers.add({"commands": {"mode": "unsafe"}})
-    given = {key: value for key, value in flags.items() if value is not None}
-    layers.add(_checked(given, lambda path: f"--{path[0].replace('_', '-')}"))
-    return _with(Config(), layers.merged)
+    project = SettingsFile.read(root / PROJECT_FILE)
+    return SettingsLayers.read(project, flags, environment).config
+
+
+def without_settings(
+    values: dict[str, Any], leave_out: Iterable[tuple[str, ...]]
+) -> dict[str, Any]:
+    """Return the settings of a file without some, each named by its keys."""
+    for name, *keys in leave_out:
+        section = values.get(name)
+        rest = {key: value for key, value in values.items() if key != name}
+        if not keys:
+            values = rest
+        elif isinstance(section, ModelSettings):
+            kept = {key: v for key, v in section.given.items() if key != keys[0]}
+            values = rest | {name: ModelSettings(**kept)}
+        elif isinstance(section, dict):
+            values = rest | {name: without_settings(section, [tuple(keys)])}
+    return values
 
 
 class _Layers(Struct):
@@ -445,7 +548,7 @@ def misspelt(environment: Mapping[str, str]) -> dict[str, str]:
     for name in (name for name in given if name not in (*VARIABLES, *_INTERNAL)):
         key = name.removeprefix("CDD_")
         if setting := next(
-            (one for one in _all_settings() if one.replace(".", "_").upper() == key), ""
+            (one for one in all_settings() if one.replace(".", "_").upper() == key), ""
         ):
             found[name] = (
                 f"{name}: there is no such variable; `{setting}` is set in a settings"
@@ -459,8 +562,8 @@ def misspelt(environment: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _all_settings() -> Iterator[str]:
-    """Their names, those in sections as `budget.usd`."""
+def all_settings() -> Iterator[str]:
+    """Yield the names of all settings, those in sections as `budget.usd`."""
     defaults = Config()
     for name in Config.__struct_fields__:
         yield name
@@ -743,14 +846,6 @@ def existing_user_file() -> Path | None:
     except OSError:
         return None
     return file
-
-
-def _from_file(path: Path) -> dict[str, Any]:
-    """The keys that a file sets, valid ones. A missing or empty file sets none."""
-    text = read_file(path)
-    entries = read_mapping(text, str(path), "a config") if text is not None else {}
-    content = {key: entry.value(str(path)) for key, entry in entries.items()}
-    return _checked(content, lambda keys: f"{path}:{_line(entries, keys, str(path))}")
 
 
 def _merged(first: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:

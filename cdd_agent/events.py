@@ -125,6 +125,8 @@ class About(StrEnum):
     UNREADABLE = "unreadable"
     """A file of the project from which something was to be learnt."""
     NOTHING_NEW = "nothing_new"
+    TRUST = "trust"
+    """Settings of the project that need the user's trust."""
 
     # a conversation and what the model is told
     SENT = "sent"

@@ -1,34 +1,122 @@
 """A project as commands get it: the folder that everything happens in, its settings and
-its tickets.
+its tickets. Here is decided which of its settings take effect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from cdd_agent.config import Config, load_config
-from cdd_agent.errors import BadInput
+from cdd_agent.config import (
+    PROJECT_FILE,
+    TRUST,
+    Config,
+    SettingsFile,
+    SettingsLayers,
+)
+from cdd_agent.errors import BadInput, NotApproved
 from cdd_agent.files.paths import PathRefused, confine, find_root
+from cdd_agent.process.policy import TrustedChecks
 from cdd_agent.tickets.store import TicketStore
+from cdd_agent.trust import (
+    CHECK,
+    Setting,
+    check_digest,
+    checks_in_need,
+    is_usual_check,
+    leave_out_untrusted,
+    settings_in_need,
+)
+from cdd_agent.trust_store import TrustStore
+
+
+class ProjectTrust(Struct, frozen=True):
+    """The state of a project's settings that need trust."""
+
+    settings: tuple[Setting, ...] = ()
+    """All that need it, also checks of plans."""
+    left_out: tuple[Setting, ...] = ()
+    """Those that do not take effect."""
+    checks: TrustedChecks = TrustedChecks()
+
+    @property
+    def accepted(self) -> list[str]:
+        """The digests of the settings that take effect."""
+        left_out = {setting.digest for setting in self.left_out}
+        return [s.digest for s in self.settings if s.digest not in left_out]
 
 
 class Project(Struct, frozen=True):
     root: Path
     config: Config
     tickets: TicketStore
+    trust: ProjectTrust = ProjectTrust()
+
+
+class TrustAnswer(Enum):
+    """The user's decision about the settings that need trust."""
+
+    TRUST = "trust"
+    """They take effect from now on."""
+    ONCE = "once"
+    """They take effect in this run."""
+    DEFAULTS = "continue with defaults"
+    """They are left out of this run."""
+
+
+class TrustQuestion(Struct, frozen=True):
+    """The settings that need the user's decision, as they are shown and used."""
+
+    root: Path
+    settings: tuple[Setting, ...]
+    trusted_before: Mapping[str, str]
+    """By the names of settings, the other values that were trusted last."""
+    text: str
+    """The content of the project's settings file."""
+    note: str = ""
+    """The reason why earlier answers do not count."""
+
+
+Decide = Callable[[TrustQuestion], TrustAnswer]
+"""Raises `NotTrusted` where there is no user to ask."""
+
+
+class NotTrusted(NotApproved):
+    """Settings of the project need the user's trust, and there is no user to ask."""
+
+
+def leave_out(question: TrustQuestion) -> TrustAnswer:
+    """Decide for a read-only command: it does without the settings."""
+    del question
+    return TrustAnswer.DEFAULTS
+
+
+def accept_once(question: TrustQuestion) -> TrustAnswer:
+    """Decide for a script that accepts all settings."""
+    del question
+    return TrustAnswer.ONCE
 
 
 def open_project(
-    folder: Path, flags: Mapping[str, Any], *, exactly: bool = False
+    folder: Path,
+    flags: Mapping[str, Any],
+    *,
+    exactly: bool = False,
+    decide: Decide = leave_out,
+    accepted: Collection[str] = (),
 ) -> Project:
     """The project that `folder` is in, or is, with the settings that hold there. Raises
-    `BadInput`.
+    `BadInput`, and `NotTrusted` from `decide`.
 
-    `exactly`: the folder itself is the root, whatever it lies in.
+    `exactly`: the folder itself is the root, whatever it lies in. `accepted`: the
+    digests of settings that were trusted where this process was ordered.
     """
     try:
         if not folder.is_dir():
@@ -36,11 +124,166 @@ def open_project(
     except OSError as error:  # a name that is too long, a folder that is closed
         raise BadInput(f"{folder} cannot be used: {error.strerror or error}") from error
     root = folder.resolve() if exactly else find_root(folder)
-    config = load_config(root, flags)
+    # read once: what is shown is what is used
+    layers = SettingsLayers.read(_read_settings(root), flags)
+    tickets = _open_tickets(root, layers.config)
+    config, trust = _decide(layers, tickets, decide, accepted)
+    return Project(root, config, tickets, trust)
+
+
+def in_tree(project: Project, root: Path, **settings: Any) -> Project:
+    """Return the project in a tree that cdd made for one of its runs. It has the same
+    settings, but for those given, and inherits the user's trust. Raises `BadInput`.
+    """
+    config = replace(project.config, **settings)
+    return Project(root, config, _open_tickets(root, config), project.trust)
+
+
+def stored_config(project: Project) -> Config:
+    """Return the settings of the files and variables as they are now. What was left out
+    is left out here, too. Raises `BadInput`.
+    """
+    layers = SettingsLayers.read(_read_settings(project.root), {})
+    return layers.without(setting.keys for setting in project.trust.left_out).config
+
+
+def look_at_trust(project: Project) -> tuple[list[Setting], list[Setting]]:
+    """Return the settings that need trust as the files are now, and those among them
+    that are not trusted. Raises `BadInput`.
+    """
+    layers = SettingsLayers.read(_read_settings(project.root), {})
+    found = _in_need(layers, project.tickets)
+    trusted = _digests(TrustStore.open().read(project.root))
+    return found, [setting for setting in found if setting.digest not in trusted]
+
+
+def trust_project(project: Project) -> list[Setting]:
+    """Trust all settings of the project's files as they are now, and return them.
+    Raises `BadInput`.
+    """
+    layers = SettingsLayers.read(_read_settings(project.root), {})
+    found = _in_need(layers, project.tickets)
+    TrustStore.open().add(project.root, found)
+    return found
+
+
+def trust_written(project: Project, text: str, names: Collection[str]) -> Project:
+    """Trust the settings that cdd writes into the project's file at the user's request.
+    All others in the file stay as they are. Returns the project with its new state.
+    """
+    root = project.root
+    file = SettingsFile.parse(text, root / PROJECT_FILE)
+    left_out = [s for s in project.trust.left_out if not _is_named(s, names)]
+    # a variable that goes before the file today may be gone tomorrow
+    layers = SettingsLayers.read(file, {}, {}).without(s.keys for s in left_out)
+    written = [s for s in settings_in_need(layers, root, {}) if _is_named(s, names)]
+    # what cannot be stored is asked about at the next start
+    with suppress(BadInput):
+        TrustStore.open().add(root, written)
+    trust = replace(project.trust, left_out=tuple(left_out))
+    return replace(project, trust=trust)
+
+
+def _is_named(setting: Setting, names: Collection[str]) -> bool:
+    """True if a setting has one of the names, or is in a section that has."""
+    return any(f"{setting.name}.".startswith(f"{name}.") for name in names)
+
+
+def _read_settings(root: Path) -> SettingsFile:
+    try:
+        confine(root, PROJECT_FILE.as_posix())
+    except PathRefused as refusal:
+        raise BadInput(
+            f"{root / PROJECT_FILE} leads outside the project through a link, so it is"
+            " not the project's",
+            hint="Put the file itself there.",
+        ) from refusal
+    return SettingsFile.read(root / PROJECT_FILE)
+
+
+def _open_tickets(root: Path, config: Config) -> TicketStore:
     try:
         confine(root, config.tickets_dir)
     except PathRefused as refusal:
         raise BadInput(
             f"tickets_dir: {refusal.message}", hint="It is a folder inside the project."
         ) from refusal
-    return Project(root, config, TicketStore(root, config.tickets_dir))
+    return TicketStore(root, config.tickets_dir)
+
+
+def _in_need(layers: SettingsLayers, tickets: TicketStore) -> list[Setting]:
+    return [
+        *settings_in_need(layers, tickets.root),
+        *checks_in_need(layers.config, tickets),
+    ]
+
+
+def _digests(answers: Mapping[str, Iterable[Any]]) -> set[str]:
+    return {value.digest for values in answers.values() for value in values}
+
+
+def _decide(
+    layers: SettingsLayers,
+    tickets: TicketStore,
+    decide: Decide,
+    accepted: Collection[str],
+) -> tuple[Config, ProjectTrust]:
+    """Return the settings that take effect, and the state of those that need trust."""
+    root, store, note = tickets.root, TrustStore.open(), ""
+    found = _in_need(layers, tickets)
+    if not found and layers.config.commands.mode != "unsafe":
+        return layers.config, ProjectTrust()
+    try:
+        answers = store.read(root)
+    except BadInput as error:
+        answers, note = {}, f"{error.message}."
+    if store.file is None:
+        note = "There is no home folder, so your answer holds for this run alone."
+    trusted = {*accepted, *_digests(answers)}
+    untrusted = tuple(s for s in found if s.digest not in trusted)
+    answer = TrustAnswer.TRUST
+    if os.environ.get(TRUST, "").strip().lower() in ("1", "true", "yes"):
+        answer = TrustAnswer.ONCE
+    elif untrusted:
+        before = {
+            name: values[-1].shown
+            for name, values in answers.items()
+            if values and name != CHECK
+        }
+        answer = decide(
+            TrustQuestion(root, untrusted, before, layers.project.text, note)
+        )
+        if answer is TrustAnswer.TRUST:
+            # what cannot be stored is asked about at the next start
+            with suppress(BadInput):
+                store.add(root, untrusted)
+    if answer is TrustAnswer.ONCE:
+        return layers.config, ProjectTrust(tuple(found))
+    if answer is TrustAnswer.TRUST:
+        trusted |= {setting.digest for setting in untrusted}
+    layers, left_out = leave_out_untrusted(layers, root, trusted)
+    left_out += [s for s in untrusted if s.name == CHECK and s.digest not in trusted]
+    config = layers.config
+    checks = _trusted_checks(config, root, store, trusted)
+    return config, ProjectTrust(tuple(found), tuple(left_out), checks)
+
+
+def _trusted_checks(
+    config: Config, root: Path, store: TrustStore, trusted: set[str]
+) -> TrustedChecks:
+    """`trusted` has the digests of the checks, and grows."""
+
+    def accepts(check: str) -> bool:
+        return check_digest(check) in trusted or is_usual_check(config, check, root)
+
+    def add(checks: Iterable[str]) -> None:
+        new = [check for check in checks if not accepts(check)]
+        trusted.update(map(check_digest, new))
+        with suppress(BadInput):
+            store.add(root, [_as_setting(check) for check in new])
+
+    return TrustedChecks(accepts, add)
+
+
+def _as_setting(check: str) -> Setting:
+    return Setting(CHECK, "", "", "", 0, check_digest(check))

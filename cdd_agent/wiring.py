@@ -527,7 +527,12 @@ def open_landing(
         own,
         record,
         lambda root, env: CommandRunner(
-            root, config.commands, permit, env=env, noted_in=record.folder
+            root,
+            config.commands,
+            permit,
+            env=env,
+            noted_in=record.folder,
+            trusted_checks=project.trust.checks,
         ),
         config.test_command,
         config.test_timeout,
@@ -630,7 +635,11 @@ def open_commands(
     """
     permit = _permit_of(frontend)
     return CommandRunner(
-        project.root, project.config.commands, permit, on_output=on_output
+        project.root,
+        project.config.commands,
+        permit,
+        trusted_checks=project.trust.checks,
+        on_output=on_output,
     )
 
 

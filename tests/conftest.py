@@ -132,7 +132,8 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def isolate_from_user(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hide the user's settings: an empty home folder and no `CDD_*` variables.
+    """Hide the user's settings: an empty home folder and no `CDD_*` variables. The
+    projects of tests are trusted; tests about trust remove `CDD_TRUST`.
 
     Plugins are off in the projects' pytest, which then starts faster.
     """
@@ -141,6 +142,7 @@ def isolate_from_user(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, home)
     for name in [name for name in os.environ if name.startswith(("CDD_", "HIVE_"))]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("CDD_TRUST", "1")
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
 

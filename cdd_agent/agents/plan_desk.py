@@ -244,6 +244,15 @@ class PlanDesk(Struct, frozen=True):
                 self.record.folder / KEPT / f"plan-{stamp()}.md", present.text.encode()
             )
         write_atomic(self.ticket.plan_path, text.encode())
+        # the user saw what is new; what stays may have come with a clone
+        new = _checks_of(self.ticket.parse_plan(text)) - _checks_of(present.plan)
+        self.commands.trusted_checks.add(sorted(new))
+
+
+def _checks_of(plan: ImplementationPlan | None) -> set[str]:
+    if plan is None:
+        return set()
+    return {check for step in plan.steps for check in step.checks or ()}
 
 
 def text_with(wanted: ImplementationPlan, present: Present, *, is_new: bool) -> str:

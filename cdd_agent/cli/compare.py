@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.text import Text
 
 from cdd_agent.cli.boards import as_json as row_as_json
-from cdd_agent.cli.many import carry_out, one_at_a_time, own_tree
+from cdd_agent.cli.many import accepted_flag, carry_out, one_at_a_time, own_tree
+from cdd_agent.cli.trusting import open_for_work
 from cdd_agent.cli.without_screen import reference
 from cdd_agent.engine.lock import locked
 from cdd_agent.engine.whereabouts import load_own_tree
@@ -26,7 +27,7 @@ from cdd_agent.fleet.board import Board
 from cdd_agent.fleet.known import COMPARING, folder_of
 from cdd_agent.fleet.place import TicketJob
 from cdd_agent.fleet.table import comparison
-from cdd_agent.open_project import Project, open_project
+from cdd_agent.open_project import Project
 from cdd_agent.threads import waited_for
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.own_tree import OwnTree
@@ -37,7 +38,7 @@ def compare(options: Namespace) -> int:
         "max_attempts": options.max_attempts,
         "approval": "auto" if options.yes else None,
     }
-    project = open_project(options.project, flags)
+    project = open_for_work(options, flags)
     tickets = list(
         {
             t.slug: t
@@ -60,6 +61,7 @@ def compare(options: Namespace) -> int:
             job: ticket for ticket in tickets for job in _jobs(project, ticket, models)
         }
         given = ["--yes"] if options.yes else []
+        given += accepted_flag(project)
         given += (
             ["--max-attempts", str(options.max_attempts)]
             if options.max_attempts

@@ -7,7 +7,7 @@ from cdd_agent.cli.runs import run_plan
 from cdd_agent.cli.shell import DEMO_NOTE, run_demo_in_shell
 from cdd_agent.demo.sample import SLUG, copy_sample, own_environment
 from cdd_agent.errors import BadInput
-from cdd_agent.open_project import open_project
+from cdd_agent.open_project import accept_once, open_project
 
 
 def demo(options: Namespace) -> int:
@@ -22,10 +22,14 @@ def demo(options: Namespace) -> int:
         )
     with own_environment():
         folder = copy_sample()
+        # its settings are cdd's own
+        options.trust = True
         seen = sys.stdin.isatty() and sys.stdout.isatty()
         if seen and not (options.headless or options.json):
             return run_demo_in_shell(options, folder, SLUG)
         sys.stderr.write(DEMO_NOTE.format(folder=folder) + "\n")
         return run_plan(
-            open_project(folder, {"approval": "auto"}), SLUG, as_json=options.json
+            open_project(folder, {"approval": "auto"}, decide=accept_once),
+            SLUG,
+            as_json=options.json,
         )

@@ -31,7 +31,8 @@ from cdd_agent.llm.litellm_adapter import expect_provider, missing_keys
 from cdd_agent.llm.local_servers import USUAL_PORTS, find_local_servers, models_at
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.llm.port import ModelError
-from cdd_agent.open_project import Project, open_project
+from cdd_agent.open_project import Decide, Project, leave_out, open_project
+from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.verification.checks import detect, parse_command
 from cdd_agent.version import VERSION
 from cdd_agent.wiring import NO_MODEL_HINT, direct_endpoint, make_model
@@ -44,7 +45,10 @@ Finding = tuple[bool | None, str]
 
 
 def examine(
-    folder: Path, flags: Mapping[str, Any], ports: Mapping[str, int] = USUAL_PORTS
+    folder: Path,
+    flags: Mapping[str, Any],
+    ports: Mapping[str, int] = USUAL_PORTS,
+    decide: Decide = leave_out,
 ) -> ExitCode:
     """Print the findings. `BAD_INPUT` when a run could not start: bad settings, no
     model, no key for it.
@@ -100,7 +104,7 @@ def examine(
             ),
         )
     try:
-        project = open_project(folder, flags)
+        project = open_project(folder, flags, decide=decide)
     except BadInput as error:
         say(False, "config", error.message)
         return ExitCode.BAD_INPUT
@@ -112,6 +116,7 @@ def examine(
             "home",
             "none, so there are no settings for all projects",
         )
+    _tell_trust(project, say)
     tickets = project.tickets.list()
     say(
         bool(tickets) or None,
@@ -154,6 +159,21 @@ def examine(
         console.print(f"\n{NO_MODEL_HINT}")
     can_be_asked = all(good is not False for good, _ in findings.values())
     return ExitCode.DONE if fit and can_be_asked else ExitCode.BAD_INPUT
+
+
+def _tell_trust(project: Project, say: Callable[[bool | None, str, str], None]) -> None:
+    """Show how many of the project's settings need trust, and which are left out."""
+    trust = project.trust
+    if trust.left_out:
+        names = ", ".join(f"{s.name} ({s.place})" for s in trust.left_out)
+        text = f"not trusted, and left out: {names}; `cdd trust` shows them"
+        say(None, "trust", sanitize_for_display(text))
+    elif trust.settings:
+        many = len(trust.settings)
+        text = f"{many} of the project's settings need it, and have it; `cdd trust`"
+        say(True, "trust", text)
+    else:
+        say(True, "trust", "no setting of the project needs it")
 
 
 def _version_of_other_program() -> str | None:

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Mapping
 from typing import Any
 
+from cdd_agent.cli.trusting import open_for_work
 from cdd_agent.cli.without_screen import printer_for, reference
 from cdd_agent.cli.working import Output, whoever_is_there
 from cdd_agent.engine.whereabouts import load_own_tree
@@ -16,14 +16,15 @@ from cdd_agent.errors import ExitCode
 from cdd_agent.fleet.known import folder_of
 from cdd_agent.fleet.place import TicketJob
 from cdd_agent.frontend import Nobody
-from cdd_agent.open_project import Project, open_project
+from cdd_agent.open_project import Project, in_tree
 from cdd_agent.printer import JsonPrinter
 from cdd_agent.travel.own_tree import OwnTree
 from cdd_agent.wiring import open_landing, open_own_tree
 
 
 def land(options: Namespace) -> int:
-    project = open_project(options.project, {"approval": "auto"} if options.yes else {})
+    flags = {"approval": "auto"} if options.yes else {}
+    project = open_for_work(options, flags)
     ticket = project.tickets.find(reference(options.slug))
     output = Output(printer_for(options.json))
     frontend = (
@@ -45,7 +46,6 @@ def land(options: Namespace) -> int:
 def in_own_tree(
     project: Project,
     slug: str,
-    flags: Mapping[str, Any],
     *,
     as_json: bool,
     variant: str = "",
@@ -76,7 +76,4 @@ def in_own_tree(
             )
     if project.config.record:
         here["record"] = str(project.root / project.config.record)
-    return (
-        open_project(made[0].root, {**flags, **here, "commit": "step"}, exactly=True),
-        ticket.slug,
-    )
+    return in_tree(project, made[0].root, commit="step", **here), ticket.slug

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from cdd_agent.cli.boards import board_face
+from cdd_agent.cli.trusting import open_for_work
 from cdd_agent.cli.without_screen import reference
 from cdd_agent.cli.working import Output
 from cdd_agent.engine.lock import TicketLock, TicketTaken
@@ -38,7 +39,7 @@ from cdd_agent.fleet.this_machine import ThisMachine
 from cdd_agent.fleet.work_check import check_work
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.shared import Shared
-from cdd_agent.open_project import Project, open_project
+from cdd_agent.open_project import Project
 from cdd_agent.process.child import Children
 from cdd_agent.redaction import Redactor
 from cdd_agent.threads import waited_for
@@ -57,7 +58,7 @@ _SAVED_EVERY = 0.5
 
 def execute_many(options: Namespace, flags: Mapping[str, Any]) -> int:
     """Carry out the tickets that are named, or with `--all` those that are planned."""
-    project = open_project(options.project, flags)
+    project = open_for_work(options, flags)
     if options.all and options.slugs:
         raise BadInput("Name tickets, or `--all planned`, not both")
     if options.start_over:
@@ -93,6 +94,7 @@ def execute_many(options: Namespace, flags: Mapping[str, Any]) -> int:
             for word in _flag(options, name)
         ]
         given += ["--yes"] if options.yes else []
+        given += accepted_flag(project)
         jobs = {TicketJob(ticket.slug): ticket for ticket in tickets}
         board, code = carry_out(project, own, folder, jobs, given, options)
         if not options.json:
@@ -261,6 +263,11 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def accepted_flag(project: Project) -> list[str]:
+    """The flag by which a run inherits the user's trust in the settings."""
+    return ["--accepted", ",".join(project.trust.accepted)]
 
 
 def _flag(options: Namespace, name: str) -> list[str]:

@@ -28,6 +28,12 @@ _COMMON_FLAGS = (
         default=SUPPRESS,
     ),
     Argument("--debug", "show tracebacks", action="store_true", default=SUPPRESS),
+    Argument(
+        "--trust",
+        "accept the project's settings that need your trust, for this run",
+        action="store_true",
+        default=SUPPRESS,
+    ),
 )
 """Given before or after the command, like those of the model."""
 _DESCRIPTION = (
@@ -101,7 +107,12 @@ def parse_arguments(arguments: Sequence[str]) -> Namespace:
     parser.add_argument("--resume", metavar="SESSION", nargs="?", const="", help=text)
     _add(parser.add_argument, MODEL_FLAGS)
     parser.set_defaults(
-        project=Path(), debug=False, model=None, api_base=None, record=None
+        project=Path(),
+        debug=False,
+        trust=False,
+        model=None,
+        api_base=None,
+        record=None,
     )
     parser.set_defaults(carry_out=_open_shell, interrupted=INTERRUPTED)
     subparsers = parser.add_subparsers(

@@ -11,6 +11,7 @@ from contextlib import closing
 
 from cdd_agent.agents.plan_desk import PlanDesk
 from cdd_agent.agents.planning import Planning
+from cdd_agent.cli.trusting import open_for_work
 from cdd_agent.cli.without_screen import (
     open_project_of,
     print_json,
@@ -45,9 +46,13 @@ def plan(options: Namespace) -> int:
             "--yes, --regenerate and --basic are for making a plan, not for"
             f" `cdd plan {what[0]}`"
         )
-    project = open_project_of(
-        options, *(() if what else ("model", "api_base", "record"))
-    )
+    if what:
+        project = open_project_of(options)
+    else:
+        flags = ("model", "api_base", "record")
+        project = open_for_work(
+            options, {name: getattr(options, name) for name in flags}
+        )
     ticket = project.tickets.find(reference(slug))
     if what == ["show"]:
         return _show(ticket, as_json=options.json)

@@ -16,6 +16,7 @@ from cdd_agent.actions.model import (
     ParsePlanAction,
 )
 from cdd_agent.actions.plan import ActionPlan
+from cdd_agent.cli.trusting import open_for_work
 from cdd_agent.cli.without_screen import print_json
 from cdd_agent.cli.working import Output, whoever_is_there
 from cdd_agent.dialogue.redacted_events import RedactedEvents
@@ -23,7 +24,6 @@ from cdd_agent.engine.action_plan import ActionPlanRun
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events import ActionFinished
 from cdd_agent.guarded_yaml import LARGEST, decoded, read_file
-from cdd_agent.open_project import open_project
 from cdd_agent.printer import TextPrinter
 from cdd_agent.redaction import Redactor
 from cdd_agent.terminal import AnswersFromPipe, find_pipe
@@ -35,8 +35,8 @@ def run(options: Namespace) -> ExitCode:
     file and not the plan itself; `NotApproved` where there is nobody to ask. A plan
     that cannot be read gives a report, too.
     """
-    project = open_project(
-        options.root or options.project, {}, exactly=options.root is not None
+    project = open_for_work(
+        options, {}, folder=options.root, exactly=options.root is not None
     )
     printer = TextPrinter(to_stderr=options.json or options.yaml)
     redactor = Redactor.of_environment(project.config.commands.hide_env)

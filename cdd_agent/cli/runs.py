@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from cdd_agent.cli.land import in_own_tree
 from cdd_agent.cli.many import execute_many
+from cdd_agent.cli.trusting import open_for_work
 from cdd_agent.cli.without_screen import open_project_of, printer_for, reference
 from cdd_agent.cli.working import Output, preparing_model, whoever_is_there
 from cdd_agent.config import only_model
@@ -22,7 +23,7 @@ from cdd_agent.events import About, Notice
 from cdd_agent.fleet.place import TicketJob
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.shared import Shared
-from cdd_agent.open_project import Project, open_project
+from cdd_agent.open_project import Project, in_tree
 from cdd_agent.printer import JsonPrinter, TextPrinter
 from cdd_agent.process.child import stop_with_stdin
 from cdd_agent.tickets.plan import NoSuchStep
@@ -45,10 +46,10 @@ def execute(options: Namespace) -> int:
     if not options.slugs:
         raise BadInput("Which ticket?", hint="Name one, several, or `--all planned`.")
     shared = _one_of_several(options) if options.beside else None
-    project, slug = open_project(options.project, flags), reference(options.slugs[0])
+    project, slug = open_for_work(options, flags), reference(options.slugs[0])
     if options.worktree:
         own = {"variant": options.variant, "base": options.base}
-        project, slug = in_own_tree(project, slug, flags, as_json=options.json, **own)
+        project, slug = in_own_tree(project, slug, as_json=options.json, **own)
     if options.variant:
         project = replace(
             project, config=only_model(project.config, options.model, options.api_base)
@@ -149,7 +150,7 @@ def _going_through(
     project = open_project_of(options)
     ticket = in_its_tree(project.tickets.find(reference(options.slug)))
     if ticket.root != project.root:
-        project = open_project(ticket.root, {}, exactly=True)
+        project = in_tree(project, ticket.root)
     engine = _open_engine(project, ticket.slug, output, is_look=is_look)
 
     async def work() -> None:

@@ -53,8 +53,8 @@ def _shell(options: Namespace, root: Path) -> list[str]:
         if (value := getattr(options, name)) is not None
         for part in (f"--{name.replace('_', '-')}", value)
     ]
-    debug = ["--debug"] if options.debug else []
-    return [sys.executable, "-P", "-m", "cdd_agent", "-C", str(root), *flags, *debug]
+    flags += [f"--{name}" for name in ("trust", "debug") if getattr(options, name)]
+    return [sys.executable, "-P", "-m", "cdd_agent", "-C", str(root), *flags]
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -17,6 +17,7 @@ from cdd_agent.frontend import Frontend
 from cdd_agent.sanitize import sanitize_for_display
 
 if TYPE_CHECKING:
+    from cdd_agent.open_project import Decide
     from cdd_agent.session import Session
     from cdd_agent.tui.app import Shell
 
@@ -41,9 +42,12 @@ def open_shell(options: Namespace) -> int:
     if options.plain or not (can_draw or is_in_browser):
         # late: the screen does without it
         from cdd_agent.cli.plain import run_plain  # noqa: PLC0415
+        from cdd_agent.cli.trusting import decision  # noqa: PLC0415
 
+        decide = decision(options)
         return run_plain(
-            lambda frontend, emit: _opened(options, frontend, emit, _OPENING), first
+            lambda frontend, emit: _opened(options, frontend, emit, _OPENING, decide),
+            first,
         )
     return run_shell(options, first=first)
 
@@ -60,7 +64,7 @@ def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
 
     def session(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
         """Called when the first screen is drawn."""
-        return _opened(options, frontend, emit, note)
+        return _opened(options, frontend, emit, note, shell.ask_for_trust)
 
     shell = Shell(find_root(options.project), session, first, helps_to_begin=not first)
     error = shell.run()
@@ -75,6 +79,8 @@ def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
             own_environment,
         )
 
+        # its settings are cdd's own
+        options.trust = True
         with own_environment():
             return run_demo_in_shell(options, copy_sample(), SLUG)
     return shell.return_code or 0
@@ -130,14 +136,17 @@ def _is_something_left(session: Session, slug: str) -> bool:
 
 
 def _opened(
-    options: Namespace, frontend: Frontend, emit: Emit, note: str
+    options: Namespace, frontend: Frontend, emit: Emit, note: str, decide: Decide
 ) -> tuple[Session, tuple[Notice, ...]]:
     """The session, and what a person is to know at first."""
     # late: the first screen shows sooner
-    from cdd_agent.cli.without_screen import open_project_of  # noqa: PLC0415
+    from cdd_agent.open_project import accept_once, open_project  # noqa: PLC0415
     from cdd_agent.wiring import NO_MODEL_HINT, Wiring  # noqa: PLC0415
 
-    project = open_project_of(options, "model", "api_base", "record")
+    flags = {name: getattr(options, name) for name in ("model", "api_base", "record")}
+    project = open_project(
+        options.project, flags, decide=accept_once if options.trust else decide
+    )
     notices = [Notice(note)]
     if not (project.root / ".cdd").is_dir():
         notices.append(Notice("This is no cdd project yet: `/init` makes it one."))

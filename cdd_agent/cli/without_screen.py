@@ -8,17 +8,19 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from cdd_agent.open_project import Project, open_project
+from cdd_agent.open_project import Project, accept_once, leave_out, open_project
 from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
 from cdd_agent.sanitize import sanitize_for_display
 
 
 def open_project_of(options: Namespace, *settings: str) -> Project:
-    """The project that a command is for; of its flags, the ones named are settings
-    there. Raises `BadInput`.
+    """Open the project of a command that does without settings that are not trusted.
+    Of its flags, the ones named are settings there. Raises `BadInput`.
     """
     return open_project(
-        options.project, {name: getattr(options, name) for name in settings}
+        options.project,
+        {name: getattr(options, name) for name in settings},
+        decide=accept_once if options.trust else leave_out,
     )
 
 

@@ -30,6 +30,7 @@ from cdd_agent.commands.ticket_commands import (
     new,
     status_events,
 )
+from cdd_agent.commands.trust_command import trust_events
 from cdd_agent.config import PROJECT_FILE
 from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.engine.effort import effort_of
@@ -155,6 +156,9 @@ project_command(
     "TYPE [KIND] NAME [--slug=SLUG]",
     lambda: ((*_types_and_states()[0], DOCUMENTATION),),
 )(new)
+
+
+project_command("trust", "[--give] [--revoke]", any_time=True)(trust_events)
 
 
 @project_command("init", "[--templates]")

@@ -18,7 +18,6 @@ from cdd_agent.config import (
     Role,
     changed_text,
     is_same_server,
-    load_config,
     of_role,
     with_model,
     without_own_model,
@@ -26,10 +25,11 @@ from cdd_agent.config import (
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, ModelChosen, Notice, Tone
 from cdd_agent.files.atomic import write_atomic
-from cdd_agent.guarded_yaml import read_file
+from cdd_agent.guarded_yaml import read_file, read_mapping
 from cdd_agent.llm.known_models import has_provider
 from cdd_agent.llm.local_servers import USUAL_PORTS
 from cdd_agent.llm.providers import endpoint_of
+from cdd_agent.open_project import stored_config, trust_written
 from cdd_agent.session import Session
 from cdd_agent.threads import to_its_end
 
@@ -101,9 +101,11 @@ async def choose(session: Session, words: Sequence[str], *, save: bool) -> None:
     text = _with_model_set(path, session.project.config, choice, role)
     await _use(session, choice)
     write_atomic(path, text.encode())
+    names = ("model", "api_base") if role is None else (f"models.{role}",)
+    session.project = trust_written(session.project, text, names)
     session.emit(ModelChosen(model, api_base, PROJECT_FILE.as_posix(), role))
     later, now = (
-        _settings_of(load_config(session.project.root, {}), role),
+        _settings_of(stored_config(session.project), role),
         _settings_of(choice, role),
     )
     if (later.model, later.api_base) != (model, api_base):
@@ -191,9 +193,11 @@ def _with_model_set(path: Path, now: Config, chosen: Config, role: Role | None) 
         chosen if role is None else getattr(chosen.models, role)
     )
     changes: dict[str, object] = {"model": settings.model or None}
-    if settings.api_base or now.api_base:
-        changes["api_base"] = settings.api_base or None
     text = read_file(path) or ""
+    # also where it is left out: the user has chosen another
+    in_file = "api_base" in read_mapping(text, str(path), "a config")
+    if settings.api_base or now.api_base or in_file:
+        changes["api_base"] = settings.api_base or None
     if role is None:
         return changed_text(text, str(path), changes)
     kept = {

@@ -22,7 +22,6 @@ from cdd_agent.config import (
     changed_text,
     existing_user_file,
     is_same_server,
-    load_config,
     set_in_environment,
     set_in_file,
     with_setting,
@@ -31,7 +30,7 @@ from cdd_agent.config import (
 from cdd_agent.files.atomic import write_atomic
 from cdd_agent.files.paths import confine
 from cdd_agent.guarded_yaml import read_file, read_mapping
-from cdd_agent.open_project import Project
+from cdd_agent.open_project import Project, stored_config, trust_written
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import Session
 from cdd_agent.threads import to_its_end
@@ -51,7 +50,8 @@ class Setting(Struct, frozen=True):
     value: str
     """As a settings file has it; of what may hold secrets only that it is set."""
     origin: str
-    """`default`, `user`, `project`, a variable's name; `session`: a flag, or `/model`.
+    """`default`, `user`, `project`, a variable's name; `session`: a flag, or `/model`;
+    `untrusted`: the project's file has it, and it is left out.
     """
     words: str
     """Its purpose and its possible values."""
@@ -62,10 +62,11 @@ def settings_of(project: Project) -> list[Setting]:
     """All of them, in the order of the settings file. Reads files; raises `BadInput`
     where one cannot be read.
     """
-    stored = load_config(project.root, {})
+    stored = stored_config(project)
     user_file = existing_user_file()
     of_user = set_in_file(user_file) if user_file else frozenset()
     of_project = set_in_file(project.root / PROJECT_FILE)
+    left_out = {setting.name for setting in project.trust.left_out}
     redactor = Redactor.of_environment(project.config.commands.hide_env)
     settings = []
     for name, words in words_of_settings().items():
@@ -75,6 +76,8 @@ def settings_of(project: Project) -> list[Setting]:
             origin = "session"
         elif variable := set_in_environment(name):
             origin = variable
+        elif name in left_out:
+            origin = "untrusted"
         elif name in of_project:
             origin = "project"
         elif name in of_user:
@@ -112,6 +115,9 @@ async def change(session: Session, name: str, typed: str) -> str:
     text = changed_text(read_file(path) or "", str(path), changes)
     await to_its_end(lambda: session.use(changed), name="settings")
     write_atomic(path, text.encode())
+    # of a section, the other keys in the file are not the user's choice
+    names = {name, *(changes.keys() & {"api_base"})}
+    session.project = trust_written(session.project, text, names)
     if name == "tickets_dir":
         return "It holds from the next start on."
     if name == "model" and "api_base" in changes:

@@ -197,6 +197,8 @@ TERMINAL_COMMANDS = {
         Argument("--beside", SUPPRESS, type=Path),
         Argument("--variant", SUPPRESS, default=""),
         Argument("--base", SUPPRESS),
+        # by their digests, the settings that the process trusts that began this run
+        Argument("--accepted", SUPPRESS),
         run="cdd_agent.cli.runs:execute",
     ),
     "criteria": TerminalCommand(
@@ -452,6 +454,17 @@ TERMINAL_COMMANDS = {
         ),
         flag("--open", "open the browser, too"),
         run="cdd_agent.cli.serve:serve",
+    ),
+    "trust": TerminalCommand(
+        "show the project's settings that need your trust, and trust them",
+        """
+        cdd trust
+        cdd trust --give     # they take effect from now on
+        cdd trust --revoke   # they are asked about again
+        """,
+        flag("--give", "trust the settings as they are now"),
+        flag("--revoke", "forget all earlier answers for this project"),
+        of_project="cdd_agent.commands.trust_command:trust_events",
     ),
     "doctor": TerminalCommand(
         "show what is set up and what is missing",

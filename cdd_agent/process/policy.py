@@ -9,7 +9,7 @@ import contextlib
 import logging
 import os
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
@@ -253,6 +253,14 @@ class RunProgram(Protocol):
     ) -> CommandResult: ...
 
 
+class TrustedChecks(Struct, frozen=True):
+    """The checks of plans that run like the user's own commands."""
+
+    accepts: Callable[[str], bool] = lambda check: True
+    add: Callable[[Iterable[str]], None] = lambda checks: None
+    """Accepts the checks of a plan that the user approved."""
+
+
 class CommandRunner(Struct, frozen=True):
     """Runs command texts in a project, as far as its settings and the person allow."""
 
@@ -269,6 +277,7 @@ class CommandRunner(Struct, frozen=True):
     """
     noted_in: Path | None = None
     """The folder in which commands are noted while they run, as `run_command` does."""
+    trusted_checks: TrustedChecks = TrustedChecks()
     run_program: RunProgram = run_command
     on_output: Hear = unheard
     """Receives the output of commands as it comes, from `execute` and `run`."""
@@ -348,7 +357,7 @@ class CommandRunner(Struct, frozen=True):
                     return Command(text, as_started(words.argv, self.root), folder)
             return Command(text, shell_argv(text), folder, in_shell=True)
         words = split(text)
-        if reason := _needs_shell(words):
+        if reason := needs_shell(words):
             command = Command(text, shell_argv(text), folder, reason, in_shell=True)
             refusal = CommandRefused(
                 reason, hint=_OWN_SHELL_HINT if trusted else _SHELL_HINT
@@ -500,7 +509,7 @@ def _readable(text: str, *, unsafe: bool) -> str:
     return text
 
 
-def _needs_shell(words: Words) -> str:
+def needs_shell(words: Words) -> str:
     """Why the words need a shell, in words; empty when they do not."""
     if words.operator:
         return f"{_shown(words.operator)} needs a shell, and commands run without one"

@@ -36,6 +36,7 @@ from cdd_agent.events import (
 )
 from cdd_agent.faults import FaultLog
 from cdd_agent.frontend import REST
+from cdd_agent.open_project import TrustAnswer
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.asking import Asking
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
 
     from cdd_agent.agents.base import Agent, Meaning
     from cdd_agent.frontend import Frontend
+    from cdd_agent.open_project import TrustQuestion
     from cdd_agent.session import Session
     from cdd_agent.tui.background_message import BackgroundTold
     from cdd_agent.tui.step_screen import StepScreen
@@ -279,6 +281,27 @@ class Shell(Sparing, Guarded, App[CddError]):
         self.look_around()
         if self._first:
             self.on_prompt_submitted(Prompt.Submitted(self._first))
+
+    def ask_for_trust(self, question: TrustQuestion) -> TrustAnswer:
+        """Ask the user on a screen. Called by the thread that opens the session."""
+        answer: TrustAnswer = self.call_from_thread(
+            # mypy does not see that a coroutine is awaited there
+            self._show_trust_screen,  # type: ignore[arg-type]
+            question,
+        )
+        return answer
+
+    async def _show_trust_screen(self, question: TrustQuestion) -> TrustAnswer:
+        # late: screens are imported when one is opened
+        from cdd_agent.tui.screens.trust_screen import TrustScreen  # noqa: PLC0415
+
+        answer = asyncio.get_running_loop().create_future()
+
+        def settle(chosen: str | None) -> None:
+            answer.set_result(chosen or TrustAnswer.DEFAULTS.value)
+
+        await self.push_screen(TrustScreen(question, self.clock.now), settle)
+        return TrustAnswer(await answer)
 
     @work(group="look")
     async def look_around(self) -> None:

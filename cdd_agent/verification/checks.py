@@ -9,7 +9,7 @@ import re
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,13 @@ from msgspec.structs import replace
 from cdd_agent.config import Commands, runs_others
 from cdd_agent.errors import BadInput
 from cdd_agent.files.manifests import Manifests, section
-from cdd_agent.process.policy import Command, CommandRefused, CommandRunner, split
+from cdd_agent.process.policy import (
+    Command,
+    CommandRefused,
+    CommandRunner,
+    needs_shell,
+    split,
+)
 from cdd_agent.process.programs import as_started
 from cdd_agent.process.run import CommandResult, Hear, OutputChunk, unheard
 from cdd_agent.tickets.plan import PlanStep
@@ -150,13 +156,19 @@ def check_problems(
 def _judge_line(line: str, test_command: str | None, commands: CommandRunner) -> Check:
     """Judge a check of the plan like a command that a model asks for. It may also use
     the program of the project's tests, and the project's own command is trusted.
+
+    Unsafe mode lets the user's own plans run anything. A plan that came with a clone
+    has no say in that: the user is asked.
     """
     if line == test_command:
         return parse_command(line, commands.root, commands.settings)
+    settings = commands.settings
+    if settings.mode == "unsafe" and not commands.trusted_checks.accepts(line):
+        commands = replace(commands, settings=replace(settings, mode="ask"))
     return _judge(
         line,
         commands,
-        also=lambda program: program == _test_program(test_command, commands.root),
+        also=lambda program: program == test_program(test_command, commands.root),
     )
 
 
@@ -332,7 +344,21 @@ def _judge(command: str, commands: CommandRunner, **how: Any) -> Check:
         ) from refusal
 
 
-def _test_program(test_command: str | None, root: Path) -> str | None:
+def runs_usual_program(text: str, allowed: Collection[str], root: Path) -> bool:
+    """True if a command starts, without a shell, an allowed program or the one that
+    runs the tests that cdd finds.
+    """
+    try:
+        words = split(text)
+    except CommandRefused:
+        return False
+    if words.expands or needs_shell(words):
+        return False
+    program = words.argv[0]
+    return program in allowed or program == test_program(None, root)
+
+
+def test_program(test_command: str | None, root: Path) -> str | None:
     """Return the program that runs the project's tests; None for a shell and other
     programs that would run anything.
     """

@@ -1,0 +1,95 @@
+"""Opening a project for work: the user decides about settings that need trust."""
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cdd_agent.open_project import (
+    Decide,
+    NotTrusted,
+    Project,
+    TrustAnswer,
+    TrustQuestion,
+    accept_once,
+    leave_out,
+    open_project,
+)
+from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.terminal import find_keyboard, forget_what_was_typed
+from cdd_agent.trust_words import ANSWERS, SHOW, in_lines, numbered_file
+
+_LONGEST_ANSWER = 65536
+
+
+def open_for_work(
+    options: Namespace,
+    flags: Mapping[str, Any],
+    *,
+    folder: Path | None = None,
+    exactly: bool = False,
+) -> Project:
+    """Open the project of a command that uses all settings. Raises `BadInput`, and
+    `NotTrusted` where settings need trust and there is no user to ask.
+    """
+    # the process that ordered this one has decided
+    accepted = getattr(options, "accepted", None)
+    decide = leave_out if accepted is not None else decision(options)
+    return open_project(
+        folder or options.project,
+        flags,
+        exactly=exactly,
+        decide=decide,
+        accepted=(accepted or "").split(","),
+    )
+
+
+def decision(options: Namespace) -> Decide:
+    """Return how a command decides: by its flag, at the terminal, or by refusing."""
+    if options.trust:
+        return accept_once
+    keyboard = None if getattr(options, "json", False) else find_keyboard()
+    return refuse if keyboard is None else partial(ask_at, keyboard)
+
+
+def refuse(question: TrustQuestion) -> TrustAnswer:
+    raise NotTrusted(
+        "\n".join(in_lines(question)),
+        hint=(
+            "Look at them first. `--trust` or CDD_TRUST=1 accepts them for one run,"
+            " `cdd trust --give` from now on."
+        ),
+    )
+
+
+def ask_at(keyboard: int, question: TrustQuestion) -> TrustAnswer:
+    """Ask on standard error, and read the answer from the terminal. Raises
+    `NotTrusted` at its end (Ctrl+D).
+    """
+    _print("\n".join(in_lines(question)))
+    offered = "  ".join(f"[{key}] {words}" for key, words in ANSWERS.items())
+    while True:
+        forget_what_was_typed(keyboard)
+        sys.stderr.write(f"{offered} > ")
+        sys.stderr.flush()
+        line = os.read(keyboard, _LONGEST_ANSWER)
+        if not line:
+            raise NotTrusted("No answer came")
+        typed = line.decode("utf-8", errors="replace").strip().lower()
+        chosen = next(
+            (words for key, words in ANSWERS.items() if typed in (key, words)), ""
+        )
+        if chosen == SHOW:
+            _print(numbered_file(question))
+        elif chosen:
+            return TrustAnswer(chosen)
+        else:
+            _print("Type one of the letters.")
+
+
+def _print(text: str) -> None:
+    for line in text.split("\n"):
+        sys.stderr.write(sanitize_for_display(line) + "\n")

@@ -1,0 +1,387 @@
+"""Settings of a project's file that need the user's trust before they take effect.
+
+Whoever clones a repository gets its `.cdd/config.yaml`. A setting needs trust if it
+changes where keys or code go, what runs, what is asked, or where cdd writes, and if the
+user's own settings, variables and flags do not have the same effect.
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, to_builtins
+
+from cdd_agent.config import (
+    PROJECT_FILE,
+    ROLES,
+    Config,
+    ModelSettings,
+    SettingsLayers,
+    as_lines,
+    of_role,
+    with_settings,
+)
+from cdd_agent.errors import BadInput
+from cdd_agent.llm.providers import PROVIDERS
+from cdd_agent.model_names import provider_of
+from cdd_agent.process.policy import ALWAYS_ALLOWED
+from cdd_agent.redaction import Redactor
+from cdd_agent.tickets.store import TicketStore
+from cdd_agent.verification.checks import runs_usual_program
+
+CHECK = "check"
+"""The name of a plan's check among the settings."""
+_SCRIPTED = ("script:", "replay:")
+_HIDDEN = "…"
+_USER_IN_ADDRESS = re.compile(r"(?<=//)[^/@\s\"]+(?=@)")
+
+
+class Setting(Struct, frozen=True):
+    """A setting that needs trust, or a plan's check that does."""
+
+    name: str
+    """With its section, such as `commands.mode`."""
+    shown: str
+    """As a settings file has it, without secrets."""
+    why: str
+    """Its effect."""
+    file: str
+    line: int
+    digest: str
+    """Identifies the name and the value."""
+    keys: tuple[str, ...] = ()
+    """Lead to it in the settings file; empty for a check."""
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class Case(Struct, frozen=True, dict=True):
+    """A project's settings beside those that would hold without its file."""
+
+    own: Config
+    full: Config
+    root: Path
+    environment: Mapping[str, str]
+
+    def is_chosen(self, config: Config) -> bool:
+        """True if the user's own settings lead to where these ask a model."""
+        model = config.model
+        if model is None or _destination(config) in self._own_destinations:
+            return True
+        if self.own.model is not None or model.startswith(_SCRIPTED):
+            return False
+        if config.api_base is not None:
+            return config.api_base == self.own.api_base
+        provider = PROVIDERS.get(provider_of(model))
+        return provider is not None and (
+            not provider.needs_key or any(map(self.environment.get, provider.keys))
+        )
+
+    @cached_property
+    def _own_destinations(self) -> set[tuple[str, str | None]]:
+        configs = [self.own, *(of_role(self.own, role) for role in ROLES)]
+        configs += [with_settings(self.own, choice) for choice in self.own.fallbacks]
+        return {_destination(config) for config in configs if config.model}
+
+
+def _destination(config: Config) -> tuple[str, str | None]:
+    """The provider and the address that are asked; of a script, its file."""
+    model = config.model or ""
+    scripted = model.startswith(_SCRIPTED)
+    return model if scripted else provider_of(model), config.api_base
+
+
+class NeedsTrust(Struct, frozen=True):
+    """A setting that needs trust where it `loosens` what the user's own settings say.
+    It is asked only about a value that takes effect and differs from the user's own.
+    """
+
+    why: str
+    loosens: Callable[[Case], bool] = lambda case: True
+
+
+_APPROVALS = ("ask", "edits", "auto")
+_MODES = ("safe", "ask", "unsafe")
+_HOW_MODELS_ANSWER = "it changes how a model answers, not where code goes"
+_LIMIT = "it limits time or attempts; what runs, and where, stays the same"
+
+SETTINGS: Mapping[str, NeedsTrust | str] = {
+    "model": NeedsTrust(
+        "your code goes to this model", lambda case: not case.is_chosen(case.full)
+    ),
+    "api_base": NeedsTrust("your code and your key go to this address"),
+    "context_window": _HOW_MODELS_ANSWER,
+    "pictures": _HOW_MODELS_ANSWER,
+    "effort": _HOW_MODELS_ANSWER,
+    "temperature": _HOW_MODELS_ANSWER,
+    "max_output_tokens": _HOW_MODELS_ANSWER,
+    "request": "each of its keys needs trust",
+    "request.body": NeedsTrust("every request to a model has these fields"),
+    "request.headers": NeedsTrust("every request to a model has these headers"),
+    "models": "the settings of a role need trust like those of all models",
+    **dict.fromkeys((f"models.{role}" for role in ROLES), "see `models`"),
+    "fallbacks": NeedsTrust(
+        "your code goes to these models where yours is not available",
+        lambda case: bool(case.full.fallbacks),
+    ),
+    "model_adapter": "both adapters ask the same model at the same address",
+    "tickets_dir": "it is always a folder inside the project",
+    "test_command": NeedsTrust(
+        "this command runs to check steps",
+        lambda case: not _is_usual(case, case.full.test_command),
+    ),
+    "test_timeout": _LIMIT,
+    "tool_calls": "tools have the same limits as replies",
+    "max_attempts": _LIMIT,
+    "jobs": _LIMIT,
+    "approval": NeedsTrust(
+        "you are asked less before files are written",
+        lambda case: _is_later(_APPROVALS, case.full.approval, case.own.approval),
+    ),
+    "commit": NeedsTrust(
+        "cdd makes git commits", lambda case: case.full.commit != "off"
+    ),
+    "require": "it says what counts as done; nothing else runs",
+    "commands": "each of its keys stands for itself",
+    "commands.mode": NeedsTrust(
+        "more commands may run",
+        lambda case: _is_later(_MODES, case.full.commands.mode, case.own.commands.mode),
+    ),
+    "commands.allow": NeedsTrust(
+        "these programs run without a question",
+        lambda case: bool(
+            {*case.full.commands.allow} - {*case.own.commands.allow, *ALWAYS_ALLOWED}
+        ),
+    ),
+    "commands.timeout": _LIMIT,
+    "commands.hide_env": NeedsTrust(
+        "commands see variables that you hide from them",
+        lambda case: bool(
+            {*case.own.commands.hide_env} - {*case.full.commands.hide_env}
+        ),
+    ),
+    "commands.pass_env": NeedsTrust(
+        "commands see these variables, though they may hold secrets",
+        lambda case: bool(
+            {*case.full.commands.pass_env} - {*case.own.commands.pass_env}
+        ),
+    ),
+    "web": "its key stands for itself",
+    "web.private": NeedsTrust(
+        "models may read pages of this machine and its network",
+        lambda case: case.full.web.private,
+    ),
+    "notifications": "its keys say how the shell calls you",
+    **dict.fromkeys(
+        (f"notifications.{key}" for key in ("bell", "desktop", "title", "progress")),
+        "it says how the shell calls you",
+    ),
+    "budget": "each of its keys stands for itself",
+    "budget.usd": NeedsTrust(
+        "it raises your limit",
+        lambda case: _is_raised(case.own.budget.usd, case.full.budget.usd),
+    ),
+    "budget.tokens": NeedsTrust(
+        "it raises your limit",
+        lambda case: _is_raised(case.own.budget.tokens, case.full.budget.tokens),
+    ),
+    "record": NeedsTrust(
+        "all prompts and replies are written to this file",
+        lambda case: case.full.record is not None,
+    ),
+}
+"""Every setting, with its rule or with the reason why it needs no trust."""
+
+
+def _is_later(order: tuple[str, ...], value: str, own: str) -> bool:
+    return order.index(value) > order.index(own)
+
+
+def _is_raised(own: float | None, value: float | None) -> bool:
+    return own is not None and (value is None or value > own)
+
+
+def _is_usual(case: Case, command: str | None) -> bool:
+    allowed = {*ALWAYS_ALLOWED, *case.own.commands.allow}
+    return command is None or runs_usual_program(command, allowed, case.root)
+
+
+def settings_in_need(
+    layers: SettingsLayers, root: Path, environment: Mapping[str, str] = os.environ
+) -> list[Setting]:
+    """Return the settings of the project's file that need trust: those that take
+    effect, differ from the user's own, and have a rule in `SETTINGS`.
+    """
+    own, full = layers.own_config, layers.config
+    case = Case(own, full, root, environment)
+    redactor = Redactor.of_environment(own.commands.hide_env)
+    found = []
+    for keys in _given_keys(layers.project.values):
+        if not _needs_trust(case, keys, layers.project.values):
+            continue
+        rule = _rule(keys)
+        assert isinstance(rule, NeedsTrust)
+        value = _value(layers.project.values, keys)
+        name = ".".join(keys)
+        found.append(
+            Setting(
+                name,
+                _as_shown(name, value, redactor),
+                rule.why,
+                PROJECT_FILE.as_posix(),
+                layers.project.line(*keys),
+                _digest(name, _identity(case, keys, value)),
+                keys,
+            )
+        )
+    return sorted(found, key=lambda setting: setting.line)
+
+
+def checks_in_need(config: Config, tickets: TicketStore) -> list[Setting]:
+    """Return the checks of plans that need trust. In the other modes of commands, the
+    policy refuses or asks about a program that is not allowed.
+    """
+    if config.commands.mode != "unsafe":
+        return []
+    redactor = Redactor.of_environment(config.commands.hide_env)
+    case = Case(config, config, tickets.root, {})
+    found: dict[str, Setting] = {}
+    for ticket in tickets.list():
+        try:
+            plan = ticket.read_plan()
+        except BadInput:
+            # without a plan there is no check; commands that need it report the error
+            continue
+        for step in plan.steps:
+            for check in step.checks or ():
+                if is_usual_check(case.own, check, tickets.root):
+                    continue
+                setting = Setting(
+                    CHECK,
+                    redactor.redact(f"check of step {step.label}: {check}"),
+                    "this command runs in a shell to check the step",
+                    ticket.shown(ticket.plan_path),
+                    step.line,
+                    check_digest(check),
+                )
+                found.setdefault(setting.digest, setting)
+    return [*found.values()]
+
+
+def is_usual_check(config: Config, check: str, root: Path) -> bool:
+    """True if a check needs no trust: its program is allowed, or runs the tests."""
+    allowed = {*ALWAYS_ALLOWED, *config.commands.allow}
+    return check == config.test_command or runs_usual_program(check, allowed, root)
+
+
+def check_digest(check: str) -> str:
+    return _digest(CHECK, check)
+
+
+def leave_out_untrusted(
+    layers: SettingsLayers, root: Path, trusted: Collection[str]
+) -> tuple[SettingsLayers, list[Setting]]:
+    """Return the layers without the settings that need trust and whose digests are not
+    among the `trusted`, and those settings.
+
+    A setting may need trust only once another is left out, so this repeats until none
+    is found.
+    """
+    left_out: list[Setting] = []
+    while found := [
+        setting
+        for setting in settings_in_need(layers, root)
+        if setting.digest not in trusted
+    ]:
+        left_out += found
+        layers = layers.without(setting.keys for setting in found)
+    return layers, left_out
+
+
+def _given_keys(values: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield the keys of each single value that a settings file has."""
+    for name, value in values.items():
+        section = value.given if isinstance(value, ModelSettings) else value
+        if isinstance(section, dict) and name not in ("body", "headers"):
+            yield from ((name, *keys) for keys in _given_keys(section))
+        else:
+            yield (name,)
+
+
+def _rule(keys: tuple[str, ...]) -> NeedsTrust | str:
+    """Return the rule of a setting; one of a role has that of all models."""
+    name = ".".join(keys[2:] if keys[0] == "models" else keys)
+    if name == "request":
+        name = "request.body"
+    return SETTINGS[name]
+
+
+def _needs_trust(case: Case, keys: tuple[str, ...], given: Mapping[str, Any]) -> bool:
+    rule = _rule(keys)
+    if isinstance(rule, str):
+        return False
+    value = _value(case.full, keys)
+    if value != _value(given, keys):
+        # a variable or a flag goes before the file
+        return False
+    *_, last = keys
+    if keys[0] == "models" and last in ("model", "api_base"):
+        # a role's settings replace the user's as a whole, so equal values may lead
+        # elsewhere
+        role = next(role for role in ROLES if role == keys[1])
+        return not case.is_chosen(of_role(case.full, role))
+    if value == _value(case.own, keys):
+        return False
+    return keys[0] == "models" or rule.loosens(case)
+
+
+def _identity(case: Case, keys: tuple[str, ...], value: Any) -> object:
+    """Return what was trusted with a setting. A model is trusted together with its
+    address: without it, the model would be asked elsewhere.
+    """
+    if keys == ("model",):
+        return [value, case.full.api_base]
+    if keys == ("fallbacks",):
+        asked = [with_settings(case.full, choice) for choice in value]
+        return [value, [config.api_base for config in asked]]
+    if keys[0] == "models" and keys[2:] == ("model",):
+        role = next(role for role in ROLES if role == keys[1])
+        return [value, of_role(case.full, role).api_base]
+    return value
+
+
+def _value(values: Any, keys: Iterable[str]) -> Any:
+    for key in keys:
+        values = values[key] if isinstance(values, dict) else getattr(values, key)
+    return values
+
+
+def _digest(name: str, value: object) -> str:
+    text = json.dumps([name, to_builtins(value)], sort_keys=True)
+    return sha256(text.encode()).hexdigest()
+
+
+def _as_shown(name: str, value: Any, redactor: Redactor) -> str:
+    plain = _without_headers(to_builtins(value), is_headers=name.endswith("headers"))
+    text = redactor.redact(as_lines({name: plain}))
+    return _USER_IN_ADDRESS.sub(_HIDDEN, text)
+
+
+def _without_headers(value: Any, *, is_headers: bool = False) -> Any:
+    """Return a value without the texts of headers, which may be keys."""
+    if isinstance(value, list):
+        return [_without_headers(item) for item in value]
+    if not isinstance(value, dict):
+        return _HIDDEN if is_headers else value
+    shown = {}
+    for key, item in value.items():
+        inner = is_headers or key == "headers"
+        shown[key] = _without_headers(item, is_headers=inner)
+    return shown

@@ -1,0 +1,108 @@
+"""The question about settings that need trust, before the session is opened."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from cdd_agent.frontend import REST
+from cdd_agent.open_project import TrustAnswer
+from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.trust_words import ANSWERS, described, heading, numbered_file
+from cdd_agent.tui.screens.overlay import Overlay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator
+
+    from textual.widget import Widget
+
+    from cdd_agent.open_project import TrustQuestion
+
+
+class TrustScreen(Overlay):
+    """Closed with the value of a `TrustAnswer`. A key that comes before the user can
+    have read the question must be pressed again.
+    """
+
+    DEFAULT_CSS = """
+    TrustScreen {
+        & #settings {
+            height: 1fr; padding: 0 1; background: $background;
+            scrollbar-size-vertical: 1;
+        }
+        & #answers { height: auto; padding: 0 1; background: $surface; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("t", "trust", "Trust the settings", show=False),
+        Binding("s", "show_file", "Show the settings file", show=False),
+        Binding("c,escape", "leave_out", "Continue with defaults", show=False),
+        Binding("up", "scroll_text('scroll_up')", "A line up", show=False),
+        Binding("down", "scroll_text('scroll_down')", "A line down", show=False),
+        Binding("pageup", "scroll_text('scroll_page_up')", "A page up", show=False),
+        Binding(
+            "pagedown", "scroll_text('scroll_page_down')", "A page down", show=False
+        ),
+    ]
+    KEYS = "↑↓ PgUp PgDn scroll · Esc: defaults"
+
+    def __init__(self, question: TrustQuestion, now: Callable[[], float]) -> None:
+        super().__init__()
+        self._question = question
+        self._now = now
+        self._seen_at = now()
+        self._shows_file = False
+
+    def content(self) -> Iterator[Widget]:
+        text = VerticalScroll(Static(id="text", markup=False), id="settings")
+        text.can_focus = False  # every key is the screen's
+        yield text
+        answers = Content("\n").join(
+            Content.assemble((key, "bold"), f"  {words}")
+            for key, words in ANSWERS.items()
+        )
+        yield Static(answers, id="answers", markup=False)
+
+    def on_mount(self) -> None:
+        self.head("Do you trust this project's settings?")
+        self._show()
+
+    def seen(self) -> Hashable:
+        scroll = self.query_one("#settings", VerticalScroll)
+        return self._shows_file, self._seen_at, scroll.scroll_target_y
+
+    def action_trust(self) -> None:
+        self._answer(TrustAnswer.TRUST)
+
+    def action_leave_out(self) -> None:
+        self._answer(TrustAnswer.DEFAULTS)
+
+    def action_show_file(self) -> None:
+        self._shows_file = not self._shows_file
+        self._show()
+
+    def action_scroll_text(self, how: str) -> None:
+        getattr(self.query_one("#settings", VerticalScroll), how)(animate=False)
+
+    def _answer(self, answer: TrustAnswer) -> None:
+        if self._now() - self._seen_at < REST:
+            self._seen_at = 0.0
+            self.hint("Press it again to answer.")
+            return
+        self.dismiss(answer.value)
+
+    def _show(self) -> None:
+        question = self._question
+        lines = [heading(question), ""]
+        lines += described(question.settings, question.trusted_before)
+        if question.note:
+            lines += ["", question.note]
+        if self._shows_file:
+            lines = numbered_file(question).split("\n")
+        text = "\n".join(map(sanitize_for_display, lines))
+        self.query_one("#text", Static).update(Content(text))
+        self.query_one("#settings", VerticalScroll).scroll_home(animate=False)
