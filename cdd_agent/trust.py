@@ -73,22 +73,46 @@ class Case(Struct, frozen=True, dict=True):
     def is_chosen(self, config: Config) -> bool:
         """True if the user's own settings lead to where these ask a model."""
         model = config.model
-        if model is None or _destination(config) in self._own_destinations:
+        if model is None:
+            # one that is chosen later would be asked at this address
+            return config.api_base in self._own_addresses
+        if _destination(config) in self._own_destinations:
             return True
         if self.own.model is not None or model.startswith(_SCRIPTED):
             return False
         if config.api_base is not None:
-            return config.api_base == self.own.api_base
+            return config.api_base in self._own_addresses
         provider = PROVIDERS.get(provider_of(model))
         return provider is not None and (
             not provider.needs_key or any(map(self.environment.get, provider.keys))
         )
 
+    @property
+    def leads_elsewhere(self) -> bool:
+        """True if the model of all, or a model that the user set and that depends on
+        it, is asked where the user's own settings do not lead.
+        """
+        asked = [self.full]
+        for role in ROLES:
+            if getattr(self.full.models, role) == getattr(self.own.models, role):
+                asked.append(of_role(self.full, role))
+        if self.full.fallbacks == self.own.fallbacks:
+            asked += [with_settings(self.full, c) for c in self.full.fallbacks]
+        return not all(map(self.is_chosen, asked))
+
+    @cached_property
+    def _own_configs(self) -> list[Config]:
+        """The user's own settings of each model."""
+        configs = [self.own, *(of_role(self.own, role) for role in ROLES)]
+        return configs + [with_settings(self.own, c) for c in self.own.fallbacks]
+
     @cached_property
     def _own_destinations(self) -> set[tuple[str, str | None]]:
-        configs = [self.own, *(of_role(self.own, role) for role in ROLES)]
-        configs += [with_settings(self.own, choice) for choice in self.own.fallbacks]
-        return {_destination(config) for config in configs if config.model}
+        return {_destination(config) for config in self._own_configs if config.model}
+
+    @cached_property
+    def _own_addresses(self) -> set[str | None]:
+        return {None, *(config.api_base for config in self._own_configs)}
 
 
 def _destination(config: Config) -> tuple[str, str | None]:
@@ -114,7 +138,7 @@ _LIMIT = "it limits time or attempts; what runs, and where, stays the same"
 
 SETTINGS: Mapping[str, NeedsTrust | str] = {
     "model": NeedsTrust(
-        "your code goes to this model", lambda case: not case.is_chosen(case.full)
+        "your code goes to this model", lambda case: case.leads_elsewhere
     ),
     "api_base": NeedsTrust("your code and your key go to this address"),
     "context_window": _HOW_MODELS_ANSWER,
@@ -300,8 +324,10 @@ def leave_out_untrusted(
         for setting in settings_in_need(layers, root)
         if setting.digest not in trusted
     ]:
-        left_out += found
-        layers = layers.without(setting.keys for setting in found)
+        # without the address beside it, a model may be one that is trusted
+        others = [setting for setting in found if setting.keys[-1] != "model"]
+        left_out += others or found
+        layers = layers.without(setting.keys for setting in others or found)
     return layers, left_out
 
 
@@ -376,7 +402,7 @@ def _as_shown(name: str, value: Any, redactor: Redactor) -> str:
 
 def _without_headers(value: Any, *, is_headers: bool = False) -> Any:
     """Return a value without the texts of headers, which may be keys."""
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_without_headers(item) for item in value]
     if not isinstance(value, dict):
         return _HIDDEN if is_headers else value

@@ -147,6 +147,12 @@ def isolate_from_user(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def untrusting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user has not said that projects are trusted."""
+    monkeypatch.delenv("CDD_TRUST")
+
+
+@pytest.fixture
 def sandbox(tmp_path: Path, request: pytest.FixtureRequest) -> Sandbox:
     """A project. In a unit test, its commands and checkpoints start no process."""
     sandbox = Sandbox(tmp_path)

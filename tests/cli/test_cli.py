@@ -230,6 +230,7 @@ COMMANDS += [
     "apply",
     "context",
     "serve",
+    "trust",
     "doctor",
 ]
 
