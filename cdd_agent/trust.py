@@ -325,10 +325,35 @@ def leave_out_untrusted(
         if setting.digest not in trusted
     ]:
         # without the address beside it, a model may be one that is trusted
-        others = [setting for setting in found if setting.keys[-1] != "model"]
-        left_out += others or found
-        layers = layers.without(setting.keys for setting in others or found)
+        first = [setting for setting in found if setting.keys[-1] != "model"] or found
+        layers = layers.without(setting.keys for setting in first)
+        alone = _models_without_address(layers, root, found, first, trusted)
+        layers = layers.without(setting.keys for setting in alone)
+        left_out += [*first, *alone]
     return layers, left_out
+
+
+def _models_without_address(
+    layers: SettingsLayers,
+    root: Path,
+    found: Iterable[Setting],
+    left_out: Iterable[Setting],
+    trusted: Collection[str],
+) -> list[Setting]:
+    """Return the models whose addresses were left out, and that are not trusted without
+    them: they would be asked where neither the project nor the user meant them.
+    """
+    case = Case(layers.own_config, layers.config, root, os.environ)
+    left_out_keys = {setting.keys for setting in left_out}
+    models = []
+    for setting in found:
+        *section, last = setting.keys
+        if last == "model" and (*section, "api_base") in left_out_keys:
+            value = _value(layers.project.values, setting.keys)
+            identity = _identity(case, setting.keys, value)
+            if _digest(setting.name, identity) not in trusted:
+                models.append(setting)
+    return models
 
 
 def _given_keys(values: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:

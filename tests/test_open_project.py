@@ -392,3 +392,15 @@ def test_trust_is_shown_given_and_revoked(tmp_path: Path) -> None:
     assert "No setting" in told(project, revoke=True)[0]
     write(tmp_path, "effort: high\n")
     assert "No setting" in told(project)[0]
+
+
+def test_a_process_that_cdd_began_does_without_a_model_whose_address_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its provider would get the code, which nobody wanted."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-" + "K" * 40)
+    write(tmp_path, f"model: openai/x\napi_base: {EVIL}\n")
+    project = User(TrustAnswer.DEFAULTS).opens(tmp_path)
+    assert (project.config.model, project.config.api_base) == (None, None)
+    child = open_project(tmp_path, {}, accepted=project.trust.accepted)
+    assert (child.config.model, child.config.api_base) == (None, None)
