@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
 from cdd_agent.frontend import REST
 from cdd_agent.open_project import TrustAnswer
-from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.trust_words import ANSWERS, described, heading, numbered_file
 from cdd_agent.tui.screens.overlay import Overlay
+from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.widget import Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
@@ -30,11 +30,11 @@ class TrustScreen(Overlay):
 
     DEFAULT_CSS = """
     TrustScreen {
-        & #settings {
-            height: 1fr; padding: 0 1; background: $background;
-            scrollbar-size-vertical: 1;
+        & Transcript { height: 1fr; }
+        & #answers {
+            height: auto; padding: 0 1; background: $surface; text-wrap: nowrap;
+            text-overflow: ellipsis;
         }
-        & #answers { height: auto; padding: 0 1; background: $surface; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -58,9 +58,9 @@ class TrustScreen(Overlay):
         self._shows_file = False
 
     def content(self) -> Iterator[Widget]:
-        text = VerticalScroll(Static(id="text", markup=False), id="settings")
-        text.can_focus = False  # every key is the screen's
-        yield text
+        transcript = Transcript(follows=False)
+        transcript.can_focus = False  # every key is the screen's
+        yield transcript
         answers = Content("\n").join(
             Content.assemble((key, "bold"), f"  {words}")
             for key, words in ANSWERS.items()
@@ -72,8 +72,8 @@ class TrustScreen(Overlay):
         self._show()
 
     def seen(self) -> Hashable:
-        scroll = self.query_one("#settings", VerticalScroll)
-        return self._shows_file, self._seen_at, scroll.scroll_target_y
+        at = self.query_one(Transcript).scroll_target_y
+        return self._shows_file, self._seen_at, at
 
     def action_trust(self) -> None:
         self._answer(TrustAnswer.TRUST)
@@ -86,7 +86,7 @@ class TrustScreen(Overlay):
         self._show()
 
     def action_scroll_text(self, how: str) -> None:
-        getattr(self.query_one("#settings", VerticalScroll), how)(animate=False)
+        getattr(self.query_one(Transcript), how)(animate=False)
 
     def _answer(self, answer: TrustAnswer) -> None:
         if self._now() - self._seen_at < REST:
@@ -96,13 +96,13 @@ class TrustScreen(Overlay):
         self.dismiss(answer.value)
 
     def _show(self) -> None:
-        question = self._question
-        lines = [heading(question), ""]
-        lines += described(question.settings, question.trusted_before)
-        if question.note:
-            lines += ["", question.note]
+        question, transcript = self._question, self.query_one(Transcript)
+        transcript.clear()
         if self._shows_file:
-            lines = numbered_file(question).split("\n")
-        text = "\n".join(map(sanitize_for_display, lines))
-        self.query_one("#text", Static).update(Content(text))
-        self.query_one("#settings", VerticalScroll).scroll_home(animate=False)
+            transcript.add(BlockKind.OUTPUT, numbered_file(question))
+            return
+        transcript.add(BlockKind.NOTE, heading(question))
+        settings = described(question.settings, question.trusted_before)
+        transcript.add(BlockKind.OUTPUT, "\n".join(settings))
+        if question.note:
+            transcript.add(BlockKind.WARNING, question.note)
