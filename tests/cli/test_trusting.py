@@ -244,3 +244,56 @@ def test_runs_that_are_carried_out_together_inherit_the_answer(
     for slug in ("bug-a", "bug-b"):
         assert (tree(fleet, slug) / "a.txt").read_text() == "good\n"
     assert events(capsys)
+
+
+if os.name != "nt":
+    from tests.support.terminals import CDD, Terminal
+
+    OFFERED = "[t] trust  [s] show the file  [c] continue with defaults > "
+
+    @pytest.fixture
+    def terminals() -> Iterator[list[Terminal]]:
+        opened = list[Terminal]()
+        yield opened
+        for terminal in opened:
+            terminal.end()
+
+    @pytest.mark.pty
+    def test_a_terminal_asks_once_and_then_goes_on(
+        hostile: Sandbox, terminals: list[Terminal]
+    ) -> None:
+        write(hostile.root, "approval: auto\ncommit: step\n")
+        line = (CDD, "run", "actions.yaml", "--yes")
+        first = Terminal(hostile.root, *line)
+        terminals.append(first)
+        first.until(lambda: OFFERED in first.text)
+        assert ".cdd/config.yaml:2: commit" in first.text
+        assert "1 of 1" not in first.text
+        first.type("s")
+        first.until(lambda: first.text.count(OFFERED) == 2)
+        assert "    1  approval: auto" in first.text
+        first.type("y")
+        first.until(lambda: first.text.count(OFFERED) == 3)
+        first.type("t")
+        first.until_ended()
+        assert first.code == 0
+        assert "1 of 1" in first.text
+
+        second = Terminal(hostile.root, *line)
+        terminals.append(second)
+        second.until_ended()
+        assert second.code == 0
+        assert OFFERED not in second.text
+
+    @pytest.mark.pty
+    def test_the_shell_asks_on_a_screen_before_it_works(
+        hostile: Sandbox, terminals: list[Terminal]
+    ) -> None:
+        write(hostile.root, "approval: auto\n")
+        shell = Terminal(hostile.root, CDD, size=(80, 24))
+        terminals.append(shell)
+        shell.until(lambda: "Do you trust" in shell.text)
+        shell.press(b"\x11")
+        shell.until_ended()
+        assert shell.code == 0
+        assert open_project(hostile.root, {}).config.approval == "edits"

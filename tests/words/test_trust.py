@@ -1,0 +1,98 @@
+"""The words of the question about settings that need trust."""
+
+import pytest
+
+from cdd_agent.open_project import TrustAnswer, TrustQuestion, open_project
+from cdd_agent.trust_words import in_lines, numbered_file
+from tests.support.projects import Sandbox
+from tests.words.test_command_line import cdd
+
+pytestmark = pytest.mark.usefixtures("untrusting")
+
+
+def write(sandbox: Sandbox, text: str) -> None:
+    (sandbox.root / ".cdd").mkdir(exist_ok=True)
+    (sandbox.root / ".cdd" / "config.yaml").write_text(text)
+
+
+def asked(sandbox: Sandbox, answer: TrustAnswer) -> TrustQuestion:
+    questions = []
+
+    def decide(question: TrustQuestion) -> TrustAnswer:
+        questions.append(question)
+        return answer
+
+    open_project(sandbox.root, {}, decide=decide)
+    return questions[0]
+
+
+def test_the_question_names_each_setting_its_effect_and_what_was_before(
+    sandbox: Sandbox,
+) -> None:
+    write(sandbox, "api_base: http://127.0.0.1:9/v1\n")
+    asked(sandbox, TrustAnswer.TRUST)
+    write(
+        sandbox,
+        "api_base: http://127.0.0.1:8/v1\ncommands: {mode: unsafe}\n"
+        "request:\n  headers: {X-Key: abc}\n",
+    )
+    question = asked(sandbox, TrustAnswer.DEFAULTS)
+    assert [line.replace(str(sandbox.root), "ROOT") for line in in_lines(question)] == [
+        "ROOT has settings of its own that need your trust. Trust them only if you trust its authors.",
+        "  .cdd/config.yaml:1: api_base: http://127.0.0.1:8/v1",
+        "      your code and your key go to this address",
+        "      trusted before: api_base: http://127.0.0.1:9/v1",
+        '  .cdd/config.yaml:2: commands.mode: "unsafe"',
+        "      more commands may run",
+        '  .cdd/config.yaml:4: request.headers: {"X-Key": "…"}',
+        "      every request to a model has these headers",
+    ]
+    assert numbered_file(question).split("\n")[:2] == [
+        ".cdd/config.yaml:",
+        "    1  api_base: http://127.0.0.1:8/v1",
+    ]
+
+
+def test_a_refusal_names_the_flag_and_the_command(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(sandbox, "commit: step\n")
+    for line, code, printed in (
+        (
+            "exec feature-x --yes",
+            3,
+            [
+                "✗ cdd: ROOT has settings of its own that need your trust. Trust them only if you trust its authors.",
+                '✗   .cdd/config.yaml:1: commit: "step"',
+                "✗       cdd makes git commits",
+                "✗ Look at them first. `--trust` or CDD_TRUST=1 accepts them for one run, `cdd trust --give` from now on.",
+            ],
+        ),
+        (
+            "trust",
+            0,
+            [
+                "! These settings of the project are not trusted, and are left out:",
+                '  .cdd/config.yaml:1: commit: "step"',
+                "      cdd makes git commits",
+                "`--give` after this command trusts them.",
+            ],
+        ),
+        (
+            "trust --give",
+            0,
+            [
+                "These settings of the project are trusted:",
+                '  .cdd/config.yaml:1: commit: "step"',
+                "      cdd makes git commits",
+                "A shell that is open uses them from its next start on.",
+            ],
+        ),
+        (
+            "trust --revoke",
+            0,
+            ["The settings of this project are not trusted any more."],
+        ),
+        ("trust --revoke", 0, ["No setting of this project was trusted."]),
+    ):
+        assert cdd(sandbox, capsys, line) == (code, printed)
