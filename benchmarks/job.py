@@ -410,6 +410,7 @@ def run(
             "CDD_API_BASE": url,
             "OPENAI_API_KEY": "none",
             "CDD_USER_CONFIG": os.devnull,
+            "CDD_TRUST": "1",
         }
         environment["PATH"] = os.pathsep.join(
             filter(None, (path, str(_PROGRAMS), environment["PATH"]))

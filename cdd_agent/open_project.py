@@ -20,6 +20,7 @@ from cdd_agent.config import (
     Config,
     SettingsFile,
     SettingsLayers,
+    with_setting,
 )
 from cdd_agent.errors import BadInput, NotApproved
 from cdd_agent.files.paths import PathRefused, confine, find_root
@@ -72,7 +73,7 @@ class TrustAnswer(Enum):
 
 
 class TrustQuestion(Struct, frozen=True):
-    """The settings that need the user's decision, as they are shown and used."""
+    """The settings that need the user's decision. What is shown is what is used."""
 
     root: Path
     settings: tuple[Setting, ...]
@@ -139,16 +140,25 @@ def in_tree(project: Project, root: Path, **settings: Any) -> Project:
     return Project(root, config, _open_tickets(root, config), project.trust)
 
 
+def config_without_user(project: Project) -> Config:
+    """Return the settings for a machine without a user to ask. It refuses checks that
+    are not trusted, and so all commands that the user would be asked about.
+    """
+    if any(setting.name == CHECK for setting in project.trust.left_out):
+        return with_setting(project.config, "commands.mode", "ask")
+    return project.config
+
+
 def stored_config(project: Project) -> Config:
-    """Return the settings of the files and variables as they are now. What was left out
-    is left out here, too. Raises `BadInput`.
+    """Return the current settings of the files and variables. What was left out at the
+    start is left out here, too. Raises `BadInput`.
     """
     layers = SettingsLayers.read(_read_settings(project.root), {})
     return layers.without(setting.keys for setting in project.trust.left_out).config
 
 
 def look_at_trust(project: Project) -> tuple[list[Setting], list[Setting]]:
-    """Return the settings that need trust as the files are now, and those among them
+    """Return the settings that need trust in the current files, and those among them
     that are not trusted. Raises `BadInput`.
     """
     layers = SettingsLayers.read(_read_settings(project.root), {})
@@ -158,8 +168,8 @@ def look_at_trust(project: Project) -> tuple[list[Setting], list[Setting]]:
 
 
 def trust_project(project: Project) -> list[Setting]:
-    """Trust all settings of the project's files as they are now, and return them.
-    Raises `BadInput`.
+    """Trust all settings of the project's current files, and return them. Raises
+    `BadInput`.
     """
     layers = SettingsLayers.read(_read_settings(project.root), {})
     found = _in_need(layers, project.tickets)

@@ -25,7 +25,7 @@ def in_lines(question: TrustQuestion) -> Iterator[str]:
 
 def heading(question: TrustQuestion) -> str:
     return (
-        f"{question.root} has settings of its own that need your trust. Trust them"
+        f"{question.root} has settings that need your trust. Trust them"
         " only if you trust its authors."
     )
 

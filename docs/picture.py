@@ -23,7 +23,7 @@ from textual.pilot import Pilot
 from cdd_agent.demo.sample import SLUG, copy_sample
 from cdd_agent.events import Emit, Notice
 from cdd_agent.frontend import Frontend
-from cdd_agent.open_project import open_project
+from cdd_agent.open_project import accept_once, open_project
 from cdd_agent.session import Session
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.widgets.prompt import Prompt
@@ -64,9 +64,9 @@ async def person_in(
     root: Path, size: tuple[int, int], model: str | None = None
 ) -> AsyncIterator[Person]:
     def opened(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
-        return Wiring(
-            open_project(root, {"model": model} if model else {}), frontend, emit
-        ).session, ()
+        flags = {"model": model} if model else {}
+        project = open_project(root, flags, decide=accept_once)
+        return Wiring(project, frontend, emit).session, ()
 
     shell = Shell(root, opened)
     async with shell.run_test(size=size) as pilot:

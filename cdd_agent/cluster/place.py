@@ -22,14 +22,13 @@ from cdd_agent.cluster.identity import author_of, project_id, settings_to_send
 from cdd_agent.cluster.task import carry_out, version
 from cdd_agent.cluster.words import ClientGone, Order, Over, heard
 from cdd_agent.cluster.worker import ENVIRONMENT
-from cdd_agent.config import of_role, with_setting
+from cdd_agent.config import of_role
 from cdd_agent.errors import BadInput, CddError, ExitCode
 from cdd_agent.events import About, Notice, Tone, to_json
 from cdd_agent.fleet.place import Ending, Tell, TicketJob
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.shared import Shared
-from cdd_agent.open_project import Project
-from cdd_agent.trust import CHECK
+from cdd_agent.open_project import Project, config_without_user
 from cdd_agent.version import VERSION
 from cdd_agent.wiring import open_own_tree
 
@@ -114,12 +113,9 @@ class ClusterPlace(Struct):
                 "Models are compared on one machine", hint="Leave out `--on`."
             )
         ticket = self.project.tickets.find(job.slug)
-        config = of_role(self.project.config, "executor")
+        config = of_role(config_without_user(self.project), "executor")
         if job.model:
             config = replace(config, model=job.model)
-        if any(setting.name == CHECK for setting in self.project.trust.left_out):
-            # a worker has no user to ask, and so refuses what would be asked about
-            config = with_setting(config, "commands.mode", "ask")
         settings = settings_to_send(config, self.project.root)
         async with self._busy:
             own = await open_own_tree(self.project, ticket)

@@ -8,13 +8,14 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.resources import as_file, files
 from pathlib import Path
 
 from cdd_agent.config import USER_CONFIG, VARIABLES, misspelt
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import CONFIG, Git
+from cdd_agent.open_project import open_project, trust_project
 from cdd_agent.secret_names import is_secret_name
 
 SLUG = "feature-monthly-report"
@@ -82,6 +83,9 @@ def copy_sample() -> Path:
             hint="Set TMPDIR to a folder that is writable and has space.",
         ) from error
     asyncio.run(_put_under_git(folder))
+    # cdd wrote its settings; without a home, opening it again asks
+    with suppress(BadInput):
+        trust_project(open_project(folder, {}))
     return folder
 
 

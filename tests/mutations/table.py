@@ -14,6 +14,8 @@ _GUARDS = (
 )
 _VALUES = "tests/actions/test_values.py"
 _ENGINE = "tests/engine/test_engine.py"
+_TRUST = "tests/test_trust.py"
+_OPENING = "tests/test_open_project.py"
 
 MUTATIONS = [
     # --- actions: values that check themselves, and the folders of commands -----------
@@ -1655,6 +1657,110 @@ MUTATIONS = [
         "return not self.spec.missing()",
         "tests/agents/test_spec_complete.py",
     ),
+    # --- trust --------------------------------------------------------------------
+    *[
+        Mutation(rule, file, old, new, tests)
+        for rule, file, old, new, tests in [
+            (
+                "a project's address needs trust",
+                "trust.py",
+                "if value == _value(case.own, keys):",
+                "if True:",
+                _TRUST,
+            ),
+            (
+                "equal settings of a role may lead elsewhere",
+                "trust.py",
+                'if keys[0] == "models" and last in ("model", "api_base"):',
+                "if False:",
+                _TRUST,
+            ),
+            (
+                "a setting that takes no effect needs no trust",
+                "trust.py",
+                "if value != _value(given, keys):",
+                "if False:",
+                _TRUST,
+            ),
+            (
+                "a model is trusted together with its address",
+                "trust.py",
+                "return [value, case.full.api_base]",
+                "return [value]",
+                _TRUST,
+            ),
+            (
+                "a model is left out together with its address",
+                "trust.py",
+                'if last == "model" and (*section, "api_base") in left_out_keys:',
+                "if False:",
+                _OPENING,
+            ),
+            (
+                "headers are not shown",
+                "trust.py",
+                "return _HIDDEN if is_headers else value",
+                "return value",
+                _TRUST,
+            ),
+            (
+                "a command that needs a shell is not usual",
+                "verification/checks.py",
+                "if words.expands or needs_shell(words):",
+                "if False:",
+                _TRUST,
+            ),
+            (
+                "settings outside the project are refused",
+                "open_project.py",
+                "        confine(root, PROJECT_FILE.as_posix())\n",
+                "        pass\n",
+                _OPENING,
+            ),
+            (
+                "an answer is asked for once",
+                "open_project.py",
+                "                store.add(root, untrusted)",
+                "                pass",
+                _OPENING,
+            ),
+            (
+                "an answer for one run is not stored",
+                "open_project.py",
+                "        if answer is TrustAnswer.TRUST:\n            # what",
+                "        if answer is not TrustAnswer.DEFAULTS:\n            # what",
+                _OPENING,
+            ),
+            (
+                "only what cdd wrote is trusted as written",
+                "open_project.py",
+                "settings_in_need(layers, root, {}) if _is_named(s, names)]",
+                "settings_in_need(layers, root, {})]",
+                _OPENING,
+            ),
+            (
+                "a check that came with a clone is asked about",
+                "verification/checks.py",
+                'if settings.mode == "unsafe" and not commands.trusted_checks',
+                'if settings.mode == "" and not commands.trusted_checks',
+                _OPENING,
+            ),
+            (
+                "what stays in a plan is not approved by an edit",
+                "agents/plan_desk.py",
+                " - _checks_of(present.plan)",
+                "",
+                _OPENING,
+            ),
+            (
+                "a damaged file of answers is replaced",
+                "trust_store.py",
+                "if self._is_damaged():",
+                "if False:",
+                _OPENING,
+            ),
+        ]
+    ],
     *[
         Mutation(rule, f"agents/{file}", old, new, f"tests/agents/{tests}")
         for rule, file, old, new, tests in [

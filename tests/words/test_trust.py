@@ -38,7 +38,7 @@ def test_the_question_names_each_setting_its_effect_and_what_was_before(
     )
     question = asked(sandbox, TrustAnswer.DEFAULTS)
     assert [line.replace(str(sandbox.root), "ROOT") for line in in_lines(question)] == [
-        "ROOT has settings of its own that need your trust. Trust them only if you trust its authors.",
+        "ROOT has settings that need your trust. Trust them only if you trust its authors.",
         "  .cdd/config.yaml:1: api_base: http://127.0.0.1:8/v1",
         "      your code and your key go to this address",
         "      trusted before: api_base: http://127.0.0.1:9/v1",
@@ -62,7 +62,7 @@ def test_a_refusal_names_the_flag_and_the_command(
             "exec feature-x --yes",
             3,
             [
-                "✗ cdd: ROOT has settings of its own that need your trust. Trust them only if you trust its authors.",
+                "✗ cdd: ROOT has settings that need your trust. Trust them only if you trust its authors.",
                 '✗   .cdd/config.yaml:1: commit: "step"',
                 "✗       cdd makes git commits",
                 "✗ Look at them first. `--trust` or CDD_TRUST=1 accepts them for one run, `cdd trust --give` from now on.",
