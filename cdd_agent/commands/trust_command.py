@@ -34,17 +34,22 @@ def trust_events(
         return
     if give:
         settings, untrusted = trust_project(project), []
-    trusted = [setting for setting in settings if setting not in untrusted]
-    if trusted:
-        yield Notice("These settings of the project are trusted:", about=About.TRUST)
-        yield Notice("\n".join(described(trusted)))
-    if untrusted:
-        yield Notice(
+    once = [s for s in untrusted if s.digest in project.trust.accepted]
+    trusted = [s for s in settings if s not in untrusted]
+    left_out = [s for s in untrusted if s not in once]
+    for title, tone, some in (
+        ("These settings of the project are trusted:", Tone.PLAIN, trusted),
+        ("These settings are accepted for this run alone:", Tone.PLAIN, once),
+        (
             "These settings of the project are not trusted, and are left out:",
             Tone.WARNING,
-            about=About.TRUST,
-        )
-        yield Notice("\n".join(described(untrusted)))
+            left_out,
+        ),
+    ):
+        if some:
+            yield Notice(title, tone, about=About.TRUST)
+            yield Notice("\n".join(described(some)))
+    if untrusted:
         yield Notice("`--give` after this command trusts them.", Tone.QUIET)
     if give:
         yield Notice(_NEXT_START, Tone.QUIET)
