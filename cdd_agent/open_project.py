@@ -46,6 +46,8 @@ class ProjectTrust(Struct, frozen=True):
     left_out: tuple[Setting, ...] = ()
     """Those that do not take effect."""
     checks: TrustedChecks = TrustedChecks()
+    not_stored: str = ""
+    """The reason why the user's answer could not be stored."""
 
     @property
     def accepted(self) -> list[str]:
@@ -251,7 +253,7 @@ def _decide(
         note = "There is no home folder, so your answer holds for this run alone."
     trusted = {*accepted, *_digests(answers)}
     untrusted = tuple(s for s in found if s.digest not in trusted)
-    answer = TrustAnswer.TRUST
+    answer, not_stored = TrustAnswer.TRUST, ""
     if os.environ.get(TRUST, "").strip().lower() in ("1", "true", "yes"):
         answer = TrustAnswer.ONCE
     elif untrusted:
@@ -264,9 +266,7 @@ def _decide(
             TrustQuestion(root, untrusted, before, layers.project.text, note)
         )
         if answer is TrustAnswer.TRUST:
-            # what cannot be stored is asked about at the next start
-            with suppress(BadInput):
-                store.add(root, untrusted)
+            not_stored = _store(store, root, untrusted)
     if answer is TrustAnswer.ONCE:
         return layers.config, ProjectTrust(tuple(found))
     if answer is TrustAnswer.TRUST:
@@ -275,7 +275,17 @@ def _decide(
     left_out += [s for s in untrusted if s.name == CHECK and s.digest not in trusted]
     config = layers.config
     checks = _trusted_checks(config, root, store, trusted)
-    return config, ProjectTrust(tuple(found), tuple(left_out), checks)
+    trust = ProjectTrust(tuple(found), tuple(left_out), checks, not_stored)
+    return config, trust
+
+
+def _store(store: TrustStore, root: Path, settings: Iterable[Setting]) -> str:
+    """Store the user's answer. Return why that could not be done, or nothing."""
+    try:
+        store.add(root, settings)
+    except BadInput as error:
+        return f"{error.message}: you are asked again at the next start."
+    return ""
 
 
 def _trusted_checks(

@@ -216,6 +216,19 @@ def test_without_a_home_an_answer_holds_for_the_run(
     assert user.asked[0].note
 
 
+def test_an_answer_that_cannot_be_stored_is_said_to_be_asked_again(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, "approval: auto\n")
+    store = TrustStore.open()
+    assert store.file is not None
+    store.file.parent.parent.mkdir(parents=True, exist_ok=True)
+    store.file.parent.write_text("a file in the place of the folder")
+    project = User().opens(tmp_path)
+    assert project.config.approval == "auto"
+    assert str(store.file.parent) in project.trust.not_stored
+
+
 def test_answers_that_are_stored_at_once_are_all_kept(tmp_path: Path) -> None:
     settings = [Setting("commit", "", "", "", 1, f"{n:064}") for n in range(8)]
 

@@ -148,6 +148,8 @@ def _opened(
         options.project, flags, decide=accept_once if options.trust else decide
     )
     notices = [Notice(note)]
+    if project.trust.not_stored:
+        notices.append(Notice(project.trust.not_stored, Tone.WARNING))
     if not (project.root / ".cdd").is_dir():
         notices.append(Notice("This is no cdd project yet: `/init` makes it one."))
     if project.config.model is None:

@@ -38,13 +38,16 @@ def open_for_work(
     # the process that ordered this one has decided
     accepted = getattr(options, "accepted", None)
     decide = leave_out if accepted is not None else decision(options)
-    return open_project(
+    project = open_project(
         folder or options.project,
         flags,
         exactly=exactly,
         decide=decide,
         accepted=(accepted or "").split(","),
     )
+    if project.trust.not_stored:
+        _print(f"cdd: {project.trust.not_stored}")
+    return project
 
 
 def decision(options: Namespace) -> Decide:

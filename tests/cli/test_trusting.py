@@ -4,6 +4,7 @@ goes, and what the processes that cdd begins inherit.
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from cdd_agent.cli.trusting import ask_at
 from cdd_agent.commands.registry import handle
+from cdd_agent.demo.sample import copy_sample
 from cdd_agent.errors import CddError
 from cdd_agent.frontend import Nobody
 from cdd_agent.open_project import (
@@ -151,6 +153,17 @@ def test_a_given_trust_holds_until_it_is_revoked(hostile: Sandbox) -> None:
         (("run", "actions.yaml", "--yes"), 3),
     ):
         assert cdd(hostile, *words) == code, words
+
+
+@pytest.mark.story
+def test_the_copy_that_the_demo_leaves_opens_without_a_question() -> None:
+    folder = copy_sample()
+    try:
+        config = open_project(folder, {}).config
+        assert config.model is not None
+        assert config.model.startswith("script:")
+    finally:
+        shutil.rmtree(folder)
 
 
 @pytest.fixture

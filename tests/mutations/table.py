@@ -1720,15 +1720,15 @@ MUTATIONS = [
             (
                 "an answer is asked for once",
                 "open_project.py",
-                "                store.add(root, untrusted)",
-                "                pass",
+                "        store.add(root, settings)\n",
+                "        pass\n",
                 _OPENING,
             ),
             (
                 "an answer for one run is not stored",
                 "open_project.py",
-                "        if answer is TrustAnswer.TRUST:\n            # what",
-                "        if answer is not TrustAnswer.DEFAULTS:\n            # what",
+                "        if answer is TrustAnswer.TRUST:\n            not_stored",
+                "        if answer is not TrustAnswer.DEFAULTS:\n            not_stored",
                 _OPENING,
             ),
             (
