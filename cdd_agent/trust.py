@@ -21,6 +21,7 @@ from cdd_agent.config import (
     ROLES,
     Config,
     ModelSettings,
+    Role,
     SettingsLayers,
     as_lines,
     of_role,
@@ -275,7 +276,6 @@ def checks_in_need(config: Config, tickets: TicketStore) -> list[Setting]:
     if config.commands.mode != "unsafe":
         return []
     redactor = Redactor.of_environment(config.commands.hide_env)
-    case = Case(config, config, tickets.root, {})
     found: dict[str, Setting] = {}
     for ticket in tickets.list():
         try:
@@ -285,7 +285,7 @@ def checks_in_need(config: Config, tickets: TicketStore) -> list[Setting]:
             continue
         for step in plan.steps:
             for check in step.checks or ():
-                if is_usual_check(case.own, check, tickets.root):
+                if is_usual_check(config, check, tickets.root):
                     continue
                 setting = Setting(
                     CHECK,
@@ -374,6 +374,11 @@ def _rule(keys: tuple[str, ...]) -> NeedsTrust | str:
     return SETTINGS[name]
 
 
+def _role(keys: tuple[str, ...]) -> Role:
+    """Return the role of a setting in `models`."""
+    return next(role for role in ROLES if role == keys[1])
+
+
 def _needs_trust(case: Case, keys: tuple[str, ...], given: Mapping[str, Any]) -> bool:
     rule = _rule(keys)
     if isinstance(rule, str):
@@ -386,8 +391,7 @@ def _needs_trust(case: Case, keys: tuple[str, ...], given: Mapping[str, Any]) ->
     if keys[0] == "models" and last in ("model", "api_base"):
         # a role's settings replace the user's as a whole, so equal values may lead
         # elsewhere
-        role = next(role for role in ROLES if role == keys[1])
-        return not case.is_chosen(of_role(case.full, role))
+        return not case.is_chosen(of_role(case.full, _role(keys)))
     if value == _value(case.own, keys):
         return False
     return keys[0] == "models" or rule.loosens(case)
@@ -403,8 +407,7 @@ def _identity(case: Case, keys: tuple[str, ...], value: Any) -> object:
         asked = [with_settings(case.full, choice) for choice in value]
         return [value, [config.api_base for config in asked]]
     if keys[0] == "models" and keys[2:] == ("model",):
-        role = next(role for role in ROLES if role == keys[1])
-        return [value, of_role(case.full, role).api_base]
+        return [value, of_role(case.full, _role(keys)).api_base]
     return value
 
 
