@@ -249,7 +249,7 @@ def settings_in_need(
     redactor = Redactor.of_environment(own.commands.hide_env)
     found = []
     for keys in _given_keys(layers.project.values):
-        if not _needs_trust(case, keys, layers.project.values):
+        if not _needs_trust(case, keys):
             continue
         rule = _rule(keys)
         assert isinstance(rule, NeedsTrust)
@@ -379,20 +379,17 @@ def _role(keys: tuple[str, ...]) -> Role:
     return next(role for role in ROLES if role == keys[1])
 
 
-def _needs_trust(case: Case, keys: tuple[str, ...], given: Mapping[str, Any]) -> bool:
+def _needs_trust(case: Case, keys: tuple[str, ...]) -> bool:
     rule = _rule(keys)
     if isinstance(rule, str):
-        return False
-    value = _value(case.full, keys)
-    if value != _value(given, keys):
-        # a variable or a flag goes before the file
         return False
     *_, last = keys
     if keys[0] == "models" and last in ("model", "api_base"):
         # a role's settings replace the user's as a whole, so equal values may lead
         # elsewhere
         return not case.is_chosen(of_role(case.full, _role(keys)))
-    if value == _value(case.own, keys):
+    if _value(case.full, keys) == _value(case.own, keys):
+        # also where a variable or a flag goes before the file
         return False
     return keys[0] == "models" or rule.loosens(case)
 

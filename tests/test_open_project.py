@@ -291,6 +291,17 @@ async def test_what_cdd_writes_for_the_user_is_trusted_and_nothing_else(
     assert left_out(project) == ["commands.mode"]
 
 
+async def test_a_setting_that_is_written_in_a_run_that_accepts_all_is_trusted_alone(
+    sandbox: Sandbox,
+) -> None:
+    write(sandbox.root, "commit: step\n")
+    session = sandbox.session()
+    session.project = open_project(sandbox.root, {}, decide=accept_once)
+    await change(session, "approval", "auto")
+    project = open_project(sandbox.root, {})
+    assert (project.config.approval, project.config.commit) == ("auto", "off")
+
+
 async def test_a_model_that_is_saved_replaces_an_address_that_is_not_trusted(
     sandbox: Sandbox,
 ) -> None:

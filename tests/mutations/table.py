@@ -1664,7 +1664,7 @@ MUTATIONS = [
             (
                 "a project's address needs trust",
                 "trust.py",
-                "if value == _value(case.own, keys):",
+                "if _value(case.full, keys) == _value(case.own, keys):",
                 "if True:",
                 _TRUST,
             ),
@@ -1672,13 +1672,6 @@ MUTATIONS = [
                 "equal settings of a role may lead elsewhere",
                 "trust.py",
                 'if keys[0] == "models" and last in ("model", "api_base"):',
-                "if False:",
-                _TRUST,
-            ),
-            (
-                "a setting that takes no effect needs no trust",
-                "trust.py",
-                "if value != _value(given, keys):",
                 "if False:",
                 _TRUST,
             ),
