@@ -136,6 +136,7 @@ def run_every_command(cdd: Cdd) -> None:
     assert cdd("plan", "check", SLUG) == 0
     assert cdd("list") == 0
     assert cdd("doctor") == 0
+    assert cdd("trust") == 0
     assert cdd("context", "where is the good one?") == 0
     assert cdd("run", "actions.yaml", "--yes") == 0
     assert cdd("apply", "reply.md") == 0

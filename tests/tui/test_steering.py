@@ -138,6 +138,7 @@ def test_only_commands_that_change_nothing_run_next_to_a_step() -> None:
         "status",
         "theme",
         "tickets",
+        "trust",
     }
     assert can_run_now("  /STATUS x")
     others = ("", "/", "status", "//status", "/nonsense", "!ls", "hello")
