@@ -58,6 +58,15 @@ def state_folder() -> Path | None:
     return _xdg_folder("XDG_STATE_HOME", ".local/state")
 
 
+def git_config_folder() -> Path | None:
+    """Return the folder of git's settings beside `~/.gitconfig`."""
+    base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    if base.is_absolute():
+        return base / "git"
+    home = home_folder()
+    return home / ".config" / "git" if home else None
+
+
 def worker_cache_folder() -> Path | None:
     """Return the folder of the projects that cluster workers keep, on every platform in
     `$XDG_CACHE_HOME/cdd` or `~/.cache/cdd`.

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from cdd_agent.agents.mentions import OPEN, PLAIN_NAME
 from cdd_agent.completion import Completion
+from cdd_agent.files.hidden_from_models import is_secret_path
 from cdd_agent.files.index import FileIndex
 from cdd_agent.files.paths import PathRefused, confine_folder
-from cdd_agent.files.read import holds_secrets
 from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.llm.pictures import is_meant_as_picture
 from cdd_agent.sanitize import sanitize_for_display
@@ -111,7 +111,7 @@ def _is_offered(entry: WalkEntry, *, hidden: bool) -> bool:
     return (
         sanitize_for_display(entry.text) == entry.text
         and '"' not in entry.text
-        and not holds_secrets(entry.name)
+        and not is_secret_path(entry.text)
     )
 
 

@@ -18,7 +18,8 @@ from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
 from cdd_agent.events import PromptMade
-from cdd_agent.files.read import file_mode, holds_secrets, locate
+from cdd_agent.files.hidden_from_models import HiddenFiles
+from cdd_agent.files.read import file_mode, locate
 from cdd_agent.redaction import Redactor
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.session import Session
@@ -140,7 +141,7 @@ def chosen(root: Path, now: Choices, typed: Sequence[str]) -> Choices:
     """
     for word in typed:
         now = (
-            now.pin(_to_pin(root, word[1:]))
+            now.pin(_expect_no_hidden_folder(root, word[1:]))
             if word[0] == "+"
             else now.leave_out(_known(root, word[1:]))
         )
@@ -160,8 +161,21 @@ def _known(root: Path, typed: str) -> str:
 
 def _to_pin(root: Path, typed: str) -> str:
     path = _known(root, typed)
-    if holds_secrets(Path(path).name):
-        raise BadInput(f"{path} is not pinned: by its name it holds secrets")
+    if why := HiddenFiles(root).why(path):
+        raise BadInput(f"{path} is hidden from models: {why}")
+    return path
+
+
+def _expect_no_hidden_folder(root: Path, typed: str) -> str:
+    """Return the path of a file or folder to pin. A hidden file may be pinned: the user
+    names it, and so shows it to models.
+    """
+    path = _known(root, typed)
+    why = HiddenFiles(root).why_by_name(path)
+    if why and (root / path).is_dir():
+        raise BadInput(
+            f"{path} is hidden from models: {why}", hint="Name its files one by one."
+        )
     return path
 
 
@@ -238,7 +252,12 @@ def record_choices(session: Session, typed: Sequence[str]) -> str:
     choices = chosen(root, record.choices, typed)
     record.prepare()
     record.save_choices(choices)
-    return f"For the prompts of {ticket.slug} from now on. {choices_in_words(choices)}"
+    words = f"For the prompts of {ticket.slug} from now on. {choices_in_words(choices)}"
+    hidden = HiddenFiles(root)
+    for path in choices.pinned:
+        if why := hidden.why(path):
+            words += f" Models see {path} now, although {why}."
+    return words
 
 
 def _cell(text: str) -> str:

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from cdd_agent.context.cache import Cache, Stamp
 from cdd_agent.context.intake import NUMBER, take_over
 from cdd_agent.context.source import LARGEST, Handwritten
-from cdd_agent.files.read import holds_secrets
+from cdd_agent.files.hidden_from_models import is_secret_path
 from cdd_agent.files.regular_files import read_small
 from cdd_agent.files.walk import Kind, walk
 from cdd_agent.process.run import run_command
@@ -95,7 +95,7 @@ def _present(root: Path, own: Collection[str]) -> dict[str, Stamp]:
         if (
             entry.kind is Kind.FILE
             and not f"{path}/".startswith(others)
-            and not holds_secrets(entry.name)
+            and not is_secret_path(path)
             and by_hand(path)
         ):
             try:

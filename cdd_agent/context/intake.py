@@ -15,6 +15,7 @@ from cdd_agent.context.cache import Cache, FileRow, Stamp
 from cdd_agent.context.links import last_name
 from cdd_agent.context.source import LARGEST, read_as_source
 from cdd_agent.context.terms import DEFINED, PLACED, as_terms, imported, marked
+from cdd_agent.files.hidden_from_models import secret_in
 from cdd_agent.files.regular_files import read_beginning
 
 _FEW = 500
@@ -86,12 +87,13 @@ def take_over_aside() -> None:
 
 def read_source_file(root: Path, path: str) -> bytes | None:
     """A file's bytes, if it is one that is looked into; of one that is too large the
-    beginning, and a byte too much.
+    beginning, and a byte too much. None for one whose content is secret.
     """
     try:
-        return read_beginning(f"{root}/{path}", LARGEST + 1)
+        data = read_beginning(f"{root}/{path}", LARGEST + 1)
     except (OSError, ValueError):
         return None
+    return None if secret_in(path, data) else data
 
 
 def _take_in(

@@ -13,6 +13,7 @@ from cdd_agent.context.places import RankedFile, in_order
 from cdd_agent.edits.excerpts import Ranges, in_words, joined, lines_of
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import digest, read_bytes
+from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.sanitize import fenced
 
@@ -191,12 +192,16 @@ class CodeText:
 
 
 def source_of(root: Path, path: str) -> CodeText | None:
-    """None for what has no text that parts could be shown of, or is not there."""
+    """None for what has no text that parts could be shown of, is hidden from models, or
+    is not there.
+    """
     try:
         if not (root / path).is_file() or (root / path).stat().st_size > _LARGEST:
             return None
         data = read_bytes(root / path)
-        return CodeText(path, data) if data is not None and b"\0" not in data else None
+        if data is None or b"\0" in data or HiddenFiles(root).why(path, data):
+            return None
+        return CodeText(path, data)
     except (OSError, CddError, UnicodeDecodeError):
         return None
 

@@ -53,7 +53,7 @@ from cdd_agent.edits.validators import (
 )
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import digest, read_bytes
-from cdd_agent.files.read import holds_secrets
+from cdd_agent.files.hidden_from_models import HiddenFiles
 
 _NEAR = 10
 """Lines before and after one that the model has to see."""
@@ -116,8 +116,8 @@ def edit(
     try:
         after = replaced_once(before, find, replace)
     except SearchTextNotFoundError as error:
-        if holds_secrets(path.name):
-            # its lines are not for everybody
+        if HiddenFiles(root).why(str(path), before):
+            # the message would show its lines
             raise SearchTextNotFoundError(error.content) from error
         raise
     if after is None:
@@ -150,17 +150,15 @@ class _File(Struct):
     deleted: bytes | None = None
     """Its content when the reply deleted it, perhaps to give it anew."""
     has_failed: bool = False
+    hidden: str = ""
+    """The reason why the file is hidden from models."""
 
     @property
     def unseen(self) -> frozenset[str]:
-        """The file, as one that the model has to be shown to do better; none where it
-        may hold secrets.
+        """The file, as one that the model has to be shown to do better; empty for a
+        hidden one.
         """
-        return (
-            frozenset()
-            if holds_secrets(self.path.name)
-            else frozenset({str(self.path)})
-        )
+        return frozenset() if self.hidden else frozenset({str(self.path)})
 
     def settle(self) -> bytes | None:
         if self.draft is not None:
@@ -173,6 +171,7 @@ class _Work:
 
     def __init__(self, root: Path, terms: EditPolicy, protected: Protected) -> None:
         self._root, self._terms, self._protected = root, terms, protected
+        self._hidden = HiddenFiles(root)
         self._files: dict[PurePosixPath, _File] = {}
         self._problems: list[EditProblem] = []
         self._unseen: set[str] = set()
@@ -256,7 +255,8 @@ class _Work:
         if path not in self._files:
             refuse_unwritable(self._root, path)
             content = read_bytes(self._root / path)
-            self._files[path] = _File(path, content, content)
+            hidden = self._hidden.why(str(path), content or b"")
+            self._files[path] = _File(path, content, content, hidden=hidden)
         return self._files[path]
 
     def _create(self, file: _File, content: str) -> None:
@@ -311,8 +311,8 @@ class _Work:
         if not self._terms.was_shown(file.path):
             if not file.unseen:
                 raise ReplyRefused(
-                    f"{file.path} exists already and is not shown: only a step that"
-                    " names it may replace it."
+                    f"{file.path} exists already and is not shown: {file.hidden}. Do"
+                    " not replace it."
                 )
             raise ReplyRefused(
                 f"{file.path} exists already and was not shown.",
@@ -371,7 +371,7 @@ class _Work:
 
     def _replace_part(self, file: _File, edit: Replacement | TextReplacement) -> None:
         file.blocks += 1
-        self._refuse_secret(file, "change")
+        self._refuse_hidden(file, "change")
         find, new = (
             (edit.find, edit.replace)
             if isinstance(edit, TextReplacement)
@@ -394,11 +394,10 @@ class _Work:
                 f"{file.path}, block {file.blocks}: the new text was there already"
             )
 
-    def _refuse_secret(self, file: _File, verb: str) -> None:
-        if holds_secrets(file.path.name) and not self._terms.was_shown(file.path):
+    def _refuse_hidden(self, file: _File, verb: str) -> None:
+        if file.hidden and not self._terms.was_shown(file.path):
             raise ReplyRefused(
-                f"{file.path} may hold secrets: only a step that names it may"
-                f" {verb} it."
+                f"{file.path} is not shown: {file.hidden}. Do not {verb} it."
             )
 
     def _present(self, file: _File) -> bytes:
@@ -458,7 +457,7 @@ class _Work:
         if not self._terms.may_delete(str(file.path)) and not self._terms.knows(
             file.path, present
         ):
-            self._refuse_secret(file, "delete")
+            self._refuse_hidden(file, "delete")
             raise ReplyRefused(
                 f"{file.path} would be deleted, and neither was all of it shown nor"
                 " does the step name it.",
@@ -483,7 +482,7 @@ class _Work:
         if content is None and target.settle() is not None:
             self._notes.append(f"{file.path} is called {target.path} already")
             return
-        self._refuse_secret(file, "rename")
+        self._refuse_hidden(file, "rename")
         content = self._present(file)
         if target.settle() is not None:
             raise ReplyRefused(

@@ -173,7 +173,8 @@ def step_prompt(
     replied = room.part(_reply_of(earlier), LAST_REPLY)
     unshown = rules.paths.difference(edited)
     query = _query(spec, plan, state, step, declared, choices, unshown)
-    shown = ShownFiles(root, room, CodeLook(code, query), unshown, edited)
+    look = CodeLook(code, query)
+    shown = ShownFiles(root, room, look, unshown, edited, choices.pinned)
     found = entries(root, (".cdd", *own))
     show_files(
         shown,

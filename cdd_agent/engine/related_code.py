@@ -3,7 +3,6 @@ that the failure is about.
 """
 
 from collections.abc import Collection
-from pathlib import PurePosixPath
 
 from msgspec.structs import replace
 
@@ -15,7 +14,6 @@ from cdd_agent.engine.attempt import RankedContext
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.shown_files import ShownFiles
 from cdd_agent.files.atomic import digest, read_bytes
-from cdd_agent.files.read import holds_secrets
 from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.llm.port import PromptShare
 from cdd_agent.tickets.declared_files import DeclaredFiles
@@ -60,7 +58,8 @@ def ranked_context(
     identity = repr((identity, choices.pinned, choices.without))
     if kept is not None and kept.step == identity:
         is_there = all(
-            digest(read_bytes(root / path)) == seen for path, seen in kept.files.items()
+            digest(read_bytes(root / path)) == seen and not shown.hidden.why(path)
+            for path, seen in kept.files.items()
         )
         if is_there and room.takes(estimated_tokens(kept.text)):
             return kept
@@ -104,7 +103,7 @@ def follow(
     root, whole = shown.root, shown.seen.keys() - shown.in_part.keys()
     by_file: dict[str, list[Place]] = {}
     for path, line in frames(failure, there, root)[:_MOST_FRAMES]:
-        if not holds_secrets(PurePosixPath(path).name):
+        if not shown.hidden.why(path):
             place = Place(
                 max(1, line - _AROUND),
                 line + _AROUND,

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from types import MappingProxyType
 
 from msgspec import Struct, field
@@ -25,9 +25,10 @@ from cdd_agent.edits.excerpts import Ranges, in_words, joined
 from cdd_agent.engine.choices import Choices
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import read_bytes
+from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.files.named import NamedFile, named_files, names_in
 from cdd_agent.files.paths import PathRefused, confine, path_inside
-from cdd_agent.files.read import holds_secrets, locate
+from cdd_agent.files.read import locate
 from cdd_agent.files.walk import Kind, WalkEntry
 from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.llm.pictures import (
@@ -93,7 +94,7 @@ class CodeLook(Struct, frozen=True, dict=True):
         return self.finder.outline(path) if self.finder else ""
 
 
-class ShownFiles(Struct):
+class ShownFiles(Struct, dict=True):
     """The files of a prompt: each whole, in part, or only named."""
 
     root: Path
@@ -103,6 +104,8 @@ class ShownFiles(Struct):
     """Paths of files whose text the prompt has in another part: the project's rules."""
     once: Mapping[str, str] = MappingProxyType({})
     """The digests of files of which equal ones are shown once, by path."""
+    allowed: Collection[str] = ()
+    """Paths of files that the user shows to models although they are hidden."""
     seen: dict[str, str | None] = field(default_factory=dict)
     """The digests of the files that are shown; None for a file that does not exist."""
     in_part: dict[str, Ranges] = field(default_factory=dict)
@@ -118,6 +121,10 @@ class ShownFiles(Struct):
     _met: set[str] = field(default_factory=set)
     _waiting: dict[str, int] = field(default_factory=dict)
     """The tokens that are reserved for each expected file."""
+
+    @cached_property
+    def hidden(self) -> HiddenFiles:
+        return HiddenFiles(self.root, allowed=self.allowed)
 
     @property
     def text(self) -> str:
@@ -189,6 +196,9 @@ class ShownFiles(Struct):
             return
         # a larger file is not shown at all
         data = read_bytes(place, max(_LARGEST, LARGEST) + 1)
+        if data is not None and (hidden := self.hidden.why(path, data)):
+            self._tell_unshown(path, hidden)
+            return
         try:
             if other := self._shown_equal(path):
                 self.seen[path] = self.seen[other]
@@ -377,12 +387,12 @@ def show_files(
     user pinned, files that its text names among those `found` in the project, and the
     files of steps that it depends on.
 
-    A file that may hold secrets is shown only if the step or its check names it.
+    A file that is hidden from models is shown only if the user pinned it.
     """
     root = shown.root
     paths = {entry.text for entry in found if entry.kind is not Kind.FOLDER}
     checked = _checked_files(root, step)
-    pinned = [path for path in choices.pinned if _may_show(root, path)]
+    pinned = [path for path in choices.pinned if _may_show(shown, path)]
     notes = (file.file.note for file in declared.files)
     text = "\n\n".join((step.title, step.description, *notes))
     named, unclear = _named(shown, text, paths, choices, {*declared.paths, *checked})
@@ -391,7 +401,7 @@ def show_files(
     missed = {
         path: lines
         for path, lines in (missed or {}).items()
-        if not _leads_to_secrets(root, path)
+        if not shown.hidden.why_by_name(path)
     }
 
     for path in declared.named:
@@ -414,7 +424,7 @@ def show_files(
     related = [
         path
         for path in _files_of_dependencies(state, step)
-        if _may_show(root, path) and not choices.leaves_out(path)
+        if _may_show(shown, path) and not choices.leaves_out(path)
     ]
     why = "the work of a step that this one depends on"
     shown.add_some(related, why, _MOST_RELATED)
@@ -444,7 +454,9 @@ def _show_matched(
         # a file that the step deletes need not be read
         if path in always or choices.leaves_out(path) or declared.may_delete(path):
             continue
-        if source_of(shown.root, path) is None:
+        if why := shown.hidden.why(path):
+            shown.name(path, why)
+        elif source_of(shown.root, path) is None:
             no_text.append(path)
         elif tokens <= 0 or shown.is_full:
             no_room.append(path)
@@ -485,7 +497,7 @@ def _named(
     shown: ShownFiles, text: str, paths: set[str], choices: Choices, declared: set[str]
 ) -> tuple[list[str], list[NamedFile]]:
     """Return the files that a text names, and the names that several files have. A file
-    that may hold secrets is not shown, unless it is `declared`; the prompt says so.
+    that is hidden from models is not shown; the prompt says so.
     """
     root = shown.root
     # The text may also name files that git ignores, but not those of this program.
@@ -502,8 +514,8 @@ def _named(
             unclear.append(file)
         elif choices.leaves_out(first):
             continue
-        elif not is_known and _leads_to_secrets(root, first):
-            shown.name(first, "by its name it holds secrets")
+        elif not is_known and (why := shown.hidden.why_by_name(first)):
+            shown.name(first, why)
         else:
             named.append(first)
     return named, unclear
@@ -550,18 +562,11 @@ def _in_pieces(ranges: Ranges) -> Ranges:
     return tuple(pieces)
 
 
-def _may_show(root: Path, name: str) -> bool:
-    """True for a file in the project that holds no secrets, as far as names say."""
-    path = path_inside(root, name)
+def _may_show(shown: ShownFiles, name: str) -> bool:
+    """True for a file in the project that is not hidden from models."""
+    path = path_inside(shown.root, name)
     return (
         path is not None
-        and (root / path).is_file()
-        and not _leads_to_secrets(root, path)
-    )
-
-
-def _leads_to_secrets(root: Path, name: str) -> bool:
-    """True if the file, or the file that it links to, may hold secrets by its name."""
-    return holds_secrets(PurePosixPath(name).name) or holds_secrets(
-        (root / name).resolve().name
+        and (shown.root / path).is_file()
+        and not shown.hidden.why_by_name(path)
     )

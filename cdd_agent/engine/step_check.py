@@ -18,6 +18,7 @@ from cdd_agent.engine.test_leave import TestLeave
 from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import BadInput
 from cdd_agent.events import CommandOutput, Emit, TestsFinished, TestsStarted
+from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.llm.pictures import is_picture
 from cdd_agent.process.policy import CommandRunner
@@ -240,7 +241,14 @@ async def _compare_tests(
     relevant = tuple(
         file for file in versions if not is_data(file.path) or file.path in known
     )
-    return await asyncio.to_thread(compare_tests, relevant)
+    comparison = await asyncio.to_thread(compare_tests, relevant)
+    hidden = HiddenFiles(transaction.root)
+    shown = {
+        path: text
+        for path, text in comparison.contents.items()
+        if not hidden.why(path, text.encode())
+    }
+    return replace(comparison, contents=shown)
 
 
 def _why_unchecked(step: PlanStep, checks: Sequence[Check]) -> str:

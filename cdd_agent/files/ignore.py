@@ -30,10 +30,11 @@ Matches = Callable[[str], bool]
 class IgnoreRules:
     """The rules of one ignore file. The last one about a path decides."""
 
-    def __init__(self, text: str, offset: int) -> None:
+    def __init__(self, text: str, offset: int, name: str = "") -> None:
         """`offset` is how much of a path, as counted from the repository's top, leads
-        to the file's folder.
+        to the file's folder. `name` names the file in messages.
         """
+        self.name = name
         self._offset = offset
         self._rules = tuple(_rules(text))[::-1]
 

@@ -5,7 +5,6 @@ Whatever it is, little of it is in memory at a time, nothing outside the project
 opened, and nothing that would make the reader wait.
 """
 
-import re
 import stat
 from difflib import get_close_matches
 from io import BufferedReader
@@ -15,6 +14,11 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 
 from cdd_agent.errors import CddError
+from cdd_agent.files.hidden_from_models import (
+    LARGEST_SEARCHED,
+    HiddenFiles,
+    secret_in,
+)
 from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.files.regular_files import open_file
 from cdd_agent.files.walk import TOP, walk
@@ -30,14 +34,6 @@ _HEAD = 8_000
 """Bytes in which a binary file shows itself, as for git."""
 _CANDIDATES = 20_000
 """Entries among which a missing file's likely names are looked for."""
-_SECRETS = re.compile(
-    r"^\.env(?!\.(?:example|sample|template|dist)$)"
-    r"|\.(?:env|pem|key|p12|pfx|ppk|jks|keystore|kdbx)$"
-    r"|^id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?$"
-    r"|^\.(?:netrc|npmrc|pypirc|pgpass|htpasswd|git-credentials)$|^_netrc$"
-    r"|^credentials$",
-    re.IGNORECASE,
-)
 
 _NO_FILE = {
     stat.S_IFIFO: "a pipe",
@@ -50,6 +46,13 @@ _NO_FILE = {
 
 class SourceUnreadable(CddError):
     """Something in the project that cannot, or must not, be shown."""
+
+
+class SourceHidden(SourceUnreadable):
+    """A file or folder that is kept from models."""
+
+    def __init__(self, path: PurePosixPath | str, why: str) -> None:
+        super().__init__(f"{path} is not shown: {why}")
 
 
 class SourceMissing(SourceUnreadable):
@@ -92,13 +95,6 @@ class SourceText(Struct, frozen=True):
             f"{self.text}{'' if self.text.endswith(chr(10)) else chr(10)}…"
             f" ({self.note})\n"
         )
-
-
-def holds_secrets(name: str) -> bool:
-    """Whether a file of this name is likely to hold keys or passwords: not shown only
-    because a model asks.
-    """
-    return _SECRETS.search(name) is not None
 
 
 def is_binary(file: BufferedReader) -> bool:
@@ -155,8 +151,8 @@ def read_source(
     or what is in a folder.
 
     Raises `PathRefused` for what is outside the project, `SourceMissing` where nothing
-    is, and `SourceUnreadable` for what has no text to show (binary, a pipe, a device)
-    or must not be shown: git's own files, and those that hold secrets by their names.
+    is, `SourceHidden` for what is kept from models, and `SourceUnreadable` for what has
+    no text to show (binary, a pipe, a device) and for git's own files.
     """
     path = locate(root, text)
     place = _file(root, path)
@@ -167,7 +163,7 @@ def read_source(
                 f"{path} could not be read: it is a folder that may not be looked into"
             )
         lines = [entry.shown_name for entry in entries[:_ENTRIES]] or [
-            "(empty, or all of it is ignored by git)"
+            "(empty, or all of it is ignored)"
         ]
         return SourceText(
             path, "\n".join(lines) + "\n", cut=len(entries) > _ENTRIES, is_folder=True
@@ -189,14 +185,18 @@ def read_bytes(root: Path, text: str, most: int) -> bytes | None:
         if place is None:
             return None
         with open_file(place) as file:
-            return file.read(most)
+            return _expect_no_secret(path, file.read(most))
     except OSError as error:
         raise _refused_by_disk(path, error) from error
 
 
 def _file(root: Path, path: PurePosixPath) -> Path | None:
-    """Where a file is that may be shown, links followed; None for a folder."""
+    """Where a file is that may be shown, links followed; None for a folder. Raises
+    `SourceHidden` for what is kept from models.
+    """
     place, mode = (root / path).resolve(), file_mode(root, path)
+    if path.parts and (why := HiddenFiles(root).why_by_name(str(path))):
+        raise SourceHidden(path, why)
     if stat.S_ISDIR(mode):
         return None
     if not stat.S_ISREG(mode):
@@ -204,8 +204,6 @@ def _file(root: Path, path: PurePosixPath) -> Path | None:
             f"{path} is not shown: it is"
             f" {_NO_FILE.get(stat.S_IFMT(mode), 'not a file')}"
         )
-    if holds_secrets(path.name) or holds_secrets(place.name):
-        raise SourceUnreadable(f"{path} is not shown: by its name it holds secrets")
     return place
 
 
@@ -216,6 +214,8 @@ def _excerpt(
     file.seek(0)
     if is_binary(file):
         raise _binary(path, size)
+    _expect_no_secret(path, file.read(LARGEST_SEARCHED))
+    file.seek(0)
     if start < 1 or (end is not None and end < start):
         raise SourceUnreadable(
             f"{path}: lines {start} to {end} are no range; lines are counted from 1"
@@ -246,6 +246,7 @@ def _excerpt(
         raise _binary(path, size)
     if start == 1:
         data = data.removeprefix(b"\xef\xbb\xbf")
+    _expect_no_secret(path, bytes(data))
     text = data.decode("utf-8", errors="replace")
     shown = text[:limit]
     return SourceText(
@@ -255,6 +256,13 @@ def _excerpt(
         cut=len(data) > most or len(text) > limit,
         replaced=not data.startswith(shown.encode()),
     )
+
+
+def _expect_no_secret(path: PurePosixPath, data: bytes) -> bytes:
+    """Return this content of a file. Raises `SourceHidden` if it is secret."""
+    if why := secret_in(str(path), data):
+        raise SourceHidden(path, why)
+    return data
 
 
 def _binary(path: PurePosixPath, size: int) -> SourceUnreadable:

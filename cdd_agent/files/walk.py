@@ -1,27 +1,25 @@
-"""Walking through a project: its files, folders and links, without what git ignores.
-
-Judged by the project's own files, the way git judges what it does not track: each
-`.gitignore` from the top of the repository down, the deeper one first, then
-`.git/info/exclude`. Two things that git knows are not asked: a person's own list for
-all repositories, so that a project looks the same to everybody, and the index, so that
-a tracked file that a pattern names is left out.
+"""Walking through a project: its files, folders and links, without what git ignores
+and without what is kept from models (`ignore_lists.py`).
 """
 
-import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from msgspec import Struct
 
+from cdd_agent.files.hidden_from_models import (
+    BY_NAME,
+    HiddenFile,
+    HiddenFiles,
+    is_secret_path,
+    listed_in,
+)
 from cdd_agent.files.ignore import IgnoreRules
-from cdd_agent.files.regular_files import git_folder, open_file, read_small
+from cdd_agent.files.ignore_lists import READ_NAMES, FolderLists, lists_from_top
 from cdd_agent.sanitize import sanitize_for_display
-
-_MAX_IGNORE_FILE = 1_000_000
-"""Bytes of an ignore file that are read."""
 
 
 class Kind(StrEnum):
@@ -80,14 +78,19 @@ class WalkEntry(NamedTuple):
 
 
 def walk(
-    root: Path, under: PurePosixPath = TOP, *, deep: bool = True
+    root: Path,
+    under: PurePosixPath = TOP,
+    *,
+    deep: bool = True,
+    on_hidden: Callable[[HiddenFile], None] | None = None,
 ) -> Iterator[WalkEntry]:
     """All that is in the folder `under` of a project, sorted by name, each folder
     followed by what is in it.
 
-    `under` is confined already; it is walked when it is asked for, even if it is
-    ignored itself. Entries come as they are found, so that a caller who has enough just
-    stops. Without `deep` only the folder's own entries come.
+    `under` is confined already; it is walked when it is asked for, even if git ignores
+    it. Entries come as they are found, so that a caller who has enough just stops.
+    Without `deep` only the folder's own entries come. `on_hidden` receives what is left
+    out because it is hidden from models.
     """
     if (
         ".git" in under.parts
@@ -95,7 +98,9 @@ def walk(
         or not _is_folder(root / under)
     ):
         return
-    folder = _start(root, under)
+    if under.parts and HiddenFiles(root).why_by_name(str(under)):
+        return
+    folder = _start(root, under, on_hidden)
     listing = folder.listing()
     if listing is None:
         yield WalkEntry(str(under), Kind.UNREADABLE)
@@ -122,78 +127,35 @@ def walk(
             stack.pop()
 
 
-def _as_bytes(name: str) -> str:
-    """A character for each byte: to git, `?` is one byte."""
-    return (
-        name if name.isascii() else os.fsencode(name).decode("ascii", "surrogateescape")
-    )
-
-
-def _ignore_file(place: Path, offset: int) -> tuple[IgnoreRules, ...]:
-    """The rules of one ignore file; none without it."""
-    try:
-        with open_file(place) as file:
-            rules = IgnoreRules(
-                file.read(_MAX_IGNORE_FILE).decode("ascii", errors="surrogateescape"),
-                offset,
-            )
-    except OSError:
-        return ()
-    return (rules,) if rules else ()
-
-
 class _WalkedFolder(Struct, frozen=True):
-    """A folder on the way, and the ignore files that have a say in it."""
+    """A folder on the way, and the ignore files that count in it."""
 
-    place: str
+    lists: FolderLists
     text: str
     """Its path from the root, as the beginning of its entries' paths: empty, or ending
     in `/`.
     """
-    path: str = ""
-    """The same from the repository's top, for rules."""
-    above: tuple[IgnoreRules, ...] = ()
-    """The one that decides first comes first."""
+    on_hidden: Callable[[HiddenFile], None] | None
 
     def listing(self) -> "list[os.DirEntry[str]] | None":
         """Everything in it, sorted; None when it cannot be looked into."""
         try:
-            with os.scandir(self.place) as items:
+            with os.scandir(self.lists.place) as items:
                 return sorted(items, key=lambda item: item.name)
         except OSError:
             return None
 
     def inner(self, name: str) -> "_WalkedFolder":
-        path = f"{self.path}{_as_bytes(name)}/"
         return _WalkedFolder(
-            f"{self.place}/{name}", f"{self.text}{name}/", path, self.above
+            self.lists.inner(name), f"{self.text}{name}/", self.on_hidden
         )
 
     def ruled(self, listing: "Sequence[os.DirEntry[str]]") -> "_WalkedFolder":
-        """With its own rules: its `.gitignore`; and a repository of its own begins
-        anew.
-        """
-        names = {item.name for item in listing if item.name in (".git", ".gitignore")}
-        here = self.as_top() or self if ".git" in names else self
-        return here.with_gitignore() if ".gitignore" in names else here
-
-    def as_top(self) -> "_WalkedFolder | None":
-        """With the rules of the repository whose top it is."""
-        git = git_folder(Path(self.place))
-        if git is None or not read_small(git / "HEAD", 1):
-            return None
-        # a worktree shares the rest with its repository
-        common = read_small(git / "commondir", 4096).strip()
-        with contextlib.suppress(OSError, RuntimeError):
-            exclude = (git / common / "info" / "exclude").resolve()
-            return _WalkedFolder(
-                self.place, self.text, self.path, _ignore_file(exclude, len(self.path))
-            )
-        return _WalkedFolder(self.place, self.text, self.path)
-
-    def with_gitignore(self) -> "_WalkedFolder":
-        own = _ignore_file(Path(self.place, ".gitignore"), len(self.path))
-        return _WalkedFolder(self.place, self.text, self.path, own + self.above)
+        """With its own rules."""
+        names = READ_NAMES.intersection(item.name for item in listing)
+        if not names:
+            return self
+        return _WalkedFolder(self.lists.with_own(names), self.text, self.on_hidden)
 
     def entry(self, item: "os.DirEntry[str]") -> WalkEntry | None:
         """An item as part of the project; None when it is ignored, or is nothing that
@@ -203,34 +165,41 @@ class _WalkedFolder(Struct, frozen=True):
         kind = _kind(item)
         if kind is None or item.name == ".git" or text in _OWN:
             return None
-        name = _as_bytes(item.name)
-        for rules in self.above:
-            verdict = rules.verdict(
-                self.path + name, name, is_folder=kind is Kind.FOLDER
-            )
-            if verdict is not None:
-                return None if verdict else WalkEntry(text, kind)
-        return WalkEntry(text, kind)
+        is_folder = kind is Kind.FOLDER
+        lists = self.lists
+        found = None
+        # this is asked for each entry, and most folders have no lists for models
+        if lists.models:
+            found = lists.list_for_models(item.name, is_folder=is_folder)
+        found = found or lists.list_of_git(item.name, is_folder=is_folder)
+        if found is None:
+            return WalkEntry(text, kind)
+        if self.on_hidden:
+            self._report(text, found, is_folder=is_folder)
+        return None
+
+    def _report(self, text: str, found: IgnoreRules, *, is_folder: bool) -> None:
+        """Report an entry that a list leaves out, if it is hidden from models."""
+        assert self.on_hidden is not None
+        if self.lists.is_for_models(found):
+            self.on_hidden(HiddenFile(text, listed_in(found.name)))
+        elif not is_folder and is_secret_path(text):
+            self.on_hidden(HiddenFile(text, BY_NAME))
 
 
-def _start(root: Path, under: PurePosixPath) -> _WalkedFolder:
+def _start(
+    root: Path,
+    under: PurePosixPath,
+    on_hidden: Callable[[HiddenFile], None] | None,
+) -> _WalkedFolder:
     """The folder to begin in, with all rules from above it; its own are not read
     yet.
     """
-    root = root.resolve()
-    top = next(
-        (
-            folder
-            for folder in (root, *root.parents)
-            if _WalkedFolder(str(folder), "").as_top()
-        ),
-        root,
-    )
-    folder = _WalkedFolder(str(top), "")
-    for name in (*root.relative_to(top).parts, *under.parts):
-        folder = (folder.as_top() or folder).with_gitignore().inner(name)
+    lists = lists_from_top(root)
+    for name in under.parts:
+        lists = lists.with_own(READ_NAMES).inner(name)
     text = "" if under == TOP else f"{under}/"
-    return _WalkedFolder(folder.place, text, folder.path, folder.above)
+    return _WalkedFolder(lists, text, on_hidden)
 
 
 def _is_folder(place: Path) -> bool:

@@ -13,12 +13,14 @@ when its time stamp is.
 from __future__ import annotations
 
 import re
-from pathlib import Path, PurePosixPath
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.found import Found
-from cdd_agent.files.read import holds_secrets, locate
+from cdd_agent.files.hidden_from_models import HiddenFiles, secret_in
+from cdd_agent.files.read import locate
 from cdd_agent.git.command import CONFIG, GitUnusable, NoRepository, refusal
 from cdd_agent.process.run import CommandResult
 from cdd_agent.sanitize import sanitize_for_display
@@ -99,7 +101,7 @@ async def git_diff(
     """The changes in the project, or at a path in it: since the index, in the index, or
     by one commit.
 
-    Files that hold secrets by their names are left out, and named in the note.
+    Files that are hidden from models are left out, and named in the note.
     """
     git = await _git(root)
     ask, which = git.diff, ["--cached"] if staged else []
@@ -118,24 +120,48 @@ async def git_diff(
             "Too many files have changed to show how.",
             hint="Ask for one folder or file.",
         )
-    secrets = [
-        name
+    files = HiddenFiles(root)
+    hidden = {
+        name: why
         for name in names.stdout.split("\0")
-        if holds_secrets(PurePosixPath(name).name)
-    ]
+        if name and (why := files.why_by_name(name))
+    }
     # Some bytes of a name may have been lost in decoding.
     globs = [
-        re.sub(r"([*?\[\\])", r"\\\1", name).replace("\ufffd", "*") for name in secrets
+        re.sub(r"([*?\[\\])", r"\\\1", name).replace("\ufffd", "*") for name in hidden
     ]
     specs += [f":(exclude,glob){glob}" for glob in globs]
     lines, cut = _lines(await ask(*which, *_PATCH, "--find-renames", *specs))
-    note = (
-        "not shown, by their names they hold secrets:"
-        f" {sanitize_for_display(', '.join(secrets))}"
-        if secrets
-        else ""
-    )
-    return Found(lines or ("No changes.",), cut, note)
+    lines = _without_keys(lines)
+    return Found(lines or ("No changes.",), cut, _note_of_hidden(hidden))
+
+
+def _note_of_hidden(hidden: Mapping[str, str]) -> str:
+    """Return the files by the reasons why they are hidden."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in hidden.items():
+        by_reason.setdefault(why, []).append(name)
+    notes = [
+        f"not shown ({why}): {', '.join(names)}" for why, names in by_reason.items()
+    ]
+    return sanitize_for_display("; ".join(notes))
+
+
+def _without_keys(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a diff without the changes of files whose content is secret."""
+    files: list[list[str]] = [[]]
+    for line in lines:
+        if line.startswith("diff --git "):
+            files.append([])
+        files[-1].append(line)
+    shown: list[str] = []
+    for file in files:
+        head = file[0] if file else ""
+        if why := secret_in(head, "\n".join(file).encode()):
+            shown += [head, f"(not shown: {why})"]
+        else:
+            shown += file
+    return tuple(shown)
 
 
 def _lines(answer: CommandResult) -> tuple[tuple[str, ...], bool]:

@@ -5,6 +5,7 @@ and how, is a matter of `commands.mode`. This is a seat belt against accidents, 
 sandbox: an allowed `python` can do whatever its user can.
 """
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -15,11 +16,14 @@ from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.config import Commands
 from cdd_agent.errors import BadInput
 from cdd_agent.files.paths import PathRefused, confine_folder
 from cdd_agent.forms import Captured
+from cdd_agent.process.command_segments import PIECE
+from cdd_agent.process.hidden_arguments import find_hidden_uses, list_hidden
 from cdd_agent.process.programs import OWN_PROGRAMS, as_started, own_folders
 from cdd_agent.process.run import CommandResult, Hear, run_command, shell_argv, unheard
 from cdd_agent.sanitize import UNSEEN
@@ -30,22 +34,10 @@ ALWAYS_ALLOWED = (
     *("python", "python3", "pip", "pytest", "ruff", "black", "mypy", "flake8", "make"),
 )
 _LONGEST = 100_000  # characters
+_LISTING_SECONDS = 10.0
+"""For a listing of the files that a command would show."""
 _log = logging.getLogger(__name__)
 
-# What a text is made of, to a POSIX shell. The first that matches wins.
-_PIECE = re.compile(
-    r"""
-      (?P<blank> [ \t]+ )
-    | (?P<continued> \\\n )
-    | \\ (?P<escaped> . )
-    | ' (?P<single> [^']* ) '
-    | " (?P<double> (?: [^"\\] | \\. )* ) "
-    | (?P<operator> [|;&<>]+ | \n | ` | \$\( )
-    | (?P<open> ['"\\] )
-    | (?P<plain> \$ | [^ \t\n\\'"|;&<>`$]+ )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
 _IN_DOUBLE_QUOTES = re.compile(r"\\(?P<escaped>.)|(?P<operator>`|\$\()", re.DOTALL)
 _EXPANDED = re.compile(r"[$*?\[{}~#!()=^]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
@@ -162,6 +154,10 @@ class Command(Struct, frozen=True):
     objection: str = ""
     """Why a person has to be asked before it is started; empty when it may run."""
     in_shell: bool = False
+    listings: tuple[tuple[str, ...], ...] = ()
+    """Commands that list the files that it would show. The user is asked if a file is
+    hidden from models.
+    """
 
 
 def split(text: str) -> Words:
@@ -171,7 +167,7 @@ def split(text: str) -> Words:
     words: list[str] = []
     word: str | None = None
     operator, expands = "", False
-    for piece in _PIECE.finditer(text):
+    for piece in PIECE.finditer(text):
         kind = piece.lastgroup or ""
         content = piece[kind]
         match kind:
@@ -309,12 +305,12 @@ class CommandRunner(Struct, frozen=True):
         """
         try:
             folder = self.root.resolve() / confine_folder(self.root, cwd or "")
-            judged = self._judged(command, folder)
+            judged = await asyncio.to_thread(self._judged, command, folder)
             for name, value in (env or {}).items():
                 if not name or "=" in name or "\0" in name + value:
                     why = "a variable has a name without `=`, and neither has a NUL"
                     raise CommandRefused(f"{name!r} cannot be set: {why}")
-            await self.ask(judged)
+            await self.ask(await self._with_listed(judged))
             starts()
             _make(folder)
         except (CommandRefused, PathRefused) as error:
@@ -336,12 +332,52 @@ class CommandRunner(Struct, frozen=True):
         trusted: bool = False,
     ) -> Command:
         """How a text would be started. Raises `CommandRefused`; one with an `objection`
-        is for `ask` to decide.
+        is for `ask` to decide, such as one that could show files that are hidden from
+        models.
 
         `also` tells of a program that it may run though it is not on the list. A
         `trusted` text is a person's own: it may name any program, and is not asked
         about.
         """
+        command = self._judge_program(text, cwd, also=also, trusted=trusted)
+        return command if trusted else self._with_hidden_files(command)
+
+    def _with_hidden_files(self, command: Command) -> Command:
+        """Return the command with the reason why it could show hidden files."""
+        words = () if command.in_shell else split(command.text).argv
+        uses = find_hidden_uses(command.text, self.root, command.folder, words)
+        sure = [use.reason for use in uses if not use.listing]
+        listings = tuple(use.listing for use in uses if use.listing)
+        reasons = [reason for reason in (command.objection, *sure[:1]) if reason]
+        return replace(command, objection="; ".join(reasons), listings=listings)
+
+    async def _with_listed(self, command: Command) -> Command:
+        """Return the command with an objection if its listings have a hidden file."""
+        for listing in command.listings:
+            result = await self.run_program(
+                as_started(listing, self.root),
+                cwd=command.folder,
+                limit=_LISTING_SECONDS,
+                env=self.env,
+                hide=self.settings.hide_env,
+                passed=self.settings.pass_env,
+            )
+            why = list_hidden(result.stdout, self.root, command.folder)
+            if result.timed_out or result.cut:
+                why = why or "it is not known which files it would show"
+            if why:
+                reasons = [reason for reason in (command.objection, why) if reason]
+                return replace(command, objection="; ".join(reasons))
+        return command
+
+    def _judge_program(
+        self,
+        text: str,
+        cwd: Path | None,
+        *,
+        also: Callable[[str], bool],
+        trusted: bool,
+    ) -> Command:
         unsafe, folder = self.settings.mode == "unsafe", cwd or self.root
         text = _readable(text, unsafe=unsafe)
         if unsafe:

@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path, PurePath
@@ -11,6 +11,7 @@ from typing import Any, Literal
 from msgspec import Struct, field, to_builtins
 from msgspec.structs import asdict
 
+from cdd_agent.files.hidden_from_models import BY_NAME, HiddenFile, is_secret_path
 from cdd_agent.files.read import SourceMissing, SourceUnreadable, read_source
 from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.forms import Captured, CapturedName, Checked
@@ -24,6 +25,8 @@ _WIDTH = 200
 _DEPTH = 30
 _COUNTED = 100_000
 """Entries that are read."""
+_HIDDEN = 50
+"""Hidden files that are listed in the text."""
 _GITIGNORE = 10_000
 """Characters of the `.gitignore` that are shown."""
 
@@ -55,6 +58,10 @@ class ContextResult(Checked, frozen=True):
     gitignore_content: Captured
     """The `.gitignore` at the root; empty without one."""
     file_contexts: tuple[FileContext, ...]
+    hidden_files: tuple[HiddenFile, ...] = ()
+    """Files and folders that models do not see. Files that are hidden by their content
+    alone are found only when they are read.
+    """
 
     def to_json(self) -> dict[str, Any]:
         result: dict[str, Any] = to_builtins(self)
@@ -71,9 +78,18 @@ class ContextResult(Checked, frozen=True):
         ]
         if self.gitignore_content:
             parts.append(f"## .gitignore\n\n{fenced(self.gitignore_content)}")
+        if self.hidden_files:
+            parts.append(f"## Hidden from models\n\n{self._list_hidden()}")
         for file in self.file_contexts:
             parts.append(f"## {file.file_path}\n\n{_shown_content(file)}")
         return "\n\n".join(parts) + "\n"
+
+    def _list_hidden(self) -> str:
+        lines = [f"- {file.path}: {file.why}" for file in self.hidden_files]
+        more = len(lines) - _HIDDEN
+        if more > 0:
+            lines = [*lines[:_HIDDEN], f"- … and {more:,} more"]
+        return "\n".join(lines)
 
 
 def _shown_content(file: FileContext) -> str:
@@ -90,7 +106,10 @@ def project_context(root: Path, paths: Iterable[str] = ()) -> ContextResult:
     with suppress(SourceUnreadable):
         gitignore = read_source(root, ".gitignore", limit=_GITIGNORE).as_text()
     files = tuple(_read_context(root, path) for path in paths)
-    return ContextResult(repo_tree(root), _environment(root), gitignore, files)
+    listed, hidden = _list_project(root)
+    return ContextResult(
+        _draw(root, listed), _environment(root), gitignore, files, hidden
+    )
 
 
 def _environment(root: Path) -> Environment:
@@ -141,14 +160,33 @@ class _Node(Struct):
         return f"{name} ({self.files:,} files)"
 
 
-def entries(root: Path, without: Collection[str] = ()) -> list[WalkEntry]:
+def _list_project(root: Path) -> tuple[list[WalkEntry], tuple[HiddenFile, ...]]:
+    """Return the entries of a project, and what is hidden from models."""
+    hidden: list[HiddenFile] = []
+    listed = entries(root, on_hidden=hidden.append)
+    for entry in listed:
+        if entry.kind is not Kind.FOLDER and is_secret_path(entry.text):
+            hidden.append(HiddenFile(entry.text, BY_NAME))
+    shown = [
+        HiddenFile(sanitize_for_display(file.path), sanitize_for_display(file.why))
+        for file in hidden
+    ]
+    return listed, tuple(sorted(shown, key=lambda file: file.path))
+
+
+def entries(
+    root: Path,
+    without: Collection[str] = (),
+    *,
+    on_hidden: Callable[[HiddenFile], None] | None = None,
+) -> list[WalkEntry]:
     """List the entries of a project without some files and folders; at most one more
-    than `_COUNTED`.
+    than `_COUNTED`. `on_hidden` is as for `walk`.
     """
     inside = tuple(f"{place}/" for place in without)
     listed = (
         entry
-        for entry in walk(root)
+        for entry in walk(root, on_hidden=on_hidden)
         if entry.text not in without and not entry.text.startswith(inside)
     )
     return list(islice(listed, _COUNTED + 1))
@@ -156,7 +194,10 @@ def entries(root: Path, without: Collection[str] = ()) -> list[WalkEntry]:
 
 def repo_tree(root: Path) -> str:
     """Draw the project's files as a tree, as many levels as fit."""
-    listed = entries(root)
+    return _draw(root, entries(root))
+
+
+def _draw(root: Path, listed: Sequence[WalkEntry]) -> str:
     top = _tree(sanitize_for_display(root.absolute().name) or ".", listed[:_COUNTED])
     drawn = _drawn(top, _levels_that_fit(top, _LINES))
     return "\n".join([top.entry.shown_name, *drawn, *_note_of_more(listed)]) + "\n"

@@ -13,7 +13,18 @@ from msgspec.structs import asdict
 from cdd_agent.errors import CddError
 from cdd_agent.files.found import Found
 from cdd_agent.files.globs import Glob, PatternRefused
-from cdd_agent.files.read import file_mode, holds_secrets, is_binary, locate, resolved
+from cdd_agent.files.hidden_from_models import (
+    HiddenFiles,
+    is_secret_path,
+    secret_in,
+)
+from cdd_agent.files.read import (
+    SourceHidden,
+    file_mode,
+    is_binary,
+    locate,
+    resolved,
+)
 from cdd_agent.files.regular_files import open_file
 from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.process.run import WHOLE, CommandResult, run_command
@@ -39,7 +50,9 @@ class SearchFailed(CddError):
 
 
 def list_files(root: Path, under: str = ".", limit: int = _FILES) -> Found:
-    """List the files in a folder and below it. Raises `SourceMissing`."""
+    """List the files in a folder and below it. Raises `SourceMissing` or
+    `SourceHidden`.
+    """
     return _list_paths(_entries(root, locate(root, under)), limit)
 
 
@@ -67,7 +80,7 @@ async def grep_files(
     Some expressions never end on some lines, so a process searches, with a time limit.
     """
     path = locate(root, under)
-    file_mode(root, path)
+    _expect_shown(root, path)
     if len(pattern) > _MAX_PATTERN:
         raise PatternRefused(
             f"A regular expression of {len(pattern):,} characters is too long"
@@ -175,7 +188,7 @@ def _matching_lines(expression: re.Pattern[str], path: str, text: str) -> Iterat
 
 def _read_text(root: Path, entry: WalkEntry) -> str | None:
     """Return a text: empty for a binary file, None for one that is left out."""
-    if holds_secrets(entry.name):
+    if is_secret_path(entry.text):
         return None
     try:
         with open_file(root / entry.text) as file:
@@ -184,7 +197,7 @@ def _read_text(root: Path, entry: WalkEntry) -> str | None:
             data = file.read(_MAX_FILE + 1)
     except OSError:
         return None
-    if len(data) > _MAX_FILE:
+    if len(data) > _MAX_FILE or secret_in(entry.text, data):
         return None
     return data.decode("utf-8", errors="replace")
 
@@ -204,11 +217,19 @@ def _matching_entries(root: Path, glob: Glob) -> Iterator[WalkEntry]:
 
 
 def _entries(root: Path, path: PurePosixPath) -> Iterator[WalkEntry]:
-    mode = file_mode(root, path)
+    mode = _expect_shown(root, path)
     if stat.S_ISDIR(mode):
         yield from walk(root, path)
     elif stat.S_ISREG(mode):
         yield WalkEntry(str(resolved(root, path)), Kind.FILE)
+
+
+def _expect_shown(root: Path, path: PurePosixPath) -> int:
+    """Return the mode of a path. Raises `SourceMissing` or `SourceHidden`."""
+    mode = file_mode(root, path)
+    if path.parts and (why := HiddenFiles(root).why_by_name(str(path))):
+        raise SourceHidden(path, why)
+    return mode
 
 
 def _list_paths(entries: Iterable[WalkEntry], limit: int) -> Found:

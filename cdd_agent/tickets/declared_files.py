@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.files.globs import Glob, PatternRefused, expand, without_sets
+from cdd_agent.files.hidden_from_models import HiddenFiles, is_secret_path
 from cdd_agent.files.paths import PathRefused, confine, path_inside
-from cdd_agent.files.read import holds_secrets
 from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.tickets.plan import AffectedFile, PlanStep
 
@@ -37,15 +37,22 @@ class DeclaredFile(Struct, frozen=True, dict=True):
     """The reason why the path cannot be used."""
 
     def covers(self, path: str) -> bool:
-        """True if the path is this file or matches; it need not exist. A file that may
-        hold secrets must be declared by its name.
+        """True if the path is this file or matches; it need not exist. A file that is
+        hidden from models must be declared by its name.
         """
         if self.refusal:
             return False
         if self.glob is None:
             return path == self.path
+        return self._matches(path) and not self._hidden.why_by_name(path)
+
+    def _matches(self, path: str) -> bool:
         is_ours = path.partition("/")[0] == _OWN_FOLDER
-        return not is_ours and self.glob.matches(path) and not _is_secret(path)
+        return self.glob is not None and not is_ours and self.glob.matches(path)
+
+    @cached_property
+    def _hidden(self) -> HiddenFiles:
+        return HiddenFiles(self.root)
 
     def overlaps(self, other: "DeclaredFile") -> bool:
         """True if both may declare the same file, or one of them a folder that the
@@ -65,7 +72,7 @@ class DeclaredFile(Struct, frozen=True, dict=True):
     @cached_property
     def matches(self) -> tuple[str, ...]:
         """The files that match now, without those that git ignores, links out of the
-        project, and files that may hold secrets.
+        project, and files that are hidden from models.
         """
         if self.glob is None or not (self.root / self._folder).is_dir():
             return ()
@@ -73,15 +80,16 @@ class DeclaredFile(Struct, frozen=True, dict=True):
         return tuple(entry.text for entry in entries if self._is_match(entry))
 
     def _is_match(self, entry: WalkEntry) -> bool:
-        if entry.kind not in (Kind.FILE, Kind.LINK) or not self.covers(entry.text):
+        is_file = entry.kind in (Kind.FILE, Kind.LINK)
+        if not is_file or not self._matches(entry.text):
             return False
+        # the walk leaves out what the ignore files list
         if entry.kind is Kind.FILE:
-            return True
-        place = self.root / entry.text
+            return not is_secret_path(entry.text)
         return (
             path_inside(self.root, entry.text) is not None
-            and place.is_file()
-            and not holds_secrets(place.resolve().name)
+            and (self.root / entry.text).is_file()
+            and not self._hidden.why_by_name(entry.text)
         )
 
     @property
@@ -266,10 +274,6 @@ def _exactly(path: str) -> str:
     for sign in "[?*":
         path = path.replace(sign, f"[{sign}]")
     return path
-
-
-def _is_secret(path: str) -> bool:
-    return holds_secrets(PurePosixPath(path).name)
 
 
 def _is_inside(path: PurePosixPath | str, other: PurePosixPath | str) -> bool:

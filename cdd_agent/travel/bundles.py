@@ -11,14 +11,14 @@ import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from msgspec import Struct
 
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.run import named
 from cdd_agent.errors import BadInput
-from cdd_agent.files.read import holds_secrets
+from cdd_agent.files.hidden_from_models import is_secret_path
 from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
 from cdd_agent.git.command import Git
 from cdd_agent.git.new_commit import OUT
@@ -97,7 +97,7 @@ class RunHere(Struct, frozen=True):
         arrival.install_ticket(self.ticket)
 
     def _never_travels(self, path: str, manifest: Manifest) -> bool:
-        return path in manifest.left_out or holds_secrets(PurePosixPath(path).name)
+        return path in manifest.left_out or is_secret_path(path)
 
 
 async def bundle(git: Git, have: Sequence[str], target: Path) -> None:

@@ -33,8 +33,8 @@ from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.run import named
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes
+from cdd_agent.files.hidden_from_models import is_secret_path
 from cdd_agent.files.json_file import JsonFile, Moment, as_json
-from cdd_agent.files.read import holds_secrets
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.new_commit import Entry, new_commit
 from cdd_agent.git.snapshot import Snapshots
@@ -194,11 +194,7 @@ class Parcel(Struct):
         )
         known = (line.split() for line in target.read_text().splitlines())
         blobs = {name: int(size) for name, kind, size in known if kind == "blob"}
-        found = {
-            name
-            for name in blobs
-            if holds_secrets(PurePosixPath(_text(paths[name])).name)
-        }
+        found = {name for name in blobs if is_secret_path(_text(paths[name]))}
         found |= {
             name for name in blobs if _text(paths[name]) == PROJECT_FILE.as_posix()
         }
@@ -296,9 +292,7 @@ class Parcel(Struct):
                 if path.name == "span.json":
                     for old, new in ids.items():
                         content = content.replace(old.encode(), new.encode())
-                if path.name in copies and holds_secrets(
-                    PurePosixPath(copies[path.name]).name
-                ):
+                if path.name in copies and is_secret_path(copies[path.name]):
                     self._leave_out(f"{where}/{path.name}")
                 else:
                     yield from self._record_file(f"{where}/{path.name}", content)

@@ -22,7 +22,7 @@ from collections.abc import (
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from msgspec import Struct, structs
 
@@ -49,7 +49,7 @@ from cdd_agent.files.atomic import (
     sync_all,
     write_atomic,
 )
-from cdd_agent.files.read import holds_secrets
+from cdd_agent.files.hidden_from_models import is_secret_path
 from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
 from cdd_agent.git.diff import Change
 from cdd_agent.git.repository import Repository, repository_of
@@ -442,7 +442,7 @@ class Travel(Struct):
         return tuple(changes)
 
     def _never_travels(self, path: str, left_out: Container[str]) -> bool:
-        return path in left_out or holds_secrets(PurePosixPath(path).name)
+        return path in left_out or is_secret_path(path)
 
     def _how_to_be_alike(self, manifest: Manifest, head: str | None) -> str:
         if manifest.head is None or manifest.head == head:

@@ -12,7 +12,6 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct, field
 
-from cdd_agent.files.read import holds_secrets
 from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.testcode import (
     Declared,
@@ -304,7 +303,7 @@ def _previous_contents(
     paths = {test.file for test in lost}
     contents = {}
     for file in files:
-        if file.path in paths and not holds_secrets(PurePosixPath(file.path).name):
+        if file.path in paths:
             data = file.before or b""
             contents[file.path] = data.decode("utf-8", errors="replace")
     return contents

@@ -12,7 +12,6 @@ from cdd_agent.files.paths import PathRefused
 from cdd_agent.files.read import (
     SourceMissing,
     SourceUnreadable,
-    holds_secrets,
     locate,
     read_source,
 )
@@ -337,38 +336,6 @@ def test_a_file_that_holds_secrets_by_its_name_or_its_links_is_not_shown(
     for name in (".env", "notes.txt", "id_rsa"):
         with pytest.raises(SourceUnreadable, match="secrets"):
             read_source(tmp_path, name)
-
-
-@each_row(
-    ("names", "secret"),
-    [
-        (
-            (
-                ".env .env.local .envrc .ENV server.pem server.KEY a.p12 a.pfx id_rsa"
-                " id_ed25519 id_ed25519_sk"
-            ),
-            True,
-        ),
-        (
-            (
-                ".netrc _netrc .npmrc .pypirc .pgpass .git-credentials credentials"
-                " release.keystore db.kdbx"
-            ),
-            True,
-        ),
-        (
-            (
-                ".env.example .env.sample .env.template environment.py env keys.py key"
-                " monkey id_rsa.pub credentials.py"
-            ),
-            False,
-        ),
-    ],
-)
-def test_secrets_are_known_by_their_names(names: str, secret: bool) -> None:
-    assert {name: holds_secrets(name) for name in names.split()} == dict.fromkeys(
-        names.split(), secret
-    )
 
 
 def test_a_place_in_the_project_may_be_one_that_is_not_there(tmp_path: Path) -> None:

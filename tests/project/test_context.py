@@ -85,6 +85,7 @@ def test_as_json_it_is_plain_values(tmp_path: Path) -> None:
         "environment_info",
         "gitignore_content",
         "file_contexts",
+        "hidden_files",
     ]
     assert set(data["environment_info"]) == {"os", "python", "shell", "cwd", "git"}
     assert data["file_contexts"] == [

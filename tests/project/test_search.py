@@ -14,7 +14,12 @@ from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.files.found import Found
 from cdd_agent.files.globs import PatternRefused
 from cdd_agent.files.paths import PathRefused
-from cdd_agent.files.read import SourceMissing, SourceUnreadable, read_source
+from cdd_agent.files.read import (
+    SourceHidden,
+    SourceMissing,
+    SourceUnreadable,
+    read_source,
+)
 from cdd_agent.project import search
 from cdd_agent.project.search import glob_files, grep_files, list_files
 from tests.support.time_of_loops import leap
@@ -306,7 +311,8 @@ async def test_what_cannot_be_searched_is_left_out_and_counted(tmp_path: Path) -
     found = await grep_files(tmp_path, "x")
     assert found.lines == ("c:1:x\ufffd",)
     assert "… (2 files " in found.as_text()
-    assert (await grep_files(tmp_path, "x", "notes")).lines == ()
+    with pytest.raises(SourceHidden, match="secrets"):
+        await grep_files(tmp_path, "x", "notes")
 
 
 async def test_odd_names_and_lines_stay_one_line_each(tmp_path: Path) -> None:

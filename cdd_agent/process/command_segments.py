@@ -1,0 +1,196 @@
+"""A command text in its simple commands, as a POSIX shell would read it. Nothing is
+expanded.
+"""
+
+import re
+
+from msgspec import Struct, field
+
+PIECE = re.compile(
+    r"""
+      (?P<blank> [ \t]+ )
+    | (?P<continued> \\\n )
+    | \\ (?P<escaped> . )
+    | ' (?P<single> [^']* ) '
+    | " (?P<double> (?: [^"\\] | \\. )* ) "
+    | (?P<operator> [|;&<>]+ | \n | ` | \$\( )
+    | (?P<open> ['"\\] )
+    | (?P<plain> \$ | [^ \t\n\\'"|;&<>`$]+ )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""The pieces of a text. The first that matches wins."""
+_HERE_DOCUMENT = re.compile(
+    r"(?P<line>[^\n]*<<-?[ \t]*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)[^\n]*)\n"
+    r".*?(?:\n[ \t]*(?P=end)[ \t]*(?=\n|\Z)|\Z)",
+    re.DOTALL,
+)
+_INTERPRETER = re.compile(r"\b(?:sh|bash|zsh|dash|ksh|python[\d.]*|node|ruby|perl)\b")
+_SUBSTITUTION = re.compile(r"\$\((?P<inner>[^)]*)\)|`(?P<quoted>[^`]*)`")
+_NAME = re.compile(r"\A(?:\w+|\{[^}]*\})")
+"""Of a variable, behind its `$`."""
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_KEYWORDS = frozenset(
+    [
+        "if",
+        "then",
+        "else",
+        "elif",
+        "while",
+        "until",
+        "do",
+        "!",
+        "time",
+        "exec",
+        "command",
+        "{",
+        "(",
+    ]
+)
+
+
+class Word(Struct):
+    """A word of a command."""
+
+    text: str = ""
+    """Without its quotes."""
+    pattern: str = ""
+    """As a pattern of file names: only unquoted signs are special."""
+    is_pattern: bool = False
+    is_variable: bool = False
+    """A part of the word is the value of a variable or of a command."""
+
+    def add(self, text: str, *, is_quoted: bool) -> None:
+        is_name = self.text.endswith("$") and not is_quoted
+        self.text += text
+        if is_quoted:
+            self.pattern += re.sub(r"([*?\[{])", r"[\1]", text)
+        elif text == "$":
+            self.pattern += "*"
+            self.is_variable = True
+        else:
+            if is_name:
+                text = _NAME.sub("", text)
+            self.pattern += text
+            self.is_pattern |= re.search(r"[*?\[{]", text) is not None
+
+
+class Segment(Struct):
+    """A simple command of a text."""
+
+    words: list[Word] = field(default_factory=list)
+    read_from: list[Word] = field(default_factory=list)
+    """Files behind `<`."""
+    is_piped_on: bool = False
+    """Its output goes to the next one."""
+    is_substituted: bool = False
+    """Its output becomes words of another one."""
+
+    @property
+    def start(self) -> int:
+        """The place of the program among the words, behind keywords and variables."""
+        for place, word in enumerate(self.words):
+            name = word.text.lstrip("{")
+            if name and name not in _KEYWORDS and not _ASSIGNMENT.match(name):
+                return place
+        return len(self.words)
+
+    @property
+    def program(self) -> str:
+        """The name of the program without its folder; empty if there is none."""
+        start = self.start
+        if start == len(self.words):
+            return ""
+        return self.words[start].text.lstrip("{").rpartition("/")[2]
+
+    @property
+    def arguments(self) -> list[Word]:
+        return self.words[self.start + 1 :]
+
+
+def split_segments(text: str) -> list[Segment]:
+    """Return the simple commands of a text, those in substitutions too. Texts that a
+    here-document only writes to a file are left out.
+    """
+    text = _HERE_DOCUMENT.sub(_without_body, text)
+    reader = _Reader()
+    for piece in PIECE.finditer(text):
+        reader.take(piece)
+    reader.end_word()
+    inner = [
+        segment for part in reader.substitutions for segment in split_segments(part)
+    ]
+    for segment in inner:
+        segment.is_substituted = True
+    return [each for each in (*reader.segments, *inner) if each.words or each.read_from]
+
+
+def _without_body(found: re.Match[str]) -> str:
+    return found[0] if _INTERPRETER.search(found["line"]) else found["line"]
+
+
+class _Reader(Struct):
+    segments: list[Segment] = field(default_factory=lambda: [Segment()])
+    substitutions: list[str] = field(default_factory=list)
+    word: Word | None = None
+    redirection: str = ""
+    """The operator whose file is the next word."""
+
+    def take(self, piece: re.Match[str]) -> None:
+        kind = piece.lastgroup or ""
+        content = piece[kind]
+        match kind:
+            case "blank":
+                self.end_word()
+            case "continued":
+                pass
+            case "operator":
+                self._take_operator(content)
+            case "double":
+                self.substitutions += [
+                    found["inner"] or found["quoted"] or ""
+                    for found in _SUBSTITUTION.finditer(content)
+                ]
+                plain = re.sub(r'\\([$`"\\])|\\\n', lambda one: one[1] or "", content)
+                self._add(plain, is_quoted=True)
+            case "plain":
+                self._take_plain(content)
+            case _:
+                self._add(content, is_quoted=True)
+
+    def _add(self, text: str, *, is_quoted: bool) -> None:
+        self.word = self.word or Word()
+        self.word.add(text, is_quoted=is_quoted)
+
+    def _take_plain(self, text: str) -> None:
+        for part in re.split(r"([()])", text):
+            if part in ("(", ")"):
+                self._begin_segment()
+            elif part:
+                self._add(part, is_quoted=False)
+
+    def _begin_segment(self, *, is_substituted: bool = False) -> None:
+        self.end_word()
+        self.segments.append(Segment(is_substituted=is_substituted))
+
+    def _take_operator(self, operator: str) -> None:
+        # `2>&1` is no file; a number before `>` belongs to the operator
+        if operator[0] in "<>":
+            if self.word is not None and self.word.text.isdigit():
+                self.word = None
+            self.end_word()
+            self.redirection = operator
+            return
+        self.end_word()
+        self.segments[-1].is_piped_on = operator.startswith("|") and operator != "||"
+        self._begin_segment(is_substituted=operator in ("$(", "`"))
+
+    def end_word(self) -> None:
+        word, self.word = self.word, None
+        if word is None:
+            return
+        redirection, self.redirection = self.redirection, ""
+        if not redirection:
+            self.segments[-1].words.append(word)
+        elif redirection.startswith("<") and redirection != "<<":
+            self.segments[-1].read_from.append(word)

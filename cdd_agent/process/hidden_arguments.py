@@ -1,0 +1,480 @@
+"""The hidden files that a command could show, as far as its text tells.
+
+Each part of a word that names a hidden file counts, whatever the option around it.
+Programs that only print names are let through. For programs that read whole folders
+the files in the folder count.
+
+A program of the project can still read anything: only a sandbox could prevent that.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from functools import cached_property
+from itertools import islice, pairwise
+from pathlib import Path
+
+from msgspec import Struct
+
+from cdd_agent.files.globs import PatternRefused, expand
+from cdd_agent.files.hidden_from_models import BY_NAME, HiddenFiles, is_secret_path
+from cdd_agent.process.command_segments import Segment, Word, split_segments
+from cdd_agent.user_folders import home_folder
+
+_NAMES_ONLY = frozenset(
+    [
+        "ls",
+        "pwd",
+        "echo",
+        "printf",
+        "wc",
+        "which",
+        "type",
+        "test",
+        "[",
+        "true",
+        "false",
+        "cd",
+        "mkdir",
+        "touch",
+        "chmod",
+        "chown",
+        "rm",
+        "rmdir",
+        "du",
+        "df",
+        "stat",
+        "basename",
+        "dirname",
+        "realpath",
+        "readlink",
+        "tree",
+        "file",
+        "date",
+        "sleep",
+        "exit",
+        "md5sum",
+        "sha1sum",
+        "sha256sum",
+        "sha512sum",
+    ]
+)
+"""Programs that print no content of the files that their words name."""
+_NAMES_ONLY_OF_GIT = frozenset(
+    [
+        "add",
+        "branch",
+        "check-ignore",
+        "checkout",
+        "clean",
+        "commit",
+        "fetch",
+        "init",
+        "ls-files",
+        "ls-tree",
+        "merge",
+        "pull",
+        "push",
+        "remote",
+        "reset",
+        "restore",
+        "rev-list",
+        "rev-parse",
+        "rm",
+        "shortlog",
+        "status",
+        "switch",
+        "tag",
+        "update-index",
+        "version",
+    ]
+)
+_SEARCHES = {
+    "grep": "-lsZ",
+    "egrep": "-lsZ",
+    "fgrep": "-lsZ",
+    "rg": "-l0",
+    "ag": "-l",
+    "ack": "-l",
+}
+"""Programs that search files, and the option by which they list files instead."""
+_READ_THEIR_FOLDER = frozenset(("rg", "ag", "ack"))
+"""Those that search the current folder if they are given none."""
+_FOLDER_READERS = frozenset(
+    [
+        "cpio",
+        "tar",
+        "bsdtar",
+        "zip",
+        "7z",
+        "rsync",
+        "rgrep",
+        "ugrep",
+        "zgrep",
+        "xargs",
+        "parallel",
+    ]
+)
+"""Programs that read all files of a folder."""
+_RECURSIVE = frozenset(("cp", "diff", "scp", *_SEARCHES))
+"""Programs that do so with an option."""
+_RECURSIVE_OPTION = re.compile(
+    r"-[A-Za-z]*[rRa][A-Za-z]*|--(?:dereference-)?recursive|--archive"
+    r"|--directories=recurse|-d(?:recurse)?"
+)
+_FIND_RUNS = frozenset(
+    ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"]
+)
+_FIND_NAMES = frozenset(["-name", "-iname", "-path", "-ipath", "-wholename"])
+_PATCHES_OF_GIT = frozenset(("diff", "show", "grep", "whatchanged", "range-diff"))
+_PATCH_OPTION = re.compile(r"-p|-u|--patch.*|-U\d*|--unified.*|-L.*|-c|--cc|-m|-G.*")
+_NO_PATCH = re.compile(
+    r"--(?:stat|name-only|name-status|shortstat|numstat|summary|no-patch|quiet"
+    r"|dirstat|files-with-matches|count)(?:=.*)?|-[sqlc]"
+)
+_PATTERN_OPTION = re.compile(r"-[A-Za-z]*[ef]|--(?:regexp|file)(?:=.*)?")
+_PARTS = re.compile(r"[\s'\"`()<>|;&=,:@{}\[\]]+")
+_MOST_PARTS = 300
+_MOST_ENTRIES = 20_000
+"""Entries of folders that are looked through."""
+_INSTALLED = frozenset(
+    (".git", "node_modules", ".venv", "venv", "site-packages", ".tox", "__pycache__")
+)
+"""Folders in which no files of the project are."""
+
+
+class HiddenUse(Struct, frozen=True):
+    """The reason why a command could show hidden files."""
+
+    reason: str
+    listing: tuple[str, ...] = ()
+    """A command that lists the files that the command would show: the reason holds if
+    a hidden one is among them.
+    """
+
+
+def find_hidden_uses(
+    text: str, root: Path, folder: Path, argv: Sequence[str] = ()
+) -> list[HiddenUse]:
+    """Return the reasons why a command could show hidden files of the project, or of
+    the user's home folder. It runs in `folder`: as `argv` without a shell, else as
+    `text` in one.
+    """
+    commands = _Commands(root.resolve(), folder, is_shell=not argv)
+    segments = split_segments(text)
+    if argv:
+        segments = [Segment([Word(word, word) for word in argv])]
+    commands.enter_folders(segments)
+    earlier: list[Segment] = []
+    uses: list[HiddenUse] = []
+    for segment in segments:
+        if use := commands.find_use(segment, earlier):
+            uses.append(use)
+        earlier = [*earlier, segment] if segment.is_piped_on else []
+    return uses
+
+
+def list_hidden(names: str, root: Path, folder: Path) -> str:
+    """Return the reason for the first hidden file in a listing; empty without one."""
+    hidden = HiddenFiles(root)
+    for name in re.split(r"[\0\n]", names):
+        for place in (folder / name, root / name):
+            path = os.path.relpath(place, root)
+            if name and (why := hidden.why_by_name(path)):
+                return f"{name} is hidden from models: {why}"
+    return ""
+
+
+class _Commands(Struct, dict=True):
+    root: Path
+    folder: Path
+    is_shell: bool
+
+    @cached_property
+    def hidden(self) -> HiddenFiles:
+        return HiddenFiles(self.root)
+
+    @cached_property
+    def folders(self) -> list[Path]:
+        """Folders that words may be relative to."""
+        return [self.folder]
+
+    def enter_folders(self, segments: Sequence[Segment]) -> None:
+        """Take the folders that words name as those that a command may work in."""
+        for segment in segments:
+            for word in segment.words:
+                for part in _parts(word.text):
+                    place = self.folder / part
+                    if part and len(self.folders) < _MOST_PARTS and _is_folder(place):
+                        self.folders.append(place)
+
+    def find_use(
+        self, segment: Segment, earlier: Sequence[Segment]
+    ) -> HiddenUse | None:
+        for word in segment.read_from:
+            if why := self._why_of_word(word):
+                return HiddenUse(why)
+        program = segment.program
+        arguments = segment.arguments
+        before = segment.words[: segment.start]
+        if segment.is_substituted and program in ("ls", "echo", "printf", "find", "fd"):
+            # what it prints is read by another program
+            pass
+        elif program in _NAMES_ONLY:
+            arguments = []
+        elif program == "git":
+            return self._find_use_of_git(segment)
+        elif program in _SEARCHES:
+            arguments = _without_pattern(arguments)
+        elif program in ("find", "fd") and not _runs_programs(arguments):
+            arguments = []
+        program_words = segment.words[segment.start : segment.start + 1]
+        for word in (*before, *program_words, *arguments):
+            if why := self._why_of_word(word):
+                return HiddenUse(why)
+        return self._find_use_of_folders(segment, arguments, earlier)
+
+    def _find_use_of_folders(
+        self, segment: Segment, arguments: list[Word], earlier: Sequence[Segment]
+    ) -> HiddenUse | None:
+        program = segment.program
+        words = [word.text for word in segment.arguments]
+        options = [word for word in words if _RECURSIVE_OPTION.fullmatch(word)]
+        is_reader = program in _FOLDER_READERS or program in _READ_THEIR_FOLDER
+        if program in ("find", "fd"):
+            is_reader = bool(arguments)
+        if not is_reader and not (program in _RECURSIVE and options):
+            return None
+        names = _names_of_find([*earlier, segment])
+        places = [each for word in arguments for each in self._folders_of(word)]
+        if program in ("xargs", "parallel"):
+            places = [
+                each
+                for other in earlier
+                for word in other.arguments
+                for each in self._folders_of(word)
+            ]
+        why = self._why_of_folders(places or [self.folder], names)
+        is_plain = not any(word.is_pattern or word.is_variable for word in arguments)
+        if why and program in _SEARCHES and is_plain:
+            listing = (segment.words[0].text, _SEARCHES[program], *words)
+            return HiddenUse(why, listing)
+        return HiddenUse(why) if why else None
+
+    def _find_use_of_git(self, segment: Segment) -> HiddenUse | None:
+        words = [word.text for word in segment.arguments]
+        place = _place_of_subcommand(words)
+        for word in segment.arguments[:place]:
+            if why := self._why_of_word(word):
+                return HiddenUse(why)
+        if place == len(words) or words[place] in _NAMES_ONLY_OF_GIT:
+            return None
+        name, rest = words[place], words[place + 1 :]
+        paths = segment.arguments[place + 1 :]
+        if name == "grep":
+            paths = _without_pattern(paths)
+        for word in paths:
+            if why := self._why_of_word(word) or self._why_in_history(word.text):
+                return HiddenUse(why)
+        if name == "stash" and rest[:1] != ["show"]:
+            return None
+        shows = name in _PATCHES_OF_GIT or any(map(_PATCH_OPTION.fullmatch, rest))
+        if any(map(_NO_PATCH.fullmatch, rest)) and "-p" not in rest:
+            shows = False
+        if name in ("archive", "format-patch", "fast-export", "bundle"):
+            return self._use_if_hidden([self.folder])
+        if name == "cat-file" and not any(":" in word for word in rest):
+            return HiddenUse("it can show each file of the history")
+        if not shows:
+            return None
+        start = [word.text for word in segment.words[: segment.start + 1]]
+        if any(word.is_pattern or word.is_variable for word in segment.arguments):
+            return self._use_if_hidden([self.folder])
+        options: tuple[str, ...] = ("--name-only", "-z")
+        if name == "grep":
+            options = ("-l", "-z")
+        elif name in ("log", "show", "whatchanged"):
+            options = ("--name-only", "--format=", "-z")
+        listing = (*start, *words[: place + 1], *options, *rest)
+        if name == "stash":
+            listing = (*start, *words[: place + 2], *options, *rest[1:])
+        return HiddenUse("it could show files that are hidden from models", listing)
+
+    def _use_if_hidden(self, folders: Sequence[Path]) -> HiddenUse | None:
+        why = self._why_of_folders(folders, ())
+        return HiddenUse(why) if why else None
+
+    def _why_in_history(self, word: str) -> str:
+        """Return the reason for a file of a commit, such as `HEAD:.env`."""
+        _, colon, path = word.rpartition(":")
+        if not colon:
+            return ""
+        why = BY_NAME if is_secret_path(path) else self.hidden.why_by_name(path)
+        return _reason(path, why) if why else ""
+
+    def _why_of_word(self, word: Word) -> str:
+        texts = list(islice(_parts(word.text), _MOST_PARTS))
+        if self.is_shell and (word.is_pattern or word.is_variable):
+            texts += self._matches_of(word)
+        for text in texts:
+            for folder in self.folders:
+                if why := self._why_of_path(folder / _without_home(text)):
+                    return _reason(text, why)
+        return ""
+
+    def _why_of_path(self, place: Path) -> str:
+        try:
+            if not place.is_file():
+                return ""
+        except (OSError, ValueError):
+            return ""
+        for known in (Path(os.path.normpath(place)), place.resolve()):
+            if known.is_relative_to(self.root):
+                return self.hidden.why(known.relative_to(self.root).as_posix())
+            if is_secret_path(known.as_posix()):
+                return BY_NAME
+        return ""
+
+    def _matches_of(self, word: Word) -> Iterator[str]:
+        """Yield the files that a pattern could mean."""
+        try:
+            patterns = expand(word.pattern)
+        except PatternRefused:
+            return
+        for pattern in patterns:
+            # the value of a variable alone can be anything
+            if word.is_variable and not pattern.strip("*/"):
+                continue
+            path = Path(pattern.partition("=")[2] or pattern)
+            for folder in self.folders:
+                yield from _matching_files(folder, path.parts, word.is_variable)
+
+    def _folders_of(self, word: Word) -> list[Path]:
+        texts = list(islice(_parts(word.text), _MOST_PARTS))
+        places = (self.folder / _without_home(text) for text in texts if text)
+        return [place for place in places if _is_folder(place)]
+
+    def _why_of_folders(self, folders: Sequence[Path], names: Sequence[str]) -> str:
+        """Return the reason if a folder holds a hidden file of one of these names; no
+        names mean all.
+        """
+        left = _MOST_ENTRIES
+        for top in dict.fromkeys(folders):
+            for folder, inner, files in os.walk(top):
+                inner[:] = [name for name in inner if name not in _INSTALLED]
+                left -= len(files)
+                if left < 0:
+                    return f"{top.name}/ has too many files to know that none is hidden"
+                for name in files:
+                    if names and not any(_fits(name, pattern) for pattern in names):
+                        continue
+                    if why := self._why_by_name(Path(folder, name)):
+                        return _reason(os.path.relpath(f"{folder}/{name}", top), why)
+        return ""
+
+    def _why_by_name(self, place: Path) -> str:
+        if place.is_relative_to(self.root):
+            return self.hidden.why_by_name(place.relative_to(self.root).as_posix())
+        return BY_NAME if is_secret_path(place.as_posix()) else ""
+
+
+def _reason(name: str, why: str) -> str:
+    return f"{name} is hidden from models: {why}"
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield what in a word may be the name of a file: `.env` in `--file=.env`."""
+    yield text
+    if text.startswith("-") and not text.startswith("--"):
+        yield text[2:]
+    for sign in "=:@":
+        if sign in text:
+            yield text.partition(sign)[2]
+    for part in _PARTS.split(text):
+        yield part
+        yield part.removeprefix("file").lstrip("/") if part.startswith("//") else ""
+
+
+def _without_home(text: str) -> str:
+    """Return a path with the name of the home folder in place of its sign, and without
+    that of the current folder.
+    """
+    home = home_folder()
+    for sign in ("$PWD/", "${PWD}/"):
+        text = text.removeprefix(sign)
+    for sign in ("~/", "$HOME/", "${HOME}/"):
+        if text.startswith(sign) and home:
+            return f"{home}/{text.removeprefix(sign)}"
+    return text.removeprefix("file://")
+
+
+def _is_folder(place: Path) -> bool:
+    try:
+        return place.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _matching_files(
+    folder: Path, parts: Sequence[str], is_variable: bool
+) -> Iterator[str]:
+    """Yield the paths in a folder that fit a pattern, part by part. A shell's star does
+    not mean a dot in front; the value of a variable can have one.
+    """
+    paths = [""]
+    for part in parts:
+        found: list[str] = []
+        for path in paths:
+            if part in ("..", ".", "/"):
+                found.append(f"{path}{part.rstrip('/')}/")
+                continue
+            try:
+                names = [entry.name for entry in (folder / path).iterdir()]
+            except OSError:
+                continue
+            for name in names:
+                has_dot = name.startswith(".") and not part.startswith(".")
+                if fnmatchcase(name, part) and (is_variable or not has_dot):
+                    found.append(f"{path}{name}/")
+        paths = found[:_MOST_PARTS]
+    for path in paths:
+        yield path.rstrip("/")
+
+
+def _fits(name: str, pattern: str) -> bool:
+    last = pattern.rpartition("/")[2]
+    return fnmatchcase(name.casefold(), last.casefold())
+
+
+def _without_pattern(arguments: list[Word]) -> list[Word]:
+    """Return the arguments of a search without what is searched for."""
+    if any(_PATTERN_OPTION.fullmatch(word.text) for word in arguments):
+        return arguments
+    for place, word in enumerate(arguments):
+        if not word.text.startswith("-"):
+            return [*arguments[:place], *arguments[place + 1 :]]
+    return arguments
+
+
+def _runs_programs(arguments: list[Word]) -> bool:
+    return any(word.text in _FIND_RUNS for word in arguments)
+
+
+def _names_of_find(segments: Sequence[Segment]) -> list[str]:
+    """Return the patterns of names that `find` was given."""
+    names: list[str] = []
+    for segment in segments:
+        words = [word.text for word in segment.arguments]
+        if segment.program == "find":
+            names += [
+                value for option, value in pairwise(words) if option in _FIND_NAMES
+            ]
+    return names
+
+
+def _place_of_subcommand(words: Sequence[str]) -> int:
+    place = 0
+    while place < len(words) and words[place].startswith("-"):
+        place += 2 if words[place] in ("-C", "-c", "--git-dir", "--work-tree") else 1
+    return min(place, len(words))
