@@ -60,6 +60,7 @@ from cdd_agent.events import (
     UndoPreview,
     unheard,
 )
+from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.files.paths import without_links
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.commit import (
@@ -70,6 +71,11 @@ from cdd_agent.git.commit import (
 )
 from cdd_agent.llm.port import RateLimited
 from cdd_agent.redaction import Redactor
+from cdd_agent.tickets.declared_files import (
+    declare_files,
+    describe_hidden,
+    find_hidden_reason,
+)
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.state import NO_FILES, Files, StepExecution
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
@@ -234,6 +240,22 @@ class Engine(Struct):
         for finding in self.run.plan.findings:
             text = f"{source}:{finding.line}: {finding.text}"
             self.run.emit(Notice(text, Tone.WARNING, about=About.PLAN_FINDING))
+        self._report_hidden_files(source)
+
+    def _report_hidden_files(self, source: str) -> None:
+        """Emit a warning about each file that a step to come declares and that its
+        model will not see.
+        """
+        run, root = self.run, self.run.record.root
+        hidden = HiddenFiles(root, allowed=run.record.choices.pinned)
+        for step in run.plan.steps:
+            if run.state.step(step.number).status.is_over:
+                continue
+            for declared in declare_files(root, step).files:
+                if why := find_hidden_reason(declared, hidden):
+                    words = describe_hidden(declared.path, why)
+                    text = f"{source}:{step.line}: step {step.label} {words}"
+                    run.emit(Notice(text, Tone.WARNING, about=About.PLAN_FINDING))
 
     async def _recover_step(self, number: int, found: StepExecution) -> None:
         """A step that was under way when its process was killed. It is pending when all

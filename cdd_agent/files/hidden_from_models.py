@@ -72,44 +72,12 @@ _USUAL = re.compile(
 )
 """Names of files that are secret outside the folders of tests."""
 _CODE = frozenset(
-    [
-        "py",
-        "pyi",
-        "js",
-        "jsx",
-        "ts",
-        "tsx",
-        "mjs",
-        "cjs",
-        "vue",
-        "svelte",
-        "go",
-        "rs",
-        "c",
-        "h",
-        "cc",
-        "cpp",
-        "hpp",
-        "cs",
-        "java",
-        "kt",
-        "scala",
-        "rb",
-        "php",
-        "swift",
-        "lua",
-        "ex",
-        "exs",
-        "sh",
-        "sql",
-        "css",
-        "scss",
-        "html",
-        "md",
-        "rst",
-        "svg",
-        "png",
-    ]
+    (
+        *("py", "pyi", "js", "jsx", "ts", "tsx", "mjs", "cjs", "vue", "svelte"),
+        *("go", "rs", "c", "h", "cc", "cpp", "hpp", "cs", "java", "kt", "scala"),
+        *("rb", "php", "swift", "lua", "ex", "exs", "sh", "sql", "css", "scss"),
+        *("html", "md", "rst", "svg", "png"),
+    )
 )
 """Endings of files that are code or texts, whatever their names say."""
 _TEMPLATE = re.compile(

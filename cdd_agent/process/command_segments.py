@@ -26,26 +26,20 @@ _HERE_DOCUMENT = re.compile(
     re.DOTALL,
 )
 _INTERPRETER = re.compile(r"\b(?:sh|bash|zsh|dash|ksh|python[\d.]*|node|ruby|perl)\b")
+_IN_DOUBLE_QUOTES = re.compile(
+    r"\\(?P<escaped>[$`\"\\\n])|(?P<variable>\$(?:\w+|\{[^}]*\}))|[^\\$]+|.",
+    re.DOTALL,
+)
 _SUBSTITUTION = re.compile(r"\$\((?P<inner>[^)]*)\)|`(?P<quoted>[^`]*)`")
 _NAME = re.compile(r"\A(?:\w+|\{[^}]*\})")
 """Of a variable, behind its `$`."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "fish", "eval"))
 _KEYWORDS = frozenset(
-    [
-        "if",
-        "then",
-        "else",
-        "elif",
-        "while",
-        "until",
-        "do",
-        "!",
-        "time",
-        "exec",
-        "command",
-        "{",
-        "(",
-    ]
+    (
+        *("if", "then", "else", "elif", "while", "until", "do", "!", "time"),
+        *("exec", "command", "{", "("),
+    )
 )
 
 
@@ -56,6 +50,8 @@ class Word(Struct):
     """Without its quotes."""
     pattern: str = ""
     """As a pattern of file names: only unquoted signs are special."""
+    without_variables: str = ""
+    """The pattern if all variables are empty."""
     is_pattern: bool = False
     is_variable: bool = False
     """A part of the word is the value of a variable or of a command."""
@@ -63,16 +59,18 @@ class Word(Struct):
     def add(self, text: str, *, is_quoted: bool) -> None:
         is_name = self.text.endswith("$") and not is_quoted
         self.text += text
-        if is_quoted:
-            self.pattern += re.sub(r"([*?\[{])", r"[\1]", text)
-        elif text == "$":
+        if text == "$" and not is_quoted:
             self.pattern += "*"
             self.is_variable = True
+            return
+        if is_quoted:
+            text = re.sub(r"([*?\[{])", r"[\1]", text)
         else:
             if is_name:
                 text = _NAME.sub("", text)
-            self.pattern += text
             self.is_pattern |= re.search(r"[*?\[{]", text) is not None
+        self.pattern += text
+        self.without_variables += text
 
 
 class Segment(Struct):
@@ -113,6 +111,7 @@ def split_segments(text: str) -> list[Segment]:
     here-document only writes to a file are left out.
     """
     text = _HERE_DOCUMENT.sub(_without_body, text)
+    text = re.sub(r"\$(?:PWD\b|\{PWD\})", ".", text)
     reader = _Reader()
     for piece in PIECE.finditer(text):
         reader.take(piece)
@@ -122,7 +121,18 @@ def split_segments(text: str) -> list[Segment]:
     ]
     for segment in inner:
         segment.is_substituted = True
+    for segment in reader.segments:
+        inner += split_nested(segment)
     return [each for each in (*reader.segments, *inner) if each.words or each.read_from]
+
+
+def split_nested(segment: Segment) -> list[Segment]:
+    """Return the commands in the words of one that starts a shell: `sh -c "…"`."""
+    names = {word.text.rpartition("/")[2] for word in segment.words}
+    if names.isdisjoint(_SHELLS):
+        return []
+    texts = [word.text for word in segment.words if re.search(r"\s", word.text)]
+    return [nested for text in texts for nested in split_segments(text)]
 
 
 def _without_body(found: re.Match[str]) -> str:
@@ -151,8 +161,7 @@ class _Reader(Struct):
                     found["inner"] or found["quoted"] or ""
                     for found in _SUBSTITUTION.finditer(content)
                 ]
-                plain = re.sub(r'\\([$`"\\])|\\\n', lambda one: one[1] or "", content)
-                self._add(plain, is_quoted=True)
+                self._take_double(content)
             case "plain":
                 self._take_plain(content)
             case _:
@@ -161,6 +170,16 @@ class _Reader(Struct):
     def _add(self, text: str, *, is_quoted: bool) -> None:
         self.word = self.word or Word()
         self.word.add(text, is_quoted=is_quoted)
+
+    def _take_double(self, content: str) -> None:
+        """Take what is in double quotes: variables have their values there."""
+        self._add("", is_quoted=True)
+        for part in _IN_DOUBLE_QUOTES.finditer(content):
+            if part["variable"]:
+                self._add("$", is_quoted=False)
+            else:
+                text = part["escaped"] if part["escaped"] is not None else part[0]
+                self._add(text, is_quoted=True)
 
     def _take_plain(self, text: str) -> None:
         for part in re.split(r"([()])", text):

@@ -19,76 +19,31 @@ from msgspec import Struct
 
 from cdd_agent.files.globs import PatternRefused, expand
 from cdd_agent.files.hidden_from_models import BY_NAME, HiddenFiles, is_secret_path
-from cdd_agent.process.command_segments import Segment, Word, split_segments
+from cdd_agent.process.command_segments import (
+    Segment,
+    Word,
+    split_nested,
+    split_segments,
+)
 from cdd_agent.user_folders import home_folder
 
 _NAMES_ONLY = frozenset(
-    [
-        "ls",
-        "pwd",
-        "echo",
-        "printf",
-        "wc",
-        "which",
-        "type",
-        "test",
-        "[",
-        "true",
-        "false",
-        "cd",
-        "mkdir",
-        "touch",
-        "chmod",
-        "chown",
-        "rm",
-        "rmdir",
-        "du",
-        "df",
-        "stat",
-        "basename",
-        "dirname",
-        "realpath",
-        "readlink",
-        "tree",
-        "file",
-        "date",
-        "sleep",
-        "exit",
-        "md5sum",
-        "sha1sum",
-        "sha256sum",
-        "sha512sum",
-    ]
+    (
+        *("ls", "pwd", "echo", "printf", "wc", "which", "type", "test", "["),
+        *("true", "false", "cd", "mkdir", "touch", "chmod", "chown", "rm", "rmdir"),
+        *("du", "df", "stat", "basename", "dirname", "realpath", "readlink"),
+        *("tree", "sleep", "exit", "md5sum", "sha1sum"),
+        *("sha256sum", "sha512sum"),
+    )
 )
 """Programs that print no content of the files that their words name."""
 _NAMES_ONLY_OF_GIT = frozenset(
-    [
-        "add",
-        "branch",
-        "check-ignore",
-        "checkout",
-        "clean",
-        "commit",
-        "fetch",
-        "init",
-        "ls-files",
-        "ls-tree",
-        "merge",
-        "pull",
-        "push",
-        "remote",
-        "reset",
-        "restore",
-        "rev-list",
-        "rev-parse",
-        "rm",
-        "shortlog",
-        "status",
-        "switch",
-        "tag",
-        "update-index",
-        "version",
-    ]
+    (
+        *("add", "branch", "check-ignore", "checkout", "clean", "commit", "fetch"),
+        *("init", "ls-files", "ls-tree", "merge", "pull", "push", "remote"),
+        *("reset", "restore", "rev-list", "rev-parse", "rm", "shortlog", "status"),
+        *("switch", "tag", "update-index", "version"),
+    )
 )
 _SEARCHES = {
     "grep": "-lsZ",
@@ -101,20 +56,15 @@ _SEARCHES = {
 """Programs that search files, and the option by which they list files instead."""
 _READ_THEIR_FOLDER = frozenset(("rg", "ag", "ack"))
 """Those that search the current folder if they are given none."""
+_QUIET = re.compile(
+    r"-[abEFGHhiInoPrRsTUvVwxyzZ]*[qlLc][A-Za-z]*|--(?:quiet|silent|count|files-with.*)"
+)
+"""Options by which a search prints no lines of files."""
 _FOLDER_READERS = frozenset(
-    [
-        "cpio",
-        "tar",
-        "bsdtar",
-        "zip",
-        "7z",
-        "rsync",
-        "rgrep",
-        "ugrep",
-        "zgrep",
-        "xargs",
-        "parallel",
-    ]
+    (
+        *("cpio", "tar", "bsdtar", "zip", "7z", "rsync", "rgrep", "ugrep", "zgrep"),
+        *("xargs", "parallel"),
+    )
 )
 """Programs that read all files of a folder."""
 _RECURSIVE = frozenset(("cp", "diff", "scp", *_SEARCHES))
@@ -124,16 +74,19 @@ _RECURSIVE_OPTION = re.compile(
     r"|--directories=recurse|-d(?:recurse)?"
 )
 _FIND_RUNS = frozenset(
-    ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"]
+    (
+        *("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec"),
+        *("--exec-batch",),
+    )
 )
-_FIND_NAMES = frozenset(["-name", "-iname", "-path", "-ipath", "-wholename"])
+_FIND_NAMES = frozenset((*("-name", "-iname", "-path", "-ipath", "-wholename"),))
 _PATCHES_OF_GIT = frozenset(("diff", "show", "grep", "whatchanged", "range-diff"))
 _PATCH_OPTION = re.compile(r"-p|-u|--patch.*|-U\d*|--unified.*|-L.*|-c|--cc|-m|-G.*")
 _NO_PATCH = re.compile(
     r"--(?:stat|name-only|name-status|shortstat|numstat|summary|no-patch|quiet"
-    r"|dirstat|files-with-matches|count)(?:=.*)?|-[sqlc]"
+    r"|dirstat)(?:=.*)?|-[sq]"
 )
-_PATTERN_OPTION = re.compile(r"-[A-Za-z]*[ef]|--(?:regexp|file)(?:=.*)?")
+_PATTERN_OPTION = re.compile(r"-[A-Za-z]*[ef].*|--(?:regexp|file)(?:=.*)?")
 _PARTS = re.compile(r"[\s'\"`()<>|;&=,:@{}\[\]]+")
 _MOST_PARTS = 300
 _MOST_ENTRIES = 20_000
@@ -144,9 +97,21 @@ _INSTALLED = frozenset(
 """Folders in which no files of the project are."""
 
 
+PRINTERS = frozenset(
+    (
+        *("cat", "tac", "nl", "head", "tail", "less", "more", "bat", "sed", "awk"),
+        *("cut", "sort", "uniq", "paste", "tr", "fold", "column", "strings", "tee"),
+        *("xxd", "od", "hexdump", "base64", "base32", "diff", "cmp", "git", "jq", "yq"),
+        *_SEARCHES,
+    )
+)
+"""Programs that print what is in the files that their words name."""
+
+
 class HiddenUse(Struct, frozen=True):
     """The reason why a command could show hidden files."""
 
+    program: str
     reason: str
     listing: tuple[str, ...] = ()
     """A command that lists the files that the command would show: the reason holds if
@@ -161,10 +126,13 @@ def find_hidden_uses(
     the user's home folder. It runs in `folder`: as `argv` without a shell, else as
     `text` in one.
     """
-    commands = _Commands(root.resolve(), folder, is_shell=not argv)
-    segments = split_segments(text)
+    commands = _Commands(root.resolve(), folder)
     if argv:
-        segments = [Segment([Word(word, word) for word in argv])]
+        words = [Word(word, word, word) for word in argv]
+        started = Segment(words)
+        segments = [started, *split_nested(started)]
+    else:
+        segments = split_segments(text)
     commands.enter_folders(segments)
     earlier: list[Segment] = []
     uses: list[HiddenUse] = []
@@ -189,7 +157,6 @@ def list_hidden(names: str, root: Path, folder: Path) -> str:
 class _Commands(Struct, dict=True):
     root: Path
     folder: Path
-    is_shell: bool
 
     @cached_property
     def hidden(self) -> HiddenFiles:
@@ -212,27 +179,30 @@ class _Commands(Struct, dict=True):
     def find_use(
         self, segment: Segment, earlier: Sequence[Segment]
     ) -> HiddenUse | None:
+        program = segment.program
         for word in segment.read_from:
             if why := self._why_of_word(word):
-                return HiddenUse(why)
-        program = segment.program
+                return HiddenUse(program, why)
         arguments = segment.arguments
         before = segment.words[: segment.start]
         if segment.is_substituted and program in ("ls", "echo", "printf", "find", "fd"):
             # what it prints is read by another program
             pass
         elif program in _NAMES_ONLY:
-            arguments = []
+            # `wc --files0-from=.env` prints lines of the file
+            arguments = [word for word in arguments if word.text.startswith("--")]
         elif program == "git":
             return self._find_use_of_git(segment)
         elif program in _SEARCHES:
+            if any(_QUIET.fullmatch(word.text) for word in arguments):
+                return None
             arguments = _without_pattern(arguments)
         elif program in ("find", "fd") and not _runs_programs(arguments):
             arguments = []
         program_words = segment.words[segment.start : segment.start + 1]
         for word in (*before, *program_words, *arguments):
             if why := self._why_of_word(word):
-                return HiddenUse(why)
+                return HiddenUse(program, why)
         return self._find_use_of_folders(segment, arguments, earlier)
 
     def _find_use_of_folders(
@@ -259,15 +229,15 @@ class _Commands(Struct, dict=True):
         is_plain = not any(word.is_pattern or word.is_variable for word in arguments)
         if why and program in _SEARCHES and is_plain:
             listing = (segment.words[0].text, _SEARCHES[program], *words)
-            return HiddenUse(why, listing)
-        return HiddenUse(why) if why else None
+            return HiddenUse(program, why, listing)
+        return HiddenUse(program, why) if why else None
 
     def _find_use_of_git(self, segment: Segment) -> HiddenUse | None:
         words = [word.text for word in segment.arguments]
         place = _place_of_subcommand(words)
         for word in segment.arguments[:place]:
             if why := self._why_of_word(word):
-                return HiddenUse(why)
+                return HiddenUse("git", why)
         if place == len(words) or words[place] in _NAMES_ONLY_OF_GIT:
             return None
         name, rest = words[place], words[place + 1 :]
@@ -276,16 +246,18 @@ class _Commands(Struct, dict=True):
             paths = _without_pattern(paths)
         for word in paths:
             if why := self._why_of_word(word) or self._why_in_history(word.text):
-                return HiddenUse(why)
+                return HiddenUse("git", why)
         if name == "stash" and rest[:1] != ["show"]:
             return None
-        shows = name in _PATCHES_OF_GIT or any(map(_PATCH_OPTION.fullmatch, rest))
-        if any(map(_NO_PATCH.fullmatch, rest)) and "-p" not in rest:
-            shows = False
+        shows = name in _PATCHES_OF_GIT and not any(map(_NO_PATCH.fullmatch, rest))
+        if name == "grep":
+            shows = not any(map(_QUIET.fullmatch, rest))
+        elif any(map(_PATCH_OPTION.fullmatch, rest)):
+            shows = True
         if name in ("archive", "format-patch", "fast-export", "bundle"):
             return self._use_if_hidden([self.folder])
         if name == "cat-file" and not any(":" in word for word in rest):
-            return HiddenUse("it can show each file of the history")
+            return HiddenUse("git", "it can show each file of the history")
         if not shows:
             return None
         start = [word.text for word in segment.words[: segment.start + 1]]
@@ -299,11 +271,11 @@ class _Commands(Struct, dict=True):
         listing = (*start, *words[: place + 1], *options, *rest)
         if name == "stash":
             listing = (*start, *words[: place + 2], *options, *rest[1:])
-        return HiddenUse("it could show files that are hidden from models", listing)
+        return HiddenUse("git", "it could show hidden files", listing)
 
     def _use_if_hidden(self, folders: Sequence[Path]) -> HiddenUse | None:
         why = self._why_of_folders(folders, ())
-        return HiddenUse(why) if why else None
+        return HiddenUse("git", why) if why else None
 
     def _why_in_history(self, word: str) -> str:
         """Return the reason for a file of a commit, such as `HEAD:.env`."""
@@ -315,7 +287,7 @@ class _Commands(Struct, dict=True):
 
     def _why_of_word(self, word: Word) -> str:
         texts = list(islice(_parts(word.text), _MOST_PARTS))
-        if self.is_shell and (word.is_pattern or word.is_variable):
+        if word.is_pattern or word.is_variable:
             texts += self._matches_of(word)
         for text in texts:
             for folder in self.folders:
@@ -339,10 +311,10 @@ class _Commands(Struct, dict=True):
     def _matches_of(self, word: Word) -> Iterator[str]:
         """Yield the files that a pattern could mean."""
         try:
-            patterns = expand(word.pattern)
+            patterns = [*expand(word.pattern), *expand(word.without_variables)]
         except PatternRefused:
             return
-        for pattern in patterns:
+        for pattern in dict.fromkeys(patterns):
             # the value of a variable alone can be anything
             if word.is_variable and not pattern.strip("*/"):
                 continue
@@ -397,12 +369,8 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _without_home(text: str) -> str:
-    """Return a path with the name of the home folder in place of its sign, and without
-    that of the current folder.
-    """
+    """Return a path with the name of the home folder in place of its sign."""
     home = home_folder()
-    for sign in ("$PWD/", "${PWD}/"):
-        text = text.removeprefix(sign)
     for sign in ("~/", "$HOME/", "${HOME}/"):
         if text.startswith(sign) and home:
             return f"{home}/{text.removeprefix(sign)}"

@@ -23,7 +23,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.paths import PathRefused, confine_folder
 from cdd_agent.forms import Captured
 from cdd_agent.process.command_segments import PIECE
-from cdd_agent.process.hidden_arguments import find_hidden_uses, list_hidden
+from cdd_agent.process.hidden_arguments import PRINTERS, find_hidden_uses, list_hidden
 from cdd_agent.process.programs import OWN_PROGRAMS, as_started, own_folders
 from cdd_agent.process.run import CommandResult, Hear, run_command, shell_argv, unheard
 from cdd_agent.sanitize import UNSEEN
@@ -330,6 +330,7 @@ class CommandRunner(Struct, frozen=True):
         *,
         also: Callable[[str], bool] = lambda program: False,
         trusted: bool = False,
+        for_model: bool = False,
     ) -> Command:
         """How a text would be started. Raises `CommandRefused`; one with an `objection`
         is for `ask` to decide, such as one that could show files that are hidden from
@@ -337,15 +338,22 @@ class CommandRunner(Struct, frozen=True):
 
         `also` tells of a program that it may run though it is not on the list. A
         `trusted` text is a person's own: it may name any program, and is not asked
-        about.
+        about. All output of a command `for_model` is read by a model; else only
+        programs count that print files.
         """
         command = self._judge_program(text, cwd, also=also, trusted=trusted)
-        return command if trusted else self._with_hidden_files(command)
+        if trusted:
+            return command
+        return self._with_hidden_files(command, for_model=for_model)
 
-    def _with_hidden_files(self, command: Command) -> Command:
+    def _with_hidden_files(self, command: Command, *, for_model: bool) -> Command:
         """Return the command with the reason why it could show hidden files."""
         words = () if command.in_shell else split(command.text).argv
-        uses = find_hidden_uses(command.text, self.root, command.folder, words)
+        uses = [
+            use
+            for use in find_hidden_uses(command.text, self.root, command.folder, words)
+            if for_model or use.program in PRINTERS
+        ]
         sure = [use.reason for use in uses if not use.listing]
         listings = tuple(use.listing for use in uses if use.listing)
         reasons = [reason for reason in (command.objection, *sure[:1]) if reason]
@@ -425,7 +433,7 @@ class CommandRunner(Struct, frozen=True):
         programs may.
         """
         try:
-            return self.judge(text, folder)
+            return self.judge(text, folder, for_model=True)
         except CommandRefused as refusal:
             refusal.allowed = () if self.settings.mode == "unsafe" else self.allowed
             raise

@@ -217,6 +217,26 @@ def declare_files(
     return DeclaredFiles(tuple(files), without)
 
 
+def find_hidden_reason(declared: DeclaredFile, hidden: HiddenFiles) -> str:
+    """Return the reason why models do not see an existing file or folder that a step
+    declares and does not only delete; empty if they do.
+    """
+    if declared.refusal or declared.file.is_deleted or not declared.exists:
+        return ""
+    path = declared.path.removesuffix("/")
+    if declared.glob:
+        return hidden.why_by_name(path)
+    return hidden.why(path)
+
+
+def describe_hidden(path: str, why: str) -> str:
+    """Return the end of a sentence about a step that declares a hidden file."""
+    text = f"declares `{path}`, which is hidden from models: {why}"
+    if path.endswith("/"):
+        return f"{text}; declare its files one by one"
+    return f"{text}; no reply can change it unless you show it (`/context +{path}`)"
+
+
 def _find_spelling(root: Path, path: str) -> str:
     """Return the path of the one file that differs from `path` only by case or by the
     composition of its letters. Otherwise return `path`.

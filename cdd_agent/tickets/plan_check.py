@@ -11,7 +11,13 @@ from pathlib import Path, PurePosixPath
 
 from msgspec import Struct, field
 
-from cdd_agent.tickets.declared_files import DeclaredFile, declare_files
+from cdd_agent.files.hidden_from_models import HiddenFiles
+from cdd_agent.tickets.declared_files import (
+    DeclaredFile,
+    declare_files,
+    describe_hidden,
+    find_hidden_reason,
+)
 from cdd_agent.tickets.findings import quote
 from cdd_agent.tickets.placeholders import is_placeholder
 from cdd_agent.tickets.plan import (
@@ -50,6 +56,8 @@ class ProjectFiles(Struct, frozen=True):
     """Paths that lead out of the project or are not valid, with the reason."""
     patterns: Mapping[str, DeclaredFile] = field(default_factory=dict)
     """The patterns and folders, by their paths in the plan."""
+    hidden: Mapping[str, str] = field(default_factory=dict)
+    """Existing files that are hidden from models, with the reason."""
 
 
 def check_plan(
@@ -83,6 +91,7 @@ def find_problems(
             problems += _step_problems(step)
     if not plan.errors:
         problems += _refused_paths(plan, files)
+        problems += _hidden_files(plan, files, begun)
         problems += _FileChecker(plan, files, begun).problems()
     return sorted(problems, key=lambda problem: problem.line)
 
@@ -100,6 +109,8 @@ def _find_files(root: Path, plan: ImplementationPlan) -> ProjectFiles:
     existing = set()
     refused = {}
     patterns = {}
+    hidden = {}
+    hidden_files = HiddenFiles(root)
     for step in plan.steps:
         for declared in declare_files(root, step).files:
             path = declared.file.path
@@ -110,7 +121,9 @@ def _find_files(root: Path, plan: ImplementationPlan) -> ProjectFiles:
                 existing.add(_normalised(path))
             if declared.glob is not None:
                 patterns[path] = declared
-    return ProjectFiles(frozenset(existing), refused, patterns)
+            if why := find_hidden_reason(declared, hidden_files):
+                hidden[path] = why
+    return ProjectFiles(frozenset(existing), refused, patterns, hidden)
 
 
 def _normalised(path: str) -> str:
@@ -126,6 +139,16 @@ def _refused_paths(plan: ImplementationPlan, files: ProjectFiles) -> Iterator[Pr
                     "outside_project",
                     f"affects `{file.path}`: {files.refused[file.path]}",
                 )
+
+
+def _hidden_files(
+    plan: ImplementationPlan, files: ProjectFiles, begun: Collection[int]
+) -> Iterator[Problem]:
+    for step in plan.steps:
+        for file in step.files_affected:
+            if file.path in files.hidden and step.number not in begun:
+                text = describe_hidden(file.path, files.hidden[file.path])
+                yield step_problem(step, "hidden_file", text, is_warning=True)
 
 
 def _criteria_problems(
