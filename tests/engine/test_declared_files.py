@@ -76,7 +76,8 @@ class Form:
         Form("app/[id]/*.tsx", {"app/[id]/page.tsx"}, "app/[id]/new.tsx"),
         Form("my docs/größe.md", {"my docs/größe.md"}, "my docs/größe.md"),
         Form("my docs/", {"my docs/größe.md"}, "my docs/übung.md"),
-        Form("src/.env", {"src/.env"}, "src/.env"),
+        Form("src/.env", set(), "src/.env", True, False),
+        Form("src/.env.new", set(), "src/.env.new"),
         # what the step does not declare
         Form("src/*.py", {"src/calc.py", "src/util.py"}, "src/a.txt", False),
         Form("src/", IN_SRC, "new.py", False),
@@ -175,12 +176,12 @@ def test_files_are_listed_below_their_pattern(sandbox: Sandbox) -> None:
     )
 
 
-def test_only_a_name_shows_a_file_that_may_hold_secrets(sandbox: Sandbox) -> None:
+def test_no_declaration_shows_a_file_that_may_hold_secrets(sandbox: Sandbox) -> None:
     write_files(sandbox.root, "conf/.env", "conf/server.pem", "conf/a.py")
     assert shown(prompt_of(sandbox.write(Step("conf/")))) == {"conf/a.py"}
     assert shown(prompt_of(sandbox.write(Step("conf/*")))) == {"conf/a.py"}
     both = Step("conf/", also=("`conf/.env`",))
-    assert shown(prompt_of(sandbox.write(both))) == {"conf/a.py", "conf/.env"}
+    assert shown(prompt_of(sandbox.write(both))) == {"conf/a.py"}
 
 
 def test_a_file_in_a_folder_that_is_no_text_is_named(sandbox: Sandbox) -> None:

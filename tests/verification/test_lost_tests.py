@@ -1103,11 +1103,6 @@ def test_what_a_test_file_is(path: str, place: Place) -> None:
     assert place_of(path) is place
 
 
-def test_what_may_be_a_secret_is_not_repeated() -> None:
-    assert became("tests/server.pem", "{}", None).removed
-    assert not became("tests/server.pem", "{}", None).contents
-
-
 HOSTILE = {
     "one long word": (".js", "it('a', () => {{{}}})", "a"),
     "assertions in one word": (".js", "it('a', () => {{{}}})", "assert"),
