@@ -74,13 +74,12 @@ _RECURSIVE_OPTION = re.compile(
     r"|--directories=recurse|-d(?:recurse)?"
 )
 _FIND_RUNS = frozenset(
-    (
-        *("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec"),
-        *("--exec-batch",),
-    )
+    ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
 )
-_FIND_NAMES = frozenset((*("-name", "-iname", "-path", "-ipath", "-wholename"),))
+_FIND_NAMES = frozenset(("-name", "-iname", "-path", "-ipath", "-wholename"))
 _PATCHES_OF_GIT = frozenset(("diff", "show", "grep", "whatchanged", "range-diff"))
+_COPIES_OF_GIT = frozenset(("archive", "format-patch", "fast-export", "bundle"))
+"""Commands of git that copy files, perhaps to where they are not hidden."""
 _PATCH_OPTION = re.compile(r"-p|-u|--patch.*|-U\d*|--unified.*|-L.*|-c|--cc|-m|-G.*")
 _NO_PATCH = re.compile(
     r"--(?:stat|name-only|name-status|shortstat|numstat|summary|no-patch|quiet"
@@ -95,8 +94,6 @@ _INSTALLED = frozenset(
     (".git", "node_modules", ".venv", "venv", "site-packages", ".tox", "__pycache__")
 )
 """Folders in which no files of the project are."""
-
-
 PRINTERS = frozenset(
     (
         *("cat", "tac", "nl", "head", "tail", "less", "more", "bat", "sed", "awk"),
@@ -241,41 +238,24 @@ class _Commands(Struct, dict=True):
         if place == len(words) or words[place] in _NAMES_ONLY_OF_GIT:
             return None
         name, rest = words[place], words[place + 1 :]
-        paths = segment.arguments[place + 1 :]
+        named = segment.arguments[place + 1 :]
         if name == "grep":
-            paths = _without_pattern(paths)
-        for word in paths:
+            named = _without_pattern(named)
+        for word in named:
             if why := self._why_of_word(word) or self._why_in_history(word.text):
                 return HiddenUse("git", why)
-        if name == "stash" and rest[:1] != ["show"]:
-            return None
-        shows = name in _PATCHES_OF_GIT and not any(map(_NO_PATCH.fullmatch, rest))
-        if name == "grep":
-            shows = not any(map(_QUIET.fullmatch, rest))
-        elif any(map(_PATCH_OPTION.fullmatch, rest)):
-            shows = True
-        if name in ("archive", "format-patch", "fast-export", "bundle"):
-            return self._use_if_hidden([self.folder])
         if name == "cat-file" and not any(":" in word for word in rest):
             return HiddenUse("git", "it can show each file of the history")
-        if not shows:
-            return None
-        start = [word.text for word in segment.words[: segment.start + 1]]
-        if any(word.is_pattern or word.is_variable for word in segment.arguments):
-            return self._use_if_hidden([self.folder])
-        options: tuple[str, ...] = ("--name-only", "-z")
-        if name == "grep":
-            options = ("-l", "-z")
-        elif name in ("log", "show", "whatchanged"):
-            options = ("--name-only", "--format=", "-z")
-        listing = (*start, *words[: place + 1], *options, *rest)
-        if name == "stash":
-            listing = (*start, *words[: place + 2], *options, *rest[1:])
-        return HiddenUse("git", "it could show hidden files", listing)
-
-    def _use_if_hidden(self, folders: Sequence[Path]) -> HiddenUse | None:
-        why = self._why_of_folders(folders, ())
-        return HiddenUse("git", why) if why else None
+        is_plain = not any(
+            word.is_pattern or word.is_variable for word in segment.arguments
+        )
+        if _prints_files(name, rest) and is_plain:
+            listing = ("git", *words[:place], *_list_instead(name, rest))
+            return HiddenUse("git", "it could show hidden files", listing)
+        if _prints_files(name, rest) or name in _COPIES_OF_GIT:
+            why = self._why_of_folders([self.folder], ())
+            return HiddenUse("git", why) if why else None
+        return None
 
     def _why_in_history(self, word: str) -> str:
         """Return the reason for a file of a commit, such as `HEAD:.env`."""
@@ -446,3 +426,26 @@ def _place_of_subcommand(words: Sequence[str]) -> int:
     while place < len(words) and words[place].startswith("-"):
         place += 2 if words[place] in ("-C", "-c", "--git-dir", "--work-tree") else 1
     return min(place, len(words))
+
+
+def _prints_files(name: str, rest: Sequence[str]) -> bool:
+    """True if a command of git prints contents of files."""
+    if name == "grep":
+        return not any(map(_QUIET.fullmatch, rest))
+    if name == "stash" and rest[:1] != ["show"]:
+        return False
+    if any(map(_PATCH_OPTION.fullmatch, rest)):
+        return True
+    return name in _PATCHES_OF_GIT and not any(map(_NO_PATCH.fullmatch, rest))
+
+
+def _list_instead(name: str, rest: Sequence[str]) -> tuple[str, ...]:
+    """Return the words by which git lists the files that it would print."""
+    if name == "grep":
+        return (name, "-l", "-z", *rest)
+    options = ("--name-only", "--no-renames", "-z")
+    if name == "stash":
+        return (name, "show", *options, *rest[1:])
+    if name == "diff":
+        return (name, *options, *rest)
+    return (name, "--format=", *options, *rest)

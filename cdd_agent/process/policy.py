@@ -371,7 +371,8 @@ class CommandRunner(Struct, frozen=True):
                 passed=self.settings.pass_env,
             )
             why = list_hidden(result.stdout, self.root, command.folder)
-            if result.timed_out or result.cut:
+            # 1: nothing was found, or files differ
+            if result.timed_out or result.cut or result.return_code not in (0, 1):
                 why = why or "it is not known which files it would show"
             if why:
                 reasons = [reason for reason in (command.objection, why) if reason]
