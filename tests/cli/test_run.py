@@ -251,6 +251,7 @@ def test_context_prints_the_tree_and_the_files_named(
         "environment_info",
         "gitignore_content",
         "file_contexts",
+        "hidden_files",
     ]
 
 
