@@ -122,7 +122,7 @@ class Nobody:
                 what = f"{reason}: `{command}`"
                 hint = (
                     "Run it at a terminal, without --json, or change what `commands` in"
-                    " .cdd/config.yaml allows."
+                    " .cdd/config.yaml allows. No setting allows hidden files."
                 )
             case ActionProposed(title=title):
                 what, hint = (

@@ -15,6 +15,7 @@ from cdd_agent.events import About, Notice
 from cdd_agent.llm.port import ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.project.context import project_context
+from cdd_agent.tickets.plan_check import check_plan
 from tests.engine.test_prompt import prompt_of
 from tests.engine.tool_steps import calls, execute, read, run
 from tests.support.listening import collect
@@ -137,6 +138,16 @@ async def test_a_step_that_declares_a_hidden_file_is_reported_before_the_first_c
     assert sandbox.model.requests == []
     engine.run.record.save_choices(Choices().pin(name))
     engine.close()
+    again = sandbox.engine()
+    events = await collect(again.recover())
+    assert not any(name in event.text for event in events if isinstance(event, Notice))
+    again.close()
+    (problem,) = [
+        problem
+        for problem in check_plan(engine.run.plan, engine.run.spec, sandbox.root)
+        if problem.kind == "hidden_file"
+    ]
+    assert (problem.step, problem.is_warning) == (2, True)
 
 
 def test_a_pinned_file_is_shown(sandbox: Sandbox) -> None:
