@@ -360,7 +360,11 @@ class CommandRunner(Struct, frozen=True):
         return replace(command, objection="; ".join(reasons), listings=listings)
 
     async def _with_listed(self, command: Command) -> Command:
-        """Return the command with an objection if its listings have a hidden file."""
+        """Return the command with an objection if its listings have a hidden file.
+        Nothing is listed for a command that the user is asked about anyway.
+        """
+        if command.objection:
+            return command
         for listing in command.listings:
             result = await self.run_program(
                 as_started(listing, self.root),
@@ -375,8 +379,7 @@ class CommandRunner(Struct, frozen=True):
             if result.timed_out or result.cut or result.return_code not in (0, 1):
                 why = why or "it is not known which files it would show"
             if why:
-                reasons = [reason for reason in (command.objection, why) if reason]
-                return replace(command, objection="; ".join(reasons))
+                return replace(command, objection=why)
         return command
 
     def _judge_program(

@@ -225,6 +225,17 @@ async def test_without_a_user_the_command_is_refused_with_the_reason(
     assert programs.started == []
 
 
+async def test_nothing_is_listed_before_the_user_lets_the_program_run(
+    root: Path,
+) -> None:
+    programs = FakePrograms()
+    settings = Commands(mode="ask")
+    runner = CommandRunner(root, settings, Person(), run_program=programs)
+    for command in ("git show HEAD", "grep -r KEY ."):
+        assert (await runner.run(command)).refused
+    assert programs.started == []
+
+
 @pytest.mark.story
 async def test_git_and_grep_are_asked_about_only_where_hidden_files_are_shown(
     root: Path,
