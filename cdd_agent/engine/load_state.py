@@ -76,7 +76,11 @@ def open_state(
             ) from error
         if only is None:
             return Opened(new_state(ticket.slug, plan), copied)
-        state = save(ticket, plan, record, only)
+        state = only
+        if only.status is not RunStatus.COMPLETED:
+            state = save(ticket, plan, record, only)
+        # The file of a completed run is written once its work has been found: on
+        # another branch it would keep git from switching back.
         text = (
             f"{shown} was gone, and is rebuilt from the run's record: {_done(state)}."
         )

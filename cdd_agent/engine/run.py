@@ -267,14 +267,18 @@ class Run(Struct):
         )
 
     async def find_missing_work(self) -> None:
-        """Look for the work of the steps in the project's tree, once all are over.
-        Raises `BadInput` for a record that is damaged.
+        """Look for the work of the steps in the project's tree, once all are over. A
+        state that was rebuilt is saved if the work is there. Raises `BadInput` for a
+        record that is damaged.
         """
         self.missing = ()
-        if self.state.status is RunStatus.COMPLETED:
-            self.missing = await find_missing_work(
-                self.plan, self.state, self.record, self.history
-            )
+        if self.state.status is not RunStatus.COMPLETED:
+            return
+        self.missing = await find_missing_work(
+            self.plan, self.state, self.record, self.history
+        )
+        if not self.missing and not self.ticket.state_path.exists():
+            self.save(self.state)
 
     def report(self) -> Report:
         """Raises `BadInput` when the log cannot be read."""

@@ -257,6 +257,25 @@ async def test_the_shell_does_not_say_that_it_is_done(
     assert About.ALL_DONE not in noticed(events)
 
 
+async def test_a_lost_state_is_written_again_only_where_the_work_is(
+    done: Sandbox,
+) -> None:
+    """A new file would keep git from switching back to the branch that has it."""
+    state = done.ticket / "execution-state.json"
+    written = state.read_bytes()
+    state.unlink()
+    switch(done.root)
+
+    code, events = await carry_out(done)
+    assert (code, lost(events)) == (ExitCode.FAILED, ALL)
+    assert not state.exists()
+
+    git(done.root, "switch", "-q", "work")
+    code, events = await carry_out(done)
+    assert (code, lost(events)) == (ExitCode.DONE, {})
+    assert state.read_bytes() == written
+
+
 async def test_a_run_that_ends_in_a_tree_without_its_earlier_steps_is_not_done(
     sandbox: Sandbox,
 ) -> None:
