@@ -179,6 +179,8 @@ def _separate_key(lines: list[str], number: int) -> Iterator[Remedy]:
     if line:
         advice = f"Put a blank behind the colon: {_shorten(line)}"
         yield Remedy(_replace_line(lines, number, line), advice)
+        # Who leaves the blank out does so in several lines.
+        yield Remedy([separate_key(other) or other for other in lines], advice)
 
 
 def _close_quote(lines: list[str], number: int) -> Iterator[Remedy]:

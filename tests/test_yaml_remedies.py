@@ -49,6 +49,8 @@ REPAIRED = [
     ("title:Fix\ntype: bug", 1, "title: Fix", "title", "Fix"),
     ("type: bug\ntitle:Fix\npriority: low", 2, "title: Fix", "title", "Fix"),
     ("type: bug\ntitle:Fix", 2, "title: Fix", "title", "Fix"),
+    ("title:Fix\nnote:d\ntype: bug", 2, "note: d", "", ""),
+    ("title:Fix\ntype:bug\nnote:d\ntags:\n-a\n-b\n", 3, "note: d", "", ""),
     ('title: "Fix\ntype: bug', 1, 'title: "Fix"', "title", "Fix"),
     ("title: 'Fix\ntype: bug", 1, "title: 'Fix'", "title", "Fix"),
     ('title: "Fix\ndescription: "y"', 1, 'title: "Fix"', "title", "Fix"),
