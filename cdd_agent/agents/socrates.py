@@ -178,6 +178,9 @@ class SocratesAgent(ReadsWords):
         )
         if notebook.last_words:
             self.emit(Answer(notebook.last_words))
+        questions = [question.text for question in notebook.draft.questions]
+        if _unsaid(notebook.last_words, questions):
+            self.emit(Answer(self._list_questions()))
         self._tell_what_enter_does()
 
     def _tell_what_enter_does(self) -> None:
@@ -371,20 +374,22 @@ class SocratesAgent(ReadsWords):
     async def _drop(self, *numbers: int) -> None:
         notebook = self.notebook
         if not numbers:
-            lines = [
-                f"{number}. {question.text}"
-                for number, question in enumerate(notebook.draft.questions, 1)
-            ]
-            self.tell(
-                Answer("\n".join(lines)),
-                Notice("`drop 2` drops question 2, `drop all` drops all of them."),
-            )
+            last = len(notebook.draft.questions)
+            drop = f"`drop {last}` drops question {last}, `drop all` drops all of them."
+            if last == 1:
+                drop = "`drop 1` drops it."
+            self.tell(Answer(self._list_questions()), Notice(drop))
             return
         before = notebook.draft
         notebook.draft = before.drop(numbers)
         notebook.save()
         self._tell_closed(before)
         self.emit(self._shown())
+
+    def _list_questions(self) -> str:
+        """Return the open questions with the numbers that `drop` takes."""
+        questions = enumerate(self.notebook.draft.questions, 1)
+        return "\n".join(f"{number}. {question.text}" for number, question in questions)
 
     def _tell_closed(self, before: Draft) -> None:
         """Tell which questions were open before, and are not any more."""

@@ -557,6 +557,18 @@ async def test_a_dialogue_resumes_after_the_user_leaves(sandbox: Sandbox) -> Non
     assert f"title: {TITLE}\n" in spec_text(sandbox)
 
 
+async def test_open_questions_of_earlier_turns_are_shown_again(
+    sandbox: Sandbox,
+) -> None:
+    session = begun(sandbox, asks("Who?"), asks("When?", title=TITLE))
+    await say(session, OPEN, "Later.", "exit")
+
+    again = sandbox.session()
+    events = await say(again, OPEN)
+    assert "1. Who?\n2. When?" in told(events)
+    again.leave()
+
+
 async def test_a_stopped_turn_resumes(
     sandbox: Sandbox,
 ) -> None:

@@ -294,7 +294,7 @@ async def test_socrates(sandbox: Sandbox) -> None:
         ),
         (
             "drop",
-            ["`drop 2` drops question 2, `drop all` drops all of them."],
+            ["`drop 1` drops it."],
         ),
         (
             "drop 2",
