@@ -198,7 +198,11 @@ class Ticket(Struct, frozen=True):
         read.
         """
         path = self.find_spec()
-        return self._read(path, hint="Write one, or start with `/new`.")
+        hint = (
+            f"Write {self.shown(path)}, or let Socrates ask: `/socrates {self.slug}` in"
+            " the shell."
+        )
+        return self._read(path, hint=hint)
 
     def spec_digest(self) -> str | None:
         """Return the digest of spec.yaml; None if it cannot be read."""

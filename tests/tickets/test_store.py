@@ -406,6 +406,18 @@ def test_a_plan_is_read_with_its_tickets_slug(store: TicketStore) -> None:
     assert ticket.shown(ticket.plan_path) == "tickets/bug-login/plan.md"
 
 
+def test_a_missing_spec_says_how_to_write_one(store: TicketStore) -> None:
+    """`/new` is no help: it refuses the name of a ticket that exists."""
+    ticket = store.find("bug-login")
+    ticket.spec_path.unlink()
+    ticket.plan_path.write_text("### Step 1: Look\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"bug-login has no spec\.yaml") as caught:
+        store.find("bug-login").read_spec()
+
+    assert "tickets/bug-login/spec.yaml" in caught.value.hint
+    assert "`/socrates bug-login`" in caught.value.hint
+
+
 def test_a_missing_plan_says_how_to_make_one(store: TicketStore) -> None:
     with pytest.raises(BadInput, match=r"bug-login .*plan\.md") as caught:
         store.find("bug-login").read_plan()
