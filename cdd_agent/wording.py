@@ -826,7 +826,7 @@ def _run_finished(event: RunFinished) -> list[tuple[str, Tone]]:
     good = event.status is RunStatus.COMPLETED
     what = "done" if good else event.status.value.replace("_", " ")
     if event.missing:
-        what = "not done in this tree"
+        what = "is not done in this tree"
     elif event.edited_criteria and event.status is RunStatus.IN_PROGRESS:
         what = "is not done"
     tone = {RunStatus.COMPLETED: Tone.GOOD, RunStatus.FAILED: Tone.ERROR}.get(

@@ -343,7 +343,7 @@ EDITED = (
                 ),
             ),
             [
-                "✗ bug-login not done in this tree: 8/8 steps completed, 1 file",
+                "✗ bug-login is not done in this tree: 8/8 steps completed, 1 file",
                 "!   1b. Test it: missing files: a, b, c and 1 more; missing tests: test_a.py::test_a",
                 "!   2. Fix it: files without its change: e; deleted files that are back: f",
                 "!   3. Go on: missing files: g",
