@@ -37,8 +37,9 @@ def how_to_serve(slug: str, edited: Sequence[EditedCriterion]) -> str:
     """Return what users can do about criteria that no step serves as they are now."""
     it, it_is = ("it", "it is") if len(edited) == 1 else ("them", "they are")
     return (
-        f"No step serves {it} as {it_is} now. `cdd plan {slug}` says how to change the"
-        f" plan; or write a step whose `**Serves:**` names {it}."
+        f"No step serves {it} as {it_is} now. Add a step whose `**Serves:**` names"
+        f" {it}: `/plan {slug}` in the shell, `cdd plan {slug} --regenerate`, or by"
+        " hand."
     )
 
 
