@@ -202,6 +202,12 @@ class Ticket(Struct, frozen=True):
             f"Write {self.shown(path)}, or let Socrates ask: `/socrates {self.slug}` in"
             " the shell."
         )
+        if not self.plan_path.exists():
+            # A ticket has one of them, so the folder was renamed or moved meanwhile.
+            hint = (
+                "It has no plan.md either. If you renamed its folder, go on under the"
+                " new name: `cdd list` shows it."
+            )
         return self._read(path, hint=hint)
 
     def spec_digest(self) -> str | None:

@@ -418,6 +418,18 @@ def test_a_missing_spec_says_how_to_write_one(store: TicketStore) -> None:
     assert "`/socrates bug-login`" in caught.value.hint
 
 
+def test_a_ticket_that_was_renamed_meanwhile_is_not_written_again(
+    store: TicketStore,
+) -> None:
+    ticket = store.find("bug-login")
+    ticket.folder.rename(ticket.folder.with_name("bug-sign-in"))
+    with pytest.raises(BadInput) as caught:
+        ticket.read_spec()
+
+    assert "`cdd list`" in caught.value.hint
+    assert "Write" not in caught.value.hint
+
+
 def test_a_missing_plan_says_how_to_make_one(store: TicketStore) -> None:
     with pytest.raises(BadInput, match=r"bug-login .*plan\.md") as caught:
         store.find("bug-login").read_plan()
