@@ -105,13 +105,12 @@ def served_places(
 def name_criteria(
     refs: Collection[CriterionRef], criteria: Sequence[str]
 ) -> tuple[CriterionRef, ...]:
-    """Return references that name the same criteria by their words. A number that is
-    no place in the spec, or whose words name another criterion, stays.
+    """Return references that name the same criteria by the words of the spec. A
+    reference that names none stays, and so does a number whose words name another
+    criterion.
     """
-    named: list[CriterionRef] = []
-    for ref in refs:
-        is_place = isinstance(ref, int) and 1 <= ref <= len(criteria)
-        named.append(_words_of(int(ref), criteria) if is_place else ref)
+    places = find_criteria(refs, criteria)
+    named = [_words_of(places[ref], criteria) if ref in places else ref for ref in refs]
     return tuple(dict.fromkeys(named))
 
 

@@ -68,6 +68,12 @@ class FileDraft(Struct, frozen=True, forbid_unknown_fields=True):
         return file
 
 
+def _as_text(value: Any) -> Any:
+    """Return a number as text: models write the numbers of criteria in both ways."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return str(value) if is_number else value
+
+
 class MayFailDraft(Struct, frozen=True, forbid_unknown_fields=True):
     tests: tuple[str, ...]
     until: Annotated[
@@ -105,8 +111,8 @@ class StepDraft(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ]
     serves: Annotated[
-        tuple[_Number, ...],
-        Meta(description="The numbers of the criteria that it serves."),
+        tuple[Annotated[str, Respelled(_as_text)], ...],
+        Meta(description="The criteria that it serves, by number or by words."),
     ]
     removes_tests: Annotated[
         tuple[str, ...],

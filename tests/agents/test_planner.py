@@ -390,6 +390,15 @@ async def test_a_plan_that_no_longer_fits_the_spec_says_so_and_the_model_hears_w
     ]
 
 
+async def test_a_model_may_name_criteria_by_their_words(ticket: Sandbox) -> None:
+    named = ["`A.txt` says good.", "2"]
+    ticket.replies(plan(step(1, "a.txt", serves=named), step(2, "b.txt", serves=[2])))
+    await say(ticket.session(), f"/plan {SLUG}", "approve")
+    first, second = written(ticket).steps
+    assert first.serves == ("b.txt says good", "a.txt says good")
+    assert second.serves == ("b.txt says good",)
+
+
 async def test_one_step_is_refined_and_the_others_stay_byte_for_byte(
     ticket: Sandbox,
 ) -> None:
