@@ -78,10 +78,7 @@ class TicketSpec(Struct, frozen=True):
             type=TicketType(self.type),
             description=plain_text(self.description),
             acceptance_criteria=_clean_items(self.acceptance_criteria),
-            implementation_scope={
-                one_line(area): _clean_items(i)
-                for area, i in self.implementation_scope.items()
-            },
+            implementation_scope=_clean_scope(self.implementation_scope),
             technical_notes=plain_text(self.technical_notes),
             priority=one_line(self.priority) or DEFAULT_PRIORITY,
         )
@@ -155,6 +152,17 @@ class TicketSpec(Struct, frozen=True):
 
 def _clean_items(items: Iterable[str]) -> tuple[str, ...]:
     return tuple(filter(None, map(plain_text, items)))
+
+
+def _clean_scope(scope: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    """Return the scope with each area in one line. Areas that are the same then are
+    one area.
+    """
+    clean: dict[str, tuple[str, ...]] = {}
+    for area, items in scope.items():
+        name = one_line(area)
+        clean[name] = (*clean.get(name, ()), *_clean_items(items))
+    return clean
 
 
 def _lift_ticket(entries: dict[object, YamlEntry], source: str) -> None:

@@ -115,6 +115,7 @@ class SpecText(Struct, frozen=True):
         items = self._list_items(name)
         if items and isinstance(value, list) and value:
             return self._list_edits(name, items, value)
+        self._expect_all_read(name, self.values[name])
         return [self._replace(self.places[name], _dump_lines({name: value}), indent="")]
 
     def check(self, result: str, spec: TicketSpec, slug: str = "") -> None:
@@ -189,12 +190,15 @@ class SpecText(Struct, frozen=True):
         first_line = self.lines[places[0].start]
         indent = first_line[: len(first_line) - len(first_line.lstrip())]
         edits = []
+        nodes = self.values[name].value
         for _, start, stop, new_start, new_stop in SequenceMatcher(
             None, current, items, autojunk=False
         ).get_opcodes():
             new = items[new_start:new_stop]
             if new == current[start:stop]:
                 continue
+            for node in nodes[start:stop]:
+                self._expect_all_read(name, node)
             for place in places[start:stop]:
                 lines = _dump_lines([new.pop(0)], indent) if new else []
                 edits.append(self._replace(place, lines, indent))
@@ -202,6 +206,18 @@ class SpecText(Struct, frozen=True):
             for item in new:
                 edits.append(LineEdit(range(end, end), _dump_lines([item], indent)))
         return edits
+
+    def _expect_all_read(self, name: str, node: yaml.Node) -> None:
+        """Raise `SpecNotWritable` for a value of a field with a key twice: one of both
+        was not read, and would be lost.
+        """
+        # The keys of a criterion are read in any case.
+        repeated = _find_repeated_key(node, in_any_case=name == "acceptance_criteria")
+        if repeated is not None:
+            line = repeated.start_mark.line + 1
+            raise SpecNotWritable(
+                self.source, f"in line {line}, the key {repeated.value} is there twice"
+            )
 
     def _replace(self, place: range, new: list[str], indent: str) -> LineEdit:
         """Replace lines. The comment of a single line stays there, all others move
@@ -252,6 +268,23 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
     if isinstance(node, yaml.MappingNode):
         return [child for pair in node.value for child in pair]
     return list(node.value)
+
+
+def _find_repeated_key(node: yaml.Node, *, in_any_case: bool) -> yaml.Node | None:
+    """Return the second of two equal keys in a value, or None."""
+    if isinstance(node, yaml.ScalarNode):
+        return None
+    names: set[str] = set()
+    for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+        name = str(key.value).lower() if in_any_case else str(key.value)
+        if name in names:
+            return key
+        names.add(name)
+    for child in _children(node):
+        repeated = _find_repeated_key(child, in_any_case=in_any_case)
+        if repeated is not None:
+            return repeated
+    return None
 
 
 def _find_comments(text: str, scalars: list[range]) -> list[_Comment]:

@@ -187,6 +187,7 @@ def test_criteria_are_read_in_many_forms(
     [
         ("{api: [a, b], ui: c}", {"api": ("a", "b"), "ui": ("c",)}),
         ("{api: {new: a}}", {"api": ("new: a",)}),
+        ("{a  b: [x], a b: [y, z]}", {"a b": ("x", "y", "z")}),
         ("[a, [b]]", {"scope": ("a", "b")}),
         ("all of it", {"scope": ("all of it",)}),
         ("", {}),
