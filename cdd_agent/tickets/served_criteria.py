@@ -93,13 +93,28 @@ def adopt_criteria(
     """
     if state.criteria or not state.has_begun:
         return state
-    state = replace(state, criteria=(criteria_digests(tuple(criteria)),))
     is_for_all = not _names_criteria(plan)
-    for step in plan.steps:
-        if _has_begun(state.step(step.number)):
-            serves = _find_digests(step, criteria)
-            state = _begun(state, step.number, serves, criteria, is_for_all=is_for_all)
-    return state
+
+    def adopt(entry: StepExecution) -> StepExecution:
+        if not _has_begun(entry):
+            return entry
+        step = plan.step(entry.step_number)
+        # A former step may come back into the plan, which then says what it serves.
+        serves = _find_digests(step, criteria) if step else None
+        return replace(
+            entry, serves=serves, spec_version=0, is_for_all=is_for_all and bool(step)
+        )
+
+    undone = []
+    for undo in state.undone:
+        undone.append(replace(undo, steps=tuple(map(adopt, undo.steps))))
+    return replace(
+        state,
+        criteria=(criteria_digests(tuple(criteria)),),
+        step_executions={n: adopt(e) for n, e in state.step_executions.items()},
+        former_steps={n: adopt(e) for n, e in state.former_steps.items()},
+        undone=tuple(undone),
+    )
 
 
 # What the steps serve

@@ -275,7 +275,10 @@ def _find_repeated_key(node: yaml.Node, *, in_any_case: bool) -> yaml.Node | Non
     if isinstance(node, yaml.ScalarNode):
         return None
     names: set[str] = set()
-    for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+    keys: list[yaml.Node] = []
+    if isinstance(node, yaml.MappingNode):
+        keys = [key for key, _ in node.value]
+    for key in keys:
         name = str(key.value).lower() if in_any_case else str(key.value)
         if name in names:
             return key

@@ -21,7 +21,13 @@ from cdd_agent.tickets.served_criteria import (
     places_of_step,
     skip_step,
 )
-from cdd_agent.tickets.state import NO_FILES, ExecutionState, match_state, new_state
+from cdd_agent.tickets.state import (
+    NO_FILES,
+    ExecutionState,
+    StepExecution,
+    match_state,
+    new_state,
+)
 from cdd_agent.tickets.status import CriterionEdit, RunStatus, StepStatus, Verification
 
 NOW = datetime(2026, 11, 26, tzinfo=UTC)
@@ -279,7 +285,7 @@ def test_a_state_of_an_earlier_version_adopts_the_present_words() -> None:
         ticket = Ticket.of(*refs)
         ticket.run(1)
         entries = {
-            number: replace(entry, serves=None, spec_version=None, is_for_all=False)
+            number: forget_words(entry)
             for number, entry in ticket.state.step_executions.items()
         }
         older = replace(ticket.state, criteria=(), step_executions=entries)
@@ -295,6 +301,57 @@ def test_a_state_of_an_earlier_version_adopts_the_present_words() -> None:
         assert (
             adopt_criteria(ticket.state, ticket.plan, ticket.criteria) is ticket.state
         )
+
+
+def forget_words(entry: StepExecution) -> StepExecution:
+    """Return a step as an earlier version wrote it."""
+    return replace(entry, serves=None, spec_version=None, is_for_all=False)
+
+
+def test_undone_and_former_steps_of_an_earlier_version_adopt_the_present_words() -> (
+    None
+):
+    # What a former step served is not known.
+    for comes_back, mark in (
+        ("undone", "CHANGED_SINCE_VERIFIED"),
+        ("former", "CHANGED"),
+    ):
+        ticket = Ticket.of((1,), (2,))
+        ticket.run(1, 2)
+        plan = ticket.plan
+        if comes_back == "undone":
+            ticket.undo(2)
+        else:
+            ticket.plan = replace(plan, steps=plan.steps[:1])
+            ticket.save(match_state(ticket.state, ticket.plan))
+        state = ticket.state
+        older = replace(
+            state,
+            criteria=(),
+            step_executions={
+                number: forget_words(entry)
+                for number, entry in state.step_executions.items()
+            },
+            former_steps={
+                number: forget_words(entry)
+                for number, entry in state.former_steps.items()
+            },
+            undone=tuple(
+                replace(undo, steps=tuple(map(forget_words, undo.steps)))
+                for undo in state.undone
+            ),
+        )
+        ticket.save(adopt_criteria(older, ticket.plan, ticket.criteria))
+        ticket.edit("a B c")
+        ticket.plan = plan
+        if comes_back == "undone":
+            ticket.redo()
+        else:
+            ticket.save(match_state(ticket.state, plan))
+        assert ticket.state.step(2).status is StepStatus.COMPLETED
+        assert ticket.standings[1] == mark, comes_back
+        ticket.edit("a b c")
+        assert ticket.standings[1] == "2", comes_back
 
 
 def test_what_a_step_asks_for_is_known_by_its_words() -> None:
