@@ -10,7 +10,6 @@ from cdd_agent.redaction import Redactor
 
 
 def criteria_events(project: Project, slug: str) -> Iterator[Event]:
-    ticket = in_its_tree(project.tickets.find(slug))
-    yield criteria_of(
-        ticket.root, ticket, Redactor.of_environment(project.config.commands.hide_env)
-    )
+    ticket = project.tickets.find(slug)
+    redactor = Redactor.of_environment(project.config.commands.hide_env)
+    yield criteria_of(ticket.read_spec(), in_its_tree(ticket), redactor)

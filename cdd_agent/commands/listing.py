@@ -88,6 +88,8 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
     so, not the list fail.
     """
     where = ""
+    # A run with its own tree is judged by the user's own spec, too.
+    own = ticket
     try:
         ticket.expect_unique()
         record = ticket.record
@@ -100,7 +102,7 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
             )
             return TicketView(ticket.slug, "empty" if is_blank else "spec", type=kind)
         known = read_state(ticket)
-        if known and _is_still_done(ticket, known):
+        if known and _is_still_done(ticket, own, known):
             return TicketView(
                 ticket.slug,
                 "done",
@@ -113,7 +115,7 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
         plan.check(ticket.shown(ticket.plan_path))
         state = load_state(ticket, plan)
         is_over = state is not None and state.status is RunStatus.COMPLETED
-        criteria = _read_criteria(ticket) if is_over else ()
+        criteria = _read_criteria(own) if is_over else ()
     except SpecEmpty:
         return TicketView(ticket.slug, "empty", type=kind)
     except CddError as error:
@@ -156,15 +158,15 @@ def _read_criteria(ticket: Ticket) -> tuple[str, ...]:
         return ()
 
 
-def _is_still_done(ticket: Ticket, state: ExecutionState) -> bool:
-    """True if a run was over with this plan and this spec, so that neither need be
-    read. A state of an earlier version knows no criteria.
+def _is_still_done(ticket: Ticket, own: Ticket, state: ExecutionState) -> bool:
+    """True if a run was over with this plan and the spec of the user's `own` ticket, so
+    that neither need be read. A state of an earlier version knows no criteria.
     """
     if state.status is not RunStatus.COMPLETED or state.done_plan is None:
         return False
     if state.done_plan != ticket.plan_digest():
         return False
-    return not state.criteria or state.done_spec == ticket.spec_digest()
+    return not state.criteria or state.done_spec == own.spec_digest()
 
 
 def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
@@ -184,12 +186,12 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
             tuple(spec.missing()),
             open_points(ticket.record, spec),
         )
+    spec = ticket.read_spec()
     if ticket.record.exists():
         ticket = in_its_tree(ticket)
     plan = ticket.read_plan()
     plan.check(ticket.shown(ticket.plan_path))
     state = load_state(ticket, plan) or new_state(ticket.slug, plan)
-    spec = ticket.read_spec()
     return PlanOpened.of(spec.title, plan, state, spec.acceptance_criteria)
 
 

@@ -1,23 +1,22 @@
 """From a ticket's acceptance criteria to the steps, tests and files that serve each."""
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from cdd_agent.engine.accepted import accepted
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.events import CriteriaShown, CriterionProof, PlanOpened
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.served_criteria import find_standings
+from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState, load_state
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.outcomes import Reference, Result, merge_runs
 
 
-def criteria_of(root: Path, ticket: Ticket, redactor: Redactor) -> CriteriaShown:
-    """Reads only, without the ticket's lock. Raises `BadInput` for a file that is
-    damaged.
+def criteria_of(spec: TicketSpec, ticket: Ticket, redactor: Redactor) -> CriteriaShown:
+    """Reads only, without the ticket's lock. `spec` is the user's own, also where the
+    ticket is in the tree of its run. Raises `BadInput` for a file that is damaged.
     """
-    spec = ticket.read_spec()
     if not ticket.plan_path.exists():
         criteria = (
             CriterionProof(place, text)

@@ -92,7 +92,7 @@ def known(
         state = load_state(found[1], plan)
         if state is None:
             return row
-        criteria = found[1].read_spec().acceptance_criteria
+        criteria = ticket.read_spec().acceptance_criteria
         opened = PlanOpened.of("", plan, state, criteria)
         row = row.told(to_json(opened))
         finished = RunFinished.of(plan, state, criteria, require)

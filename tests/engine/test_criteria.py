@@ -42,7 +42,8 @@ def ticket(sandbox: Sandbox) -> Sandbox:
 
 
 def criteria(sandbox: Sandbox) -> CriteriaShown:
-    return criteria_of(sandbox.root, sandbox.project.tickets.find(SLUG), Redactor())
+    ticket = sandbox.project.tickets.find(SLUG)
+    return criteria_of(ticket.read_spec(), ticket, Redactor())
 
 
 def test_before_a_run_it_is_known_who_is_to_serve_what(ticket: Sandbox) -> None:

@@ -187,7 +187,8 @@ async def test_every_face_has_the_same_answer_to_an_edited_spec(
     write_ticket(sandbox, kind)
     await run_and_edit(sandbox, edit, when)
 
-    shown = criteria_of(sandbox.root, ticket(sandbox), Redactor()).criteria
+    spec = ticket(sandbox).read_spec()
+    shown = criteria_of(spec, ticket(sandbox), Redactor()).criteria
     seen = []
     for criterion in shown:
         steps = "".join(str(step.number) for step in criterion.steps) or "-"

@@ -289,7 +289,7 @@ async def test_a_suite_in_two_checks_loses_no_test(sandbox: Sandbox) -> None:
     details = step_details(sandbox.root, ticket, 1, redactor)
     assert {test.name for test in details.attempts[0].tests} == {ADD, MORE}
     assert all(f"$ {line}" in details.attempts[0].output for line in IN_TWO)
-    criteria = criteria_of(sandbox.root, ticket, redactor)
+    criteria = criteria_of(ticket.read_spec(), ticket, redactor)
     assert criteria.criteria[0].tests == ()
 
 

@@ -9,7 +9,10 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
+from cdd_agent.commands.criteria import criteria_events
+from cdd_agent.commands.listing import opened, view
 from cdd_agent.engine.lock import TicketLock
+from cdd_agent.events import CriteriaShown, PlanOpened
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.known import (
     board_here,
@@ -21,6 +24,7 @@ from cdd_agent.fleet.known import (
     save_board,
 )
 from cdd_agent.fleet.place import TicketJob
+from cdd_agent.open_project import open_project
 from cdd_agent.tickets.status import Cost
 from cdd_agent.tickets.store import TicketStore
 from tests.fleet.tickets import ONE_STEP, cdd, project, script, tree
@@ -77,9 +81,17 @@ def test_a_run_is_known_from_its_own_tree_and_by_its_rule(root: Path) -> None:
 
 def test_a_run_whose_spec_was_edited_since_is_not_done(root: Path) -> None:
     a = TicketStore(root).list()[0]
-    spec = tree(root, "bug-a") / "tickets" / "bug-a" / "spec.yaml"
+    assert view(a).state == "done"
+    spec = a.spec_path  # the user's own; the run's tree has a copy from before
     content = yaml.safe_load(spec.read_text()) | {"acceptance_criteria": ["It is new"]}
     spec.write_text(yaml.safe_dump(content))
+    assert view(a).state == "spec changed"
+    seen = opened(a)
+    assert isinstance(seen, PlanOpened)
+    assert [edited.text for edited in seen.edited_criteria] == ["It is new"]
+    (shown,) = criteria_events(open_project(root, {}), "bug-a")
+    assert isinstance(shown, CriteriaShown)
+    assert [proof.text for proof in shown.criteria] == ["It is new"]
     row = known(root, "", TicketJob("bug-a"), a)
     assert (row.state, row.why) == (
         RunState.FAILED,
