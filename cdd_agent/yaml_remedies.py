@@ -161,12 +161,16 @@ def _replace_odd_blanks(lines: list[str], number: int) -> Iterator[Remedy]:
     odd = _ODD_BLANKS.match(lines[number])
     if odd is None:
         return
-    kind = "the tab" if "\t" in odd[0] else "the other kind of blank"
-    advice = f"Use plain blanks instead of {kind} at the start of line {number + 1}."
+    advice = _odd_blanks_advice(odd[0], number)
     text = "".join(lines)
     for width in (1, 2, 0):
         plain = _ODD_BLANKS.sub(partial(_plain_blanks, width), text)
         yield Remedy(split_lines(plain), advice)
+
+
+def _odd_blanks_advice(odd: str, number: int) -> str:
+    kind = "the tab" if "\t" in odd else "the other kind of blank"
+    return f"Use plain blanks instead of {kind} at the start of line {number + 1}."
 
 
 def _plain_blanks(width: int, odd: re.Match[str]) -> str:
@@ -235,7 +239,7 @@ def _quote_text(lines: list[str], number: int) -> Iterator[Remedy]:
 def _add_dash(lines: list[str], number: int) -> Iterator[Remedy]:
     """Make a line an item of the list above it."""
     item = _ITEM.match(lines[number - 1]) if number else None
-    if item and not _ITEM.match(lines[number]):
+    if item and not lines[number].lstrip().startswith("-"):
         line = f"{item[1]}- {lines[number].lstrip()}"
         advice = f"If line {number + 1} is an item, put a dash before it: "
         yield Remedy(_replace_line(lines, number, line), advice + _shorten(line))
@@ -300,6 +304,10 @@ def _leave_out(lines: list[str], number: int) -> Iterator[Remedy]:
             f"Line {number + 1} is no `key: value`: put text below a key, such as"
             " notes: |, with blanks at the start of each line."
         )
+        odd = _ODD_BLANKS.match(line)
+        if odd:
+            # This is not all that is wrong in the line, but the first thing.
+            advice = _odd_blanks_advice(odd[0], number)
         yield Remedy(_replace_line(lines, number, "#\n"), advice)
 
 

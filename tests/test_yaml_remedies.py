@@ -80,6 +80,14 @@ ADVISED = [
     ("title: x\ndescription: |\n\u00a0\u00a0a\n  b\ntype: bug", "line 3"),
     ("title: x\n type: bug", "line 1"),
     (f"{CRITERIA}:\n  - a\n - b", "line 2"),
+    (
+        f"{CRITERIA}:\n  - a: b\n\t- it's: 'a'",
+        "instead of the tab at the start of line 3",
+    ),
+    (
+        f"{CRITERIA}:\n  - |\n    a\n\t- 'don't'",
+        "instead of the tab at the start of line 4",
+    ),
     ("scope:\n  - api:\n    - b\n   - c", "line 3"),
     ("description: one\nand two\ntype: bug", "line 2"),
     ("description: |\n# one\n  two", "line 2"),

@@ -62,6 +62,17 @@ class StateOrigin(Enum):
     """No ticket that is known here, while this one has a run of its own."""
 
 
+class _BegunStep(Struct, frozen=True):
+    title: str | None = None
+    started_at: str | None = None
+
+
+class _BegunSteps(Struct, frozen=True):
+    """The part of a state that says which steps were begun, and when."""
+
+    step_executions: dict[str, _BegunStep]
+
+
 class Ticket(Struct, frozen=True):
     """The folder of a ticket. Its files are read at each call."""
 
@@ -128,10 +139,25 @@ class Ticket(Struct, frozen=True):
                 if unicodedata.normalize("NFC", named_there) == slug:
                     return StateOrigin.COPIED
         runs = Path(self.root, ".cdd", "runs")
-        has_own_run = slug_in(runs / self.slug / _COPY) == self.slug
-        if has_own_run and not (runs / named).exists():
+        if (runs / named).exists():
+            return StateOrigin.RENAMED
+        if slug_in(runs / self.slug / _COPY) == self.slug:
             return StateOrigin.FOREIGN
-        return StateOrigin.RENAMED
+        is_copied = self._has_run_of_another_ticket()
+        return StateOrigin.COPIED if is_copied else StateOrigin.RENAMED
+
+    def _has_run_of_another_ticket(self) -> bool:
+        """True if a ticket that has its own name in its state has begun a step of this
+        ticket's state: of two copies, the run went on with that one.
+        """
+        begun = _begun_steps(self.state_path)
+        for other in TicketStore(self.root, self.tickets_dir).list():
+            has_own_name = other._slug_in_state() == other.slug
+            if other.folder == self.folder or not has_own_name:
+                continue
+            if not begun.isdisjoint(_begun_steps(other.state_path)):
+                return True
+        return False
 
     def at(self, root: Path) -> "Ticket":
         """Return the same ticket in another tree of the project."""
@@ -544,6 +570,15 @@ def slug_in(state: Path | str) -> str | None:
         return None
     named = found.get("ticket_slug")
     return named if isinstance(named, str) else None
+
+
+def _begun_steps(state: Path) -> set[tuple[str | None, str]]:
+    """Return the titles of the steps in a state that were begun, each with the time."""
+    try:
+        steps = from_json(state.read_bytes(), _BegunSteps).step_executions.values()
+    except (OSError, ValueError):
+        return set()
+    return {(step.title, step.started_at) for step in steps if step.started_at}
 
 
 def _entries(folder: Path) -> tuple[list[str], list[str]]:

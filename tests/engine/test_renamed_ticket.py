@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from cdd_agent.agents.store import LastActive
+from cdd_agent.commands.listing import view
 from cdd_agent.commands.registry import handle
 from cdd_agent.engine.lock import TicketLock, TicketTaken
 from cdd_agent.engine.whereabouts import (
@@ -463,3 +464,19 @@ async def test_a_copy_whose_original_is_removed_is_the_ticket(half: Sandbox) -> 
     shutil.rmtree(half.ticket)
 
     await finished(replace(half, slug=NEW))
+
+
+async def test_of_two_copies_only_the_first_that_is_opened_has_the_run(
+    half: Sandbox,
+) -> None:
+    other = half.ticket.with_name("feature-other")
+    shutil.copytree(half.ticket, other)
+    first = rename(half)
+    assert About.TICKET_RENAMED in noticed(await finished(first))
+    before = contents(runs(half) / NEW)
+    second = replace(half, slug=other.name)
+    assert view(second.project.tickets.find(other.name)).state == "planned"
+    news = await collect(run_all(second.replies(says("a.txt", "bad"))))
+    assert About.STATE_COPIED in noticed(news)
+    assert second.statuses() == ["failed", "pending"]
+    assert contents(runs(half) / NEW) == before
