@@ -475,7 +475,7 @@ MUTATIONS = [
     Mutation(
         "a ticket is listed as done while its spec is the same",
         "commands/listing.py",
-        "return not state.criteria or state.done_spec == ticket.spec_digest()",
+        "return not state.criteria or state.done_spec == own.spec_digest()",
         "return True",
         "tests/engine/test_edited_spec.py",
     ),
