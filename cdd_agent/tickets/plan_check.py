@@ -158,6 +158,8 @@ def _criteria_problems(
     count = len(criteria)
     for step in plan.steps:
         served = served_digests(step, state, criteria)
+        # The words of a step that is over may be gone, and the step stays as it is.
+        is_over = state is not None and state.step(step.number).status.is_over
         for ref in step.serves:
             if str(ref) in served:
                 continue
@@ -171,7 +173,7 @@ def _criteria_problems(
                     f"serves {quote(ref)}, which is no acceptance criterion of the"
                     " spec; write the words or the number of one"
                 )
-            yield step_problem(step, "unknown_criterion", text)
+            yield step_problem(step, "unknown_criterion", text, is_warning=is_over)
     if plan.steps:
         is_named = any(step.serves for step in plan.steps)
         standings = find_standings(plan, state, criteria)

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanStep, Problem
 from cdd_agent.tickets.plan_check import (
     ProjectFiles,
@@ -188,6 +190,19 @@ def test_steps_that_were_begun_are_not_judged_but_count() -> None:
     )
     assert found(*steps, there="a.py", settled=(1,)) == [("created_twice", 3)]
     assert found(PlanStep(1, serves=(1, 2)), settled=(1,)) == []
+
+
+def test_a_step_that_is_over_may_name_words_that_the_spec_had_before() -> None:
+    """Steps that are over stay in each new plan, which could not be approved."""
+    plan = ImplementationPlan(
+        steps=(step(1, serves=(1, 2)), replace(step(2), serves=("Old words", 9)))
+    )
+    for status in StepStatus:
+        entry = StepExecution(2, status=status)
+        state = ExecutionState("feature-x", step_executions={2: entry})
+        problems = find_problems(plan, SPEC, EMPTY, state)
+        assert [p.kind for p in problems] == ["unknown_criterion"] * 2
+        assert (only_errors(problems) == []) is status.is_over, status
 
 
 def test_problems_have_the_line_of_their_step_and_come_in_that_order() -> None:
