@@ -43,6 +43,8 @@ _TITLE = re.compile(
 # The state begins so in every version.
 _STATE_BEGINS = re.compile(rb'\s*\{\s*"ticket_slug"\s*:\s*("(?:[^"\\]|\\.)*")')
 _MAX_STATE_BEGINNING = 2_000
+_MAX_NAME = 255
+"""Bytes in the name of a folder."""
 _MAX_BYTES = 50_000_000
 _MAX_REFERENCE = 4096
 _MAX_COMPARED = 100
@@ -130,7 +132,7 @@ class Ticket(Struct, frozen=True):
         slug = unicodedata.normalize("NFC", named)
         if slug == self.slug:
             return StateOrigin.OWN
-        if not slug or slug.startswith(".") or re.search(r"[/\\\0\ud800-\udfff]", slug):
+        if not (_can_be_folder(slug) and _can_be_folder(named)):
             return StateOrigin.FOREIGN
         for other in TicketStore(self.root, self.tickets_dir).list():
             if other.slug == slug and other.folder != self.folder:
@@ -579,6 +581,13 @@ def _begun_steps(state: Path) -> set[tuple[str | None, str]]:
     except (OSError, ValueError):
         return set()
     return {(step.title, step.started_at) for step in steps if step.started_at}
+
+
+def _can_be_folder(name: str) -> bool:
+    """True if a name can be that of a ticket's folder."""
+    if not name or name.startswith(".") or re.search(r"[/\\\0\ud800-\udfff]", name):
+        return False
+    return len(name.encode()) <= _MAX_NAME
 
 
 def _entries(folder: Path) -> tuple[list[str], list[str]]:

@@ -480,3 +480,16 @@ async def test_of_two_copies_only_the_first_that_is_opened_has_the_run(
     assert About.STATE_COPIED in noticed(news)
     assert second.statuses() == ["failed", "pending"]
     assert contents(runs(half) / NEW) == before
+
+
+@each_row(
+    "name", ["", "..", ".x", "a/../b", "a\\b", "a" * 256, "e\u0301" * 120, "a" * 5000]
+)
+async def test_a_name_that_no_folder_can_have_is_that_of_another_ticket(
+    sandbox: Sandbox, name: str
+) -> None:
+    await half_done(sandbox)
+    state = sandbox.state() | {"ticket_slug": name}
+    (sandbox.ticket / "execution-state.json").write_text(json.dumps(state))
+    assert view(sandbox.project.tickets.find(SLUG)).state == "unreadable"
+    assert About.STATE_REBUILT in noticed(await finished(sandbox))
