@@ -2,7 +2,7 @@
 When the spec is edited, evidence stays with the words that it was for.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 
 from msgspec import Struct
@@ -173,7 +173,7 @@ def find_standings(
         for digest in dict.fromkeys(served_digests(step, state, criteria).values()):
             serving.setdefault(digest, []).append(step.number)
     for_all = _digests_for_all(state) if state and _was_over(state) else {}
-    edits = _find_edits(plan, state, digests) if state else {}
+    edits = _find_edits(plan, state, digests, serving) if state else {}
     standings = []
     for place, (text, digest) in enumerate(zip(criteria, digests, strict=True), 1):
         steps = tuple(serving.get(digest, ()))
@@ -288,7 +288,10 @@ def _names_criteria(plan: ImplementationPlan) -> bool:
 
 
 def _find_edits(
-    plan: ImplementationPlan, state: ExecutionState, digests: Sequence[str]
+    plan: ImplementationPlan,
+    state: ExecutionState,
+    digests: Sequence[str],
+    served: Container[str],
 ) -> dict[int, CriterionEdit]:
     """Return what happened to the criteria that the run does not know, by their places.
 
@@ -306,7 +309,7 @@ def _find_edits(
             is_back = digest in first
             edits[place] = CriterionEdit.CHANGED if is_back else CriterionEdit.NEW
     verified = _verified_digests(state)
-    for place, former in _find_replaced(state, digests).items():
+    for place, former in _find_replaced(state, digests, served).items():
         if former in verified:
             edits[place] = CriterionEdit.CHANGED_SINCE_VERIFIED
         else:
@@ -314,9 +317,11 @@ def _find_edits(
     return edits
 
 
-def _find_replaced(state: ExecutionState, digests: Sequence[str]) -> dict[int, str]:
+def _find_replaced(
+    state: ExecutionState, digests: Sequence[str], served: Container[str]
+) -> dict[int, str]:
     """Return the words, which are gone, that stood where the spec has words that no
-    step and no earlier spec had.
+    step has or had, and no earlier spec.
     """
     former = list(dict.fromkeys([*state.criteria[0], *_begun_digests(state)]))
     replaced = {}
@@ -324,7 +329,8 @@ def _find_replaced(state: ExecutionState, digests: Sequence[str]) -> dict[int, s
     for _, start, stop, new_start, new_stop in matcher.get_opcodes():
         gone = [digest for digest in former[start:stop] if digest not in digests]
         for index in range(new_start, new_stop):
-            if gone and digests[index] not in former:
+            is_unknown = digests[index] not in former and digests[index] not in served
+            if gone and is_unknown:
                 replaced[index + 1] = gone.pop(0)
     return replaced
 

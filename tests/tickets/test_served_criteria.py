@@ -268,6 +268,13 @@ def test_words_that_only_a_removed_step_served_are_new() -> None:
     assert ticket.standings == ["1", "-", "-", "NEW"]
 
 
+def test_a_new_criterion_that_a_step_serves_has_replaced_none() -> None:
+    ticket = Ticket.of(("n",), ("a",), ("b",), criteria="a b")
+    ticket.run(2, 3)
+    ticket.edit("n A b")
+    assert ticket.standings == ["1", "CHANGED_SINCE_VERIFIED", "3"]
+
+
 def test_placeholders_and_plans_that_were_not_run_have_no_marks() -> None:
     ticket = Ticket.of((1,))
     ticket.edit("a b c d")
