@@ -197,8 +197,8 @@ class SocratesAgent(ReadsWords):
             return
         if any(mark in notebook.last_words for mark in _QUESTION_MARKS):
             text = (
-                "No question is noted as open. Answer all the same, or press Enter to"
-                " go deeper; `approve` writes the spec."
+                "Socrates noted no open question. Answer anyway, or press Enter to go"
+                " deeper; `approve` writes the spec."
             )
             self.emit(Notice(text, about=About.WHAT_NEXT))
             return
@@ -324,11 +324,11 @@ class SocratesAgent(ReadsWords):
             "Nothing is written yet. These words of"
             f" {self._file.shown} would be removed or reworded:"
         )
-        word = "approve anyway" if lacking else "approve"
+        command = "approve anyway" if lacking else "approve"
         self.tell(
             Notice(text, Tone.WARNING, about=About.WORDS_LOST),
             Answer(spec_diff(seen.spec, draft.spec)),
-            Notice(f"`{word}` again writes it so; or say what is to stay."),
+            Notice(f"Type `{command}` again to write this, or say what must stay."),
         )
 
     def _finish(self, *, was_changed: bool, is_complete: bool) -> None:

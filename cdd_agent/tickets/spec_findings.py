@@ -41,7 +41,7 @@ _TIGHT_ITEM_LINE = re.compile(r"-[^\s-]")
 
 
 class _Place(Struct, frozen=True):
-    """Where a value is."""
+    """The place of a value in the spec."""
 
     is_prose: bool
     is_type: bool = False
@@ -120,7 +120,7 @@ class _SpecReader:
                 "level",
                 key,
                 f"the fields below {name} are not the ticket's; remove the line {name}:"
-                " and the blanks before them",
+                " and the spaces before them",
             )
         elif isinstance(value, yaml.SequenceNode):
             tickets = [item for item in value.value if _field_names(item)]
@@ -243,7 +243,7 @@ class _SpecReader:
             return
         first, *others = lines
         if _TIGHT_ITEM_LINE.match(first) and any(map(_TIGHT_ITEM_LINE.match, others)):
-            text = f"put a blank behind the dash: - {first[1:]}"
+            text = f"put a space after the dash: - {first[1:]}"
             self._warn(
                 "joined_lines", node, f"these lines are read as one text; {text}"
             )
@@ -293,7 +293,7 @@ class _SpecReader:
             )
 
     def _is_text_in_braces(self, node: yaml.MappingNode, place: _Place) -> bool:
-        """Find `{name}`, and `{key:value}` without a blank."""
+        """Find `{name}`, and `{key:value}` without a space."""
         if not node.flow_style:
             return False
         if not node.value and not (place.is_item and place.is_prose):
@@ -304,7 +304,7 @@ class _SpecReader:
         advice = quotes_advice(written)
         tight = [separate_key(str(key.value)) for key, _ in node.value]
         if tight and all(tight):
-            advice = f"put a blank behind the colon: {{{', '.join(tight)}}}"
+            advice = f"put a space after the colon: {{{', '.join(tight)}}}"
         self._warn(
             "braces",
             node,

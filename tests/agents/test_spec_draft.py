@@ -467,6 +467,22 @@ def test_the_diff_shows_each_lost_line(before: list[str], said: Changes) -> None
         removed.remove(words.text)
 
 
+def test_the_diff_names_the_field_of_each_change_and_shows_no_other_lines() -> None:
+    before = with_criteria([f"criterion {number}" for number in range(9)])
+    criteria = (*before.acceptance_criteria[:7], "criterion 8", "new")
+    after = replace(before, title="Other", acceptance_criteria=criteria)
+    assert spec_diff(before, after).splitlines() == [
+        "```diff",
+        " title:",
+        f"-  {before.title}",
+        "+  Other",
+        " acceptance_criteria:",
+        "-  - criterion 7",
+        "+  - new",
+        "```",
+    ]
+
+
 # --------------------------------------------------------------------------- lost words
 
 LOST = [

@@ -356,7 +356,7 @@ async def test_socrates_with_words_that_would_be_lost(sandbox: Sandbox) -> None:
             "approve",
             [
                 "Nothing is written yet. These words of tickets/feature-words/spec.yaml would be removed or reworded:",
-                "`approve` again writes it so; or say what is to stay.",
+                "Type `approve` again to write this, or say what must stay.",
             ],
         ),
         ("Another title.", ["Words were removed or reworded:"]),
@@ -382,7 +382,7 @@ async def test_socrates_with_words_that_would_be_lost(sandbox: Sandbox) -> None:
             f"/socrates {SLUG}",
             [
                 "Going on: what was said is kept; not written to tickets/feature-words/spec.yaml yet: acceptance_criteria.",
-                "No question is noted as open. Answer all the same, or press Enter to go deeper; `approve` writes the spec.",
+                "Socrates noted no open question. Answer anyway, or press Enter to go deeper; `approve` writes the spec.",
             ],
         ),
     )
