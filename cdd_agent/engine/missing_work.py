@@ -274,7 +274,7 @@ def _plain_letters(path: str) -> str:
     return unicodedata.normalize("NFC", path).casefold()
 
 
-# What the run itself did
+# Changes that the run itself made
 
 
 class _Past(Struct):
