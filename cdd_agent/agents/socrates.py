@@ -21,13 +21,14 @@ from cdd_agent.agents.socrates_prompt import (
     Surroundings,
     request_of,
 )
-from cdd_agent.agents.spec_draft import Draft, DraftMeeting
+from cdd_agent.agents.spec_draft import Draft, DraftMeeting, plain_words
 from cdd_agent.agents.spec_losses import lost_words, spec_diff
 from cdd_agent.agents.spec_proposal import Proposal
 from cdd_agent.context.finder import CodeFinder
+from cdd_agent.dialogue.fitted_prompt import FittedPrompt
 from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.dialogue.redacted_events import RedactedEvents
-from cdd_agent.dialogue.structured import structured
+from cdd_agent.dialogue.structured import Structured, structured
 from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Dialogue, ToolCalls
 from cdd_agent.engine.lock import TicketLock
@@ -466,8 +467,37 @@ class SocratesAgent(ReadsWords):
             *self._left_out.news(request.left_out),
         )
         self.emit(request.made)
+        answer = await self._request_proposal(request, before, is_answer=is_answer)
+        unsaid = _unsaid(answer.text, answer.value.questions)
+        notebook.conclude(
+            before.with_proposal(
+                answer.value, notebook.kept.redactor, is_answer=is_answer
+            ),
+            unsaid,
+        )
+        if unsaid:
+            self.emit(Answer(unsaid))
+        self._report_turn(before, answer.problems)
+        if not answer.value.approved or not is_answer:
+            return
+        if notebook.draft.spec == before.spec:
+            await self._approve()
+            return
+        text = (
+            "The spec has changed with your last words. `summary` shows it, `approve`"
+            " writes it."
+        )
+        self.emit(Notice(text, about=About.CHANGED_UNSEEN))
+
+    async def _request_proposal(
+        self, request: FittedPrompt, before: Draft, *, is_answer: bool
+    ) -> Structured[Proposal]:
+        """Ask the model for the changes of this turn. If the prompt is refused, leave
+        out of it what the next try can do without.
+        """
+        notebook = self.notebook
         try:
-            answer = await structured(
+            return await structured(
                 request.dialogue,
                 request.messages,
                 Proposal,
@@ -491,38 +521,24 @@ class SocratesAgent(ReadsWords):
                     " without it.".lstrip()
                 )
             raise
-        unsaid = _unsaid(answer.text, answer.value.questions)
-        notebook.conclude(
-            before.with_proposal(
-                answer.value, notebook.kept.redactor, is_answer=is_answer
-            ),
-            unsaid,
-        )
-        if unsaid:
-            self.emit(Answer(unsaid))
-        for problem in answer.problems:
+
+    def _report_turn(self, before: Draft, problems: Sequence[str]) -> None:
+        """Show what a turn has changed. `problems` are those of the model's answer."""
+        spec = self.notebook.draft.spec
+        for problem in problems:
             text = (
                 "The model's answer is not quite right, even when asked again:"
                 f" {problem}"
             )
             self.emit(Notice(text, Tone.WARNING, about=About.ANSWER_WRONG))
         self._tell_closed(before)
-        if lost_words(before.spec, notebook.draft.spec):
-            text = "Words were removed or reworded:"
+        if lost_words(before.spec, spec):
+            text = "This turn removed or reworded words of the spec:"
             self.tell(
                 Notice(text, Tone.WARNING, about=About.WORDS_LOST),
-                Answer(spec_diff(before.spec, notebook.draft.spec)),
+                Answer(spec_diff(before.spec, spec)),
             )
         self.emit(self._shown())
-        if answer.value.approved and is_answer:
-            if notebook.draft.spec == before.spec:
-                await self._approve()
-            else:
-                text = (
-                    "The spec has changed with your last words. `summary` shows it,"
-                    " `approve` writes it."
-                )
-                self.emit(Notice(text, about=About.CHANGED_UNSEEN))
 
     def _reread(self) -> SpecOnDisk:
         """Take over what was changed in the file. Raises `BadInput` when it cannot be
@@ -571,12 +587,7 @@ def _unsaid(words: str, questions: Sequence[str]) -> str:
     """
     if sum(words.count(mark) for mark in _QUESTION_MARKS) >= len(questions):
         return ""
-    said = _plain(words)
+    said = plain_words(words)
     return "\n".join(
-        f"- {question}" for question in questions if _plain(question) not in said
+        f"- {question}" for question in questions if plain_words(question) not in said
     )
-
-
-def _plain(text: str) -> str:
-    """A text without its marks, for comparing."""
-    return " ".join(re.findall(r"\w+", text.casefold()))

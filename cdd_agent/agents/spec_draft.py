@@ -233,13 +233,13 @@ class Draft(Struct, frozen=True):
         """Return the draft with the questions and facts of a proposal."""
         answered = set(map(str.strip, proposal.answered)) if is_answer else set()
         questions = [each for each in self.questions if each.id not in answered]
-        known = {_plain(each.text) for each in questions}
-        known |= set(map(_plain, self.dropped_questions))
+        known = {plain_words(each.text) for each in questions}
+        known |= set(map(plain_words, self.dropped_questions))
         number = self.last_question
         for text in map(clean, proposal.questions):
-            if text and _plain(text) not in known:
+            if text and plain_words(text) not in known:
                 number += 1
-                known.add(_plain(text))
+                known.add(plain_words(text))
                 questions.append(Question(f"q{number}", text))
         facts = tuple(filter(None, map(clean, proposal.facts)))
         return replace(
@@ -310,9 +310,9 @@ class Draft(Struct, frozen=True):
                 f"You ask {len(proposal.questions)} questions at once. Ask at most"
                 f" {_MOST_QUESTIONS}."
             )
-        dropped = set(map(_plain, self.dropped_questions))
+        dropped = set(map(plain_words, self.dropped_questions))
         for text in proposal.questions:
-            if _plain(text) in dropped:
+            if plain_words(text) in dropped:
                 yield f"The person does not want to answer this: {text}"
         if proposal.questions or proposal.approved:
             return
@@ -413,7 +413,7 @@ def _cleaning(redactor: Redactor) -> Clean:
     return clean
 
 
-def _plain(text: str) -> str:
+def plain_words(text: str) -> str:
     """Return the words of a text without its marks, to compare questions."""
     return " ".join(re.findall(r"\w+", text.casefold())) or text.strip()
 

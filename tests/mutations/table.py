@@ -1830,7 +1830,7 @@ MUTATIONS = [
             (
                 "a turn shows what it removes",
                 "socrates.py",
-                "if lost_words(before.spec, notebook.draft.spec):",
+                "if lost_words(before.spec, spec):",
                 "if False:",
                 "test_spec_dialogues.py",
             ),

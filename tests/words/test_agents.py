@@ -316,7 +316,7 @@ async def test_socrates(sandbox: Sandbox) -> None:
         (
             "Yes.",
             [
-                "Words were removed or reworded:",
+                "This turn removed or reworded words of the spec:",
                 "The spec has changed with your last words. `summary` shows it, `approve` writes it.",
             ],
         ),
@@ -351,7 +351,7 @@ async def test_socrates_with_words_that_would_be_lost(sandbox: Sandbox) -> None:
                 "tickets/feature-words/spec.yaml is filled in; how to check 2 criteria is open. Press Enter to have Socrates ask, or say what to look at; `exit` leaves."
             ],
         ),
-        ("It says bad.", ["Words were removed or reworded:"]),
+        ("It says bad.", ["This turn removed or reworded words of the spec:"]),
         (
             "approve",
             [
@@ -359,7 +359,7 @@ async def test_socrates_with_words_that_would_be_lost(sandbox: Sandbox) -> None:
                 "Type `approve` again to write this, or say what must stay.",
             ],
         ),
-        ("Another title.", ["Words were removed or reworded:"]),
+        ("Another title.", ["This turn removed or reworded words of the spec:"]),
         ("exit", ["Left feature-words. `/socrates feature-words` goes on from here."]),
     )
     spec.write_text(SPEC.replace("title: Say words", "title: Mine"))
