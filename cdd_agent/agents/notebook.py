@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from cdd_agent.agents.spec_draft import (
     TEXTS,
     Draft,
-    DraftMeeting,
     Question,
+    RebasedDraft,
     open_points_of,
 )
 from cdd_agent.agents.spec_items import Item
@@ -134,7 +134,7 @@ class Notebook(Struct):
     """All of that turn so far; empty between turns."""
     spent: Spent = field(default_factory=Spent)
     """By the model calls about this ticket, in all processes."""
-    meeting: DraftMeeting | None = None
+    rebased: RebasedDraft | None = None
     """What was changed in spec.yaml since the notebook was closed."""
     _yaml: tuple[TicketSpec, str] | None = None
     """The file of the draft and its YAML, which takes a second where it is large."""
@@ -160,7 +160,7 @@ class Notebook(Struct):
             saved.under_way,
             saved.spent,
         )
-        notebook.meeting = notebook.meet(seen)
+        notebook.rebased = notebook.rebase(seen)
         return notebook
 
     def close(self) -> None:
@@ -181,16 +181,15 @@ class Notebook(Struct):
         answers = [message for message in self.history if message.role == "assistant"]
         return without_json(answers[-1].content) if answers else ""
 
-    def meet(self, seen: SpecOnDisk) -> DraftMeeting:
-        """Take over what a person has changed in the file. One that is gone, or empty,
-        is no change: it may be that another branch is checked out, or that it is being
-        written.
+    def rebase(self, seen: SpecOnDisk) -> RebasedDraft:
+        """Rebase the draft on the file as it is now. A missing or empty file changes
+        nothing: another branch may be checked out, or the file is being written.
         """
         if not seen.is_written:
-            return DraftMeeting(self.draft)
-        meeting = self.draft.meet(seen.spec)
-        self.draft = meeting.draft
-        return meeting
+            return RebasedDraft(self.draft)
+        rebased = self.draft.rebase(seen.spec)
+        self.draft = rebased.draft
+        return rebased
 
     @property
     def asked(self) -> tuple[Message, ...]:

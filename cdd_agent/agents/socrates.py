@@ -21,7 +21,7 @@ from cdd_agent.agents.socrates_prompt import (
     Surroundings,
     request_of,
 )
-from cdd_agent.agents.spec_draft import Draft, DraftMeeting, plain_words
+from cdd_agent.agents.spec_draft import Draft, RebasedDraft, plain_words
 from cdd_agent.agents.spec_losses import lost_words, spec_diff
 from cdd_agent.agents.spec_proposal import Proposal
 from cdd_agent.context.finder import CodeFinder
@@ -156,8 +156,8 @@ class SocratesAgent(ReadsWords):
         """
         notebook, shown = self.notebook, self._shown()
         self.tell(*notebook.kept.news, *spec_notices(self._file.ticket))
-        if notebook.meeting is not None:
-            self._tell_edits(notebook.meeting)
+        if notebook.rebased is not None:
+            self._report_edits(notebook.rebased)
         self.emit(shown)
         if notebook.is_new and notebook.draft.spec.missing():
             await self._ask(BEGIN, is_answer=False)
@@ -182,10 +182,10 @@ class SocratesAgent(ReadsWords):
         questions = [question.text for question in notebook.draft.questions]
         if _unsaid(notebook.last_words, questions):
             self.emit(Answer(self._list_questions()))
-        self._tell_what_enter_does()
+        self._report_next_key()
 
-    def _tell_what_enter_does(self) -> None:
-        """Tell it after the last words of an earlier conversation."""
+    def _report_next_key(self) -> None:
+        """Report what Enter does after the last words of an earlier conversation."""
         notebook = self.notebook
         if notebook.is_unanswered:
             text = (
@@ -266,7 +266,7 @@ class SocratesAgent(ReadsWords):
                 )
             except SpecChanged:
                 continue
-            notebook.meet(replace(seen, spec=draft.spec, is_written=True))
+            notebook.rebase(replace(seen, spec=draft.spec, is_written=True))
             notebook.save()
             self._finish(was_changed=was_changed, is_complete=not lacking)
             return
@@ -384,7 +384,7 @@ class SocratesAgent(ReadsWords):
         before = notebook.draft
         notebook.draft = before.drop(numbers)
         notebook.save()
-        self._tell_closed(before)
+        self._report_closed(before)
         self.emit(self._shown())
 
     def _list_questions(self) -> str:
@@ -392,8 +392,8 @@ class SocratesAgent(ReadsWords):
         questions = enumerate(self.notebook.draft.questions, 1)
         return "\n".join(f"{number}. {question.text}" for number, question in questions)
 
-    def _tell_closed(self, before: Draft) -> None:
-        """Tell which questions were open before, and are not any more."""
+    def _report_closed(self, before: Draft) -> None:
+        """Report the questions that were open before, and are not any more."""
         still_open = self.notebook.draft.questions
         closed = [each.text for each in before.questions if each not in still_open]
         if closed:
@@ -531,7 +531,7 @@ class SocratesAgent(ReadsWords):
                 f" {problem}"
             )
             self.emit(Notice(text, Tone.WARNING, about=About.ANSWER_WRONG))
-        self._tell_closed(before)
+        self._report_closed(before)
         if lost_words(before.spec, spec):
             text = "This turn removed or reworded words of the spec:"
             self.tell(
@@ -545,20 +545,20 @@ class SocratesAgent(ReadsWords):
         read any more.
         """
         seen = self._file.read()
-        self._tell_edits(self.notebook.meet(seen))
+        self._report_edits(self.notebook.rebase(seen))
         return seen
 
-    def _tell_edits(self, meeting: DraftMeeting) -> None:
-        """Tell what the user has changed in the file, and which changes of the draft
-        are dropped for it.
+    def _report_edits(self, rebased: RebasedDraft) -> None:
+        """Report the user's edits of the file, and the changes of the draft that they
+        drop.
         """
-        if not meeting.edited and not meeting.dropped:
+        if not rebased.edited and not rebased.dropped:
             return
-        fields = ", ".join(meeting.edited)
+        fields = ", ".join(rebased.edited)
         text = f"{self._file.shown} has changed: {fields}. What the file says is kept."
-        if meeting.dropped:
+        if rebased.dropped:
             text += " These changes of the draft are dropped:"
-        for change in meeting.dropped:
+        for change in rebased.dropped:
             shown = change.text.replace("\n", " ")
             if len(shown) > _LONGEST_DROPPED:
                 shown = f"{shown[:_LONGEST_DROPPED]}…"

@@ -46,7 +46,7 @@ class DroppedChange(Struct, frozen=True):
     is_removal: bool = False
 
 
-class DraftMeeting(Struct, frozen=True):
+class RebasedDraft(Struct, frozen=True):
     """A draft after spec.yaml was read again."""
 
     draft: "Draft"
@@ -79,8 +79,8 @@ class Draft(Struct, frozen=True):
         scope = ItemList("s", "item of the scope", default_area="scope")
         return cls(
             spec,
-            criteria.meet(_criteria_lines(spec)).items,
-            scope.meet(_scope_lines(spec)).items,
+            criteria.rebase(_criteria_lines(spec)).items,
+            scope.rebase(_scope_lines(spec)).items,
         )
 
     @property
@@ -128,14 +128,14 @@ class Draft(Struct, frozen=True):
 
     # Changes by the user
 
-    def meet(self, now: TicketSpec) -> DraftMeeting:
+    def rebase(self, now: TicketSpec) -> RebasedDraft:
         """Return the draft over the file as it is now. The file wins item by item, and
         in a text as a whole.
         """
         if now == self.file:
-            return DraftMeeting(self)
-        criteria = self.criteria.meet(_criteria_lines(now))
-        scope = self.scope.meet(_scope_lines(now))
+            return RebasedDraft(self)
+        criteria = self.criteria.rebase(_criteria_lines(now))
+        scope = self.scope.rebase(_scope_lines(now))
         texts = dict[str, str]()
         dropped = [
             DroppedChange(item.line.text, item.is_removed)
@@ -148,16 +148,16 @@ class Draft(Struct, frozen=True):
                 texts[name] = text
             else:
                 dropped.append(DroppedChange(text))
-        met = replace(
+        rebased = replace(
             self, file=now, criteria=criteria.items, scope=scope.items, texts=texts
         )
         edited = [
             name
             for name in FIELDS
             if getattr(now, name) != getattr(self.file, name)
-            and getattr(met.spec, name) != getattr(self.spec, name)
+            and getattr(rebased.spec, name) != getattr(self.spec, name)
         ]
-        return DraftMeeting(met, tuple(edited), tuple(dropped))
+        return RebasedDraft(rebased, tuple(edited), tuple(dropped))
 
     def drop(self, places: Collection[int]) -> "Draft":
         """Return the draft without the questions at these places, counted from 1. The
