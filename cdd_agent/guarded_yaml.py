@@ -202,7 +202,7 @@ def read_mapping(text: str, source: str, kind: str) -> dict[object, YamlEntry]:
         key = separate_key(text.strip())
         items = list_items(node) or []
         if key:
-            hint = f"Put a blank behind the colon: {key}"
+            hint = f"Put a space after the colon: {key}"
         elif items and all(isinstance(item, yaml.MappingNode) for item in items):
             hint = list_advice(len(items))
         raise BadInput(

@@ -407,20 +407,20 @@ class Session(Struct, eq=False, dict=True):
         if said.word == "status":
             await self.tell(ticket, "status", is_look=True)
         elif status is RunStatus.COMPLETED:
-            await self._tell_that_all_is_done(ticket)
+            await self._report_all_done(ticket)
         else:
             has_own_tree = ticket.root != self.project.root
             run = f"{slug} --worktree" if has_own_tree else slug
             self.emit(no_run_open(said, run))
 
-    async def _tell_that_all_is_done(self, ticket: Ticket) -> None:
+    async def _report_all_done(self, ticket: Ticket) -> None:
         # late: the Executor brings the whole engine
         from cdd_agent.agents.executor import ExecutorAgent  # noqa: PLC0415
 
         visited = self._open_visit(ticket, is_look=True)
         try:
             assert isinstance(visited, ExecutorAgent)
-            await visited.tell_that_all_is_done()
+            await visited.report_all_done()
         finally:
             visited.close()
 

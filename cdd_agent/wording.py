@@ -578,7 +578,7 @@ def _criteria(event: CriteriaShown) -> list[tuple[str, Tone]]:
 
 
 def unserved(criterion: CriterionProof) -> str:
-    """Why a criterion that no step serves has no evidence."""
+    """Return the reason why a criterion that no step serves has no evidence."""
     if criterion.edit:
         return f"{criterion.edit}; no step of the plan serves it as it is now"
     return "no step of the plan serves it"
@@ -700,10 +700,10 @@ def spec_in_full(spec: SpecShown) -> str:
     )
     parts += [f"### Missing\n\n{_bullets(spec.missing)}"] if spec.missing else []
     if spec.open_questions:
-        questions = [f"{each.number}: {each.text}" for each in spec.open_questions]
-        parts.append(
-            f"### Open questions\n\n{_bullets(questions)}\n\n`drop NUMBER` drops one."
+        questions = "\n".join(
+            f"{each.number}. {each.text}" for each in spec.open_questions
         )
+        parts.append(f"### Open questions\n\n{questions}\n\n`drop 1` drops question 1.")
     if spec.lost:
         lost = _bullets([words.text for words in spec.lost])
         parts.append(f"### To be removed or reworded in spec.yaml\n\n{lost}")
@@ -823,16 +823,26 @@ def _run_finished(event: RunFinished) -> list[tuple[str, Tone]]:
         if event.seconds is not None
         else []
     )
-    good = event.status is RunStatus.COMPLETED
-    what = "done" if good else event.status.value.replace("_", " ")
-    if event.missing:
-        what = "is not done in this tree"
-    elif event.edited_criteria and event.status is RunStatus.IN_PROGRESS:
-        what = "is not done"
     tone = {RunStatus.COMPLETED: Tone.GOOD, RunStatus.FAILED: Tone.ERROR}.get(
         event.status, Tone.WARNING
     )
-    lines = [(f"{event.ticket_slug} {what}: {', '.join(counts)}", tone)]
+    lines = [(f"{event.ticket_slug} {_outcome(event)}: {', '.join(counts)}", tone)]
+    return [*lines, *_shortfalls(event), *_require_result(event)]
+
+
+def _outcome(event: RunFinished) -> str:
+    if event.missing:
+        return "is not done in this tree"
+    if event.status is RunStatus.COMPLETED:
+        return "done"
+    if event.edited_criteria and event.status is RunStatus.IN_PROGRESS:
+        return "is not done"
+    return event.status.value.replace("_", " ")
+
+
+def _shortfalls(event: RunFinished) -> list[tuple[str, Tone]]:
+    """Return the steps and criteria for which the run is not a proof."""
+    lines = []
     for reason in dict.fromkeys(step.why for step in event.unproven):
         of_these = ", ".join(
             f"{step.label}. {step.title}"
@@ -848,11 +858,16 @@ def _run_finished(event: RunFinished) -> list[tuple[str, Tone]]:
     if event.edited_criteria:
         hint = how_to_serve(event.ticket_slug, event.edited_criteria)
         lines.append((hint, Tone.WARNING))
+    return lines
+
+
+def _require_result(event: RunFinished) -> list[tuple[str, Tone]]:
     reasons = _reasons_against(event)
-    lines += [(reason, Tone.ERROR) for reason in reasons]
+    lines = [(reason, Tone.ERROR) for reason in reasons]
     if event.missing:
         lines.append((_how_to_bring_back(event), Tone.PLAIN))
-    if event.require and good and not reasons:
+    is_done = event.status is RunStatus.COMPLETED
+    if event.require and is_done and not reasons:
         lines.append(
             (
                 f"`require: {event.require}` held: each step's tests have passed.",
@@ -870,10 +885,7 @@ def _reasons_against(event: RunFinished) -> list[str]:
     if event.missing:
         count = len(event.missing)
         steps = "1 step" if count == 1 else f"{count} steps"
-        reasons.append(
-            f"Not all work of {steps} is in this tree: nothing here shows that it is"
-            " done."
-        )
+        reasons.append(f"This tree lacks work of {steps}, so the run is not done here.")
     against = reasons_against(event.unproven, event.edited_criteria)
     if event.require and against:
         reasons.append(

@@ -1,7 +1,6 @@
-"""Find the remedy for a text that is not YAML: the change of a line with which YAML
-reads on.
+"""Find a remedy for text that is not valid YAML: a small change that removes the error.
 
-A remedy is reported only if it works: it is made, and the text is read again.
+Each change is tried first, and the text is read again. Only one that works is reported.
 """
 
 import re
@@ -26,8 +25,8 @@ _KEY_AT_VALUE = re.compile(r"(\s*(?:- +)*[^\W\d][\w -]*:)([^\s:/\\].*)", re.DOTA
 _KEY_AND_TEXT = re.compile(r"(\s*)((?:- +)*[^\W\d][\w -]*:) +([^\s|>].*)", re.DOTALL)
 _KEY_OR_ITEM = re.compile(r""" *(?:- |[^\s#"'].*:(?:\s|$))""")
 _ITEM = re.compile(r"( *)- \S")
-# Tabs and the blanks of word processors and of East Asian keyboards.
-_ODD_BLANKS = re.compile(
+# Tabs and the spaces of word processors and of East Asian keyboards.
+_ODD_SPACES = re.compile(
     r"^ *[\t\u00a0\u2000-\u200a\u202f\u3000][^\S\n\r]*", re.MULTILINE
 )
 _FENCE = re.compile(r"^ *(?:```|~~~).*", re.MULTILINE)
@@ -47,7 +46,7 @@ def find_remedy(
     error: yaml.MarkedYAMLError,
     find_error_line: Callable[[str], int | None],
 ) -> str:
-    """Return advice for the error, empty if no remedy is known. `find_error_line`
+    """Return advice for the error; empty if no remedy is known. `find_error_line`
     returns the line of the first error of a text, from 0.
     """
     mark = error.problem_mark or error.context_mark
@@ -70,9 +69,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def quote(text: str) -> str:
-    """Return a line of text in quotes. A text that is in quotes already gets better
-    ones.
-    """
+    """Return a line of text in quotes. If it is in quotes already, replace these."""
     if _is_in_quotes(text):
         text = text[1:-1]
     if '"' not in text and "\\" not in text:
@@ -94,12 +91,12 @@ def _is_in_quotes(text: str) -> bool:
 def list_advice(count: int) -> str:
     """Return the advice for a list of mappings where one mapping is read."""
     if count == 1:
-        return "Remove the dash before its first key, and the blanks before all keys."
+        return "Remove the dash before its first key, and the spaces before all keys."
     return f"It has {count} items: keep one of them, without its dash."
 
 
 def separate_key(line: str) -> str:
-    """Return the line `key:value` with a blank behind its colon, else nothing."""
+    """Return the line `key:value` with a space after its colon, else nothing."""
     key = _KEY_AT_VALUE.fullmatch(line)
     return f"{key[1]} {key[2]}" if key else ""
 
@@ -157,23 +154,23 @@ def _remove_fence(lines: list[str], number: int) -> Iterator[Remedy]:
         yield Remedy(unfenced, f"Remove the fence in line {number + 1}.")
 
 
-def _replace_odd_blanks(lines: list[str], number: int) -> Iterator[Remedy]:
-    odd = _ODD_BLANKS.match(lines[number])
+def _replace_odd_spaces(lines: list[str], number: int) -> Iterator[Remedy]:
+    odd = _ODD_SPACES.match(lines[number])
     if odd is None:
         return
-    advice = _odd_blanks_advice(odd[0], number)
+    advice = _odd_spaces_advice(odd[0], number)
     text = "".join(lines)
     for width in (1, 2, 0):
-        plain = _ODD_BLANKS.sub(partial(_plain_blanks, width), text)
+        plain = _ODD_SPACES.sub(partial(_plain_spaces, width), text)
         yield Remedy(split_lines(plain), advice)
 
 
-def _odd_blanks_advice(odd: str, number: int) -> str:
-    kind = "the tab" if "\t" in odd else "the other kind of blank"
-    return f"Use plain blanks instead of {kind} at the start of line {number + 1}."
+def _odd_spaces_advice(odd: str, number: int) -> str:
+    kind = "the tab" if "\t" in odd else "the other kind of space"
+    return f"Use plain spaces instead of {kind} at the start of line {number + 1}."
 
 
-def _plain_blanks(width: int, odd: re.Match[str]) -> str:
+def _plain_spaces(width: int, odd: re.Match[str]) -> str:
     plain = odd[0].count(" ")
     return " " * (plain + width * (len(odd[0]) - plain))
 
@@ -181,7 +178,7 @@ def _plain_blanks(width: int, odd: re.Match[str]) -> str:
 def _separate_key(lines: list[str], number: int) -> Iterator[Remedy]:
     line = separate_key(lines[number])
     if line:
-        advice = f"Put a blank behind the colon: {_shorten(line)}"
+        advice = f"Put a space after the colon: {_shorten(line)}"
         yield Remedy(_replace_line(lines, number, line), advice)
         # Who leaves the blank out does so in several lines.
         yield Remedy([separate_key(other) or other for other in lines], advice)
@@ -216,7 +213,7 @@ def _quote_flow_item(lines: list[str], number: int) -> Iterator[Remedy]:
         text = item[2].rstrip()
         quoted = quote(text)
         line = lines[number].replace(text, quoted)
-        advice = "Text behind a blank and # is a comment"
+        advice = "Text after a space and # is a comment"
         yield Remedy(
             _replace_line(lines, number, line), f"{advice}: {quotes_advice(text)}"
         )
@@ -251,7 +248,7 @@ def _indent_text(lines: list[str], number: int) -> Iterator[Remedy]:
     if number and not re.match(r"\s|-\s", line) and not re.search(r":\s", line):
         yield Remedy(
             _replace_line(lines, number, f"  {line}"),
-            f"Indent line {number + 1}: text goes on with blanks at its start.",
+            f"Indent line {number + 1}: each line of a text begins with spaces.",
         )
 
 
@@ -297,24 +294,24 @@ def _move_to_column(lines: list[str], number: int) -> Iterator[Remedy]:
 
 
 def _leave_out(lines: list[str], number: int) -> Iterator[Remedy]:
-    """Leave out a line at the start of which no key is."""
+    """Leave out a line that does not begin with a key."""
     line = lines[number]
     if not line.startswith((" ", "#")) and line.strip():
         advice = (
-            f"Line {number + 1} is no `key: value`: put text below a key, such as"
-            " notes: |, with blanks at the start of each line."
+            f"Line {number + 1} is not `key: value`: put text below a key, such as"
+            " notes: |, with spaces at the start of each line."
         )
-        odd = _ODD_BLANKS.match(line)
+        odd = _ODD_SPACES.match(line)
         if odd:
             # This is not all that is wrong in the line, but the first thing.
-            advice = _odd_blanks_advice(odd[0], number)
+            advice = _odd_spaces_advice(odd[0], number)
         yield Remedy(_replace_line(lines, number, "#\n"), advice)
 
 
 _REPAIRS = (
     _end_document,
     _remove_fence,
-    _replace_odd_blanks,
+    _replace_odd_spaces,
     _separate_key,
     _close_quote,
     _quote_flow_item,
@@ -329,7 +326,7 @@ _REPAIRS = (
 
 
 def _split_end(line: str) -> tuple[str, str]:
-    """Return a line without the blanks and line breaks at its end, and these."""
+    """Return a line without the spaces and line breaks at its end, and these."""
     written = line.rstrip()
     return written, line[len(written) :]
 

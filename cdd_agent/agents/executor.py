@@ -140,7 +140,7 @@ class ExecutorAgent(ReadsWords):
             opened, step = run.opened(), run.next_step
             self.emit(opened)
             if step is None:
-                await self._engine.tell_that_all_is_done()
+                await self._engine.report_all_done()
                 return
             if opened.resumed:
                 done = (
@@ -558,7 +558,7 @@ class ExecutorAgent(ReadsWords):
             return "the last step"
         return f"step {self._engine.run.plan.label_of(number)}"
 
-    async def tell_that_all_is_done(self) -> None:
+    async def report_all_done(self) -> None:
         """Answer a line for a run without a next step: with what else can be done, or
         what speaks against it.
         """

@@ -5,7 +5,7 @@ It is saved at every word and every round, so that leaving, or a kill, loses at 
 reply that was under way.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from cdd_agent.agents.spec_draft import (
     TEXTS,
     Draft,
-    DraftMeeting,
     Question,
+    RebasedDraft,
     open_points_of,
 )
 from cdd_agent.agents.spec_items import Item
@@ -134,7 +134,7 @@ class Notebook(Struct):
     """All of that turn so far; empty between turns."""
     spent: Spent = field(default_factory=Spent)
     """By the model calls about this ticket, in all processes."""
-    meeting: DraftMeeting | None = None
+    rebased: RebasedDraft | None = None
     """What was changed in spec.yaml since the notebook was closed."""
     _yaml: tuple[TicketSpec, str] | None = None
     """The file of the draft and its YAML, which takes a second where it is large."""
@@ -160,7 +160,7 @@ class Notebook(Struct):
             saved.under_way,
             saved.spent,
         )
-        notebook.meeting = notebook.meet(seen)
+        notebook.rebased = notebook.rebase(seen)
         return notebook
 
     def close(self) -> None:
@@ -181,16 +181,15 @@ class Notebook(Struct):
         answers = [message for message in self.history if message.role == "assistant"]
         return without_json(answers[-1].content) if answers else ""
 
-    def meet(self, seen: SpecOnDisk) -> DraftMeeting:
-        """Take over what a person has changed in the file. One that is gone, or empty,
-        is no change: it may be that another branch is checked out, or that it is being
-        written.
+    def rebase(self, seen: SpecOnDisk) -> RebasedDraft:
+        """Rebase the draft on the file as it is now. A missing or empty file changes
+        nothing: another branch may be checked out, or the file is being written.
         """
         if not seen.is_written:
-            return DraftMeeting(self.draft)
-        meeting = self.draft.meet(seen.spec)
-        self.draft = meeting.draft
-        return meeting
+            return RebasedDraft(self.draft)
+        rebased = self.draft.rebase(seen.spec)
+        self.draft = rebased.draft
+        return rebased
 
     @property
     def asked(self) -> tuple[Message, ...]:
@@ -307,32 +306,13 @@ def _upgraded(old: _SavedV1, seen: SpecOnDisk) -> _Saved:
         if seen.is_written and old.known.get(name) != now:
             edited.add(name)
     pending = [name for name in TEXTS if getattr(changes, name) is not None]
-    # An edited text differs from the base: the draft finds that when it meets the file.
+    # An edited text must differ from the base, so that the draft notices the edit.
     blank = {name: "" for name in pending if name in edited}
     draft = Draft.over(replace(seen.spec, **blank))
-    criteria = [
-        CriterionChange(text=text) for text in changes.acceptance_criteria or ()
-    ]
-    scope = [
-        ScopeChange(area=area, text=text)
-        for area, items in (changes.implementation_scope or {}).items()
-        for text in items
-    ]
-    if changes.acceptance_criteria is not None and "acceptance_criteria" not in edited:
-        for item in draft.criteria.items:
-            if item.line.text not in changes.acceptance_criteria:
-                criteria.append(CriterionChange(id=item.id, remove=True))
-    if (
-        changes.implementation_scope is not None
-        and "implementation_scope" not in edited
-    ):
-        for item in draft.scope.items:
-            if ScopeChange(area=item.line.area, text=item.line.text) not in scope:
-                scope.append(ScopeChange(id=item.id, remove=True))
     proposal = Proposal(
         **{name: getattr(changes, name) for name in pending},
-        acceptance_criteria=tuple(criteria),
-        implementation_scope=tuple(scope),
+        acceptance_criteria=_criteria_of_v1(draft, changes, edited),
+        implementation_scope=_scope_of_v1(draft, changes, edited),
         questions=old.open_questions,
         facts=old.facts,
     )
@@ -346,6 +326,37 @@ def _upgraded(old: _SavedV1, seen: SpecOnDisk) -> _Saved:
         under_way=old.under_way,
         spent=old.spent,
     )
+
+
+def _criteria_of_v1(
+    draft: Draft, changes: _ChangesV1, edited: Collection[str]
+) -> tuple[CriterionChange, ...]:
+    texts = changes.acceptance_criteria
+    if texts is None:
+        return ()
+    criteria = [CriterionChange(text=text) for text in texts]
+    if "acceptance_criteria" in edited:
+        return tuple(criteria)
+    for item in draft.criteria.items:
+        if item.line.text not in texts:
+            criteria.append(CriterionChange(id=item.id, remove=True))
+    return tuple(criteria)
+
+
+def _scope_of_v1(
+    draft: Draft, changes: _ChangesV1, edited: Collection[str]
+) -> tuple[ScopeChange, ...]:
+    if changes.implementation_scope is None:
+        return ()
+    scope = []
+    for area, texts in changes.implementation_scope.items():
+        scope += [ScopeChange(area=area, text=text) for text in texts]
+    if "implementation_scope" in edited:
+        return tuple(scope)
+    for item in draft.scope.items:
+        if ScopeChange(area=item.line.area, text=item.line.text) not in scope:
+            scope.append(ScopeChange(id=item.id, remove=True))
+    return tuple(scope)
 
 
 def _digest_v1(value: object) -> str:

@@ -6,6 +6,7 @@ plan.
 """
 
 import asyncio
+import difflib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Literal
@@ -23,7 +24,6 @@ from cdd_agent.agents.planning_replies import (
 )
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.store import AgentFile, without_secrets
-from cdd_agent.agents.text_diff import fenced_diff
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.query import Query
 from cdd_agent.dialogue.code_context import packed
@@ -172,7 +172,7 @@ class Planning:
         """Return the proposal, or its changes of plan.md, and its problems."""
         text = self.text()
         if not self.notes.is_anew:
-            text = fenced_diff(self.notes.base, text, "plan.md")
+            text = _in_diff(self.notes.base, text)
         return self._shown_as(text)
 
     def _shown_as(self, text: str) -> list[Event]:
@@ -354,7 +354,7 @@ class Planning:
         changed_from = before if self.notes.is_anew else self.notes.base
         return [
             Notice(reply.changes.summary, about=About.CHANGES),
-            *self._shown_as(fenced_diff(changed_from, self.text(), "plan.md")),
+            *self._shown_as(_in_diff(changed_from, self.text())),
         ]
 
     def open_questions(self) -> list[Event]:
@@ -603,3 +603,10 @@ def _numbering(fixed: FixedSteps, plan: ImplementationPlan) -> str:
         f"{done}A new step is numbered from {fixed.next_number} on: the numbers below"
         " are taken."
     )
+
+
+def _in_diff(before: str, after: str) -> str:
+    lines = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), "plan.md", "plan.md", lineterm=""
+    )
+    return fenced("\n".join(lines) or "Nothing is different.", "diff")

@@ -21,13 +21,14 @@ from cdd_agent.agents.socrates_prompt import (
     Surroundings,
     request_of,
 )
-from cdd_agent.agents.spec_draft import Draft, DraftMeeting
+from cdd_agent.agents.spec_draft import Draft, RebasedDraft, plain_words
 from cdd_agent.agents.spec_losses import lost_words, spec_diff
 from cdd_agent.agents.spec_proposal import Proposal
 from cdd_agent.context.finder import CodeFinder
+from cdd_agent.dialogue.fitted_prompt import FittedPrompt
 from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.dialogue.redacted_events import RedactedEvents
-from cdd_agent.dialogue.structured import structured
+from cdd_agent.dialogue.structured import Structured, structured
 from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Dialogue, ToolCalls
 from cdd_agent.engine.lock import TicketLock
@@ -155,8 +156,8 @@ class SocratesAgent(ReadsWords):
         """
         notebook, shown = self.notebook, self._shown()
         self.tell(*notebook.kept.news, *spec_notices(self._file.ticket))
-        if notebook.meeting is not None:
-            self._tell_edits(notebook.meeting)
+        if notebook.rebased is not None:
+            self._report_edits(notebook.rebased)
         self.emit(shown)
         if notebook.is_new and notebook.draft.spec.missing():
             await self._ask(BEGIN, is_answer=False)
@@ -181,10 +182,10 @@ class SocratesAgent(ReadsWords):
         questions = [question.text for question in notebook.draft.questions]
         if _unsaid(notebook.last_words, questions):
             self.emit(Answer(self._list_questions()))
-        self._tell_what_enter_does()
+        self._report_next_key()
 
-    def _tell_what_enter_does(self) -> None:
-        """Tell it after the last words of an earlier conversation."""
+    def _report_next_key(self) -> None:
+        """Report what Enter does after the last words of an earlier conversation."""
         notebook = self.notebook
         if notebook.is_unanswered:
             text = (
@@ -197,8 +198,8 @@ class SocratesAgent(ReadsWords):
             return
         if any(mark in notebook.last_words for mark in _QUESTION_MARKS):
             text = (
-                "No question is noted as open. Answer all the same, or press Enter to"
-                " go deeper; `approve` writes the spec."
+                "Socrates noted no open question. Answer anyway, or press Enter to go"
+                " deeper; `approve` writes the spec."
             )
             self.emit(Notice(text, about=About.WHAT_NEXT))
             return
@@ -265,7 +266,7 @@ class SocratesAgent(ReadsWords):
                 )
             except SpecChanged:
                 continue
-            notebook.meet(replace(seen, spec=draft.spec, is_written=True))
+            notebook.rebase(replace(seen, spec=draft.spec, is_written=True))
             notebook.save()
             self._finish(was_changed=was_changed, is_complete=not lacking)
             return
@@ -324,11 +325,11 @@ class SocratesAgent(ReadsWords):
             "Nothing is written yet. These words of"
             f" {self._file.shown} would be removed or reworded:"
         )
-        word = "approve anyway" if lacking else "approve"
+        command = "approve anyway" if lacking else "approve"
         self.tell(
             Notice(text, Tone.WARNING, about=About.WORDS_LOST),
             Answer(spec_diff(seen.spec, draft.spec)),
-            Notice(f"`{word}` again writes it so; or say what is to stay."),
+            Notice(f"Type `{command}` again to write this, or say what must stay."),
         )
 
     def _finish(self, *, was_changed: bool, is_complete: bool) -> None:
@@ -383,7 +384,7 @@ class SocratesAgent(ReadsWords):
         before = notebook.draft
         notebook.draft = before.drop(numbers)
         notebook.save()
-        self._tell_closed(before)
+        self._report_closed(before)
         self.emit(self._shown())
 
     def _list_questions(self) -> str:
@@ -391,8 +392,8 @@ class SocratesAgent(ReadsWords):
         questions = enumerate(self.notebook.draft.questions, 1)
         return "\n".join(f"{number}. {question.text}" for number, question in questions)
 
-    def _tell_closed(self, before: Draft) -> None:
-        """Tell which questions were open before, and are not any more."""
+    def _report_closed(self, before: Draft) -> None:
+        """Report the questions that were open before, and are not any more."""
         still_open = self.notebook.draft.questions
         closed = [each.text for each in before.questions if each not in still_open]
         if closed:
@@ -466,8 +467,37 @@ class SocratesAgent(ReadsWords):
             *self._left_out.news(request.left_out),
         )
         self.emit(request.made)
+        answer = await self._request_proposal(request, before, is_answer=is_answer)
+        unsaid = _unsaid(answer.text, answer.value.questions)
+        notebook.conclude(
+            before.with_proposal(
+                answer.value, notebook.kept.redactor, is_answer=is_answer
+            ),
+            unsaid,
+        )
+        if unsaid:
+            self.emit(Answer(unsaid))
+        self._report_turn(before, answer.problems)
+        if not answer.value.approved or not is_answer:
+            return
+        if notebook.draft.spec == before.spec:
+            await self._approve()
+            return
+        text = (
+            "The spec has changed with your last words. `summary` shows it, `approve`"
+            " writes it."
+        )
+        self.emit(Notice(text, about=About.CHANGED_UNSEEN))
+
+    async def _request_proposal(
+        self, request: FittedPrompt, before: Draft, *, is_answer: bool
+    ) -> Structured[Proposal]:
+        """Ask the model for the changes of this turn. If the prompt is refused, leave
+        out of it what the next try can do without.
+        """
+        notebook = self.notebook
         try:
-            answer = await structured(
+            return await structured(
                 request.dialogue,
                 request.messages,
                 Proposal,
@@ -491,58 +521,44 @@ class SocratesAgent(ReadsWords):
                     " without it.".lstrip()
                 )
             raise
-        unsaid = _unsaid(answer.text, answer.value.questions)
-        notebook.conclude(
-            before.with_proposal(
-                answer.value, notebook.kept.redactor, is_answer=is_answer
-            ),
-            unsaid,
-        )
-        if unsaid:
-            self.emit(Answer(unsaid))
-        for problem in answer.problems:
+
+    def _report_turn(self, before: Draft, problems: Sequence[str]) -> None:
+        """Show what a turn has changed. `problems` are those of the model's answer."""
+        spec = self.notebook.draft.spec
+        for problem in problems:
             text = (
                 "The model's answer is not quite right, even when asked again:"
                 f" {problem}"
             )
             self.emit(Notice(text, Tone.WARNING, about=About.ANSWER_WRONG))
-        self._tell_closed(before)
-        if lost_words(before.spec, notebook.draft.spec):
-            text = "Words were removed or reworded:"
+        self._report_closed(before)
+        if lost_words(before.spec, spec):
+            text = "This turn removed or reworded words of the spec:"
             self.tell(
                 Notice(text, Tone.WARNING, about=About.WORDS_LOST),
-                Answer(spec_diff(before.spec, notebook.draft.spec)),
+                Answer(spec_diff(before.spec, spec)),
             )
         self.emit(self._shown())
-        if answer.value.approved and is_answer:
-            if notebook.draft.spec == before.spec:
-                await self._approve()
-            else:
-                text = (
-                    "The spec has changed with your last words. `summary` shows it,"
-                    " `approve` writes it."
-                )
-                self.emit(Notice(text, about=About.CHANGED_UNSEEN))
 
     def _reread(self) -> SpecOnDisk:
         """Take over what was changed in the file. Raises `BadInput` when it cannot be
         read any more.
         """
         seen = self._file.read()
-        self._tell_edits(self.notebook.meet(seen))
+        self._report_edits(self.notebook.rebase(seen))
         return seen
 
-    def _tell_edits(self, meeting: DraftMeeting) -> None:
-        """Tell what the user has changed in the file, and which changes of the draft
-        are dropped for it.
+    def _report_edits(self, rebased: RebasedDraft) -> None:
+        """Report the user's edits of the file, and the changes of the draft that they
+        drop.
         """
-        if not meeting.edited and not meeting.dropped:
+        if not rebased.edited and not rebased.dropped:
             return
-        fields = ", ".join(meeting.edited)
+        fields = ", ".join(rebased.edited)
         text = f"{self._file.shown} has changed: {fields}. What the file says is kept."
-        if meeting.dropped:
+        if rebased.dropped:
             text += " These changes of the draft are dropped:"
-        for change in meeting.dropped:
+        for change in rebased.dropped:
             shown = change.text.replace("\n", " ")
             if len(shown) > _LONGEST_DROPPED:
                 shown = f"{shown[:_LONGEST_DROPPED]}…"
@@ -571,12 +587,7 @@ def _unsaid(words: str, questions: Sequence[str]) -> str:
     """
     if sum(words.count(mark) for mark in _QUESTION_MARKS) >= len(questions):
         return ""
-    said = _plain(words)
+    said = plain_words(words)
     return "\n".join(
-        f"- {question}" for question in questions if _plain(question) not in said
+        f"- {question}" for question in questions if plain_words(question) not in said
     )
-
-
-def _plain(text: str) -> str:
-    """A text without its marks, for comparing."""
-    return " ".join(re.findall(r"\w+", text.casefold()))

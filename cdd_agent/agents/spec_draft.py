@@ -46,7 +46,7 @@ class DroppedChange(Struct, frozen=True):
     is_removal: bool = False
 
 
-class DraftMeeting(Struct, frozen=True):
+class RebasedDraft(Struct, frozen=True):
     """A draft after spec.yaml was read again."""
 
     draft: "Draft"
@@ -79,8 +79,8 @@ class Draft(Struct, frozen=True):
         scope = ItemList("s", "item of the scope", default_area="scope")
         return cls(
             spec,
-            criteria.meet(_criteria_lines(spec)).items,
-            scope.meet(_scope_lines(spec)).items,
+            criteria.rebase(_criteria_lines(spec)).items,
+            scope.rebase(_scope_lines(spec)).items,
         )
 
     @property
@@ -128,14 +128,14 @@ class Draft(Struct, frozen=True):
 
     # Changes by the user
 
-    def meet(self, now: TicketSpec) -> DraftMeeting:
+    def rebase(self, now: TicketSpec) -> RebasedDraft:
         """Return the draft over the file as it is now. The file wins item by item, and
         in a text as a whole.
         """
         if now == self.file:
-            return DraftMeeting(self)
-        criteria = self.criteria.meet(_criteria_lines(now))
-        scope = self.scope.meet(_scope_lines(now))
+            return RebasedDraft(self)
+        criteria = self.criteria.rebase(_criteria_lines(now))
+        scope = self.scope.rebase(_scope_lines(now))
         texts = dict[str, str]()
         dropped = [
             DroppedChange(item.line.text, item.is_removed)
@@ -148,16 +148,16 @@ class Draft(Struct, frozen=True):
                 texts[name] = text
             else:
                 dropped.append(DroppedChange(text))
-        met = replace(
+        rebased = replace(
             self, file=now, criteria=criteria.items, scope=scope.items, texts=texts
         )
         edited = [
             name
             for name in FIELDS
             if getattr(now, name) != getattr(self.file, name)
-            and getattr(met.spec, name) != getattr(self.spec, name)
+            and getattr(rebased.spec, name) != getattr(self.spec, name)
         ]
-        return DraftMeeting(met, tuple(edited), tuple(dropped))
+        return RebasedDraft(rebased, tuple(edited), tuple(dropped))
 
     def drop(self, places: Collection[int]) -> "Draft":
         """Return the draft without the questions at these places, counted from 1. The
@@ -233,13 +233,13 @@ class Draft(Struct, frozen=True):
         """Return the draft with the questions and facts of a proposal."""
         answered = set(map(str.strip, proposal.answered)) if is_answer else set()
         questions = [each for each in self.questions if each.id not in answered]
-        known = {_plain(each.text) for each in questions}
-        known |= set(map(_plain, self.dropped_questions))
+        known = {plain_words(each.text) for each in questions}
+        known |= set(map(plain_words, self.dropped_questions))
         number = self.last_question
         for text in map(clean, proposal.questions):
-            if text and _plain(text) not in known:
+            if text and plain_words(text) not in known:
                 number += 1
-                known.add(_plain(text))
+                known.add(plain_words(text))
                 questions.append(Question(f"q{number}", text))
         facts = tuple(filter(None, map(clean, proposal.facts)))
         return replace(
@@ -310,9 +310,9 @@ class Draft(Struct, frozen=True):
                 f"You ask {len(proposal.questions)} questions at once. Ask at most"
                 f" {_MOST_QUESTIONS}."
             )
-        dropped = set(map(_plain, self.dropped_questions))
+        dropped = set(map(plain_words, self.dropped_questions))
         for text in proposal.questions:
-            if _plain(text) in dropped:
+            if plain_words(text) in dropped:
                 yield f"The person does not want to answer this: {text}"
         if proposal.questions or proposal.approved:
             return
@@ -413,7 +413,7 @@ def _cleaning(redactor: Redactor) -> Clean:
     return clean
 
 
-def _plain(text: str) -> str:
+def plain_words(text: str) -> str:
     """Return the words of a text without its marks, to compare questions."""
     return " ".join(re.findall(r"\w+", text.casefold())) or text.strip()
 

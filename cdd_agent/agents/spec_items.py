@@ -51,7 +51,7 @@ class ItemChange(Struct, frozen=True):
     remove: bool = False
 
 
-class Meeting(Struct, frozen=True):
+class RebasedItems(Struct, frozen=True):
     """A list after the file was read again."""
 
     items: "ItemList"
@@ -182,31 +182,42 @@ class ItemList(Struct, frozen=True):
 
     # Changes by the user in the file
 
-    def meet(self, lines: Sequence[Line]) -> Meeting:
+    def rebase(self, lines: Sequence[Line]) -> RebasedItems:
         """Return the list over the lines that the file has now.
 
-        A line that the user changed or removed is the user's: the draft's change of it
-        is dropped. Other changes stay. New items stay behind the item that they were
-        behind.
+        If the user changed or removed a line, the draft's change of this line is
+        dropped. Other changes stay, and a new item stays after the item before it.
         """
         if tuple(lines) == self.written:
-            return Meeting(self)
+            return RebasedItems(self)
         if tuple(lines) == self.lines:
             written = [replace(item, written=item.line) for item in self.present]
-            return Meeting(replace(self, items=tuple(written)))
+            return RebasedItems(replace(self, items=tuple(written)))
+        found = self._items_of(lines)
+        known = {item.id for item in self.items}
+        count = sum(item.id not in known for item in found)
+        dropped = self._find_dropped(found, has_new_lines=count > 0)
+        rebased = replace(
+            self, items=self._in_order(found), last_number=self.last_number + count
+        )
+        return RebasedItems(rebased, dropped)
+
+    def _items_of(self, lines: Sequence[Line]) -> list[Item]:
+        """Return an item for each line of the file: the item that was based on this
+        line, one that the draft proposed in the same words, or a new one.
+        """
         based = [item for item in self.items if item.written is not None]
         matches = _match(lines, based, lambda item: item.written)
-        kept = {item.id for item in matches if item is not None}
-        others = [
+        used = {item.id for item in matches if item is not None}
+        proposed = [
             item
             for item in self.items
-            if item.id not in kept and item.is_changed and not item.is_removed
+            if item.id not in used and item.is_changed and not item.is_removed
         ]
         unmatched = [
             line for line, item in zip(lines, matches, strict=True) if item is None
         ]
-        # The user may have written what the draft proposed.
-        adopted = deque(_match(unmatched, others, lambda item: item.line))
+        adopted = deque(_match(unmatched, proposed, lambda item: item.line))
         number = self.last_number
         found = []
         for line, match in zip(lines, matches, strict=True):
@@ -215,21 +226,26 @@ class ItemList(Struct, frozen=True):
                 number += 1
                 item = Item(f"{self.prefix}{number}", line)
             found.append(replace(item, written=line))
-        has_new_lines = number > self.last_number
+        return found
+
+    def _find_dropped(
+        self, found: Sequence[Item], *, has_new_lines: bool
+    ) -> tuple[Item, ...]:
+        """Return the changed items whose line is not in the file any more. If the file
+        has no new lines, the user has only removed the same line as the draft.
+        """
         present = {item.id for item in found}
-        dropped = [
-            item
-            for item in based
-            if item.id not in present
-            and item.is_changed
-            and (has_new_lines or not item.is_removed)
-        ]
-        merged = replace(self, items=self._in_order(found), last_number=number)
-        return Meeting(merged, tuple(dropped))
+        dropped = []
+        for item in self.items:
+            if item.written is None or item.id in present or not item.is_changed:
+                continue
+            if has_new_lines or not item.is_removed:
+                dropped.append(item)
+        return tuple(dropped)
 
     def _in_order(self, found: Sequence[Item]) -> tuple[Item, ...]:
-        """Return the items of the file, and each new item behind the one of them that
-        it was behind.
+        """Return the items of the file, and each new item after the item of the file
+        that it followed.
         """
         present = {item.id for item in found}
         behind = defaultdict[str, list[Item]](list)

@@ -1,11 +1,12 @@
 """Words that a spec would lose by a change, and the change as a diff."""
 
+import difflib
 import re
 from collections import Counter
 from collections.abc import Iterator
 
-from cdd_agent.agents.text_diff import fenced_diff
 from cdd_agent.events import SpecWords
+from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.placeholders import is_placeholder
 from cdd_agent.tickets.spec import TicketSpec
 
@@ -34,19 +35,29 @@ def lost_words(before: TicketSpec, after: TicketSpec) -> tuple[SpecWords, ...]:
 
 
 def spec_diff(before: TicketSpec, after: TicketSpec) -> str:
-    """Return the difference as a Markdown block, with a line for each sentence."""
-    return fenced_diff(_lines(before), _lines(after), "spec.yaml")
-
-
-def _lines(spec: TicketSpec) -> str:
+    """Return the difference as a Markdown block: below the name of each field that
+    differs, the sentences and items that were removed and added.
+    """
     lines: list[str] = []
-    field = ""
+    old, new = _lines_by_field(before), _lines_by_field(after)
+    for name in dict.fromkeys([*old, *new]):
+        changed = _changed_lines(old.get(name, []), new.get(name, []))
+        if changed:
+            lines += [f" {name}:", *changed]
+    return fenced("\n".join(lines) or "Nothing is different.", "diff")
+
+
+def _changed_lines(before: list[str], after: list[str]) -> list[str]:
+    lines = list(difflib.unified_diff(before, after, n=0, lineterm=""))
+    # The first two lines are for names of files, and `@@` gives numbers of lines.
+    return [line for line in lines[2:] if not line.startswith("@@")]
+
+
+def _lines_by_field(spec: TicketSpec) -> dict[str, list[str]]:
+    lines: dict[str, list[str]] = {}
     for words in _words(spec):
-        if words.field != field:
-            field = words.field
-            lines.append(f"{field}:")
-        lines.append(_line(words))
-    return "\n".join(lines)
+        lines.setdefault(words.field, []).extend(_line(words).splitlines())
+    return lines
 
 
 def _line(words: SpecWords) -> str:

@@ -369,11 +369,11 @@ class Engine(Struct):
         if self.stopped_by is not None:
             return
         if self.run.next_step is None and self.run.refusal() is None:
-            await self.tell_that_all_is_done()
+            await self.report_all_done()
         else:
             await self.run_all(attempts=attempts)
 
-    async def tell_that_all_is_done(self) -> None:
+    async def report_all_done(self) -> None:
         """Report that no step is to come, or which work the tree does not have."""
         await self.run.find_missing_work()
         summary = self.run.summary()

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import stat
-import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
@@ -28,6 +27,7 @@ from cdd_agent.git.diff import Change, TreeEntry
 from cdd_agent.git.restore import has_content
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.slugs import comparable
 from cdd_agent.tickets.state import ExecutionState, StepExecution
 from cdd_agent.tickets.status import MissingWork, StepStatus
 from cdd_agent.verification.lost_tests import Versions, compare_tests
@@ -264,17 +264,13 @@ def _is_respelled(
     disk that does not tell them apart.
     """
     for other, touches in files.items():
-        is_like = other != place and _plain_letters(other) == _plain_letters(place)
+        is_like = other != place and comparable(other) == comparable(place)
         if is_like and touches[-1].exists and (root / other).exists():
             return (root / other).samefile(root / place)
     return False
 
 
-def _plain_letters(path: str) -> str:
-    return unicodedata.normalize("NFC", path).casefold()
-
-
-# What the run itself did
+# Changes that the run itself made
 
 
 class _Past(Struct):

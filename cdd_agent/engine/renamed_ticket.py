@@ -1,7 +1,7 @@
 """Keep the run of a ticket whose folder was renamed.
 
-The state in the folder still has the former name, and so has the record. Whoever opens
-the run to change something gives both the new name, in this order:
+The state in the folder and the record still have the former name. The first command
+that changes the run gives both the new name, in this order:
 
 1. take the lock in the record, which moves with the record;
 2. rename the references of the checkpoints;
@@ -9,9 +9,9 @@ the run to change something gives both the new name, in this order:
 4. write the new name into the ticket's state: now the run has its new name;
 5. write it into the copy in the record.
 
-Until 4, `Ticket.record` is the record under whichever name there is, so that a kill at
-any point loses nothing, and the next start does the rest. The references name what is
-found by its id, so nobody misses them between 2 and 3.
+Until 4, `Ticket.record` finds the record under either name. A kill at any point
+therefore loses nothing, and the next start does the rest. Checkpoints are found by
+their ids, so nothing is missing between 2 and 3.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _OF_LOCK = {"lock", "holder.json"}
 def follow_rename(
     ticket: Ticket, redactor: Redactor, open_checkpoints: OpenCheckpoints
 ) -> tuple[Notice, ...]:
-    """Give the run of a renamed ticket the ticket's new name. Returns what the user has
-    to know; nothing if there was nothing to do.
+    """Give the run of a renamed ticket the ticket's new name. Return a notice for the
+    user; none if there was nothing to do.
 
-    A run that travels, or has a tree of its own, keeps its former name: others know it
-    by that. Raises `BadInput` if another run has the new name, or if another process is
-    at work on the ticket.
+    A run that travels, or has a separate tree, keeps its former name, by which others
+    know it. Raises `BadInput` if another run has the new name, or if another process
+    is at work on the ticket.
     """
     former = ticket.former_slug
     if not former or _is_known_elsewhere(ticket.record):
@@ -78,7 +78,7 @@ def follow_rename(
         # Each file by itself: the copy may be older, and cannot be read if torn.
         save_state(state, ticket.state_path)
         rename_copy(new)
-        text = f"{former} is called {ticket.slug} now: its run goes on."
+        text = f"{former} was renamed to {ticket.slug}; its run continues."
         notice = Notice(text, about=About.TICKET_RENAMED)
         new.log.add(redactor.redacted(notice))
         # The lock's own path has the former name.
@@ -135,11 +135,11 @@ def _expect_free(new: RunRecord, old: RunRecord) -> None:
     if not is_same and {path.name for path in new.folder.iterdir()} - _OF_LOCK:
         shown = new.folder.relative_to(new.root).as_posix()
         raise BadInput(
-            f"{old.slug} is called {new.slug} now, but {shown} has the record of"
+            f"{old.slug} was renamed to {new.slug}, but {shown} has the record of"
             " another run of that name",
             hint=(
                 f"Rename the ticket's folder back to {old.slug}, or to another name;"
-                f" or move {shown} away to go on with the run of {old.slug}."
+                f" or move {shown} away to continue the run of {old.slug}."
             ),
         )
 

@@ -121,7 +121,7 @@ def _reasons_against(report: Report) -> list[str]:
     reasons = []
     if report.missing:
         steps = ", ".join(f"step {work.label}" for work in report.missing)
-        reasons.append(f"not all work is in the project's tree: {steps}")
+        reasons.append(f"the project's tree lacks work of {steps}")
     against = reasons_against(report.unproven, report.edited_criteria)
     if report.require and against:
         reasons.append(f"failed by `require: {report.require}`: {'; '.join(against)}")

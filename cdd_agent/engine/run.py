@@ -391,7 +391,7 @@ class Run(Struct):
         self.spec = spec
         self.emit(
             Notice(
-                "The spec was edited; the run goes on as it says now.",
+                "The spec was edited; the run continues with the new version.",
                 about=About.SPEC_CHANGED,
             )
         )
@@ -406,7 +406,7 @@ class Run(Struct):
             state = save(self.ticket, plan, self.record, state)
         self.state, self.plan, self.missing = state, plan, ()
         edited = Notice(
-            "The plan was edited; the run goes on as it says now.",
+            "The plan was edited; the run continues with the new version.",
             about=About.PLAN_EDITED,
         )
         news: list[Event] = [edited, *told, *drift(plan, self.state), self.opened()]

@@ -1,4 +1,4 @@
-"""Whether the work of a run that is done is in the run's tree."""
+"""Check that the work of a completed run is in the run's tree."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from cdd_agent.tickets.store import Ticket
 
 
 async def check_work(root: Path, prefix: str, row: Row, ticket: Ticket) -> Row:
-    """Return the row of a run that is done, as failed if its tree does not have its
-    work. A run that cannot be looked at stays done.
+    """Return the row of a run that is done, as failed if its tree lacks work of
+    the run. A run that cannot be read stays done.
     """
     with suppress(CddError):
         missing = await _find_missing_work(root, prefix, row.job, ticket)
         if missing:
             labels = ", ".join(work.label for work in missing)
             steps = f"step {labels}" if len(missing) == 1 else f"steps {labels}"
-            why = f"not all work of {steps} is in the run's tree"
+            why = f"the run's tree lacks work of {steps}"
             return replace(row, state=RunState.FAILED, why=why)
     return row
 

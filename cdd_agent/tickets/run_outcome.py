@@ -1,4 +1,4 @@
-"""Whether a run has done what its ticket asks for: the one judgement for all faces."""
+"""Judge whether a run has done what its ticket asks for. All faces use this."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -18,7 +18,7 @@ class RunOutcome(Struct, frozen=True):
     unproven: tuple[Unproven, ...]
     """The steps that were skipped, are unverified, or left old failures."""
     edited_criteria: tuple[EditedCriterion, ...]
-    """Where all steps are over: the criteria that are new or were changed since."""
+    """The criteria that are new or were changed since all steps were over."""
 
 
 def reasons_against(
@@ -34,7 +34,7 @@ def reasons_against(
 
 
 def how_to_serve(slug: str, edited: Sequence[EditedCriterion]) -> str:
-    """Return what users can do about criteria that no step serves as they are now."""
+    """Return the advice for criteria whose present words no step serves."""
     it, it_is = ("it", "it is") if len(edited) == 1 else ("them", "they are")
     return (
         f"No step serves {it} as {it_is} now. Add a step whose `**Serves:**` names"

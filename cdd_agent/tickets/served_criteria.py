@@ -39,7 +39,7 @@ class CriterionStanding(Struct, frozen=True):
     """None if the run knows its words, or a step is to serve them."""
 
 
-# What the state notes
+# Notes in the state
 
 
 def begin_step(
@@ -117,7 +117,7 @@ def adopt_criteria(
     )
 
 
-# What the steps serve
+# The criteria that steps serve
 
 
 def served_digests(
@@ -284,7 +284,7 @@ def _names_criteria(plan: ImplementationPlan) -> bool:
     return any(step.serves for step in plan.steps)
 
 
-# What was edited
+# Edited criteria
 
 
 def _find_edits(

@@ -11,7 +11,7 @@ _MAX_LENGTH = 100
 _MAX_BYTES = 180
 """Git adds to the name of a ticket, and file systems allow 255 bytes."""
 _RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]")
-# Letters and marks of Unicode that nobody can see.
+# Invisible letters and marks of Unicode.
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0"
     "\U000e0100-\U000e01ef]"

@@ -41,7 +41,7 @@ _TIGHT_ITEM_LINE = re.compile(r"-[^\s-]")
 
 
 class _Place(Struct, frozen=True):
-    """Where a value is."""
+    """The place of a value in the spec."""
 
     is_prose: bool
     is_type: bool = False
@@ -120,7 +120,7 @@ class _SpecReader:
                 "level",
                 key,
                 f"the fields below {name} are not the ticket's; remove the line {name}:"
-                " and the blanks before them",
+                " and the spaces before them",
             )
         elif isinstance(value, yaml.SequenceNode):
             tickets = [item for item in value.value if _field_names(item)]
@@ -208,22 +208,14 @@ class _SpecReader:
             )
 
     def _check_comment(self, node: yaml.ScalarNode, place: _Place) -> None:
+        """Find a comment that may be text of a value, after it or in the line below."""
         is_text = place.is_known or node.tag in (_TEXT, _NULL)
         if place.is_type or not is_text:
             return
-        end = node.end_mark.index
-        line = node.end_mark.line
-        comment = _COMMENT.match(self._text, end)
-        words = comment[2].rstrip() if comment else ""
+        after = self._comment_after(node)
+        below = self._comment_below(node, place)
+        words = below or after
         is_tight = bool(_TIGHT.match(words))
-        if comment and len(comment[1]) > 1 and node.value and not is_tight:
-            # Comments in columns of their own are written so, text is not.
-            words = ""
-        below = _COMMENT_BELOW.match(self._text, end) if node.value else None
-        if below and len(below[1]) >= place.margin and _TIGHT.match(below[2]):
-            line += 1
-            words = below[2].rstrip()
-            is_tight = True
         if not words or not (is_tight or place.is_prose):
             return
         advice = quotes_advice(" ".join(f"{self._slice(node)} {words}".split()))
@@ -233,8 +225,24 @@ class _SpecReader:
             "comment",
             node,
             f"`{_shorten(words)}` is a comment and no part of the text; {advice}",
-            line=line,
+            line=node.end_mark.line + bool(below),
         )
+
+    def _comment_after(self, node: yaml.ScalarNode) -> str:
+        comment = _COMMENT.match(self._text, node.end_mark.index)
+        if comment is None:
+            return ""
+        words = comment[2].rstrip()
+        is_column = bool(node.value) and len(comment[1]) > 1
+        # Comments in a column of their own are written so, text is not.
+        return "" if is_column and not _TIGHT.match(words) else words
+
+    def _comment_below(self, node: yaml.ScalarNode, place: _Place) -> str:
+        """Return a comment in the next line that begins as text of the value would."""
+        comment = _COMMENT_BELOW.match(self._text, node.end_mark.index)
+        if comment is None or not node.value or len(comment[1]) < place.margin:
+            return ""
+        return comment[2].rstrip() if _TIGHT.match(comment[2]) else ""
 
     def _check_joined_lines(self, node: yaml.ScalarNode, place: _Place) -> None:
         """Find lines that look like items of a list and are read as one text."""
@@ -243,7 +251,7 @@ class _SpecReader:
             return
         first, *others = lines
         if _TIGHT_ITEM_LINE.match(first) and any(map(_TIGHT_ITEM_LINE.match, others)):
-            text = f"put a blank behind the dash: - {first[1:]}"
+            text = f"put a space after the dash: - {first[1:]}"
             self._warn(
                 "joined_lines", node, f"these lines are read as one text; {text}"
             )
@@ -293,7 +301,7 @@ class _SpecReader:
             )
 
     def _is_text_in_braces(self, node: yaml.MappingNode, place: _Place) -> bool:
-        """Find `{name}`, and `{key:value}` without a blank."""
+        """Find `{name}`, and `{key:value}` without a space."""
         if not node.flow_style:
             return False
         if not node.value and not (place.is_item and place.is_prose):
@@ -304,7 +312,7 @@ class _SpecReader:
         advice = quotes_advice(written)
         tight = [separate_key(str(key.value)) for key, _ in node.value]
         if tight and all(tight):
-            advice = f"put a blank behind the colon: {{{', '.join(tight)}}}"
+            advice = f"put a space after the colon: {{{', '.join(tight)}}}"
         self._warn(
             "braces",
             node,
@@ -412,17 +420,22 @@ def _similar_field(name: str, value: yaml.Node, others: Collection[str]) -> str:
     for known in FIELDS:
         if letters == _letters(known):
             return known
-    for known, names in _OTHER_NAMES.items():
-        if letters in names and known not in others:
+    free = [known for known in FIELDS if known not in others]
+    for known in free:
+        if letters in _OTHER_NAMES.get(known, ()):
             return known
-    for known in FIELDS:
-        if known in others or not _is_misspelt(letters, _letters(known)):
-            continue
-        # Specs may leave out their type, and `types` is a word of its own.
-        is_type = str(value.value).strip().lower() in set(TicketType)
-        if known != "type" or is_type:
+    for known in free:
+        # `types` is another word, and a spec may leave out its type.
+        is_possible = known != "type" or _is_ticket_type(value)
+        if is_possible and _is_misspelt(letters, _letters(known)):
             return known
     return ""
+
+
+def _is_ticket_type(value: yaml.Node) -> bool:
+    if not isinstance(value, yaml.ScalarNode):
+        return False
+    return value.value.strip().lower() in set(TicketType)
 
 
 def _letters(name: str) -> str:

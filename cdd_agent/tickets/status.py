@@ -91,7 +91,7 @@ def fill_label(value: Struct, number: int) -> None:
 
 
 class CriterionEdit(StrEnum):
-    """Why nothing that a run did counts for a criterion, in the words for users."""
+    """The reason, in words for users, why a run is no evidence for a criterion."""
 
     NEW = "new"
     CHANGED = "changed since the run began"
@@ -108,8 +108,8 @@ class EditedCriterion(Struct, frozen=True):
 
 
 class Shortfall(StrEnum):
-    """Why no tests show that a step is done. The values are those of `Verification` and
-    `StepStatus`, in one type that a log can be read with.
+    """The reason why no tests show that a step is done. The values are those of
+    `Verification` and `StepStatus`, in one type that a log can be read with.
     """
 
     UNVERIFIED = "none"

@@ -403,7 +403,7 @@ class TicketStore:
             if comparable(ticket.former_slug) == typed:
                 raise BadInput(
                     f"There is no ticket {shorten(reference)}.",
-                    hint=f"It is called {ticket.slug} now.",
+                    hint=f"It was renamed to {ticket.slug}.",
                 )
         raise BadInput(
             f"There is no ticket {shorten(reference)}.",
@@ -446,7 +446,7 @@ class TicketStore:
                 looked_into += 1
                 files, folders = _entries(below)
                 if any(file.casefold() in _NAMES for file in files):
-                    # Its name is not spelled right, which its reader says.
+                    # Reading it raises an error that names the file.
                     yield below
                 elif level < depth:
                     groups.append((below, folders, level + 1))

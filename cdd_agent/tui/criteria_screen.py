@@ -135,11 +135,11 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
         transcript.add(BlockKind.MARKDOWN, criterion.text)
         if not criterion.steps:
             words = unserved(criterion)
-            where = "a step to come" if criterion.edit else "a step"
+            where = "a new step" if criterion.edit else "a step"
             transcript.add(
                 BlockKind.WARNING,
-                f"{words[0].upper()}{words[1:]}; `**Serves:** {criterion.number}` in"
-                f" {where} says that it does.",
+                f"{words[0].upper()}{words[1:]}. To change that, write"
+                f" `**Serves:** {criterion.number}` in {where}.",
             )
         self.call_after_refresh(transcript.scroll_home, animate=False)
         opening = Opening.ALL if len(criterion.steps) == 1 else Opening.HEADER

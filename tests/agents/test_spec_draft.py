@@ -381,27 +381,29 @@ EDITS: dict[str, tuple[list[str], Changes, list[str], list[str]]] = {
 def test_the_file_wins_item_by_item(name: str) -> None:
     lines, changes, expected, dropped = EDITS[name]
     draft = proposed(Draft.over(FILE), acceptance_criteria=changes)
-    meeting = draft.meet(replace(FILE, acceptance_criteria=tuple(lines)))
-    assert list(meeting.draft.spec.acceptance_criteria) == expected
-    assert [change.text for change in meeting.dropped] == dropped
-    is_changed = meeting.draft.spec != draft.spec
-    assert meeting.edited == ("acceptance_criteria",) * is_changed
+    rebased = draft.rebase(replace(FILE, acceptance_criteria=tuple(lines)))
+    assert list(rebased.draft.spec.acceptance_criteria) == expected
+    assert [change.text for change in rebased.dropped] == dropped
+    is_changed = rebased.draft.spec != draft.spec
+    assert rebased.edited == ("acceptance_criteria",) * is_changed
 
 
 def test_a_check_stays_with_a_moved_line() -> None:
     draft = proposed(Draft.over(FILE), acceptance_criteria=[new(LOGIN, "pytest")])
-    met = draft.meet(replace(FILE, acceptance_criteria=(LOGOUT, LOGIN, "mine"))).draft
-    assert [item.check for item in met.criteria.items] == ["", "pytest", ""]
-    assert [item.id for item in met.criteria.items] == ["c2", "c1", "c3"]
+    rebased = draft.rebase(
+        replace(FILE, acceptance_criteria=(LOGOUT, LOGIN, "mine"))
+    ).draft
+    assert [item.check for item in rebased.criteria.items] == ["", "pytest", ""]
+    assert [item.id for item in rebased.criteria.items] == ["c2", "c1", "c3"]
 
 
 def test_the_user_s_text_wins_over_an_unwritten_one() -> None:
     draft = proposed(Draft.over(FILE), title="Other", technical_notes="More.")
-    meeting = draft.meet(replace(FILE, title="Mine"))
-    assert meeting.draft.spec == replace(FILE, title="Mine", technical_notes="More.")
-    assert meeting.edited == ("title",)
-    assert [change.text for change in meeting.dropped] == ["Other"]
-    agreed = draft.meet(replace(FILE, title="Other"))
+    rebased = draft.rebase(replace(FILE, title="Mine"))
+    assert rebased.draft.spec == replace(FILE, title="Mine", technical_notes="More.")
+    assert rebased.edited == ("title",)
+    assert [change.text for change in rebased.dropped] == ["Other"]
+    agreed = draft.rebase(replace(FILE, title="Other"))
     assert (agreed.edited, agreed.dropped) == ((), ())
     assert agreed.draft.texts == {"technical_notes": "More."}
 
@@ -431,25 +433,25 @@ def test_every_line_of_the_file_is_in_the_draft_unless_the_model_changed_it(
 ) -> None:
     draft = Draft.over(with_criteria(before))
     changed = proposed(draft, acceptance_criteria=first)
-    met = changed.meet(with_criteria(now)).draft
-    assert [line.text for line in met.criteria.written] == now
+    rebased = changed.rebase(with_criteria(now)).draft
+    assert [line.text for line in rebased.criteria.written] == now
     touched = {
         item.written.text
         for item in changed.criteria.items
         if item.written and item.is_changed
     }
-    remaining = list(met.spec.acceptance_criteria)
+    remaining = list(rebased.spec.acceptance_criteria)
     for text in now:
         assert text in touched or remaining.count(text) >= 1
         if text in remaining:
             remaining.remove(text)
     added = {item.line.text for item in changed.criteria.items if item.written is None}
-    assert added <= set(met.spec.acceptance_criteria)
-    assert met.meet(with_criteria(now)).draft == met
-    again = proposed(met, acceptance_criteria=second)
+    assert added <= set(rebased.spec.acceptance_criteria)
+    assert rebased.rebase(with_criteria(now)).draft == rebased
+    again = proposed(rebased, acceptance_criteria=second)
     ids = [item.id for item in again.criteria.items]
     assert len(ids) == len(set(ids))
-    written = again.meet(again.spec).draft
+    written = again.rebase(again.spec).draft
     assert written.spec == again.spec
     assert not any(item.is_changed for item in written.criteria.items)
 
@@ -465,6 +467,22 @@ def test_the_diff_shows_each_lost_line(before: list[str], said: Changes) -> None
     ]
     for words in lost_words(file, after):
         removed.remove(words.text)
+
+
+def test_the_diff_names_the_field_of_each_change_and_shows_no_other_lines() -> None:
+    before = with_criteria([f"criterion {number}" for number in range(9)])
+    criteria = (*before.acceptance_criteria[:7], "criterion 8", "new")
+    after = replace(before, title="Other", acceptance_criteria=criteria)
+    assert spec_diff(before, after).splitlines() == [
+        "```diff",
+        " title:",
+        f"-  {before.title}",
+        "+  Other",
+        " acceptance_criteria:",
+        "-  - criterion 7",
+        "+  - new",
+        "```",
+    ]
 
 
 # --------------------------------------------------------------------------- lost words

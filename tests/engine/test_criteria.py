@@ -141,7 +141,7 @@ async def test_in_the_shell_a_changed_criterion_has_no_evidence_and_says_why(
         shown = person.app.screen.query_one(Transcript)
         await person.until(lambda: "Changed since" in shown.plain_text())
         assert SUB not in shown.plain_text()
-        assert "a step to come" in shown.plain_text()
+        assert "a new step" in shown.plain_text()
         rows = [line for line in person.screen.split("\n") if ". It divides" in line]
         assert "changed" in rows[0]
         assert "step" not in rows[0]

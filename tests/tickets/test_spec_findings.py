@@ -35,7 +35,7 @@ def read(text: str, name: str) -> Any:
 
 CUT = "comment"
 COMMENTS = [
-    # Text of each field, with and without a blank behind the sign.
+    # Text of each field, with and without a space after the sign.
     ("title: Fix #42", "title", "Fix", [(1, CUT)]),
     ("title: Fix # the login", "title", "Fix", [(1, CUT)]),
     ("title: Fix\t#42", "title", "Fix", [(1, CUT)]),

@@ -710,6 +710,20 @@ async def test_blocks_next_to_a_live_one_fold_and_can_be_found_and_resized() -> 
         assert transcript.plain_text() == "anew"
 
 
+async def test_blocks_without_a_live_one_are_whole_next_to_a_turn_too() -> None:
+    # F3 opens its screen while a turn may run.
+    async with shown() as (transcript, pilot):
+        with beside_the_turn():
+            for kind in (BlockKind.MARKDOWN, BlockKind.OUTPUT):
+                transcript.clear()
+                transcript.add(kind, "the criterion")
+                transcript.add(BlockKind.NOTE, "its step")
+                await pilot.pause()
+                assert not transcript.is_growing, kind
+                assert "the criterion" in text(transcript), kind
+                assert transcript.plain_text() == "the criterion\nits step", kind
+
+
 async def test_blocks_next_to_an_endless_stream_stay_within_the_limit() -> None:
     async with shown(max_lines=20) as (transcript, pilot):
         transcript.begin(BlockKind.OUTPUT)

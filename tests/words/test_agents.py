@@ -316,7 +316,7 @@ async def test_socrates(sandbox: Sandbox) -> None:
         (
             "Yes.",
             [
-                "Words were removed or reworded:",
+                "This turn removed or reworded words of the spec:",
                 "The spec has changed with your last words. `summary` shows it, `approve` writes it.",
             ],
         ),
@@ -351,15 +351,15 @@ async def test_socrates_with_words_that_would_be_lost(sandbox: Sandbox) -> None:
                 "tickets/feature-words/spec.yaml is filled in; how to check 2 criteria is open. Press Enter to have Socrates ask, or say what to look at; `exit` leaves."
             ],
         ),
-        ("It says bad.", ["Words were removed or reworded:"]),
+        ("It says bad.", ["This turn removed or reworded words of the spec:"]),
         (
             "approve",
             [
                 "Nothing is written yet. These words of tickets/feature-words/spec.yaml would be removed or reworded:",
-                "`approve` again writes it so; or say what is to stay.",
+                "Type `approve` again to write this, or say what must stay.",
             ],
         ),
-        ("Another title.", ["Words were removed or reworded:"]),
+        ("Another title.", ["This turn removed or reworded words of the spec:"]),
         ("exit", ["Left feature-words. `/socrates feature-words` goes on from here."]),
     )
     spec.write_text(SPEC.replace("title: Say words", "title: Mine"))
@@ -382,7 +382,7 @@ async def test_socrates_with_words_that_would_be_lost(sandbox: Sandbox) -> None:
             f"/socrates {SLUG}",
             [
                 "Going on: what was said is kept; not written to tickets/feature-words/spec.yaml yet: acceptance_criteria.",
-                "No question is noted as open. Answer all the same, or press Enter to go deeper; `approve` writes the spec.",
+                "Socrates noted no open question. Answer anyway, or press Enter to go deeper; `approve` writes the spec.",
             ],
         ),
     )

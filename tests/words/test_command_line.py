@@ -148,11 +148,11 @@ def test_tickets_that_are_renamed_copied_or_not_clear(
 
     assert said(f"status {SLUG}") == [
         f"✗ cdd: There is no ticket '{SLUG}'.",
-        "✗ It is called feature-speech now.",
+        "✗ It was renamed to feature-speech.",
     ]
     assert said("status feature-speech")[0] == done[0]
     assert said("exec feature-speech")[0] == (
-        f"{SLUG} is called feature-speech now: its run goes on."
+        f"{SLUG} was renamed to feature-speech; its run continues."
     )
     assert said("exec feature-speech")[0] == done[0]
     shutil.copytree(tickets / "feature-speech", tickets / "feature-copy")
@@ -167,12 +167,12 @@ def test_tickets_that_are_renamed_copied_or_not_clear(
     (sandbox.root / ".cdd/runs/feature-words/choices.json").write_text("{}")
     assert said("exec feature-words") == [
         (
-            "✗ cdd: feature-speech is called feature-words now, but .cdd/runs/feature-words"
+            "✗ cdd: feature-speech was renamed to feature-words, but .cdd/runs/feature-words"
             " has the record of another run of that name"
         ),
         (
             "✗ Rename the ticket's folder back to feature-speech, or to another name; or"
-            " move .cdd/runs/feature-words away to go on with the run of feature-speech."
+            " move .cdd/runs/feature-words away to continue the run of feature-speech."
         ),
     ]
     shutil.copytree(tickets / "feature-copy", tickets / "group/feature-copy")

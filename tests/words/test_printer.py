@@ -351,7 +351,7 @@ EDITED = (
                 "!   5. Go on: missing files: g",
                 "!   6. Go on: missing files: g",
                 "!   and 2 more steps",
-                "✗ Not all work of 8 steps is in this tree: nothing here shows that it is done.",
+                "✗ This tree lacks work of 8 steps, so the run is not done here.",
                 "Bring the work back, for example with `git switch` to its branch; or undo the steps with `cdd undo bug-login --step 1b`; or begin again with `cdd exec bug-login --start-over`.",
             ],
         ),

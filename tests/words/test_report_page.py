@@ -51,5 +51,5 @@ def test_the_page_says_that_the_rule_holds_only_with_all_work_there() -> None:
     report = replace(a_report(a_step(1, "Make it")), require="verified")
     assert "- `require: verified` holds\n" in to_markdown(report)
     page = to_markdown(replace(report, missing=(MissingWork(1, "Make it", ("a",)),)))
-    assert "- not all work is in the project's tree: step 1\n" in page
+    assert "- the project's tree lacks work of step 1\n" in page
     assert "holds" not in page

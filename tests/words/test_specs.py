@@ -49,12 +49,12 @@ CRITERIA = "acceptance_criteria"
         ),
         (
             "implementation_scope: {a:b}",
-            "`{a:b}` is read as a mapping; put a blank behind the colon: {a: b}",
+            "`{a:b}` is read as a mapping; put a space after the colon: {a: b}",
         ),
         (f"{CRITERIA}:\n- ~", '`~` is read as nothing; put the text in quotes: "~"'),
         (
             f"{CRITERIA}:\n  -a\n  -b",
-            "these lines are read as one text; put a blank behind the dash: - a",
+            "these lines are read as one text; put a space after the dash: - a",
         ),
         (
             f"{CRITERIA}:\n- a\n  - b",
@@ -75,7 +75,7 @@ CRITERIA = "acceptance_criteria"
         ("Title: x", "the key Title is not known; did you mean `title`?"),
         (
             "story: {title: x}",
-            "the fields below story are not the ticket's; remove the line story: and the blanks before them",
+            "the fields below story are not the ticket's; remove the line story: and the spaces before them",
         ),
         (
             "items: [{title: x}, {title: y}]",
@@ -93,21 +93,21 @@ def test_findings(text: str, words: str) -> None:
         ("title: a: b", 'Put the text in quotes: title: "a: b"'),
         (f"title: a: {'b' * 100}", "Put the text of line 1 in quotes"),
         ("title: [x]", 'Put the text in quotes: title: "[x]"'),
-        ("title:Fix", "Put a blank behind the colon: title: Fix"),
-        ("title:Fix\ntype: bug", "Put a blank behind the colon: title: Fix"),
+        ("title:Fix", "Put a space after the colon: title: Fix"),
+        ("title:Fix\ntype: bug", "Put a space after the colon: title: Fix"),
         (
             'title: "Fix\ntype: bug',
             'Close the quote that opens in line 1: title: "Fix"',
         ),
         ("x: [a, b", "Close the bracket in line 1: x: [a, b]"),
-        ("x:\n\t- a", "Use plain blanks instead of the tab at the start of line 2."),
+        ("x:\n\t- a", "Use plain spaces instead of the tab at the start of line 2."),
         (
             "title: x\ndescription: |\n\u00a0\u00a0a\ntype: bug",
-            "Use plain blanks instead of the other kind of blank at the start of line 3.",
+            "Use plain spaces instead of the other kind of space at the start of line 3.",
         ),
         (
             f"{CRITERIA}: [a #1, b]",
-            'Text behind a blank and # is a comment: put the text in quotes: "a #1"',
+            'Text after a space and # is a comment: put the text in quotes: "a #1"',
         ),
         (
             f"{CRITERIA}:\n- 'a'\n  'b'",
@@ -120,7 +120,7 @@ def test_findings(text: str, words: str) -> None:
         ("x:\n  - a\n - b", "Begin line 3 in the same column as line 2."),
         (
             "description: a\nb c\ntype: bug",
-            "Indent line 2: text goes on with blanks at its start.",
+            "Indent line 2: each line of a text begins with spaces.",
         ),
         (
             "title: x\n---\nText",
@@ -129,11 +129,11 @@ def test_findings(text: str, words: str) -> None:
         ("```\ntitle: x\n```", "Remove the fence in line 1."),
         (
             "title: x\n**a**: b",
-            "Line 2 is no `key: value`: put text below a key, such as notes: |, with blanks at the start of each line.",
+            "Line 2 is not `key: value`: put text below a key, such as notes: |, with spaces at the start of each line.",
         ),
         (
             "- title: x",
-            "Remove the dash before its first key, and the blanks before all keys.",
+            "Remove the dash before its first key, and the spaces before all keys.",
         ),
         (
             "- title: x\n- title: y",

@@ -151,8 +151,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             return
         self.settle()
         if kind in GROWING:
-            self._open(kind).write(text)
-            self.settle()
+            live = self._open(kind)
+            live.write(text)
+            self._close(live)
         elif text.strip():
             lines = [*space_between(self._last_kind, kind), *whole_block(kind, text)]
             self._last_kind = kind
@@ -243,8 +244,10 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         """Close the live block, if there is one; not beside the turn, whose block it
         is.
         """
-        if (live := self._live) is None or is_beside_the_turn():
-            return
+        if self._live is not None and not is_beside_the_turn():
+            self._close(self._live)
+
+    def _close(self, live: LiveBlock) -> None:
         if live.header is not None:
             live.header.is_over = True
             self.lay_out(live.header)
