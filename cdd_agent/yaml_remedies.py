@@ -180,7 +180,7 @@ def _separate_key(lines: list[str], number: int) -> Iterator[Remedy]:
     if line:
         advice = f"Put a space after the colon: {_shorten(line)}"
         yield Remedy(_replace_line(lines, number, line), advice)
-        # Who leaves the blank out does so in several lines.
+        # Users who leave out the space do so in several lines.
         yield Remedy([separate_key(other) or other for other in lines], advice)
 
 
@@ -303,7 +303,7 @@ def _leave_out(lines: list[str], number: int) -> Iterator[Remedy]:
         )
         odd = _ODD_SPACES.match(line)
         if odd:
-            # This is not all that is wrong in the line, but the first thing.
+            # The line has more faults, but this is the first one.
             advice = _odd_spaces_advice(odd[0], number)
         yield Remedy(_replace_line(lines, number, "#\n"), advice)
 

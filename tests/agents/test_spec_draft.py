@@ -397,6 +397,15 @@ def test_a_check_stays_with_a_moved_line() -> None:
     assert [item.id for item in rebased.criteria.items] == ["c2", "c1", "c3"]
 
 
+def test_a_line_with_the_words_of_a_removed_one_is_written() -> None:
+    changes = [gone("c1"), {"id": "c2", "text": LOGIN}]
+    draft = proposed(Draft.over(FILE), acceptance_criteria=changes)
+    assert list(draft.spec.acceptance_criteria) == [LOGIN]
+    written = draft.rebase(draft.spec).draft
+    assert written.spec == draft.spec
+    assert not any(item.is_changed for item in written.criteria.items)
+
+
 def test_the_user_s_text_wins_over_an_unwritten_one() -> None:
     draft = proposed(Draft.over(FILE), title="Other", technical_notes="More.")
     rebased = draft.rebase(replace(FILE, title="Mine"))
