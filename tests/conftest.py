@@ -130,6 +130,14 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("homes")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def trusted_projects() -> Iterator[None]:
+    """Trust the projects that a fixture of the whole session uses."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CDD_TRUST", "1")
+        yield
+
+
 @pytest.fixture(autouse=True)
 def isolate_from_user(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide the user's settings: an empty home folder and no `CDD_*` variables. The

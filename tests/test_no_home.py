@@ -263,7 +263,8 @@ def environment() -> dict[str, str]:
     """Return the variables of a program that is started without any of the user's."""
     kept = ("PATH", "TMPDIR", "PYTEST_DISABLE_PLUGIN_AUTOLOAD")
     variables = {name: os.environ[name] for name in kept if name in os.environ}
-    return {**variables, "PYTHONPATH": str(Path(__file__).parents[1]), **_IDENTITY}
+    variables |= {"PYTHONPATH": str(Path(__file__).parents[1]), "CDD_TRUST": "1"}
+    return {**variables, **_IDENTITY}
 
 
 @pytest.mark.fork

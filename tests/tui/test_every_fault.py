@@ -28,6 +28,8 @@ from cdd_agent.commands.completing import complete
 from cdd_agent.commands.registry import commands
 from cdd_agent.events import ChangesProposed, CommandProposed, SpecShown
 from cdd_agent.llm.offered_model import OfferedModel
+from cdd_agent.open_project import TrustQuestion
+from cdd_agent.trust import Setting
 from cdd_agent.tui.background_message import BackgroundTold
 from cdd_agent.tui.screens.first_run import FirstRun, Wish
 from cdd_agent.tui.transcript.widget import Transcript
@@ -401,7 +403,21 @@ async def in_questions(person: Person, left: set[str]) -> None:
     asked.cancel()
 
 
-AROUND = (in_a_run, on_screens, in_questions)
+async def in_the_question_about_trust(person: Person, left: set[str]) -> None:
+    del left
+    setting = Setting("model", "model: script:x", "why", "config.yaml", 1, "0")
+    question = TrustQuestion(person.app._root, (setting,), {}, "model: script:x\n")
+    for answer in "tc":
+        asked = person.app.run_worker(
+            person.app._show_trust_screen(question), exit_on_error=False
+        )
+        await person.pilot.pause()
+        await keys(person, "s", "down", answer, answer)
+        asked.cancel()
+        await home(person)
+
+
+AROUND = (in_a_run, on_screens, in_questions, in_the_question_about_trust)
 TOUR = (*AROUND, in_the_prompt, in_the_window, *AROUND, in_a_run, in_a_run)
 """What opens a screen fails before what is on it."""
 
