@@ -55,6 +55,11 @@ class ProjectTrust(Struct, frozen=True):
         left_out = {setting.digest for setting in self.left_out}
         return [s.digest for s in self.settings if s.digest not in left_out]
 
+    @property
+    def left_out_keys(self) -> list[tuple[str, ...]]:
+        """The keys of the settings that do not take effect. A check has none."""
+        return [setting.keys for setting in self.left_out if setting.keys]
+
 
 class Project(Struct, frozen=True):
     root: Path
@@ -156,7 +161,7 @@ def stored_config(project: Project) -> Config:
     start is left out here, too. Raises `BadInput`.
     """
     layers = SettingsLayers.read(_read_settings(project.root), {})
-    return layers.without(setting.keys for setting in project.trust.left_out).config
+    return layers.without(project.trust.left_out_keys).config
 
 
 def look_at_trust(project: Project) -> tuple[list[Setting], list[Setting]]:
@@ -186,13 +191,13 @@ def trust_written(project: Project, text: str, names: Collection[str]) -> Projec
     root = project.root
     file = SettingsFile.parse(text, root / PROJECT_FILE)
     left_out = [s for s in project.trust.left_out if not _is_named(s, names)]
+    trust = replace(project.trust, left_out=tuple(left_out))
     # a variable that goes before the file today may be gone tomorrow
-    layers = SettingsLayers.read(file, {}, {}).without(s.keys for s in left_out)
+    layers = SettingsLayers.read(file, {}, {}).without(trust.left_out_keys)
     written = [s for s in settings_in_need(layers, root, {}) if _is_named(s, names)]
     # what cannot be stored is asked about at the next start
     with suppress(BadInput):
         TrustStore.open().add(root, written)
-    trust = replace(project.trust, left_out=tuple(left_out))
     return replace(project, trust=trust)
 
 

