@@ -34,6 +34,7 @@ from cdd_agent.trust import (
     is_usual_check,
     leave_out_untrusted,
     settings_in_need,
+    settings_with_rule,
 )
 from cdd_agent.trust_store import TrustStore
 
@@ -194,7 +195,7 @@ def trust_written(project: Project, text: str, names: Collection[str]) -> Projec
     trust = replace(project.trust, left_out=tuple(left_out))
     # a variable that goes before the file today may be gone tomorrow
     layers = SettingsLayers.read(file, {}, {}).without(trust.left_out_keys)
-    written = [s for s in settings_in_need(layers, root, {}) if _is_named(s, names)]
+    written = [s for s in settings_with_rule(layers, root) if _is_named(s, names)]
     # what cannot be stored is asked about at the next start
     with suppress(BadInput):
         TrustStore.open().add(root, written)

@@ -131,8 +131,8 @@ def test_a_flag_or_a_variable_asks_no_second_time(
 
 def test_a_trusted_model_whose_address_goes_is_asked_about(tmp_path: Path) -> None:
     user = User()
-    user.opens(write(tmp_path, f"model: openai/x\napi_base: {EVIL}\n"))
-    user.opens(write(tmp_path, "model: openai/x\n"))
+    user.opens(write(tmp_path, f"model: bedrock/x\napi_base: {EVIL}\n"))
+    user.opens(write(tmp_path, "model: bedrock/x\n"))
     assert user.names == [["model", "api_base"], ["model"]]
 
 
@@ -289,6 +289,19 @@ async def test_what_cdd_writes_for_the_user_is_trusted_and_nothing_else(
     assert project.config.approval == "auto"
     assert project.config.commands == Commands(allow=("npm",))
     assert left_out(project) == ["commands.mode"]
+
+
+async def test_a_model_that_is_saved_stays_trusted_when_the_users_own_changes(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(sandbox.root, "effort: high\n")
+    await choose(sandbox.session(), ("openai/x",), save=True)
+    own = tmp_path / "own.yaml"
+    own.write_text("model: ollama/y\n")
+    monkeypatch.setenv("CDD_USER_CONFIG", str(own))
+    user = User()
+    assert user.opens(sandbox.root).config.model == "openai/x"
+    assert user.asked == []
 
 
 async def test_a_setting_that_is_written_in_a_run_that_accepts_all_is_trusted_alone(

@@ -1776,8 +1776,8 @@ MUTATIONS = [
             (
                 "only what cdd wrote is trusted as written",
                 "open_project.py",
-                "settings_in_need(layers, root, {}) if _is_named(s, names)]",
-                "settings_in_need(layers, root, {})]",
+                "settings_with_rule(layers, root) if _is_named(s, names)]",
+                "settings_with_rule(layers, root)]",
                 _OPENING,
             ),
             (
