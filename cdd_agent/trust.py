@@ -330,7 +330,7 @@ def leave_out_untrusted(
         alone = _models_without_address(layers, root, found, first, trusted)
         layers = layers.without(setting.keys for setting in alone)
         left_out += [*first, *alone]
-    return layers, left_out
+    return layers, sorted(left_out, key=lambda setting: setting.line)
 
 
 def _models_without_address(

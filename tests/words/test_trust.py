@@ -2,8 +2,14 @@
 
 import pytest
 
-from cdd_agent.open_project import TrustAnswer, TrustQuestion, open_project
-from cdd_agent.trust_words import in_lines, numbered_file
+from cdd_agent.events import About, Notice, Tone
+from cdd_agent.open_project import (
+    ProjectTrust,
+    TrustAnswer,
+    TrustQuestion,
+    open_project,
+)
+from cdd_agent.trust_words import in_lines, notices_at_start, numbered_file
 from tests.support.projects import Sandbox
 from tests.words.test_command_line import cdd
 
@@ -51,6 +57,25 @@ def test_the_question_names_each_setting_its_effect_and_what_was_before(
         ".cdd/config.yaml:",
         "    1  api_base: http://127.0.0.1:8/v1",
     ]
+
+
+def test_the_shell_and_the_doctor_name_what_is_left_out(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert [*notices_at_start(ProjectTrust(not_stored="The disk is full"))] == [
+        Notice("The disk is full", Tone.WARNING, about=About.TRUST)
+    ]
+    assert [*notices_at_start(ProjectTrust())] == []
+    write(sandbox, "model: bedrock/x\napi_base: http://127.0.0.1:9/v1\n")
+    (notice,) = notices_at_start(open_project(sandbox.root, {}).trust)
+    assert notice.text == (
+        "Settings of the project are not trusted, and left out: model, api_base."
+        " `/trust` shows them."
+    )
+    _, printed = cdd(sandbox, capsys, "doctor")
+    assert (
+        "! trust    not trusted, and left out: model, api_base; `cdd trust` shows them"
+    ) in printed
 
 
 def test_a_refusal_names_the_flag_and_the_command(
