@@ -116,7 +116,7 @@ def test_the_context_lists_what_is_hidden_and_why(sandbox: Sandbox) -> None:
     found = project_context(sandbox.root, ["deploy.txt"])
     hidden = {file.path: file.why for file in found.hidden_files}
     assert hidden["private"] == "it is listed in .cddignore"
-    assert hidden[".env"] == "by its name it holds secrets"
+    assert hidden[".env"] == "its name suggests secrets"
     assert "it holds a private key" in found.as_text()
     assert "app.py" not in hidden
 
