@@ -38,10 +38,10 @@ def described(
     was trusted before.
     """
     for setting in settings:
-        yield f"  {setting.place}: {setting.shown}"
-        yield f"      {setting.why}"
+        yield f"{setting.place}: {setting.shown}"
+        yield f"    {setting.why}"
         if trusted_before and setting.name in trusted_before:
-            yield f"      trusted before: {trusted_before[setting.name]}"
+            yield f"    trusted before: {trusted_before[setting.name]}"
 
 
 def left_out_in_words(trust: ProjectTrust) -> str:

@@ -45,13 +45,13 @@ def test_the_question_names_each_setting_its_effect_and_what_was_before(
     question = asked(sandbox, TrustAnswer.DEFAULTS)
     assert [line.replace(str(sandbox.root), "ROOT") for line in in_lines(question)] == [
         "ROOT has settings that need your trust. Trust them only if you trust its authors.",
-        "  .cdd/config.yaml:1: api_base: http://127.0.0.1:8/v1",
-        "      your code and your key go to this address",
-        "      trusted before: api_base: http://127.0.0.1:9/v1",
-        '  .cdd/config.yaml:2: commands.mode: "unsafe"',
-        "      more commands may run",
-        '  .cdd/config.yaml:4: request.headers: {"X-Key": "…"}',
-        "      every request to a model has these headers",
+        ".cdd/config.yaml:1: api_base: http://127.0.0.1:8/v1",
+        "    your code and your key go to this address",
+        "    trusted before: api_base: http://127.0.0.1:9/v1",
+        '.cdd/config.yaml:2: commands.mode: "unsafe"',
+        "    more commands may run",
+        '.cdd/config.yaml:4: request.headers: {"X-Key": "…"}',
+        "    every request to a model has these headers",
     ]
     assert numbered_file(question).split("\n")[:2] == [
         ".cdd/config.yaml:",
@@ -88,8 +88,8 @@ def test_a_refusal_names_the_flag_and_the_command(
             3,
             [
                 "✗ cdd: ROOT has settings that need your trust. Trust them only if you trust its authors.",
-                '✗   .cdd/config.yaml:1: commit: "step"',
-                "✗       cdd makes git commits",
+                '✗ .cdd/config.yaml:1: commit: "step"',
+                "✗     cdd makes git commits",
                 "✗ Look at them first. `--trust` or CDD_TRUST=1 accepts them for one run, `cdd trust --give` from now on.",
             ],
         ),
@@ -98,8 +98,8 @@ def test_a_refusal_names_the_flag_and_the_command(
             0,
             [
                 "! These settings of the project are not trusted, and are left out:",
-                '  .cdd/config.yaml:1: commit: "step"',
-                "      cdd makes git commits",
+                '.cdd/config.yaml:1: commit: "step"',
+                "    cdd makes git commits",
                 "`--give` after this command trusts them.",
             ],
         ),
@@ -108,8 +108,8 @@ def test_a_refusal_names_the_flag_and_the_command(
             0,
             [
                 "These settings of the project are trusted:",
-                '  .cdd/config.yaml:1: commit: "step"',
-                "      cdd makes git commits",
+                '.cdd/config.yaml:1: commit: "step"',
+                "    cdd makes git commits",
                 "A shell that is open uses them from its next start on.",
             ],
         ),
