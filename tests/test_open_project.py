@@ -136,6 +136,22 @@ def test_a_trusted_model_whose_address_goes_is_asked_about(tmp_path: Path) -> No
     assert user.names == [["model", "api_base"], ["model"]]
 
 
+def test_each_setting_that_is_left_out_is_shown_as_untrusted(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        f"models: {{planner: {{api_base: {EVIL}}}}}\ncommands: {{mode: ask}}\n"
+        "request: {headers: {A: b}}\nfallbacks: [openai/x]\neffort: high\n",
+    )
+    origins = {s.name: s.origin for s in settings_of(open_project(tmp_path, {}))}
+    assert {name for name, origin in origins.items() if origin == "untrusted"} == {
+        "models",
+        "commands.mode",
+        "request.headers",
+        "fallbacks",
+    }
+    assert origins["effort"] == "project"
+
+
 def test_a_moved_folder_asks_again(tmp_path: Path) -> None:
     user = User()
     first = write(tmp_path / "first", "approval: auto\n")
