@@ -36,7 +36,7 @@ from cdd_agent.trust import (
     settings_in_need,
     settings_with_rule,
 )
-from cdd_agent.trust_store import TrustStore
+from cdd_agent.trust_store import Answers, TrustStore
 
 
 class ProjectTrust(Struct, frozen=True):
@@ -247,36 +247,21 @@ def _decide(
     accepted: Collection[str],
 ) -> tuple[Config, ProjectTrust]:
     """Return the settings that take effect, and the state of those that need trust."""
-    root, store, note = tickets.root, TrustStore.open(), ""
+    root, store = tickets.root, TrustStore.open()
     found = _in_need(layers, tickets)
     if not found and layers.config.commands.mode != "unsafe":
         return layers.config, ProjectTrust()
-    try:
-        answers = store.read(root)
-    except BadInput as error:
-        answers, note = {}, f"{error.message}."
-    if store.file is None:
-        note = "There is no home folder, so your answer holds for this run alone."
+    answers, note = _read_answers(store, root)
     trusted = {*accepted, *_digests(answers)}
     untrusted = tuple(s for s in found if s.digest not in trusted)
-    answer, not_stored = TrustAnswer.TRUST, ""
-    if os.environ.get(TRUST, "").strip().lower() in ("1", "true", "yes"):
-        answer = TrustAnswer.ONCE
-    elif untrusted:
-        before = {
-            name: values[-1].shown
-            for name, values in answers.items()
-            if values and name != CHECK
-        }
-        answer = decide(
-            TrustQuestion(root, untrusted, before, layers.project.text, note)
-        )
-        if answer is TrustAnswer.TRUST:
-            not_stored = _store(store, root, untrusted)
+    before = _last_shown(answers)
+    question = TrustQuestion(root, untrusted, before, layers.project.text, note)
+    answer, not_stored = _ask(question, decide), ""
+    if answer is TrustAnswer.TRUST:
+        not_stored = _store(store, root, untrusted)
+        trusted |= {setting.digest for setting in untrusted}
     if answer is TrustAnswer.ONCE:
         return layers.config, ProjectTrust(tuple(found))
-    if answer is TrustAnswer.TRUST:
-        trusted |= {setting.digest for setting in untrusted}
     layers, left_out = leave_out_untrusted(layers, root, trusted)
     left_out += [s for s in untrusted if s.name == CHECK and s.digest not in trusted]
     config = layers.config
@@ -285,8 +270,39 @@ def _decide(
     return config, trust
 
 
-def _store(store: TrustStore, root: Path, settings: Iterable[Setting]) -> str:
+def _read_answers(store: TrustStore, root: Path) -> tuple[Answers, str]:
+    """Return the earlier answers for a project, and a note for the question if they
+    do not count or the next one cannot be stored.
+    """
+    if store.file is None:
+        note = "There is no home folder, so your answer holds for this run alone."
+        return {}, note
+    try:
+        return store.read(root), ""
+    except BadInput as error:
+        return {}, f"{error.message}."
+
+
+def _last_shown(answers: Answers) -> dict[str, str]:
+    """Return the value of each setting that was trusted last. Checks have no values."""
+    return {
+        name: values[-1].shown
+        for name, values in answers.items()
+        if values and name != CHECK
+    }
+
+
+def _ask(question: TrustQuestion, decide: Decide) -> TrustAnswer:
+    """Return the decision. `decide` is asked only where no other answer counts."""
+    if os.environ.get(TRUST, "").strip().lower() in ("1", "true", "yes"):
+        return TrustAnswer.ONCE
+    return decide(question) if question.settings else TrustAnswer.TRUST
+
+
+def _store(store: TrustStore, root: Path, settings: Collection[Setting]) -> str:
     """Store the user's answer. Return why that could not be done, or nothing."""
+    if not settings:
+        return ""
     try:
         store.add(root, settings)
     except BadInput as error:

@@ -1769,8 +1769,8 @@ MUTATIONS = [
             (
                 "an answer for one run is not stored",
                 "open_project.py",
-                "        if answer is TrustAnswer.TRUST:\n            not_stored",
-                "        if answer is not TrustAnswer.DEFAULTS:\n            not_stored",
+                "    if answer is TrustAnswer.TRUST:\n",
+                "    if answer is not TrustAnswer.DEFAULTS:\n",
                 _OPENING,
             ),
             (
