@@ -1,5 +1,5 @@
-"""A project as commands get it: the folder that everything happens in, its settings and
-its tickets. Here is decided which of its settings take effect.
+"""The project that a command works on: its folder, its settings and its tickets. This
+module decides which of the settings take effect.
 """
 
 from __future__ import annotations
@@ -121,11 +121,11 @@ def open_project(
     decide: Decide = leave_out,
     accepted: Collection[str] = (),
 ) -> Project:
-    """The project that `folder` is in, or is, with the settings that hold there. Raises
-    `BadInput`, and `NotTrusted` from `decide`.
+    """Open the project that contains `folder`, with the settings that take effect.
+    Raises `BadInput`, and `NotTrusted` from `decide`.
 
-    `exactly`: the folder itself is the root, whatever it lies in. `accepted`: the
-    digests of settings that were trusted where this process was ordered.
+    `exactly`: the folder itself is the root, also inside another project. `accepted`:
+    the digests of settings that the process which started this one has trusted.
     """
     try:
         if not folder.is_dir():
@@ -187,7 +187,8 @@ def trust_project(project: Project) -> list[Setting]:
 
 def trust_written(project: Project, text: str, names: Collection[str]) -> Project:
     """Trust the settings that cdd writes into the project's file at the user's request.
-    All others in the file stay as they are. Returns the project with its new state.
+    Other settings of the file do not become trusted. Returns the project with its new
+    state.
     """
     root = project.root
     file = SettingsFile.parse(text, root / PROJECT_FILE)
@@ -313,7 +314,9 @@ def _store(store: TrustStore, root: Path, settings: Collection[Setting]) -> str:
 def _trusted_checks(
     config: Config, root: Path, store: TrustStore, trusted: set[str]
 ) -> TrustedChecks:
-    """`trusted` has the digests of the checks, and grows."""
+    """Return the checks that may run in a shell. `trusted` holds digests; a check that
+    the user approves later is added to it.
+    """
 
     def accepts(check: str) -> bool:
         return check_digest(check) in trusted or is_usual_check(config, check, root)

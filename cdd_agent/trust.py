@@ -55,7 +55,7 @@ class Setting(Struct, frozen=True):
     digest: str
     """Identifies the name and the value."""
     keys: tuple[str, ...] = ()
-    """Lead to it in the settings file; empty for a check."""
+    """Its path in the settings file: `commands`, `mode`. Empty for a check."""
 
     @property
     def place(self) -> str:
@@ -63,17 +63,17 @@ class Setting(Struct, frozen=True):
 
 
 class Case(Struct, frozen=True, dict=True):
-    """A project's settings beside those that would hold without its file."""
+    """The settings with the project's file (`full`) and without it (`own`)."""
 
     own: Config
     full: Config
     root: Path
 
     def is_chosen(self, config: Config) -> bool:
-        """True if the user's own settings lead to where these ask a model."""
+        """True if the user chose the address at which these settings ask a model."""
         model = config.model
         if model is None:
-            # one that is chosen later would be asked at this address
+            # a model that is set later would be asked at this address
             return config.api_base in self._own_addresses
         if _destination(config) in self._own_destinations:
             return True

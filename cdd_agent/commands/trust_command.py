@@ -1,5 +1,5 @@
 """`/trust` and `cdd trust`: show the project's settings that need the user's trust,
-trust them, or take that back.
+trust them, or revoke it.
 """
 
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ from cdd_agent.open_project import Project, look_at_trust, trust_project
 from cdd_agent.trust_store import TrustStore
 from cdd_agent.trust_words import described
 
-_NEXT_START = "A shell that is open uses them from its next start on."
+_NEXT_START = "An open shell uses them from its next start."
 
 
 def trust_events(
     project: Project, *, give: bool = False, revoke: bool = False
 ) -> Iterator[Event]:
     """Show the project's settings that need your trust; `--give` trusts them,
-    `--revoke` takes that back.
+    `--revoke` forgets your answers.
     """
     if give and revoke:
         raise WrongUsage("trust [--give] [--revoke]", hint="Choose one of the two.")
@@ -50,6 +50,6 @@ def trust_events(
             yield Notice(title, tone, about=About.TRUST)
             yield Notice("\n".join(described(some)))
     if untrusted:
-        yield Notice("`--give` after this command trusts them.", Tone.QUIET)
+        yield Notice("Add `--give` to trust them.", Tone.QUIET)
     if give:
         yield Notice(_NEXT_START, Tone.QUIET)

@@ -100,7 +100,7 @@ def test_a_refusal_names_the_flag_and_the_command(
                 "! These settings of the project are not trusted, and are left out:",
                 '.cdd/config.yaml:1: commit: "step"',
                 "    cdd makes git commits",
-                "`--give` after this command trusts them.",
+                "Add `--give` to trust them.",
             ],
         ),
         (
@@ -110,7 +110,7 @@ def test_a_refusal_names_the_flag_and_the_command(
                 "These settings of the project are trusted:",
                 '.cdd/config.yaml:1: commit: "step"',
                 "    cdd makes git commits",
-                "A shell that is open uses them from its next start on.",
+                "An open shell uses them from its next start.",
             ],
         ),
         (
