@@ -181,7 +181,8 @@ def trust_project(project: Project) -> list[Setting]:
     """
     layers = SettingsLayers.read(_read_settings(project.root), {})
     found = _in_need(layers, project.tickets)
-    TrustStore.open().add(project.root, found)
+    if found:
+        TrustStore.open().add(project.root, found)
     return found
 
 

@@ -98,5 +98,5 @@ class TrustStore(Struct, frozen=True):
         except (ValueError, RecursionError) as error:
             raise BadInput(
                 f"{self.file} is damaged, so no project is trusted",
-                hint="Answer again, or remove the file.",
+                hint="`cdd trust --give` replaces it; so does your next answer.",
             ) from error

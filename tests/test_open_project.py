@@ -466,6 +466,16 @@ def test_trust_is_shown_given_and_revoked(tmp_path: Path) -> None:
     assert "No setting" in told(project)[0]
 
 
+def test_trust_is_given_where_the_file_of_answers_is_damaged(tmp_path: Path) -> None:
+    project = open_project(write(tmp_path, "approval: auto\n"), {})
+    told(project, give=True)
+    (state_folder() or tmp_path).joinpath("trust.json").write_text("{")
+    with pytest.raises(BadInput):
+        told(project)
+    assert "are trusted" in told(project, give=True)[0]
+    assert open_project(tmp_path, {}).config.approval == "auto"
+
+
 def test_a_process_that_cdd_began_does_without_a_model_whose_address_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from cdd_agent.commands.registry import WrongUsage
 from cdd_agent.events import About, Event, Notice, Tone
 from cdd_agent.open_project import Project, look_at_trust, trust_project
+from cdd_agent.trust import Setting
 from cdd_agent.trust_store import TrustStore
 from cdd_agent.trust_words import described
 
@@ -28,12 +29,13 @@ def trust_events(
             text = "No setting of this project was trusted."
         yield Notice(text, about=About.TRUST)
         return
-    settings, untrusted = look_at_trust(project)
+    if give:
+        settings, untrusted = trust_project(project), list[Setting]()
+    else:
+        settings, untrusted = look_at_trust(project)
     if not settings:
         yield Notice("No setting of this project needs your trust.", about=About.TRUST)
         return
-    if give:
-        settings, untrusted = trust_project(project), []
     once = [s for s in untrusted if s.digest in project.trust.accepted]
     trusted = [s for s in settings if s not in untrusted]
     left_out = [s for s in untrusted if s not in once]
