@@ -121,8 +121,8 @@ class Nobody:
             case CommandProposed(command=command, reason=reason):
                 what = f"{reason}: `{command}`"
                 hint = (
-                    "Run it at a terminal, without --json, or change what `commands` in"
-                    " .cdd/config.yaml allows. No setting allows hidden files."
+                    "Answer at a terminal, without --json. `commands` in"
+                    " .cdd/config.yaml can allow programs, but never hidden files."
                 )
             case ActionProposed(title=title):
                 what, hint = (

@@ -1,5 +1,5 @@
-"""A project as commands get it: the folder that everything happens in, its settings and
-its tickets. Here is decided which of its settings take effect.
+"""The project that a command works on: its folder, its settings and its tickets. This
+module decides which of the settings take effect.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ from cdd_agent.trust import (
     is_usual_check,
     leave_out_untrusted,
     settings_in_need,
+    settings_with_rule,
 )
-from cdd_agent.trust_store import TrustStore
+from cdd_agent.trust_store import Answers, TrustStore
 
 
 class ProjectTrust(Struct, frozen=True):
@@ -54,6 +55,11 @@ class ProjectTrust(Struct, frozen=True):
         """The digests of the settings that take effect."""
         left_out = {setting.digest for setting in self.left_out}
         return [s.digest for s in self.settings if s.digest not in left_out]
+
+    @property
+    def left_out_keys(self) -> list[tuple[str, ...]]:
+        """The keys of the settings that do not take effect. A check has none."""
+        return [setting.keys for setting in self.left_out if setting.keys]
 
 
 class Project(Struct, frozen=True):
@@ -115,11 +121,11 @@ def open_project(
     decide: Decide = leave_out,
     accepted: Collection[str] = (),
 ) -> Project:
-    """The project that `folder` is in, or is, with the settings that hold there. Raises
-    `BadInput`, and `NotTrusted` from `decide`.
+    """Open the project that contains `folder`, with the settings that take effect.
+    Raises `BadInput`, and `NotTrusted` from `decide`.
 
-    `exactly`: the folder itself is the root, whatever it lies in. `accepted`: the
-    digests of settings that were trusted where this process was ordered.
+    `exactly`: the folder itself is the root, also inside another project. `accepted`:
+    the digests of settings that the process which started this one has trusted.
     """
     try:
         if not folder.is_dir():
@@ -156,7 +162,7 @@ def stored_config(project: Project) -> Config:
     start is left out here, too. Raises `BadInput`.
     """
     layers = SettingsLayers.read(_read_settings(project.root), {})
-    return layers.without(setting.keys for setting in project.trust.left_out).config
+    return layers.without(project.trust.left_out_keys).config
 
 
 def look_at_trust(project: Project) -> tuple[list[Setting], list[Setting]]:
@@ -175,24 +181,26 @@ def trust_project(project: Project) -> list[Setting]:
     """
     layers = SettingsLayers.read(_read_settings(project.root), {})
     found = _in_need(layers, project.tickets)
-    TrustStore.open().add(project.root, found)
+    if found:
+        TrustStore.open().add(project.root, found)
     return found
 
 
 def trust_written(project: Project, text: str, names: Collection[str]) -> Project:
     """Trust the settings that cdd writes into the project's file at the user's request.
-    All others in the file stay as they are. Returns the project with its new state.
+    Other settings of the file do not become trusted. Returns the project with its new
+    state.
     """
     root = project.root
     file = SettingsFile.parse(text, root / PROJECT_FILE)
     left_out = [s for s in project.trust.left_out if not _is_named(s, names)]
+    trust = replace(project.trust, left_out=tuple(left_out))
     # a variable that goes before the file today may be gone tomorrow
-    layers = SettingsLayers.read(file, {}, {}).without(s.keys for s in left_out)
-    written = [s for s in settings_in_need(layers, root, {}) if _is_named(s, names)]
+    layers = SettingsLayers.read(file, {}, {}).without(trust.left_out_keys)
+    written = [s for s in settings_with_rule(layers, root) if _is_named(s, names)]
     # what cannot be stored is asked about at the next start
     with suppress(BadInput):
         TrustStore.open().add(root, written)
-    trust = replace(project.trust, left_out=tuple(left_out))
     return replace(project, trust=trust)
 
 
@@ -241,36 +249,21 @@ def _decide(
     accepted: Collection[str],
 ) -> tuple[Config, ProjectTrust]:
     """Return the settings that take effect, and the state of those that need trust."""
-    root, store, note = tickets.root, TrustStore.open(), ""
+    root, store = tickets.root, TrustStore.open()
     found = _in_need(layers, tickets)
     if not found and layers.config.commands.mode != "unsafe":
         return layers.config, ProjectTrust()
-    try:
-        answers = store.read(root)
-    except BadInput as error:
-        answers, note = {}, f"{error.message}."
-    if store.file is None:
-        note = "There is no home folder, so your answer holds for this run alone."
+    answers, note = _read_answers(store, root)
     trusted = {*accepted, *_digests(answers)}
     untrusted = tuple(s for s in found if s.digest not in trusted)
-    answer, not_stored = TrustAnswer.TRUST, ""
-    if os.environ.get(TRUST, "").strip().lower() in ("1", "true", "yes"):
-        answer = TrustAnswer.ONCE
-    elif untrusted:
-        before = {
-            name: values[-1].shown
-            for name, values in answers.items()
-            if values and name != CHECK
-        }
-        answer = decide(
-            TrustQuestion(root, untrusted, before, layers.project.text, note)
-        )
-        if answer is TrustAnswer.TRUST:
-            not_stored = _store(store, root, untrusted)
+    before = _last_shown(answers)
+    question = TrustQuestion(root, untrusted, before, layers.project.text, note)
+    answer, not_stored = _ask(question, decide), ""
+    if answer is TrustAnswer.TRUST:
+        not_stored = _store(store, root, untrusted)
+        trusted |= {setting.digest for setting in untrusted}
     if answer is TrustAnswer.ONCE:
         return layers.config, ProjectTrust(tuple(found))
-    if answer is TrustAnswer.TRUST:
-        trusted |= {setting.digest for setting in untrusted}
     layers, left_out = leave_out_untrusted(layers, root, trusted)
     left_out += [s for s in untrusted if s.name == CHECK and s.digest not in trusted]
     config = layers.config
@@ -279,8 +272,39 @@ def _decide(
     return config, trust
 
 
-def _store(store: TrustStore, root: Path, settings: Iterable[Setting]) -> str:
+def _read_answers(store: TrustStore, root: Path) -> tuple[Answers, str]:
+    """Return the earlier answers for a project, and a note for the question if they
+    do not count or the next one cannot be stored.
+    """
+    if store.file is None:
+        note = "There is no home folder, so your answer holds for this run alone."
+        return {}, note
+    try:
+        return store.read(root), ""
+    except BadInput as error:
+        return {}, f"{error.message}."
+
+
+def _last_shown(answers: Answers) -> dict[str, str]:
+    """Return the value of each setting that was trusted last. Checks have no values."""
+    return {
+        name: values[-1].shown
+        for name, values in answers.items()
+        if values and name != CHECK
+    }
+
+
+def _ask(question: TrustQuestion, decide: Decide) -> TrustAnswer:
+    """Return the decision. `decide` is asked only where no other answer counts."""
+    if os.environ.get(TRUST, "").strip().lower() in ("1", "true", "yes"):
+        return TrustAnswer.ONCE
+    return decide(question) if question.settings else TrustAnswer.TRUST
+
+
+def _store(store: TrustStore, root: Path, settings: Collection[Setting]) -> str:
     """Store the user's answer. Return why that could not be done, or nothing."""
+    if not settings:
+        return ""
     try:
         store.add(root, settings)
     except BadInput as error:
@@ -291,7 +315,9 @@ def _store(store: TrustStore, root: Path, settings: Iterable[Setting]) -> str:
 def _trusted_checks(
     config: Config, root: Path, store: TrustStore, trusted: set[str]
 ) -> TrustedChecks:
-    """`trusted` has the digests of the checks, and grows."""
+    """Return the checks that may run in a shell. `trusted` holds digests; a check that
+    the user approves later is added to it.
+    """
 
     def accepts(check: str) -> bool:
         return check_digest(check) in trusted or is_usual_check(config, check, root)

@@ -6,7 +6,6 @@ user's own settings, variables and flags do not have the same effect.
 """
 
 import json
-import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
@@ -56,7 +55,7 @@ class Setting(Struct, frozen=True):
     digest: str
     """Identifies the name and the value."""
     keys: tuple[str, ...] = ()
-    """Lead to it in the settings file; empty for a check."""
+    """Its path in the settings file: `commands`, `mode`. Empty for a check."""
 
     @property
     def place(self) -> str:
@@ -64,29 +63,26 @@ class Setting(Struct, frozen=True):
 
 
 class Case(Struct, frozen=True, dict=True):
-    """A project's settings beside those that would hold without its file."""
+    """The settings with the project's file (`full`) and without it (`own`)."""
 
     own: Config
     full: Config
     root: Path
-    environment: Mapping[str, str]
 
     def is_chosen(self, config: Config) -> bool:
-        """True if the user's own settings lead to where these ask a model."""
+        """True if the user chose the address at which these settings ask a model."""
         model = config.model
         if model is None:
-            # one that is chosen later would be asked at this address
+            # a model that is set later would be asked at this address
             return config.api_base in self._own_addresses
         if _destination(config) in self._own_destinations:
             return True
-        if self.own.model is not None or model.startswith(_SCRIPTED):
+        if self._own_destinations or model.startswith(_SCRIPTED):
             return False
         if config.api_base is not None:
             return config.api_base in self._own_addresses
-        provider = PROVIDERS.get(provider_of(model))
-        return provider is not None and (
-            not provider.needs_key or any(map(self.environment.get, provider.keys))
-        )
+        # without a key of the user's, a known provider is not asked
+        return provider_of(model) in PROVIDERS
 
     @property
     def leads_elsewhere(self) -> bool:
@@ -238,23 +234,27 @@ def _is_usual(case: Case, command: str | None) -> bool:
     return command is None or runs_usual_program(command, allowed, case.root)
 
 
-def settings_in_need(
-    layers: SettingsLayers, root: Path, environment: Mapping[str, str] = os.environ
-) -> list[Setting]:
+def settings_in_need(layers: SettingsLayers, root: Path) -> list[Setting]:
     """Return the settings of the project's file that need trust: those that take
     effect, differ from the user's own, and have a rule in `SETTINGS`.
     """
-    own, full = layers.own_config, layers.config
-    case = Case(own, full, root, environment)
-    redactor = Redactor.of_environment(own.commands.hide_env)
+    case = Case(layers.own_config, layers.config, root)
+    return [s for s in settings_with_rule(layers, root) if _needs_trust(case, s.keys)]
+
+
+def settings_with_rule(layers: SettingsLayers, root: Path) -> list[Setting]:
+    """Return the settings of the project's file that have a rule in `SETTINGS`, in the
+    order of their lines. Under other settings of the user they may need trust.
+    """
+    values = layers.project.values
+    case = Case(layers.own_config, layers.config, root)
+    redactor = Redactor.of_environment(case.own.commands.hide_env)
     found = []
-    for keys in _given_keys(layers.project.values):
-        if not _needs_trust(case, keys):
-            continue
+    for keys in _given_keys(values):
         rule = _rule(keys)
-        assert isinstance(rule, NeedsTrust)
-        value = _value(layers.project.values, keys)
-        name = ".".join(keys)
+        if isinstance(rule, str):
+            continue
+        name, value = ".".join(keys), _value(values, keys)
         found.append(
             Setting(
                 name,
@@ -330,7 +330,7 @@ def leave_out_untrusted(
         alone = _models_without_address(layers, root, found, first, trusted)
         layers = layers.without(setting.keys for setting in alone)
         left_out += [*first, *alone]
-    return layers, left_out
+    return layers, sorted(left_out, key=lambda setting: setting.line)
 
 
 def _models_without_address(
@@ -343,7 +343,7 @@ def _models_without_address(
     """Return the models whose addresses were left out, and that are not trusted without
     them: they would be asked where neither the project nor the user meant them.
     """
-    case = Case(layers.own_config, layers.config, root, os.environ)
+    case = Case(layers.own_config, layers.config, root)
     left_out_keys = {setting.keys for setting in left_out}
     models = []
     for setting in found:

@@ -45,7 +45,7 @@ class TrustStore(Struct, frozen=True):
         return self._read_all().get(str(root), {})
 
     def add(self, root: Path, settings: Iterable[Setting]) -> None:
-        """Trust these values, and keep those of before. A damaged file is replaced.
+        """Trust these values in addition to earlier ones. A damaged file is replaced.
         Raises `BadInput` if the answer cannot be stored.
         """
         if self.file is None:
@@ -57,7 +57,7 @@ class TrustStore(Struct, frozen=True):
             self.file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BadInput(
-                f"{self.file.parent} could not be made: {error.strerror or error}"
+                f"{self.file.parent} cannot be created: {error.strerror or error}"
             ) from error
         with json_changed(self.file) as saved:
             if self._is_damaged():
@@ -98,5 +98,5 @@ class TrustStore(Struct, frozen=True):
         except (ValueError, RecursionError) as error:
             raise BadInput(
                 f"{self.file} is damaged, so no project is trusted",
-                hint="Answer again, or remove the file.",
+                hint="`cdd trust --give` replaces it; so does your next answer.",
             ) from error

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from cdd_agent.config import PROJECT_FILE
-from cdd_agent.open_project import TrustAnswer, TrustQuestion
+from cdd_agent.events import About, Notice, Tone
+from cdd_agent.open_project import ProjectTrust, TrustAnswer, TrustQuestion
 from cdd_agent.trust import Setting
 
 SHOW = "show the file"
@@ -37,10 +38,26 @@ def described(
     was trusted before.
     """
     for setting in settings:
-        yield f"  {setting.place}: {setting.shown}"
-        yield f"      {setting.why}"
+        yield f"{setting.place}: {setting.shown}"
+        yield f"    {setting.why}"
         if trusted_before and setting.name in trusted_before:
-            yield f"      trusted before: {trusted_before[setting.name]}"
+            yield f"    trusted before: {trusted_before[setting.name]}"
+
+
+def left_out_in_words(trust: ProjectTrust) -> str:
+    """Return the names of the settings that do not take effect, as a clause."""
+    names = dict.fromkeys(setting.name for setting in trust.left_out)
+    return f"not trusted, and left out: {', '.join(names)}"
+
+
+def notices_at_start(trust: ProjectTrust) -> Iterator[Notice]:
+    """Yield what the user of a shell must know about the project's settings."""
+    if trust.not_stored:
+        yield Notice(trust.not_stored, Tone.WARNING, about=About.TRUST)
+    if trust.left_out:
+        words = left_out_in_words(trust)
+        text = f"Settings of the project are {words}. `/trust` shows them."
+        yield Notice(text, Tone.WARNING, about=About.TRUST)
 
 
 def numbered_file(question: TrustQuestion) -> str:

@@ -200,7 +200,13 @@ class Wiring(Struct, frozen=True, dict=True):
         # late: the engine; a shell that runs no plan stays small
         from cdd_agent.agents.executor import ExecutorAgent  # noqa: PLC0415
 
-        engine = self.engine(ticket, start_over=start_over, lock=lock, is_look=is_look)
+        engine = self.engine(
+            ticket,
+            start_over=start_over,
+            runs_steps=not is_visit,
+            lock=lock,
+            is_look=is_look,
+        )
         if not is_visit:
             prepare_model(engine)
         kept = partial(keeping_lease, engine.run.record, engine.run.emit)
@@ -286,13 +292,15 @@ class Wiring(Struct, frozen=True, dict=True):
         ticket: Ticket,
         *,
         start_over: bool = False,
+        runs_steps: bool = True,
         lock: TicketLock | None = None,
         is_look: bool = False,
     ) -> Engine:
         """Open a ticket's run, with its `lock` if somebody here holds it already. The
         model is made when a reply is needed. A ticket in a tree of its run's own is
-        that of another project with the same settings. `is_look`: the run of a renamed
-        ticket keeps its former name. Raises `BadInput`.
+        that of another project with the same settings. Without `runs_steps` the plan
+        may have checks that are not allowed. `is_look`: the run of a renamed ticket
+        keeps its former name. Raises `BadInput`.
         """
         # late: the engine; a shell that runs no plan stays small
         from cdd_agent.engine.engine import Engine  # noqa: PLC0415
@@ -352,6 +360,7 @@ class Wiring(Struct, frozen=True, dict=True):
             jobs=config.jobs,
             require=None if config.require == "off" else config.require,
             start_over=start_over,
+            runs_steps=runs_steps,
             lock=lock,
             open_checkpoints=self.open_checkpoints or Checkpoints.open,
         )

@@ -58,8 +58,7 @@ def in_need(
     environment: Mapping[str, str] | None = None,
     root: Path = Path("/nowhere"),
 ) -> list[Setting]:
-    variables = environment or {}
-    return settings_in_need(layers(project, own, flags, variables), root, variables)
+    return settings_in_need(layers(project, own, flags, environment), root)
 
 
 def names(settings: list[Setting]) -> list[str]:
@@ -78,8 +77,7 @@ HOSTILE = {
     "model: script:replies.yaml": ["model"],
     "model: replay:calls.jsonl": ["model"],
     "model: unheard-of/x": ["model"],
-    "model: openai/x": ["model"],
-    "model: gpt-5": ["model"],
+    "model: bedrock/x": ["model"],
     f"models: {{planner: {{model: openai/x, api_base: {EVIL}}}}}": [
         "models.planner.model",
         "models.planner.api_base",
@@ -251,12 +249,15 @@ def test_only_what_takes_effect_needs_trust() -> None:
     assert names(in_need("commands: {mode: ask}", environment=unsafe)) == []
 
 
-def test_a_key_or_a_local_server_makes_a_provider_the_users_own() -> None:
-    assert names(in_need("model: openai/x", environment=KEY)) == []
+def test_a_known_provider_is_the_users_own_unless_their_settings_name_others() -> None:
+    # without a key, nothing is sent there
+    for variables in ({}, KEY):
+        assert names(in_need("model: openai/x", environment=variables)) == []
+        assert names(in_need("model: gpt-5", environment=variables)) == []
+        assert names(
+            in_need("model: openai/x", "model: ollama/y", environment=variables)
+        ) == ["model"]
     assert names(in_need("model: ollama/x")) == []
-    assert names(in_need("model: openai/x", "model: ollama/y", environment=KEY)) == [
-        "model"
-    ]
     assert names(in_need("model: ollama/x", "model: openai/y")) == ["model"]
 
 
@@ -283,7 +284,7 @@ def test_lines_are_those_of_the_file() -> None:
 
 def test_a_model_is_trusted_together_with_its_address() -> None:
     (with_address, _) = in_need(f"model: openai/x\napi_base: {EVIL}")
-    (alone,) = in_need("model: openai/x")
+    (alone,) = in_need("model: openai/x", "model: ollama/y")
     assert with_address.name == alone.name == "model"
     assert with_address.digest != alone.digest
 
@@ -330,7 +331,7 @@ def test_what_is_left_changes_nothing_that_needs_trust(
         root = Path("/nowhere")
         full = layers(project, own)
         rest, left_out = leave_out_untrusted(full, root, ())
-        case = Case(full.own_config, rest.config, root, environment)
+        case = Case(full.own_config, rest.config, root)
         for role in ROLES:
             assert case.is_chosen(of_role(rest.config, role)), (role, left_out)
         for choice in rest.config.fallbacks:

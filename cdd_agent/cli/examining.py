@@ -32,7 +32,7 @@ from cdd_agent.llm.local_servers import USUAL_PORTS, find_local_servers, models_
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.llm.port import ModelError
 from cdd_agent.open_project import Decide, Project, leave_out, open_project
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.trust_words import left_out_in_words
 from cdd_agent.verification.checks import detect, parse_command
 from cdd_agent.version import VERSION
 from cdd_agent.wiring import NO_MODEL_HINT, direct_endpoint, make_model
@@ -162,12 +162,10 @@ def examine(
 
 
 def _tell_trust(project: Project, say: Callable[[bool | None, str, str], None]) -> None:
-    """Show how many of the project's settings need trust, and which are left out."""
+    """Show how many of the project's settings need trust, or which are left out."""
     trust = project.trust
     if trust.left_out:
-        names = ", ".join(f"{s.name} ({s.place})" for s in trust.left_out)
-        text = f"not trusted, and left out: {names}; `cdd trust` shows them"
-        say(None, "trust", sanitize_for_display(text))
+        say(None, "trust", f"{left_out_in_words(trust)}; `cdd trust` shows them")
     elif trust.settings:
         many = len(trust.settings)
         text = f"{many} of the project's settings need it, and have it; `cdd trust`"

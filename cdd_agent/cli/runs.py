@@ -151,7 +151,9 @@ def _going_through(
     ticket = in_its_tree(project.tickets.find(reference(options.slug)))
     if ticket.root != project.root:
         project = in_tree(project, ticket.root)
-    engine = _open_engine(project, ticket.slug, output, is_look=is_look)
+    engine = _open_engine(
+        project, ticket.slug, output, runs_steps=False, is_look=is_look
+    )
 
     async def work() -> None:
         async with (
@@ -184,6 +186,7 @@ def _open_engine(
     *,
     start_over: bool = False,
     shared: Shared | None = None,
+    runs_steps: bool = True,
     is_look: bool = False,
 ) -> Engine:
     frontend = (
@@ -193,4 +196,6 @@ def _open_engine(
     )
     wiring = Wiring(project, frontend, output.emit, watched=False, shared=shared)
     ticket = project.tickets.find(slug)
-    return wiring.engine(ticket, start_over=start_over, is_look=is_look)
+    return wiring.engine(
+        ticket, start_over=start_over, runs_steps=runs_steps, is_look=is_look
+    )

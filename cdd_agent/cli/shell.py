@@ -141,15 +141,14 @@ def _opened(
     """The session, and what a person is to know at first."""
     # late: the first screen shows sooner
     from cdd_agent.open_project import accept_once, open_project  # noqa: PLC0415
+    from cdd_agent.trust_words import notices_at_start  # noqa: PLC0415
     from cdd_agent.wiring import NO_MODEL_HINT, Wiring  # noqa: PLC0415
 
     flags = {name: getattr(options, name) for name in ("model", "api_base", "record")}
     project = open_project(
         options.project, flags, decide=accept_once if options.trust else decide
     )
-    notices = [Notice(note)]
-    if project.trust.not_stored:
-        notices.append(Notice(project.trust.not_stored, Tone.WARNING))
+    notices = [Notice(note), *notices_at_start(project.trust)]
     if not (project.root / ".cdd").is_dir():
         notices.append(Notice("This is no cdd project yet: `/init` makes it one."))
     if project.config.model is None:

@@ -80,7 +80,8 @@ def ask_at(keyboard: int, question: TrustQuestion) -> TrustAnswer:
         sys.stderr.flush()
         line = os.read(keyboard, _LONGEST_ANSWER)
         if not line:
-            raise NotTrusted("No answer came")
+            sys.stderr.write("\n")
+            raise NotTrusted("No answer came, so nothing was done")
         typed = line.decode("utf-8", errors="replace").strip().lower()
         chosen = next(
             (words for key, words in ANSWERS.items() if typed in (key, words)), ""

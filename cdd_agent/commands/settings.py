@@ -66,7 +66,7 @@ def settings_of(project: Project) -> list[Setting]:
     user_file = existing_user_file()
     of_user = set_in_file(user_file) if user_file else frozenset()
     of_project = set_in_file(project.root / PROJECT_FILE)
-    left_out = {setting.name for setting in project.trust.left_out}
+    left_out = [f"{setting.name}." for setting in project.trust.left_out]
     redactor = Redactor.of_environment(project.config.commands.hide_env)
     settings = []
     for name, words in words_of_settings().items():
@@ -76,7 +76,7 @@ def settings_of(project: Project) -> list[Setting]:
             origin = "session"
         elif variable := set_in_environment(name):
             origin = variable
-        elif name in left_out:
+        elif any(left.startswith(f"{name}.") for left in left_out):
             origin = "untrusted"
         elif name in of_project:
             origin = "project"

@@ -1,5 +1,5 @@
 """`/trust` and `cdd trust`: show the project's settings that need the user's trust,
-trust them, or take that back.
+trust them, or revoke it.
 """
 
 from collections.abc import Iterator
@@ -7,37 +7,54 @@ from collections.abc import Iterator
 from cdd_agent.commands.registry import WrongUsage
 from cdd_agent.events import About, Event, Notice, Tone
 from cdd_agent.open_project import Project, look_at_trust, trust_project
+from cdd_agent.trust import Setting
 from cdd_agent.trust_store import TrustStore
 from cdd_agent.trust_words import described
 
-_NEXT_START = "A shell that is open uses them from its next start on."
+_NEXT_START = "An open shell uses them from its next start."
 
 
 def trust_events(
     project: Project, *, give: bool = False, revoke: bool = False
 ) -> Iterator[Event]:
     """Show the project's settings that need your trust; `--give` trusts them,
-    `--revoke` takes that back.
+    `--revoke` forgets your answers.
     """
     if give and revoke:
         raise WrongUsage("trust [--give] [--revoke]", hint="Choose one of the two.")
     if revoke:
-        revoked = TrustStore.open().revoke(project.root)
-        text = "The settings of this project are not trusted any more."
-        if not revoked:
-            text = "No setting of this project was trusted."
-        yield Notice(text, about=About.TRUST)
+        yield _revoke(project)
         return
-    settings, untrusted = look_at_trust(project)
+    if give:
+        settings, untrusted = trust_project(project), list[Setting]()
+    else:
+        settings, untrusted = look_at_trust(project)
     if not settings:
         yield Notice("No setting of this project needs your trust.", about=About.TRUST)
         return
+    yield from _describe_state(project, settings, untrusted)
+    if untrusted:
+        yield Notice("Add `--give` to trust them.", Tone.QUIET)
     if give:
-        settings, untrusted = trust_project(project), []
-    once = [s for s in untrusted if s.digest in project.trust.accepted]
+        yield Notice(_NEXT_START, Tone.QUIET)
+
+
+def _revoke(project: Project) -> Notice:
+    text = "No setting of this project was trusted."
+    if TrustStore.open().revoke(project.root):
+        text = "The settings of this project are not trusted any more."
+    return Notice(text, about=About.TRUST)
+
+
+def _describe_state(
+    project: Project, settings: list[Setting], untrusted: list[Setting]
+) -> Iterator[Notice]:
+    """Yield the settings in three groups: trusted, accepted for this run, left out."""
+    accepted = project.trust.accepted
     trusted = [s for s in settings if s not in untrusted]
-    left_out = [s for s in untrusted if s not in once]
-    for title, tone, some in (
+    once = [s for s in untrusted if s.digest in accepted]
+    left_out = [s for s in untrusted if s.digest not in accepted]
+    for title, tone, group in (
         ("These settings of the project are trusted:", Tone.PLAIN, trusted),
         ("These settings are accepted for this run alone:", Tone.PLAIN, once),
         (
@@ -46,10 +63,6 @@ def trust_events(
             left_out,
         ),
     ):
-        if some:
+        if group:
             yield Notice(title, tone, about=About.TRUST)
-            yield Notice("\n".join(described(some)))
-    if untrusted:
-        yield Notice("`--give` after this command trusts them.", Tone.QUIET)
-    if give:
-        yield Notice(_NEXT_START, Tone.QUIET)
+            yield Notice("\n".join(described(group)))

@@ -20,7 +20,7 @@ INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CDD.md")
 """Names of files that are written for models. The user's lists of git do not hide
 them.
 """
-BY_NAME = "by its name it holds secrets"
+BY_NAME = "its name suggests secrets"
 _PRIVATE_KEY = "it holds a private key"
 _SERVICE_ACCOUNT = "it holds the key of a service account"
 _ACCESS = "it holds a password or a token"

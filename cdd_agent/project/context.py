@@ -11,7 +11,12 @@ from typing import Any, Literal
 from msgspec import Struct, field, to_builtins
 from msgspec.structs import asdict
 
-from cdd_agent.files.hidden_from_models import BY_NAME, HiddenFile, is_secret_path
+from cdd_agent.files.hidden_from_models import (
+    BY_NAME,
+    HiddenFile,
+    HiddenFiles,
+    is_secret_path,
+)
 from cdd_agent.files.read import SourceMissing, SourceUnreadable, read_source
 from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.forms import Captured, CapturedName, Checked
@@ -164,8 +169,13 @@ def _list_project(root: Path) -> tuple[list[WalkEntry], tuple[HiddenFile, ...]]:
     """Return the entries of a project, and what is hidden from models."""
     hidden: list[HiddenFile] = []
     listed = entries(root, on_hidden=hidden.append)
+    files = HiddenFiles(root)
     for entry in listed:
-        if entry.kind is not Kind.FOLDER and is_secret_path(entry.text):
+        if entry.kind is Kind.LINK:
+            if why := files.why_by_name(entry.text):
+                hidden.append(HiddenFile(entry.text, why))
+        elif entry.kind is not Kind.FOLDER and is_secret_path(entry.text):
+            # faster than `why_by_name`: the walk has applied the lists
             hidden.append(HiddenFile(entry.text, BY_NAME))
     shown = [
         HiddenFile(sanitize_for_display(file.path), sanitize_for_display(file.why))

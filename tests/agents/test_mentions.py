@@ -98,7 +98,7 @@ def test_text_that_is_no_mention_is_left_unchanged(root: Path, line: str) -> Non
         ("@../outside.txt", "leaves the project"),
         ("@/etc/passwd", "is absolute"),
         ("@~/notes.txt", "is absolute"),
-        ("@.env", "holds secrets"),
+        ("@.env", "suggests secrets"),
         ("@.git/config", "belongs to git"),
     ],
 )

@@ -2,6 +2,7 @@
 goes, and what the processes that cdd begins inherit.
 """
 
+import asyncio
 import json
 import os
 import shutil
@@ -27,9 +28,9 @@ from cdd_agent.trust_store import TrustStore
 from cdd_agent.wiring import Wiring
 from tests.fleet.tickets import GOOD, ONE_STEP, project, tree
 from tests.llm.listing import HEAD, answering
-from tests.support.commandline import STEPS, cdd, events, started
+from tests.support.commandline import STEPS, cdd, events, script, started
 from tests.support.listening import tell
-from tests.support.projects import SLUG, Sandbox, no_servers
+from tests.support.projects import SLUG, Sandbox, Step, no_servers, says
 
 pytestmark = pytest.mark.usefixtures("untrusting")
 KEY = "sk-" + "K" * 40
@@ -153,6 +154,30 @@ def test_a_given_trust_holds_until_it_is_revoked(hostile: Sandbox) -> None:
         (("run", "actions.yaml", "--yes"), 3),
     ):
         assert cdd(hostile, *words) == code, words
+
+
+@pytest.mark.story
+def test_a_run_with_trust_can_be_seen_and_undone_without(hostile: Sandbox) -> None:
+    write(hostile.root, "commands: {mode: unsafe}\n")
+    hostile.write(Step("a.txt", "ls | wc"))
+    model = script(hostile, says("a.txt", "good"))
+    run = ("exec", SLUG, "--yes", "--model", model)
+    assert cdd(hostile, *run, "--trust") == 0
+    assert cdd(hostile, "diff", SLUG) == 0
+    assert cdd(hostile, "undo", SLUG) == 0
+    assert not (hostile.root / "a.txt").exists()
+    assert cdd(hostile, "redo", SLUG) == 0
+    assert (hostile.root / "a.txt").exists()
+    asyncio.run(tell_and_undo(hostile.session()))
+    assert not (hostile.root / "a.txt").exists()
+    # a step that runs is still judged
+    assert cdd(hostile, *run) == 3
+
+
+async def tell_and_undo(session: Session) -> None:
+    ticket = session.project.tickets.find(SLUG)
+    await session.tell(ticket, "diff", is_look=True)
+    await session.tell(ticket, "undo")
 
 
 @pytest.mark.story

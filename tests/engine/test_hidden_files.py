@@ -113,10 +113,13 @@ async def test_no_mention_shows_a_hidden_file(sandbox: Sandbox, name: str) -> No
 
 def test_the_context_lists_what_is_hidden_and_why(sandbox: Sandbox) -> None:
     write_hidden(sandbox.root)
+    (sandbox.root / "linked.txt").symlink_to(".env")
+    (sandbox.root / "also.py").symlink_to("app.py")
     found = project_context(sandbox.root, ["deploy.txt"])
     hidden = {file.path: file.why for file in found.hidden_files}
     assert hidden["private"] == "it is listed in .cddignore"
-    assert hidden[".env"] == "by its name it holds secrets"
+    assert hidden[".env"] == hidden["linked.txt"] == "its name suggests secrets"
+    assert "also.py" not in hidden
     assert "it holds a private key" in found.as_text()
     assert "app.py" not in hidden
 

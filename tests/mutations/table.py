@@ -1769,15 +1769,15 @@ MUTATIONS = [
             (
                 "an answer for one run is not stored",
                 "open_project.py",
-                "        if answer is TrustAnswer.TRUST:\n            not_stored",
-                "        if answer is not TrustAnswer.DEFAULTS:\n            not_stored",
+                "    if answer is TrustAnswer.TRUST:\n",
+                "    if answer is not TrustAnswer.DEFAULTS:\n",
                 _OPENING,
             ),
             (
                 "only what cdd wrote is trusted as written",
                 "open_project.py",
-                "settings_in_need(layers, root, {}) if _is_named(s, names)]",
-                "settings_in_need(layers, root, {})]",
+                "settings_with_rule(layers, root) if _is_named(s, names)]",
+                "settings_with_rule(layers, root)]",
                 _OPENING,
             ),
             (

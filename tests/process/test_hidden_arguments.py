@@ -221,7 +221,7 @@ async def test_without_a_user_the_command_is_refused_with_the_reason(
     programs = FakePrograms()
     result = await CommandRunner(root, run_program=programs).run("cat .env")
     assert result.refused
-    assert "by its name it holds secrets" in result.stderr
+    assert "its name suggests secrets" in result.stderr
     assert programs.started == []
 
 

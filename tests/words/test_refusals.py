@@ -65,7 +65,7 @@ def project(sandbox: Sandbox) -> Sandbox:
         ),
         (
             block(".env", "A=1", "A=2"),
-            "The reply was not used. .env is not shown: by its name it holds secrets. Do not change it.",
+            "The reply was not used. .env is not shown: its name suggests secrets. Do not change it.",
         ),
         (
             "```text:a.txt\nx",

@@ -2,8 +2,14 @@
 
 import pytest
 
-from cdd_agent.open_project import TrustAnswer, TrustQuestion, open_project
-from cdd_agent.trust_words import in_lines, numbered_file
+from cdd_agent.events import About, Notice, Tone
+from cdd_agent.open_project import (
+    ProjectTrust,
+    TrustAnswer,
+    TrustQuestion,
+    open_project,
+)
+from cdd_agent.trust_words import in_lines, notices_at_start, numbered_file
 from tests.support.projects import Sandbox
 from tests.words.test_command_line import cdd
 
@@ -39,18 +45,37 @@ def test_the_question_names_each_setting_its_effect_and_what_was_before(
     question = asked(sandbox, TrustAnswer.DEFAULTS)
     assert [line.replace(str(sandbox.root), "ROOT") for line in in_lines(question)] == [
         "ROOT has settings that need your trust. Trust them only if you trust its authors.",
-        "  .cdd/config.yaml:1: api_base: http://127.0.0.1:8/v1",
-        "      your code and your key go to this address",
-        "      trusted before: api_base: http://127.0.0.1:9/v1",
-        '  .cdd/config.yaml:2: commands.mode: "unsafe"',
-        "      more commands may run",
-        '  .cdd/config.yaml:4: request.headers: {"X-Key": "…"}',
-        "      every request to a model has these headers",
+        ".cdd/config.yaml:1: api_base: http://127.0.0.1:8/v1",
+        "    your code and your key go to this address",
+        "    trusted before: api_base: http://127.0.0.1:9/v1",
+        '.cdd/config.yaml:2: commands.mode: "unsafe"',
+        "    more commands may run",
+        '.cdd/config.yaml:4: request.headers: {"X-Key": "…"}',
+        "    every request to a model has these headers",
     ]
     assert numbered_file(question).split("\n")[:2] == [
         ".cdd/config.yaml:",
         "    1  api_base: http://127.0.0.1:8/v1",
     ]
+
+
+def test_the_shell_and_the_doctor_name_what_is_left_out(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert [*notices_at_start(ProjectTrust(not_stored="The disk is full"))] == [
+        Notice("The disk is full", Tone.WARNING, about=About.TRUST)
+    ]
+    assert [*notices_at_start(ProjectTrust())] == []
+    write(sandbox, "model: bedrock/x\napi_base: http://127.0.0.1:9/v1\n")
+    (notice,) = notices_at_start(open_project(sandbox.root, {}).trust)
+    assert notice.text == (
+        "Settings of the project are not trusted, and left out: model, api_base."
+        " `/trust` shows them."
+    )
+    _, printed = cdd(sandbox, capsys, "doctor")
+    assert (
+        "! trust    not trusted, and left out: model, api_base; `cdd trust` shows them"
+    ) in printed
 
 
 def test_a_refusal_names_the_flag_and_the_command(
@@ -63,8 +88,8 @@ def test_a_refusal_names_the_flag_and_the_command(
             3,
             [
                 "✗ cdd: ROOT has settings that need your trust. Trust them only if you trust its authors.",
-                '✗   .cdd/config.yaml:1: commit: "step"',
-                "✗       cdd makes git commits",
+                '✗ .cdd/config.yaml:1: commit: "step"',
+                "✗     cdd makes git commits",
                 "✗ Look at them first. `--trust` or CDD_TRUST=1 accepts them for one run, `cdd trust --give` from now on.",
             ],
         ),
@@ -73,9 +98,9 @@ def test_a_refusal_names_the_flag_and_the_command(
             0,
             [
                 "! These settings of the project are not trusted, and are left out:",
-                '  .cdd/config.yaml:1: commit: "step"',
-                "      cdd makes git commits",
-                "`--give` after this command trusts them.",
+                '.cdd/config.yaml:1: commit: "step"',
+                "    cdd makes git commits",
+                "Add `--give` to trust them.",
             ],
         ),
         (
@@ -83,9 +108,9 @@ def test_a_refusal_names_the_flag_and_the_command(
             0,
             [
                 "These settings of the project are trusted:",
-                '  .cdd/config.yaml:1: commit: "step"',
-                "      cdd makes git commits",
-                "A shell that is open uses them from its next start on.",
+                '.cdd/config.yaml:1: commit: "step"',
+                "    cdd makes git commits",
+                "An open shell uses them from its next start.",
             ],
         ),
         (

@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from cdd_agent.frontend import REST
 from cdd_agent.open_project import TrustAnswer
-from cdd_agent.trust_words import ANSWERS, described, heading, numbered_file
+from cdd_agent.trust_words import ANSWERS, SHOW, described, heading, numbered_file
 from cdd_agent.tui.screens.overlay import Overlay
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
@@ -61,11 +61,7 @@ class TrustScreen(Overlay):
         transcript = Transcript(follows=False)
         transcript.can_focus = False  # every key is the screen's
         yield transcript
-        answers = Content("\n").join(
-            Content.assemble((key, "bold"), f"  {words}")
-            for key, words in ANSWERS.items()
-        )
-        yield Static(answers, id="answers", markup=False)
+        yield Static(id="answers", markup=False)
 
     def on_mount(self) -> None:
         self.head("Do you trust this project's settings?")
@@ -95,8 +91,17 @@ class TrustScreen(Overlay):
             return
         self.dismiss(answer.value)
 
+    def _answers(self) -> Content:
+        lines = []
+        for key, words in ANSWERS.items():
+            is_back = self._shows_file and words == SHOW
+            shown = "back to the settings" if is_back else words
+            lines.append(Content.assemble((key, "bold"), f"  {shown}"))
+        return Content("\n").join(lines)
+
     def _show(self) -> None:
         question, transcript = self._question, self.query_one(Transcript)
+        self.query_one("#answers", Static).update(self._answers())
         transcript.clear()
         if self._shows_file:
             transcript.add(BlockKind.OUTPUT, numbered_file(question))

@@ -102,7 +102,9 @@ async def test_the_file_is_shown_as_it_was_read(sandbox: Sandbox) -> None:
         (sandbox.root / ".cdd" / "config.yaml").write_text("effort: high\n")
         await person.press("s")
         assert "3  api_base: https://models.example.com/v1" in shown(person)
+        assert "back to the settings" in person.screen
         await person.press("s")
+        assert "show the file" in person.screen
         assert "3: api_base" in shown(person)
 
 
