@@ -442,6 +442,7 @@ async def test_each_method_fails_once_and_the_session_continues(
         await home(person)
         await person.say("exit")
         shutil.rmtree(sandbox.ticket)
+        shutil.rmtree(sandbox.root / ".cdd" / "runs" / SLUG, ignore_errors=True)
         (sandbox.root / "a.txt").unlink(missing_ok=True)
         sandbox.write(Step("a.txt", check("a.txt")))
         await works(person, sandbox)
