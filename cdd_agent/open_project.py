@@ -23,7 +23,7 @@ from cdd_agent.config import (
     with_setting,
 )
 from cdd_agent.errors import BadInput, NotApproved
-from cdd_agent.files.paths import PathRefused, confine, find_root
+from cdd_agent.files.paths import PathRefused, confine, expect_no_link_out, find_root
 from cdd_agent.process.policy import TrustedChecks
 from cdd_agent.tickets.store import TicketStore
 from cdd_agent.trust import (
@@ -133,6 +133,8 @@ def open_project(
     except OSError as error:  # a name that is too long, a folder that is closed
         raise BadInput(f"{folder} cannot be used: {error.strerror or error}") from error
     root = folder.resolve() if exactly else find_root(folder)
+    own = root / ".cdd"
+    expect_no_link_out(root, [*_entries(own), *_entries(own / "runs")])
     # read once: what is shown is what is used
     layers = SettingsLayers.read(_read_settings(root), flags)
     tickets = _open_tickets(root, layers.config)
@@ -219,6 +221,14 @@ def _read_settings(root: Path) -> SettingsFile:
             hint="Put the file itself there.",
         ) from refusal
     return SettingsFile.read(root / PROJECT_FILE)
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        # it is missing, or reported where it is used
+        return []
 
 
 def _open_tickets(root: Path, config: Config) -> TicketStore:

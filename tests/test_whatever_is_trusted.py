@@ -3,12 +3,16 @@ path leads out, no hook of git runs, and commands see no key.
 """
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.errors import BadInput
 from cdd_agent.open_project import Project, accept_once, open_project
+from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.wiring import open_commands
 from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
@@ -65,6 +69,47 @@ async def test_no_reply_writes_outside_or_into_git_and_cdd(
     assert trusted.statuses() == [StepStatus.FAILED]
     assert _content(trusted.root / path) == before
     assert list(away.iterdir()) == []
+
+
+@each_row(
+    "place",
+    (
+        ".cdd/runs",
+        ".cdd/conversations",
+        f".cdd/runs/{SLUG}",
+        f".cdd/runs/{SLUG}/events.jsonl",
+        f".cdd/runs/{SLUG}/step-01/attempt-1",
+        "tickets",
+        f"tickets/{SLUG}",
+        f"tickets/{SLUG}/plan.md",
+    ),
+)
+def test_no_record_is_written_through_a_link_out_of_the_project(
+    trusted: Sandbox, tmp_path_factory: pytest.TempPathFactory, place: str
+) -> None:
+    away = tmp_path_factory.mktemp("away")
+    (away / "kept").write_text("as it was")
+    link = trusted.root / place
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if link.is_dir():
+        shutil.copytree(link, away, dirs_exist_ok=True)
+        shutil.rmtree(link)
+    elif link.exists():
+        link.rename(away / link.name)
+    is_file = link.suffix in (".md", ".jsonl")
+    (away / link.name).touch() if is_file else None
+    link.symlink_to(away / link.name if is_file else away)
+    before = {path: _content(path) for path in away.rglob("*") if path.is_file()}
+
+    def begin() -> None:
+        project = opened(trusted)
+        project.tickets.find(SLUG)
+        RunRecord.of(project.root, SLUG, Redactor()).prepare()
+
+    with pytest.raises(BadInput):
+        begin()
+    after = {path: _content(path) for path in away.rglob("*") if path.is_file()}
+    assert after == before
 
 
 def _content(path: Path) -> str | None:

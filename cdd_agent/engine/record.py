@@ -59,7 +59,8 @@ Texts are kept without secrets, but for what is used again as it is: replies, wh
 held, names of tests and paths.
 """
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -78,6 +79,7 @@ from cdd_agent.files.atomic import (
     sync_folder,
 )
 from cdd_agent.files.json_file import JsonFile, set_aside, stamp, write_text
+from cdd_agent.files.paths import expect_no_link_out
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.baseline import Baseline
@@ -136,8 +138,10 @@ class RunRecord(Struct, frozen=True):
 
     def prepare(self) -> Sequence[Path]:
         """Make the folder, and see that git ignores it. Returns the folders that are
-        new, the innermost first.
+        new, the innermost first. Raises `BadInput`, also if a link in the record leads
+        out of the project.
         """
+        expect_no_link_out(self.root, [self.folder, *self._own_places()])
         new = [
             place
             for place in (self.folder, self.folder.parent, self.root / ".cdd")
@@ -156,6 +160,13 @@ class RunRecord(Struct, frozen=True):
             ) from error
         ignore_runs(self.root)
         return new
+
+    def _own_places(self) -> Iterator[Path]:
+        """Yield all that is in the folder, but not what is in the run's trees."""
+        for folder, inner, files in os.walk(self.folder):
+            yield from (Path(folder, name) for name in (*inner, *files))
+            if Path(folder) == self.folder:
+                inner[:] = [name for name in inner if name not in ("tree", "side")]
 
     def discard(self, new: Sequence[Path]) -> None:
         """Remove the folder and the others that `prepare` made, where what it was for

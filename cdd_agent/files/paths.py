@@ -1,6 +1,7 @@
 """Where a project begins and ends: its root, and which path texts stay inside it."""
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
@@ -54,6 +55,25 @@ def confine(root: Path, text: str) -> PurePosixPath:
     if not _resolved(root, path).is_relative_to(root.resolve()):
         raise PathRefused(f"{text} leads outside the project through a link")
     return path
+
+
+def expect_no_link_out(root: Path, places: Iterable[Path]) -> None:
+    """Raise `PathRefused` if one of these places is a link out of the project."""
+    top = root.resolve()
+    for place in places:
+        # most are no links, and links are resolved slowly
+        if place.is_symlink() and not _leads_inside(top, place):
+            raise PathRefused(
+                f"{place} leads outside the project through a link",
+                hint="What cdd writes there would not be in the project.",
+            )
+
+
+def _leads_inside(top: Path, place: Path) -> bool:
+    try:
+        return place.resolve().is_relative_to(top)
+    except (OSError, RuntimeError):  # also a link in a circle
+        return False
 
 
 def path_inside(root: Path, text: str) -> str | None:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import create_exclusive, digest
 from cdd_agent.files.json_file import from_json
+from cdd_agent.files.paths import expect_no_link_out
 from cdd_agent.files.regular_files import read_beginning, read_small
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.plan import ImplementationPlan
@@ -371,7 +372,16 @@ class TicketStore:
         if ticket is None:
             ticket = self._like(reference, tickets)
         ticket.expect_unique()
+        places = (ticket.folder, ticket.spec_path, ticket.plan_path, ticket.state_path)
+        expect_no_link_out(self.root, (*self._groups_above(ticket), *places))
         return ticket
+
+    def _groups_above(self, ticket: Ticket) -> Iterator[Path]:
+        """Yield the folders between the project's root and a ticket."""
+        for folder in ticket.folder.parents:
+            if folder == self.root:
+                return
+            yield folder
 
     def find_once_called(self, slug: str) -> Ticket | None:
         """Return the ticket that has a slug, or had it before it was renamed."""
