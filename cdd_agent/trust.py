@@ -38,7 +38,9 @@ CHECK = "check"
 """The name of a plan's check among the settings."""
 _SCRIPTED = ("script:", "replay:")
 _HIDDEN = "…"
-_USER_IN_ADDRESS = re.compile(r"(?<=//)[^/@\s\"]+(?=@)")
+_USER_IN_ADDRESS = re.compile(
+    r"(?<=https://|.http://)[^/?#\\@\s\"]+(?=@)", re.IGNORECASE
+)
 
 
 class Setting(Struct, frozen=True):

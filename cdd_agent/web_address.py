@@ -25,13 +25,21 @@ def web_address(text: str) -> str:
     if (
         not leads_somewhere
         or parts.scheme not in ("http", "https")
-        or re.search(r"\s", text)
+        or re.search(r"[\s\\]", text)
         or not text.isprintable()
+        # it would read as if the host stood behind the sign
+        or "@" in parts.query + parts.fragment
     ):
         raise ValueError(
             "allowed: an address that begins with http:// or https://,"
             " as http://127.0.0.1:11434/v1"
         )
+    if not text.isascii():
+        # letters that look alike are told apart
+        user, at, _ = parts.netloc.rpartition("@")
+        host = (parts.hostname or "").encode("idna").decode()
+        port = "" if parts.port is None else f":{parts.port}"
+        text = parts._replace(netloc=f"{user}{at}{host}{port}").geturl()
     return text
 
 

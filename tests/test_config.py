@@ -224,6 +224,11 @@ def test_sections_too_are_merged_key_by_key_and_of_lists_the_later_wins(
         "http://foo:port/v1",
         "http://a..b/v1",
         "http://foo/a b",
+        # these look as if the second host was asked
+        "https://evil.example?@api.openai.com/v1",
+        "https://evil.example#@api.openai.com/v1",
+        "https://evil.example:443?@api.openai.com/v1",
+        "https://evil.example\\@api.openai.com/v1",
         "http://foo/\x07",
     ],
 )
@@ -249,6 +254,14 @@ def test_an_api_base_that_is_no_address_is_refused_wherever_it_stands(
 )
 def test_an_api_base_may_be_any_web_address(tmp_path: Path, address: str) -> None:
     assert load_config(tmp_path, {"api_base": f" {address} "}, {}).api_base == address
+
+
+def test_a_host_with_letters_that_look_alike_is_named_as_it_is_asked(
+    tmp_path: Path,
+) -> None:
+    address = "https://me:x@\u0430pi.openai.com:444/v1"
+    config = load_config(tmp_path, {"api_base": address}, {})
+    assert config.api_base == "https://me:x@xn--pi-6kc.openai.com:444/v1"
 
 
 @each_row("name", ["CDD_ENABLE_UNSAFE_COMMANDS", "HIVE_ENABLE_UNSAFE_COMMANDS"])

@@ -277,6 +277,11 @@ def test_secrets_are_not_shown() -> None:
     assert "Authorization" in "".join(shown)
 
 
+def test_a_command_is_shown_whole() -> None:
+    (setting,) = in_need("test_command: evil //x;harm@y\n")
+    assert "//x;harm@y" in setting.shown
+
+
 def test_lines_are_those_of_the_file() -> None:
     text = f"# a comment\nmodels:\n  planner:\n    api_base: {EVIL}\ncommit: step\n"
     assert [setting.line for setting in in_need(text)] == [4, 5]
