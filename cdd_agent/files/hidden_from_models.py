@@ -49,7 +49,7 @@ _PROGRAMS = re.compile(
     r"(?:^|/)\.(?:aws/(?:credentials|config)|azure/[^/]+|config/gcloud/.*"
     r"|config/gh/hosts\.yml|docker/config\.json|kube/config|m2/settings\.xml"
     r"|gradle/gradle\.properties|(?:gem|cargo)/credentials(?:\.toml)?"
-    r"|vscode/sftp\.json|kaggle/kaggle\.json|gnupg/.*"
+    r"|git/config|vscode/sftp\.json|kaggle/kaggle\.json|gnupg/.*"
     r"|ssh/(?!config$|known_hosts|authorized_keys)[^/]+(?<!\.pub))$"
 )
 """Ends of paths, in folders that programs keep."""

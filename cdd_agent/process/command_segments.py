@@ -34,7 +34,7 @@ _SUBSTITUTION = re.compile(r"\$\((?P<inner>[^)]*)\)|`(?P<quoted>[^`]*)`")
 _NAME = re.compile(r"\A(?:\w+|\{[^}]*\})")
 """Of a variable, behind its `$`."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
-_SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "fish", "eval"))
+SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "fish", "eval"))
 _KEYWORDS = frozenset(
     (
         *("if", "then", "else", "elif", "while", "until", "do", "!", "time"),
@@ -129,7 +129,7 @@ def split_segments(text: str) -> list[Segment]:
 def split_nested(segment: Segment) -> list[Segment]:
     """Return the commands in the words of one that starts a shell: `sh -c "…"`."""
     names = {word.text.rpartition("/")[2] for word in segment.words}
-    if names.isdisjoint(_SHELLS):
+    if names.isdisjoint(SHELLS):
         return []
     texts = [word.text for word in segment.words if re.search(r"\s", word.text)]
     return [nested for text in texts for nested in split_segments(text)]

@@ -20,6 +20,7 @@ from msgspec import Struct
 from cdd_agent.files.globs import PatternRefused, expand
 from cdd_agent.files.hidden_from_models import BY_NAME, HiddenFiles, is_secret_path
 from cdd_agent.process.command_segments import (
+    SHELLS,
     Segment,
     Word,
     split_nested,
@@ -37,6 +38,8 @@ _NAMES_ONLY = frozenset(
     )
 )
 """Programs that print no content of the files that their words name."""
+_READS_NAMES = re.compile(r"--f.*")
+"""Options by which some of them print lines of a file: `wc --files0-from .env`."""
 _NAMES_ONLY_OF_GIT = frozenset(
     (
         *("add", "branch", "check-ignore", "checkout", "clean", "commit", "fetch"),
@@ -59,7 +62,15 @@ _READ_THEIR_FOLDER = frozenset(("rg", "ag", "ack"))
 _QUIET = re.compile(
     r"-[abEFGHhiInoPrRsTUvVwxyzZ]*[qlLc][A-Za-z]*|--(?:quiet|silent|count|files-with.*)"
 )
-"""Options by which a search prints no lines of files."""
+_QUIET_ELSEWHERE = re.compile(r"-[qlc]|--(?:quiet|count|files-with.*)")
+"""Options by which a search prints no lines of files: of `grep`, and of programs with
+other short options.
+"""
+_FLAG = re.compile(
+    r"-[EFGHhiInoPRrsvwxyzZ]+|--(?:recursive|ignore-case|no-messages|line-number"
+    r"|fixed-strings|extended-regexp|word-regexp|hidden|color|colour)|--[\w-]+=.*"
+)
+"""Options of searches that take no word behind them."""
 _FOLDER_READERS = frozenset(
     (
         *("cpio", "tar", "bsdtar", "zip", "7z", "rsync", "rgrep", "ugrep", "zgrep"),
@@ -69,10 +80,7 @@ _FOLDER_READERS = frozenset(
 """Programs that read all files of a folder."""
 _RECURSIVE = frozenset(("cp", "diff", "scp", *_SEARCHES))
 """Programs that do so with an option."""
-_RECURSIVE_OPTION = re.compile(
-    r"-[A-Za-z]*[rRa][A-Za-z]*|--(?:dereference-)?recursive|--archive"
-    r"|--directories=recurse|-d(?:recurse)?"
-)
+_RECURSIVE_OPTION = re.compile(r"-[A-Za-z]*[rRad][A-Za-z]*|--(?:rec|deref|arch|dir).*")
 _FIND_RUNS = frozenset(
     ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
 )
@@ -80,12 +88,39 @@ _FIND_NAMES = frozenset(("-name", "-iname", "-path", "-ipath", "-wholename"))
 _PATCHES_OF_GIT = frozenset(("diff", "show", "grep", "whatchanged", "range-diff"))
 _COPIES_OF_GIT = frozenset(("archive", "format-patch", "fast-export", "bundle"))
 """Commands of git that copy files, perhaps to where they are not hidden."""
-_PATCH_OPTION = re.compile(r"-p|-u|--patch.*|-U\d*|--unified.*|-L.*|-c|--cc|-m|-G.*")
+_PATCH_OPTION = re.compile(
+    r"-p|-u|--patc.*|-U\d*|--uni.*|-L.*|-c|--cc|--dd|-m|-G.*|--bin.*|--reme.*"
+)
+_OBJECTS_OF_GIT = frozenset(("cat-file", "unpack-file", "difftool", "checkout-index"))
+"""Commands of git that show or copy any object, whatever its name."""
+_SHOWS_OBJECTS = re.compile(r".*%\(raw.*|.*\balias\..*|commit\.verbose.*", re.DOTALL)
+"""Words by which other commands do so, or that make another command of one."""
+_CHANGES_SHOWN = {
+    "status": re.compile(r"-[a-z]*v.*|--verb.*"),
+    "commit": re.compile(r"-[a-zA-Z]*[vp].*|--(?:verb|pat|inter).*"),
+    **dict.fromkeys(
+        ("add", "checkout", "reset", "restore", "stash"),
+        re.compile(r"-[a-zA-Z]*[pie].*|--(?:pat|inter|edit).*"),
+    ),
+}
+"""Options by which commands of git print the changes of tracked files."""
+_WITH_VALUE_OF_GIT = ("-S", "-G", "-O", "-l", "-n", "--diff-filter", "--format")
+_PLACES_OF_GIT = (
+    *("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"),
+    *("--attr-source", "--super-prefix"),
+)
+"""Options in front of a command of git that take the next word."""
 _NO_PATCH = re.compile(
     r"--(?:stat|name-only|name-status|shortstat|numstat|summary|no-patch|quiet"
     r"|dirstat)(?:=.*)?|-[sq]"
 )
-_PATTERN_OPTION = re.compile(r"-[A-Za-z]*[ef].*|--(?:regexp|file)(?:=.*)?")
+_PATTERN_OPTION = re.compile(r"-[A-Za-z]*[ef].*|--(?:reg|fil|match).*")
+_TARGET = re.compile(r"-[A-Za-z]*[tr].*|-[A-Za-z]*[RTa].*|--.*")
+"""Options of `cp` with which its last word may be more than a file to write."""
+_ALL_ENTRIES = re.compile(r"-[A-Za-z]*[aAf][A-Za-z]*|--al.*|--almost-all")
+"""Options by which `ls` lists names with a dot in front."""
+_LISTED = "it could show hidden files"
+_ANY_OBJECT = "it can show each file of the history"
 _PARTS = re.compile(r"[\s'\"`()<>|;&=,:@{}\[\]]+")
 _MOST_PARTS = 300
 _MOST_ENTRIES = 20_000
@@ -110,9 +145,9 @@ class HiddenUse(Struct, frozen=True):
 
     program: str
     reason: str
-    listing: tuple[str, ...] = ()
-    """A command that lists the files that the command would show: the reason holds if
-    a hidden one is among them.
+    listings: tuple[tuple[str, ...], ...] = ()
+    """Commands that list the files that the command would show: the reason holds if a
+    hidden one is among them, or if one of them fails.
     """
 
 
@@ -130,11 +165,14 @@ def find_hidden_uses(
         segments = [started, *split_nested(started)]
     else:
         segments = split_segments(text)
+        segments += _scripts_of_pipes(segments)
     commands.enter_folders(segments)
     earlier: list[Segment] = []
     uses: list[HiddenUse] = []
     for segment in segments:
-        if use := commands.find_use(segment, earlier):
+        use = commands.find_use(segment, earlier)
+        use = use or commands.find_use_of_listed(segment, segments)
+        if use:
             uses.append(use)
         earlier = [*earlier, segment] if segment.is_piped_on else []
     return uses
@@ -186,14 +224,20 @@ class _Commands(Struct, dict=True):
             # what it prints is read by another program
             pass
         elif program in _NAMES_ONLY:
-            # `wc --files0-from=.env` prints lines of the file
-            arguments = [word for word in arguments if word.text.startswith("--")]
+            if not any(_READS_NAMES.fullmatch(word.text) for word in arguments):
+                arguments = []
         elif program == "git":
             return self._find_use_of_git(segment)
         elif program in _SEARCHES:
-            if any(_QUIET.fullmatch(word.text) for word in arguments):
+            if _is_quiet(program, [word.text for word in arguments]):
                 return None
             arguments = _without_pattern(arguments)
+        elif program == "cp" and len(arguments) > 1:
+            # the last one is written, unless an option names the place
+            if not any(_TARGET.fullmatch(word.text) for word in arguments):
+                arguments = arguments[:-1]
+        elif program in ("sed", "gsed"):
+            arguments = [*arguments, *_files_in_script(arguments)]
         elif program in ("find", "fd") and not _runs_programs(arguments):
             arguments = []
         program_words = segment.words[segment.start : segment.start + 1]
@@ -201,6 +245,38 @@ class _Commands(Struct, dict=True):
             if why := self._why_of_word(word):
                 return HiddenUse(program, why)
         return self._find_use_of_folders(segment, arguments, earlier)
+
+    def find_use_of_listed(
+        self, segment: Segment, segments: Sequence[Segment]
+    ) -> HiddenUse | None:
+        """Return the use of files that another command lists: `cat $(ls -a)`."""
+        program = segment.program
+        runs_on = program in ("xargs", "parallel")
+        if runs_on and {word.text for word in segment.arguments} & _NAMES_ONLY:
+            return None
+        gets_any = runs_on or any(
+            word.is_variable and not word.without_variables.strip("/")
+            for word in segment.arguments
+        )
+        if segment.is_substituted or program in {*_NAMES_ONLY, "for", "while", "in"}:
+            return None
+        for lister in segments:
+            if not gets_any and not lister.is_substituted:
+                continue
+            words = [word.text for word in lister.arguments]
+            if lister.program == "git" and "ls-files" in words:
+                return HiddenUse(program, _LISTED, (("git", *words, "-z"),))
+            shows_all = any(map(_ALL_ENTRIES.fullmatch, words))
+            if lister.program in ("find", "fd") or (
+                lister.program == "ls" and shows_all
+            ):
+                places = [
+                    each for word in lister.arguments for each in self._folders_of(word)
+                ]
+                names = _names_of_find([lister])
+                if why := self._why_of_folders(places or [self.folder], names):
+                    return HiddenUse(program, why)
+        return None
 
     def _find_use_of_folders(
         self, segment: Segment, arguments: list[Word], earlier: Sequence[Segment]
@@ -210,12 +286,17 @@ class _Commands(Struct, dict=True):
         options = [word for word in words if _RECURSIVE_OPTION.fullmatch(word)]
         is_reader = program in _FOLDER_READERS or program in _READ_THEIR_FOLDER
         if program in ("find", "fd"):
-            is_reader = bool(arguments)
+            is_reader = _runs_programs(arguments)
+        places = [each for word in arguments for each in self._folders_of(word)]
+        if program == "diff":
+            is_reader = bool(places)
         if not is_reader and not (program in _RECURSIVE and options):
             return None
         names = _names_of_find([*earlier, segment])
-        places = [each for word in arguments for each in self._folders_of(word)]
         if program in ("xargs", "parallel"):
+            listers = {other.program for other in earlier}
+            if {word.text for word in arguments} & _NAMES_ONLY or "git" in listers:
+                return None
             places = [
                 each
                 for other in earlier
@@ -223,10 +304,13 @@ class _Commands(Struct, dict=True):
                 for each in self._folders_of(word)
             ]
         why = self._why_of_folders(places or [self.folder], names)
-        is_plain = not any(word.is_pattern or word.is_variable for word in arguments)
+        is_plain = not any(
+            word.is_variable or (word.is_pattern and not word.text.startswith("--"))
+            for word in arguments
+        )
         if why and program in _SEARCHES and is_plain:
             listing = (segment.words[0].text, _SEARCHES[program], *words)
-            return HiddenUse(program, why, listing)
+            return HiddenUse(program, why, (listing,))
         return HiddenUse(program, why) if why else None
 
     def _find_use_of_git(self, segment: Segment) -> HiddenUse | None:
@@ -235,34 +319,67 @@ class _Commands(Struct, dict=True):
         for word in segment.arguments[:place]:
             if why := self._why_of_word(word):
                 return HiddenUse("git", why)
-        if place == len(words) or words[place] in _NAMES_ONLY_OF_GIT:
+        if any(map(_SHOWS_OBJECTS.fullmatch, words)):
+            return HiddenUse("git", _ANY_OBJECT)
+        if place == len(words):
             return None
         name, rest = words[place], words[place + 1 :]
+        if name in _CHANGES_SHOWN and any(map(_CHANGES_SHOWN[name].fullmatch, rest)):
+            return self._use_of_listing(segment, (*words[:place], "ls-files", "-z"))
+        if name in _NAMES_ONLY_OF_GIT:
+            return None
         named = segment.arguments[place + 1 :]
         if name == "grep":
             named = _without_pattern(named)
         for word in named:
             if why := self._why_of_word(word) or self._why_in_history(word.text):
                 return HiddenUse("git", why)
-        if name == "cat-file" and not any(":" in word for word in rest):
-            return HiddenUse("git", "it can show each file of the history")
-        is_plain = not any(
-            word.is_pattern or word.is_variable for word in segment.arguments
+        if name in _OBJECTS_OF_GIT and not any(":" in word for word in rest):
+            return HiddenUse("git", _ANY_OBJECT)
+        if not _prints_files(name, rest):
+            is_copy = name in _COPIES_OF_GIT
+            why = self._why_of_folders([self.folder], ()) if is_copy else ""
+            return HiddenUse("git", why) if why else None
+        before = tuple(words[:place])
+        commits = [
+            (*before, "rev-parse", "--verify", f"{word}^{{commit}}")
+            for word in self._objects_in(name, rest)
+        ]
+        return self._use_of_listing(
+            segment, (*before, *_list_instead(name, rest)), *commits
         )
-        if _prints_files(name, rest) and is_plain:
-            listing = ("git", *words[:place], *_list_instead(name, rest))
-            return HiddenUse("git", "it could show hidden files", listing)
-        if _prints_files(name, rest) or name in _COPIES_OF_GIT:
+
+    def _use_of_listing(
+        self, segment: Segment, *listings: tuple[str, ...]
+    ) -> HiddenUse | None:
+        """Return the use of a command that shows the files of these listings of git."""
+        if any(word.is_pattern or word.is_variable for word in segment.arguments):
             why = self._why_of_folders([self.folder], ())
             return HiddenUse("git", why) if why else None
-        return None
+        commands = tuple(("git", *listing) for listing in listings)
+        return HiddenUse("git", _LISTED, commands)
+
+    def _objects_in(self, name: str, rest: Sequence[str]) -> Iterator[str]:
+        """Yield the words that may be an object: one that is no commit has no names of
+        files.
+        """
+        if name not in ("show", "diff"):
+            return
+        for before, word in pairwise(("", *rest)):
+            if word == "--":
+                return
+            is_value = before in _WITH_VALUE_OF_GIT
+            if word.startswith("-") or is_value or ".." in word or ":" in word:
+                continue
+            if not (self.folder / word).exists():
+                yield word
 
     def _why_in_history(self, word: str) -> str:
         """Return the reason for a file of a commit, such as `HEAD:.env`."""
         _, colon, path = word.rpartition(":")
         if not colon:
             return ""
-        why = BY_NAME if is_secret_path(path) else self.hidden.why_by_name(path)
+        why = BY_NAME if is_secret_path(path) else self.hidden.why(path)
         return _reason(path, why) if why else ""
 
     def _why_of_word(self, word: Word) -> str:
@@ -331,6 +448,17 @@ class _Commands(Struct, dict=True):
         return BY_NAME if is_secret_path(place.as_posix()) else ""
 
 
+def _scripts_of_pipes(segments: Sequence[Segment]) -> list[Segment]:
+    """Return the commands that a command writes for a shell: `echo "cat .env" | sh`."""
+    return [
+        inner
+        for writer, reader in pairwise(segments)
+        if writer.is_piped_on and reader.program in SHELLS
+        for word in writer.arguments
+        for inner in split_segments(word.text)
+    ]
+
+
 def _reason(name: str, why: str) -> str:
     return f"{name} is hidden from models: {why}"
 
@@ -354,6 +482,9 @@ def _without_home(text: str) -> str:
     for sign in ("~/", "$HOME/", "${HOME}/"):
         if text.startswith(sign) and home:
             return f"{home}/{text.removeprefix(sign)}"
+    # seen from the command, this is its folder
+    text = re.sub(r"^/+proc/[^/]+/(?:task/[^/]+/)?cwd/+", "", text)
+    text = re.sub(r"^/+proc/[^/]+/(?:task/[^/]+/)?root/+", "/", text)
     return text.removeprefix("file://")
 
 
@@ -405,6 +536,28 @@ def _without_pattern(arguments: list[Word]) -> list[Word]:
     return arguments
 
 
+def _is_quiet(program: str, words: Sequence[str]) -> bool:
+    """True if a search prints no lines of files. An option may be the value of another
+    one: `grep -e -q`.
+    """
+    pattern = _QUIET if program in ("grep", "egrep", "fgrep") else _QUIET_ELSEWHERE
+    for before, word in pairwise(("", *words)):
+        if word == "--":
+            return False
+        if pattern.fullmatch(word):
+            return not before.startswith("-") or bool(_FLAG.fullmatch(before))
+    return False
+
+
+def _files_in_script(arguments: list[Word]) -> list[Word]:
+    """Return the files that a script of `sed` names: `r.env`."""
+    return [
+        Word(name, name, name)
+        for word in arguments
+        for name in re.findall(r"[rRwW]\s*([^\s;}]+)", word.text)
+    ]
+
+
 def _runs_programs(arguments: list[Word]) -> bool:
     return any(word.text in _FIND_RUNS for word in arguments)
 
@@ -424,16 +577,14 @@ def _names_of_find(segments: Sequence[Segment]) -> list[str]:
 def _place_of_subcommand(words: Sequence[str]) -> int:
     place = 0
     while place < len(words) and words[place].startswith("-"):
-        place += 2 if words[place] in ("-C", "-c", "--git-dir", "--work-tree") else 1
+        place += 2 if words[place] in _PLACES_OF_GIT else 1
     return min(place, len(words))
 
 
 def _prints_files(name: str, rest: Sequence[str]) -> bool:
     """True if a command of git prints contents of files."""
     if name == "grep":
-        return not any(map(_QUIET.fullmatch, rest))
-    if name == "stash" and rest[:1] != ["show"]:
-        return False
+        return not _is_quiet(name, rest)
     if any(map(_PATCH_OPTION.fullmatch, rest)):
         return True
     return name in _PATCHES_OF_GIT and not any(map(_NO_PATCH.fullmatch, rest))
@@ -445,7 +596,7 @@ def _list_instead(name: str, rest: Sequence[str]) -> tuple[str, ...]:
         return (name, "-l", "-z", *rest)
     options = ("--name-only", "--no-renames", "-z")
     if name == "stash":
-        return (name, "show", *options, *rest[1:])
+        return (name, rest[0], *options, *rest[1:])
     if name == "diff":
         return (name, *options, *rest)
     return (name, "--format=", *options, *rest)

@@ -354,8 +354,8 @@ class CommandRunner(Struct, frozen=True):
             for use in find_hidden_uses(command.text, self.root, command.folder, words)
             if for_model or use.program in PRINTERS
         ]
-        sure = [use.reason for use in uses if not use.listing]
-        listings = tuple(use.listing for use in uses if use.listing)
+        sure = [use.reason for use in uses if not use.listings]
+        listings = tuple(listing for use in uses for listing in use.listings)
         reasons = [reason for reason in (command.objection, *sure[:1]) if reason]
         return replace(command, objection="; ".join(reasons), listings=listings)
 
