@@ -5,10 +5,7 @@ It is a cache in `.cdd/cache`. One that is damaged is made anew, and one that ca
 with a repository is not even opened: the name of this person's own is a secret's.
 """
 
-import hashlib
-import hmac
 import os
-import secrets
 import sqlite3
 from array import array
 from collections import defaultdict
@@ -19,8 +16,7 @@ from typing import NamedTuple, Self
 
 from cdd_agent.context.terms import IN_TERMS, taken_apart, term_of
 from cdd_agent.errors import BadInput
-from cdd_agent.files.atomic import create_exclusive
-from cdd_agent.user_folders import state_folder
+from cdd_agent.user_key import sign
 
 _FOLDER = Path(".cdd") / "cache"
 _VERSION = 2
@@ -390,29 +386,14 @@ def _place(root: Path) -> Path | None:
         folder.mkdir(exist_ok=True)
         with suppress(FileExistsError), (folder / ".gitignore").open("x") as ignore:
             ignore.write("*\n")
-        secret = _secret()
-        if secret is None:
+        signature = sign(os.fsencode(folder))
+        if not signature:
             return None
-        name = hmac.new(secret, os.fsencode(folder), hashlib.sha256).hexdigest()[:32]
+        name = signature[:32]
     except (OSError, BadInput):
         return None
     place = folder / f"map-{name}.sqlite"
     return None if place.is_symlink() else place
-
-
-def _secret() -> bytes | None:
-    """Return the user's key, created on first use, or None without a home folder.
-
-    Raises `OSError` or `BadInput`.
-    """
-    folder = state_folder()
-    if folder is None:
-        return None
-    file = folder / "cache-key"
-    if not file.exists():
-        with suppress(FileExistsError):
-            create_exclusive(file, secrets.token_bytes(32), 0o600)
-    return file.read_bytes()
 
 
 def _remove(place: Path) -> None:

@@ -59,6 +59,7 @@ Texts are kept without secrets, but for what is used again as it is: replies, wh
 held, names of tests and paths.
 """
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -78,10 +79,12 @@ from cdd_agent.files.atomic import (
     remove_leftovers,
     sync_folder,
 )
+from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.files.json_file import JsonFile, set_aside, stamp, write_text
 from cdd_agent.files.paths import expect_no_link_out
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
+from cdd_agent.user_key import sign
 from cdd_agent.verification.baseline import Baseline
 from cdd_agent.verification.checks import remove_abandoned
 
@@ -254,10 +257,22 @@ class RunRecord(Struct, frozen=True):
 
     @property
     def choices(self) -> Choices:
-        return Choices.load(self.folder / "choices.json") or Choices()
+        """The user's choice of files. A hidden file counts as pinned only if the user
+        did that here: the file may have come with a clone.
+        """
+        choices = Choices.load(self.folder / "choices.json") or Choices()
+        if choices.pinned and (not choices.seal or choices.seal != self._seal(choices)):
+            hidden = HiddenFiles(self.root)
+            pinned = tuple(path for path in choices.pinned if not hidden.why(path))
+            choices = replace(choices, pinned=pinned)
+        return choices
 
     def save_choices(self, choices: Choices) -> None:
+        choices = replace(choices, seal=self._seal(choices))
         choices.save(self.folder / "choices.json")
+
+    def _seal(self, choices: Choices) -> str:
+        return sign(json.dumps([self.slug, *choices.pinned]).encode())
 
     @property
     def _baseline(self) -> Path:

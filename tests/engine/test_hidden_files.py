@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from cdd_agent.commands.registry import handle
 from cdd_agent.engine.choices import Choices
+from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Notice
 from cdd_agent.llm.port import ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.project.context import project_context
+from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.plan_check import check_plan
 from tests.engine.test_prompt import prompt_of
 from tests.engine.tool_steps import calls, execute, read, run
@@ -151,6 +153,20 @@ async def test_a_step_that_declares_a_hidden_file_is_reported_before_the_first_c
         if problem.kind == "hidden_file"
     ]
     assert (problem.step, problem.is_warning) == (2, True)
+
+
+def test_only_the_user_of_this_machine_pins_a_hidden_file(sandbox: Sandbox) -> None:
+    record = RunRecord.of(sandbox.root, SLUG, Redactor())
+    record.prepare()
+    record.save_choices(Choices().pin(".env").pin("a.txt"))
+    assert record.choices.pinned == (".env", "a.txt")
+    file = record.folder / "choices.json"
+    sealed = json.loads(file.read_text())
+    for changes in ({"seal": ""}, {"seal": "0" * 64}, {"pinned": [".env"]}):
+        file.write_text(json.dumps({**sealed, **changes}))
+        assert ".env" not in record.choices.pinned
+    file.write_text(json.dumps({**sealed, "seal": ""}))
+    assert record.choices.pinned == ("a.txt",)
 
 
 def test_a_pinned_file_is_shown(sandbox: Sandbox) -> None:
