@@ -33,10 +33,11 @@ _WORDS = r"(?:[._-][\w.-]*)?"
 _STORES = re.compile(
     # environment files, also as copies of editors
     r"[.#]?\.env(?:rc)?(?:[._~#-].*|\d*)|.*\.env"
-    r"|\.dev\.vars(?:\..*)?|\.secrets?(?:\..*)?"
+    r"|\.dev\.vars(?:\..*)?|\.secrets?(?!\.baseline$)(?:\..*)?"
+    r"|local\.settings\.json"
     # passwords and tokens of programs, mostly in the home folder
     r"|[._]netrc|\.npmrc|\.pypirc|\.pgpass|pgpass\.conf|\.my\.cnf|\.mylogin\.cnf"
-    r"|\.?htpasswd|\.git-credentials|\.credentials|\.dockercfg|\.dockerconfigjson"
+    r"|\.?htpasswd|\.git-credentials|\.credentials(?:\.json)?|\.dockercfg|\.dockerconfigjson"
     r"|\.s3cfg|\.boto|\.databrickscfg|\.vault[_-](?:token|pass(?:word)?)(?:\.txt)?"
     r"|credentials\.tfrc\.json|\.terraformrc|\.sentryclirc|\.ftpconfig"
     r"|\.(?:msmtp|esmtp|fetchmail)rc|rclone\.conf|ngrok\.ya?ml|\.\w+_history"
@@ -46,7 +47,7 @@ _STORES = re.compile(
 )
 """Names of files that are secret in each folder."""
 _PROGRAMS = re.compile(
-    r"(?:^|/)\.(?:aws/(?:credentials|config)|azure/[^/]+|config/gcloud/.*"
+    r"(?:^|/)\.(?:aws/(?:credentials|config|(?:sso|cli)/cache/.*)|azure/[^/]+|config/gcloud/.*"
     r"|config/gh/hosts\.yml|docker/config\.json|kube/config|m2/settings\.xml"
     r"|gradle/gradle\.properties|(?:gem|cargo)/credentials(?:\.toml)?"
     r"|git/config|vscode/sftp\.json|kaggle/kaggle\.json|gnupg/.*"
@@ -90,6 +91,27 @@ _FIXTURES = re.compile(
     r"|__(?:fixtures|tests|mocks)__)/"
 )
 """Folders of tests, whose keys are made up."""
+_TRANSLATIONS = re.compile(
+    r"(?:^|/)(?:locales?|i18n|l10n|intl|lang|languages|translations|messages)/"
+)
+"""Folders of texts that users of a program see, perhaps about passwords."""
+_PUBLIC = re.compile(
+    r"(?:.*[._-])?(?:public|pub|certs?|certificates?|ca|cacerts?|(?:full)?chain)"
+    r"(?:[._-].*)?\.pem"
+)
+"""Names of keys and certificates that everybody may see. What they hold decides."""
+_COPY = re.compile(
+    r"#(?P<locked>.+)#|(?P<copied>.+?)(?:~|\.(?:bak|backup|old|orig|save|rej))"
+    r"|\.(?P<edited>.+)\.sw[opx]"
+)
+"""Names that editors and users give to a copy of a file."""
+_COPY_ENDINGS = (
+    *("#", "~", ".bak", ".backup", ".old", ".orig", ".save", ".rej"),
+    *(".swo", ".swp", ".swx"),
+)
+"""Their endings, which are found faster."""
+_OF_PROCESSES = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?environ")
+"""The variables of processes, keys among them."""
 _ENCRYPTED = re.compile(r"(?:^|/)(?:sealed|encrypted)[_-]?secrets?\b|\.enc(?:\.\w+)?$")
 
 _KEY_TEXT = re.compile(
@@ -204,6 +226,14 @@ def is_secret_path(path: str) -> bool:
     """True if a file of this name is likely to hold keys or passwords. The folders in
     `path` count too. The file need not exist.
     """
+    folder, slash, name = path.replace("\\", "/").rpartition("/")
+    if path.endswith(_COPY_ENDINGS) and (copy := _COPY.fullmatch(name)):
+        original = copy[copy.lastgroup or 0]
+        return _is_secret_name(f"{folder}{slash}{original}") or _is_secret_name(path)
+    return _is_secret_name(path)
+
+
+def _is_secret_name(path: str) -> bool:
     suffix = path.rpartition(".")[2]
     if suffix in _CODE and not path.rpartition("/")[2].startswith("."):
         return False
@@ -211,12 +241,19 @@ def is_secret_path(path: str) -> bool:
     if not name.isascii():
         name = unicodedata.normalize("NFKC", name).casefold()
     last = name.rpartition("/")[2]
-    is_store = _STORES.fullmatch(last)
+    is_store = _STORES.fullmatch(last) or _OF_PROCESSES.fullmatch(name)
     if not is_store and (name.startswith(".") or "/." in name):
         is_store = _PROGRAMS.search(name)
-    if not is_store and not (_USUAL.fullmatch(last) and not _FIXTURES.search(name)):
+    if not is_store and not (_USUAL.fullmatch(last) and not _is_no_secret(name, last)):
         return False
     return not _TEMPLATE.search(last) and not _ENCRYPTED.search(name)
+
+
+def _is_no_secret(path: str, name: str) -> bool:
+    """True if a file with the name of a secret is a made-up or a public one."""
+    return bool(
+        _FIXTURES.search(path) or _TRANSLATIONS.search(path) or _PUBLIC.fullmatch(name)
+    )
 
 
 def secret_in(path: str, data: bytes) -> str:

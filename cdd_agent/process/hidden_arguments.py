@@ -184,7 +184,7 @@ def list_hidden(names: str, root: Path, folder: Path) -> str:
     for name in re.split(r"[\0\n]", names):
         for place in (folder / name, root / name):
             path = os.path.relpath(place, root)
-            if name and (why := hidden.why_by_name(path)):
+            if name and (why := hidden.why(path)):
                 return f"{name} is hidden from models: {why}"
     return ""
 
@@ -303,13 +303,14 @@ class _Commands(Struct, dict=True):
                 for word in other.arguments
                 for each in self._folders_of(word)
             ]
-        why = self._why_of_folders(places or [self.folder], names)
         is_plain = not any(
             word.is_variable or (word.is_pattern and not word.text.startswith("--"))
             for word in arguments
         )
+        why = self._why_of_folders(places or [self.folder], names)
         if why and program in _SEARCHES and is_plain:
-            listing = (segment.words[0].text, _SEARCHES[program], *words)
+            name = segment.words[segment.start].text
+            listing = (name, _SEARCHES[program], *words)
             return HiddenUse(program, why, (listing,))
         return HiddenUse(program, why) if why else None
 

@@ -31,6 +31,10 @@ SECRET = """
     home/.aws/config .kube/config kubeconfig prod.kubeconfig .docker/config.json
     .ssh/id_work .gnupg/x .cargo/credentials.toml .m2/settings.xml
     .config/gcloud/credentials.db key.properties vault_password.txt
+    credentials.json~ credentials.json.bak #credentials.json# .credentials.json.swp
+    terraform.tfvars.old .netrc.bak .npmrc~ .terraform.tfvars.swp server.key.orig
+    .claude/.credentials.json local.settings.json .aws/sso/cache/x.json .git/config
+    /proc/12/environ /proc/self/task/3/environ my_private.pem
 """
 SHOWN = """
     .env.example .env.sample .env.template .env.dist example.env env environment.py
@@ -41,6 +45,9 @@ SHOWN = """
     src/secrets/manager.py tests/fixtures/key.pem tests/credentials.json
     spec/fixtures/server.key package.json config.json settings.py tokens.json
     keyboard.json monkey docs/secrets.md
+    locales/en/auth.json src/i18n/de/credentials.json translations/secrets.yaml
+    public.pem cert.pem ca-cert.pem fullchain.pem server_cert.pem .secrets.baseline
+    credentials.py.bak secrets.ts~ .gitconfig.bak notes.txt.old
 """
 
 

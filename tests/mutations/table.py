@@ -839,7 +839,9 @@ MUTATIONS = [
     Mutation(
         "git is asked which files a diff would show",
         "process/policy.py",
-        "why = list_hidden(result.stdout, self.root, command.folder)",
+        "why = await asyncio.to_thread(\n"
+        "                list_hidden, result.stdout, self.root, command.folder\n"
+        "            )",
         'why = ""',
         "tests/process/test_hidden_arguments.py",
     ),
