@@ -24,6 +24,9 @@ BY_NAME = "its name suggests secrets"
 _PRIVATE_KEY = "it holds a private key"
 _SERVICE_ACCOUNT = "it holds the key of a service account"
 _ACCESS = "it holds a password or a token"
+_KEPT = "it keeps what files held before a step"
+_RECORD_OF_STEP = re.compile(r"\.cdd/runs/[^/]+/(?:earlier-[^/]+/)?step-.*")
+"""Files of a run's record in which a hidden file may be."""
 LARGEST_SEARCHED = 1_000_000
 """Bytes of a file in which secrets are looked for."""
 
@@ -130,8 +133,9 @@ _WORDS_OF_KEYS = (b"PRIVATE KEY", b"private_key", b"Private", b"SECRET-KEY")
 _ACCESS_TEXTS = {
     ".yarnrc.yml": re.compile(rb"npmAuth(?:Token|Ident):[ \t]*[\"']?[^\s\"'$]"),
     "nuget.config": re.compile(rb"cleartextpassword", re.IGNORECASE),
+    ".cdd/config.yaml": re.compile(rb"\bheaders[\"']?[ \t]*:"),
 }
-"""By the name of a file that is not secret as such."""
+"""By the end of the path of a file that is not secret as such."""
 
 
 class HiddenFile(Struct, frozen=True):
@@ -173,6 +177,8 @@ class HiddenFiles:
         for place in dict.fromkeys((path, self._without_links(path))):
             if is_secret_path(place):
                 return BY_NAME
+            if _RECORD_OF_STEP.fullmatch(place):
+                return _KEPT
             if found := self._ignoring_list(PurePosixPath(place)):
                 return listed_in(found)
         return ""
@@ -261,7 +267,8 @@ def secret_in(path: str, data: bytes) -> str:
     in the folders of tests are made up.
     """
     folded = path.casefold()
-    access = _ACCESS_TEXTS.get(folded.rpartition("/")[2])
+    last = folded.split("/")[-2:]
+    access = _ACCESS_TEXTS.get(last[-1]) or _ACCESS_TEXTS.get("/".join(last))
     if access and access.search(data):
         return _ACCESS
     if not any(word in data for word in _WORDS_OF_KEYS) or _FIXTURES.search(folded):

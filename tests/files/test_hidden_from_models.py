@@ -70,6 +70,9 @@ def test_secrets_are_known_by_their_names() -> None:
         ("wg0.conf", f"[Interface]\nPrivateKey = {'A' * 43}=\n", True),
         (".yarnrc.yml", "npmAuthToken: npm_123\n", True),
         ("NuGet.config", '<add key="ClearTextPassword" value="x" />', True),
+        (".cdd/config.yaml", "request: {headers: {X: y}}\n", True),
+        (".cdd/config.yaml", "approval: ask\n", False),
+        ("config.yaml", "headers: {X: y}\n", False),
         (".yarnrc.yml", "npmAuthToken: ${TOKEN}\n", False),
         ("docs/tls.md", "Begins with `-----BEGIN PRIVATE KEY-----`.", False),
         ("check.py", "if '-----BEGIN PRIVATE KEY-----' in text:\n    warn()", False),
@@ -169,6 +172,13 @@ def test_the_users_list_for_all_repositories_counts(
     assert files.why("a.local.md") == "it is listed in git's core.excludesFile"
     assert files.why("CLAUDE.md") == ""
     assert "a.local.md" not in {entry.text for entry in walk(project)}
+
+
+def test_what_a_step_replaced_is_hidden_and_the_report_is_not(project: Path) -> None:
+    hidden = HiddenFiles(project)
+    for folder in (".cdd/runs/feature-x", ".cdd/runs/feature-x/earlier-1"):
+        assert hidden.why(f"{folder}/step-01/attempt-1/before-0")
+        assert not hidden.why(f"{folder}/report.md")
 
 
 def test_a_reason_names_the_list(project: Path) -> None:
