@@ -119,6 +119,13 @@ _TARGET = re.compile(r"-[A-Za-z]*[tr].*|-[A-Za-z]*[RTa].*|--.*")
 """Options of `cp` with which its last word may be more than a file to write."""
 _ALL_ENTRIES = re.compile(r"-[A-Za-z]*[aAf][A-Za-z]*|--al.*|--almost-all")
 """Options by which `ls` lists names with a dot in front."""
+_LISTERS = ("ls", "find", "fd", "git")
+"""Programs whose output may be names of files for another one."""
+_MOST_COMMANDS = 500
+_MOST_FOLDERS = 30
+"""Folders that a command may work in."""
+_MOST_LISTERS = 20
+"""Commands of one text whose folders are looked through."""
 _LISTED = "it could show hidden files"
 _ANY_OBJECT = "it can show each file of the history"
 _PARTS = re.compile(r"[\s'\"`()<>|;&=,:@{}\[\]]+")
@@ -166,12 +173,15 @@ def find_hidden_uses(
     else:
         segments = split_segments(text)
         segments += _scripts_of_pipes(segments)
+    if len(segments) > _MOST_COMMANDS:
+        return [HiddenUse("", "it has too many commands to know what they show")]
     commands.enter_folders(segments)
+    listings = commands.find_listings(segments)
     earlier: list[Segment] = []
     uses: list[HiddenUse] = []
     for segment in segments:
         use = commands.find_use(segment, earlier)
-        use = use or commands.find_use_of_listed(segment, segments)
+        use = use or commands.find_use_of_listing(segment, listings)
         if use:
             uses.append(use)
         earlier = [*earlier, segment] if segment.is_piped_on else []
@@ -187,6 +197,15 @@ def list_hidden(names: str, root: Path, folder: Path) -> str:
             if name and (why := hidden.why(path)):
                 return f"{name} is hidden from models: {why}"
     return ""
+
+
+class _Listing(Struct, frozen=True):
+    """A command whose output names hidden files."""
+
+    is_substituted: bool
+    why: str
+    listings: tuple[tuple[str, ...], ...]
+    """As those of `HiddenUse`."""
 
 
 class _Commands(Struct, dict=True):
@@ -208,7 +227,12 @@ class _Commands(Struct, dict=True):
             for word in segment.words:
                 for part in _parts(word.text):
                     place = self.folder / part
-                    if part and len(self.folders) < _MOST_PARTS and _is_folder(place):
+                    is_new = part and place not in self.folders
+                    if (
+                        is_new
+                        and len(self.folders) < _MOST_FOLDERS
+                        and _is_folder(place)
+                    ):
                         self.folders.append(place)
 
     def find_use(
@@ -246,36 +270,43 @@ class _Commands(Struct, dict=True):
                 return HiddenUse(program, why)
         return self._find_use_of_folders(segment, arguments, earlier)
 
-    def find_use_of_listed(
-        self, segment: Segment, segments: Sequence[Segment]
+    def find_listings(self, segments: Sequence[Segment]) -> list[_Listing]:
+        """Return the commands whose output names hidden files."""
+        found = []
+        listers = (each for each in segments if each.program in _LISTERS)
+        for lister in islice(listers, _MOST_LISTERS):
+            words = [word.text for word in lister.arguments]
+            listings: tuple[tuple[str, ...], ...] = ()
+            why = ""
+            if lister.program == "git":
+                listings = (("git", *words, "-z"),) if "ls-files" in words else ()
+            elif lister.program != "ls" or any(map(_ALL_ENTRIES.fullmatch, words)):
+                places = [
+                    each for word in lister.arguments for each in self._folders_of(word)
+                ]
+                names = _names_of_find([lister])
+                why = self._why_of_folders(places or [self.folder], names)
+            if why or listings:
+                found.append(_Listing(lister.is_substituted, why or _LISTED, listings))
+        return found
+
+    def find_use_of_listing(
+        self, segment: Segment, listings: Sequence[_Listing]
     ) -> HiddenUse | None:
         """Return the use of files that another command lists: `cat $(ls -a)`."""
         program = segment.program
         runs_on = program in ("xargs", "parallel")
         if runs_on and {word.text for word in segment.arguments} & _NAMES_ONLY:
             return None
+        if segment.is_substituted or program in {*_NAMES_ONLY, "for", "while", "in"}:
+            return None
         gets_any = runs_on or any(
             word.is_variable and not word.without_variables.strip("/")
             for word in segment.arguments
         )
-        if segment.is_substituted or program in {*_NAMES_ONLY, "for", "while", "in"}:
-            return None
-        for lister in segments:
-            if not gets_any and not lister.is_substituted:
-                continue
-            words = [word.text for word in lister.arguments]
-            if lister.program == "git" and "ls-files" in words:
-                return HiddenUse(program, _LISTED, (("git", *words, "-z"),))
-            shows_all = any(map(_ALL_ENTRIES.fullmatch, words))
-            if lister.program in ("find", "fd") or (
-                lister.program == "ls" and shows_all
-            ):
-                places = [
-                    each for word in lister.arguments for each in self._folders_of(word)
-                ]
-                names = _names_of_find([lister])
-                if why := self._why_of_folders(places or [self.folder], names):
-                    return HiddenUse(program, why)
+        for listing in listings:
+            if gets_any or listing.is_substituted:
+                return HiddenUse(program, listing.why, listing.listings)
         return None
 
     def _find_use_of_folders(

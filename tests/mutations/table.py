@@ -837,6 +837,27 @@ MUTATIONS = [
         "tests/process/test_hidden_arguments.py",
     ),
     Mutation(
+        "an object of git that is no commit is not shown unasked",
+        "process/hidden_arguments.py",
+        'if name not in ("show", "diff"):',
+        "if True:",
+        "tests/process/test_hidden_arguments.py",
+    ),
+    Mutation(
+        "a record is not written through a link out of the project",
+        "engine/record.py",
+        "expect_no_link_out(self.root, [self.folder, *self._own_places()])",
+        "pass",
+        "tests/test_whatever_is_trusted.py",
+    ),
+    Mutation(
+        "a hidden file is pinned by the user alone",
+        "engine/record.py",
+        "if choices.pinned and (not choices.seal or choices.seal != self._seal(choices)):",
+        "if False:",
+        "tests/engine/test_hidden_files.py",
+    ),
+    Mutation(
         "git is asked which files a diff would show",
         "process/policy.py",
         "why = await asyncio.to_thread(\n"

@@ -8,6 +8,7 @@ import pytest
 
 from cdd_agent.config import Commands
 from cdd_agent.process.command_segments import split_segments
+from cdd_agent.process.hidden_arguments import find_hidden_uses
 from cdd_agent.process.policy import CommandRunner, Permission
 from cdd_agent.process.run import CommandResult
 from tests.crash.story import git
@@ -245,6 +246,11 @@ def test_other_commands_run_without_a_question(root: Path) -> None:
     document = "cat > README.md <<E\nUse .env\nE"
     assert len(split_segments(document)) == 1
     assert len(split_segments(document.replace("cat >", "bash"))) > 1
+
+
+def test_a_text_of_very_many_commands_is_asked_about(root: Path) -> None:
+    (use,) = find_hidden_uses("ls -a src;" * 600, root, root)
+    assert "too many" in use.reason
 
 
 async def test_without_a_user_the_command_is_refused_with_the_reason(
