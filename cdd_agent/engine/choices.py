@@ -13,7 +13,7 @@ class Choices(JsonFile, frozen=True):
     pinned: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     seal: str = ""
-    """The user's signature of what is pinned, as it was saved."""
+    """The user's signature of what is pinned, in the file alone."""
 
     def pin(self, path: str) -> "Choices":
         """The same with this shown in any case. Of what was left out that is taken

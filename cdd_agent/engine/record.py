@@ -265,7 +265,7 @@ class RunRecord(Struct, frozen=True):
             hidden = HiddenFiles(self.root)
             pinned = tuple(path for path in choices.pinned if not hidden.why(path))
             choices = replace(choices, pinned=pinned)
-        return choices
+        return replace(choices, seal="")
 
     def save_choices(self, choices: Choices) -> None:
         choices = replace(choices, seal=self._seal(choices))
