@@ -30,6 +30,7 @@ from cdd_agent.actions.model import (
     SearchTextNotFoundError,
 )
 from cdd_agent.actions.plan import ActionPlan
+from cdd_agent.files.hidden_from_models import HiddenFile
 from cdd_agent.forms import NotOfForm, read
 from cdd_agent.process.policy import Refused
 from cdd_agent.process.run import CommandResult
@@ -172,12 +173,14 @@ WRONG: dict[type[Struct], tuple[dict[str, Any], dict[str, list[Any]]]] = {
             "environment_info": PLACE,
             "gitignore_content": "",
             "file_contexts": (FileContext("a", None, "not_found"),),
+            "hidden_files": (HiddenFile(".env", "by name"),),
         },
         {
             "repo_tree": TEXT,
             "environment_info": [None, "Linux", {}, HERE],
             "gitignore_content": TEXT,
             "file_contexts": [*NO_LISTS, [None], ["a.py"], [HERE]],
+            "hidden_files": [*NO_LISTS, [None], [".env"], [HERE]],
         },
     ),
 }
