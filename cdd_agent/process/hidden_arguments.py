@@ -9,7 +9,7 @@ A program of the project can still read anything: only a sandbox could prevent t
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import islice, pairwise
@@ -239,35 +239,16 @@ class _Commands(Struct, dict=True):
         self, segment: Segment, earlier: Sequence[Segment]
     ) -> HiddenUse | None:
         program = segment.program
-        for word in segment.read_from:
-            if why := self._why_of_word(word):
-                return HiddenUse(program, why)
-        arguments = segment.arguments
-        before = segment.words[: segment.start]
-        if segment.is_substituted and program in ("ls", "echo", "printf", "find", "fd"):
-            # what it prints is read by another program
-            pass
-        elif program in _NAMES_ONLY:
-            if not any(_READS_NAMES.fullmatch(word.text) for word in arguments):
-                arguments = []
-        elif program == "git":
+        if why := self._find_why(segment.read_from):
+            return HiddenUse(program, why)
+        if program == "git":
             return self._find_use_of_git(segment)
-        elif program in _SEARCHES:
-            if _is_quiet(program, [word.text for word in arguments]):
-                return None
-            arguments = _without_pattern(arguments)
-        elif program == "cp" and len(arguments) > 1:
-            # the last one is written, unless an option names the place
-            if not any(_TARGET.fullmatch(word.text) for word in arguments):
-                arguments = arguments[:-1]
-        elif program in ("sed", "gsed"):
-            arguments = [*arguments, *_files_in_script(arguments)]
-        elif program in ("find", "fd") and not _runs_programs(arguments):
-            arguments = []
-        program_words = segment.words[segment.start : segment.start + 1]
-        for word in (*before, *program_words, *arguments):
-            if why := self._why_of_word(word):
-                return HiddenUse(program, why)
+        texts = [word.text for word in segment.arguments]
+        if program in _SEARCHES and _is_quiet(program, texts):
+            return None
+        arguments = _select_read(segment)
+        if why := self._find_why((*segment.words[: segment.start + 1], *arguments)):
+            return HiddenUse(program, why)
         return self._find_use_of_folders(segment, arguments, earlier)
 
     def find_listings(self, segments: Sequence[Segment]) -> list[_Listing]:
@@ -281,9 +262,7 @@ class _Commands(Struct, dict=True):
             if lister.program == "git":
                 listings = (("git", *words, "-z"),) if "ls-files" in words else ()
             elif lister.program != "ls" or any(map(_ALL_ENTRIES.fullmatch, words)):
-                places = [
-                    each for word in lister.arguments for each in self._folders_of(word)
-                ]
+                places = self._find_folders(lister.arguments)
                 names = _names_of_find([lister])
                 why = self._why_of_folders(places or [self.folder], names)
             if why or listings:
@@ -313,81 +292,82 @@ class _Commands(Struct, dict=True):
         self, segment: Segment, arguments: list[Word], earlier: Sequence[Segment]
     ) -> HiddenUse | None:
         program = segment.program
-        words = [word.text for word in segment.arguments]
-        options = [word for word in words if _RECURSIVE_OPTION.fullmatch(word)]
-        is_reader = program in _FOLDER_READERS or program in _READ_THEIR_FOLDER
-        if program in ("find", "fd"):
-            is_reader = _runs_programs(arguments)
-        places = [each for word in arguments for each in self._folders_of(word)]
-        if program == "diff":
-            is_reader = bool(places)
-        if not is_reader and not (program in _RECURSIVE and options):
+        places = self._find_folders(arguments)
+        if not _reads_folders(segment, has_folders=bool(places)):
             return None
-        names = _names_of_find([*earlier, segment])
         if program in ("xargs", "parallel"):
-            listers = {other.program for other in earlier}
-            if {word.text for word in arguments} & _NAMES_ONLY or "git" in listers:
+            if _gets_no_hidden_names(arguments, earlier):
                 return None
-            places = [
-                each
-                for other in earlier
-                for word in other.arguments
-                for each in self._folders_of(word)
-            ]
-        is_plain = not any(
-            word.is_variable or (word.is_pattern and not word.text.startswith("--"))
-            for word in arguments
-        )
+            places = self._find_folders(
+                word for other in earlier for word in other.arguments
+            )
+        names = _names_of_find([*earlier, segment])
         why = self._why_of_folders(places or [self.folder], names)
-        if why and program in _SEARCHES and is_plain:
+        if not why:
+            return None
+        if program in _SEARCHES and not any(map(_may_become_names, arguments)):
+            words = [word.text for word in segment.arguments]
             name = segment.words[segment.start].text
-            listing = (name, _SEARCHES[program], *words)
-            return HiddenUse(program, why, (listing,))
-        return HiddenUse(program, why) if why else None
+            return HiddenUse(program, why, ((name, _SEARCHES[program], *words),))
+        return HiddenUse(program, why)
 
     def _find_use_of_git(self, segment: Segment) -> HiddenUse | None:
         words = [word.text for word in segment.arguments]
         place = _place_of_subcommand(words)
-        for word in segment.arguments[:place]:
-            if why := self._why_of_word(word):
-                return HiddenUse("git", why)
+        if why := self._find_why(segment.arguments[:place]):
+            return HiddenUse("git", why)
         if any(map(_SHOWS_OBJECTS.fullmatch, words)):
             return HiddenUse("git", _ANY_OBJECT)
         if place == len(words):
             return None
-        name, rest = words[place], words[place + 1 :]
+        before, name, rest = tuple(words[:place]), words[place], words[place + 1 :]
         if name in _CHANGES_SHOWN and any(map(_CHANGES_SHOWN[name].fullmatch, rest)):
-            return self._use_of_listing(segment, (*words[:place], "ls-files", "-z"))
+            return self._use_of_listing(segment, (*before, "ls-files", "-z"))
         if name in _NAMES_ONLY_OF_GIT:
             return None
-        named = segment.arguments[place + 1 :]
+        if why := self._find_why_of_named(name, segment.arguments[place + 1 :]):
+            return HiddenUse("git", why)
+        return self._find_use_of_contents(segment, before, name, rest)
+
+    def _find_why_of_named(self, name: str, named: list[Word]) -> str:
+        """Return the reason for a hidden file, of the folder or of a commit, that the
+        words behind a command of git name.
+        """
         if name == "grep":
             named = _without_pattern(named)
         for word in named:
             if why := self._why_of_word(word) or self._why_in_history(word.text):
-                return HiddenUse("git", why)
+                return why
+        return ""
+
+    def _find_use_of_contents(
+        self, segment: Segment, before: tuple[str, ...], name: str, rest: Sequence[str]
+    ) -> HiddenUse | None:
+        """Return the use of a command of git that shows or copies files that its words
+        do not name.
+        """
         if name in _OBJECTS_OF_GIT and not any(":" in word for word in rest):
             return HiddenUse("git", _ANY_OBJECT)
-        if not _prints_files(name, rest):
-            is_copy = name in _COPIES_OF_GIT
-            why = self._why_of_folders([self.folder], ()) if is_copy else ""
-            return HiddenUse("git", why) if why else None
-        before = tuple(words[:place])
-        commits = [
-            (*before, "rev-parse", "--verify", f"{word}^{{commit}}")
-            for word in self._objects_in(name, rest)
-        ]
-        return self._use_of_listing(
-            segment, (*before, *_list_instead(name, rest)), *commits
-        )
+        if _prints_files(name, rest):
+            commits = [
+                (*before, "rev-parse", "--verify", f"{word}^{{commit}}")
+                for word in self._objects_in(name, rest)
+            ]
+            listing = (*before, *_list_instead(name, rest))
+            return self._use_of_listing(segment, listing, *commits)
+        return self._find_use_of_all_files() if name in _COPIES_OF_GIT else None
+
+    def _find_use_of_all_files(self) -> HiddenUse | None:
+        """Return the use of a command of git that could show all files here."""
+        why = self._why_of_folders([self.folder], ())
+        return HiddenUse("git", why) if why else None
 
     def _use_of_listing(
         self, segment: Segment, *listings: tuple[str, ...]
     ) -> HiddenUse | None:
         """Return the use of a command that shows the files of these listings of git."""
         if any(word.is_pattern or word.is_variable for word in segment.arguments):
-            why = self._why_of_folders([self.folder], ())
-            return HiddenUse("git", why) if why else None
+            return self._find_use_of_all_files()
         commands = tuple(("git", *listing) for listing in listings)
         return HiddenUse("git", _LISTED, commands)
 
@@ -413,6 +393,10 @@ class _Commands(Struct, dict=True):
             return ""
         why = BY_NAME if is_secret_path(path) else self.hidden.why(path)
         return _reason(path, why) if why else ""
+
+    def _find_why(self, words: Iterable[Word]) -> str:
+        """Return the reason for the first hidden file that one of the words names."""
+        return next(filter(None, map(self._why_of_word, words)), "")
 
     def _why_of_word(self, word: Word) -> str:
         texts = list(islice(_parts(word.text), _MOST_PARTS))
@@ -450,6 +434,10 @@ class _Commands(Struct, dict=True):
             path = Path(pattern.partition("=")[2] or pattern)
             for folder in self.folders:
                 yield from _matching_files(folder, path.parts, word.is_variable)
+
+    def _find_folders(self, words: Iterable[Word]) -> list[Path]:
+        """Return the folders that the words name."""
+        return [place for word in words for place in self._folders_of(word)]
 
     def _folders_of(self, word: Word) -> list[Path]:
         texts = list(islice(_parts(word.text), _MOST_PARTS))
@@ -556,6 +544,55 @@ def _matching_files(
 def _fits(name: str, pattern: str) -> bool:
     last = pattern.rpartition("/")[2]
     return fnmatchcase(name.casefold(), last.casefold())
+
+
+def _select_read(segment: Segment) -> list[Word]:
+    """Return the arguments that may name files whose content the program reads."""
+    program, arguments = segment.program, segment.arguments
+    texts = [word.text for word in arguments]
+    if segment.is_substituted and program in ("ls", "echo", "printf", "find", "fd"):
+        # what it prints is read by another program
+        return arguments
+    if program in _NAMES_ONLY:
+        return arguments if any(map(_READS_NAMES.fullmatch, texts)) else []
+    if program in _SEARCHES:
+        return _without_pattern(arguments)
+    if program == "cp" and len(arguments) > 1:
+        # the last one is written, unless an option names the place
+        return arguments if any(map(_TARGET.fullmatch, texts)) else arguments[:-1]
+    if program in ("sed", "gsed"):
+        return [*arguments, *_files_in_script(arguments)]
+    if program in ("find", "fd") and not _runs_programs(arguments):
+        return []
+    return arguments
+
+
+def _reads_folders(segment: Segment, *, has_folders: bool) -> bool:
+    """True if a program reads all files of a folder; `has_folders` tells whether its
+    words name one.
+    """
+    program, arguments = segment.program, segment.arguments
+    if program in ("find", "fd"):
+        return _runs_programs(arguments)
+    if program in _FOLDER_READERS or program in _READ_THEIR_FOLDER:
+        return True
+    if program == "diff" and has_folders:
+        return True
+    options = (_RECURSIVE_OPTION.fullmatch(word.text) for word in arguments)
+    return program in _RECURSIVE and any(options)
+
+
+def _gets_no_hidden_names(arguments: list[Word], earlier: Sequence[Segment]) -> bool:
+    """True if `xargs` runs a program that prints names only, or if git lists the files
+    for it, which is judged as a listing.
+    """
+    runs_names_only = bool({word.text for word in arguments} & _NAMES_ONLY)
+    return runs_names_only or any(other.program == "git" for other in earlier)
+
+
+def _may_become_names(word: Word) -> bool:
+    """True if a shell could make other words of it than the ones that are known."""
+    return word.is_variable or (word.is_pattern and not word.text.startswith("--"))
 
 
 def _without_pattern(arguments: list[Word]) -> list[Word]:
