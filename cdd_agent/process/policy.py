@@ -10,7 +10,7 @@ import contextlib
 import logging
 import os
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
@@ -167,37 +167,54 @@ def split(text: str) -> Words:
     words: list[str] = []
     word: str | None = None
     operator, expands = "", False
-    for piece in PIECE.finditer(text):
-        kind = piece.lastgroup or ""
-        content = piece[kind]
-        match kind:
-            case "blank" if word is not None:
-                words.append(word)
-                word = None
-            case "blank" | "continued":
-                pass
-            case "open":
-                raise CommandRefused(f"{_shown(content)} in the command has no end")
-            case "operator":
-                operator = operator or content
-            case "double":
-                substitutions = [
-                    piece["operator"] for piece in _IN_DOUBLE_QUOTES.finditer(content)
-                ]
-                word = (word or "") + re.sub(
-                    r'\\([$`"\\])|\\\n', lambda escaped: escaped[1] or "", content
-                )
-                operator = operator or next(filter(None, substitutions), "")
-                expands = expands or "$" in content
-            case "plain":
-                word = (word or "") + content
-                expands = expands or _EXPANDED.search(content) is not None
-            case _:
-                word = (word or "") + content
-    words += [word] if word is not None else []
+    for kind, content in _read_pieces(text):
+        if kind == "blank":
+            words += [word] if word is not None else []
+            word = None
+            continue
+        operator = operator or _find_operator(kind, content)
+        expands = expands or _may_expand(kind, content)
+        if kind != "operator":
+            word = (word or "") + _unquote(kind, content)
     if not operator and (not words or not words[0]):
         raise CommandRefused("The command is empty")
     return Words(tuple(words), operator, expands)
+
+
+def _read_pieces(text: str) -> Iterator[tuple[str, str]]:
+    """Yield kind and content of each piece of a text, and a blank at its end."""
+    for piece in PIECE.finditer(text):
+        kind = piece.lastgroup or ""
+        content = piece[kind]
+        if kind == "open":
+            raise CommandRefused(f"{_shown(content)} in the command has no end")
+        if kind != "continued":
+            yield kind, content
+    yield "blank", ""
+
+
+def _find_operator(kind: str, content: str) -> str:
+    """Return the first thing in a piece that only a shell can do; empty without one."""
+    if kind == "operator":
+        return content
+    if kind != "double":
+        return ""
+    inner = (piece["operator"] for piece in _IN_DOUBLE_QUOTES.finditer(content))
+    return next(filter(None, inner), "")
+
+
+def _may_expand(kind: str, content: str) -> bool:
+    """True if a shell might change a piece."""
+    if kind == "double":
+        return "$" in content
+    return kind == "plain" and _EXPANDED.search(content) is not None
+
+
+def _unquote(kind: str, content: str) -> str:
+    """Return the content of a piece as a program receives it."""
+    if kind != "double":
+        return content
+    return re.sub(r'\\([$`"\\])|\\\n', lambda escaped: escaped[1] or "", content)
 
 
 class IShellExecutor(Protocol):
@@ -393,47 +410,44 @@ class CommandRunner(Struct, frozen=True):
         also: Callable[[str], bool],
         trusted: bool,
     ) -> Command:
-        unsafe, folder = self.settings.mode == "unsafe", cwd or self.root
-        text = _readable(text, unsafe=unsafe)
-        if unsafe:
-            # a shell, whatever the text; but what it would only start means the
-            # project's own Python here too
-            with contextlib.suppress(CommandRefused):
-                words = split(text)
-                if (
-                    not words.operator
-                    and not words.expands
-                    and words.argv[0] in OWN_PROGRAMS
-                ):
-                    return Command(text, as_started(words.argv, self.root), folder)
-            return Command(text, shell_argv(text), folder, in_shell=True)
+        folder = cwd or self.root
+        if self.settings.mode == "unsafe":
+            return self._take_any(_readable(text, unsafe=True), folder)
+        text = _readable(text, unsafe=False)
         words = split(text)
+        is_final = trusted or self.settings.mode == "safe"
         if reason := needs_shell(words):
-            command = Command(text, shell_argv(text), folder, reason, in_shell=True)
-            refusal = CommandRefused(
-                reason, hint=_OWN_SHELL_HINT if trusted else _SHELL_HINT
-            )
-        else:
-            program, *rest = words.argv
-            own = (
-                (str(folder.absolute() / program), *rest) if _is_path(program) else None
-            )
-            argv = own or as_started(words.argv, self.root)
-            if trusted or program in self.allowed or also(program):
-                return Command(text, argv, folder)
-            reason = f"`{program}` is not on the list of allowed commands"
-            command = Command(text, argv, folder, reason)
-            hint = (
-                _PATH_HINT
-                if _is_path(program)
-                else _CD_HINT
-                if program == "cd"
-                else _OFF_LIST_HINT
-            )
-            refusal = CommandRefused(reason, hint=hint, program=program)
-        if trusted or self.settings.mode == "safe":
-            raise refusal
-        return command
+            if is_final:
+                hint = _OWN_SHELL_HINT if trusted else _SHELL_HINT
+                raise CommandRefused(reason, hint=hint)
+            return Command(text, shell_argv(text), folder, reason, in_shell=True)
+        program = words.argv[0]
+        argv = self._find_argv(words.argv, folder)
+        if trusted or program in self.allowed or also(program):
+            return Command(text, argv, folder)
+        reason = f"`{program}` is not on the list of allowed commands"
+        if is_final:
+            raise CommandRefused(reason, hint=_choose_hint(program), program=program)
+        return Command(text, argv, folder, reason)
+
+    def _take_any(self, text: str, folder: Path) -> Command:
+        """Return the command of a text in unsafe mode: a shell, whatever the text.
+
+        What the shell would only start means the project's own Python here too.
+        """
+        with contextlib.suppress(CommandRefused):
+            words = split(text)
+            is_plain = not words.operator and not words.expands
+            if is_plain and words.argv[0] in OWN_PROGRAMS:
+                return Command(text, as_started(words.argv, self.root), folder)
+        return Command(text, shell_argv(text), folder, in_shell=True)
+
+    def _find_argv(self, argv: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+        """Return the words with which a command is started in a folder."""
+        program, *rest = argv
+        if _is_path(program):
+            return (str(folder.absolute() / program), *rest)
+        return as_started(argv, self.root)
 
     def _judged(self, text: str, folder: Path) -> Command:
         """As `judge`; whoever hears that a text is not one that may run hears which
@@ -580,6 +594,13 @@ def _shown(operator: str) -> str:
         "'": "a quote",
         '"': "a quote",
     }.get(operator, f"`{operator}`")
+
+
+def _choose_hint(program: str) -> str:
+    """Return what to do about a program that is not on the list."""
+    if _is_path(program):
+        return _PATH_HINT
+    return _CD_HINT if program == "cd" else _OFF_LIST_HINT
 
 
 def _is_path(program: str) -> bool:
