@@ -20,16 +20,21 @@ _FENCE = re.compile(r"\s*(?:```|~~~)")
 
 def lost_words(before: TicketSpec, after: TicketSpec) -> tuple[SpecWords, ...]:
     """Return the sentences and items of `before` that `after` does not have word for
-    word. A placeholder is not one, and neither is a change of the order.
+    word. A template's `<what is wanted>` is not one, and neither is a change of the
+    order. `TODO` or `[see the design]` is one where its field has other words.
     """
     lost = Counter(_words(before)) - Counter(_words(after))
+    written = {each.field for each in _words(before) if not is_placeholder(each.text)}
     areas = [area for area, items in after.implementation_scope.items() if items]
     real = []
     for words in lost.elements():
         is_filled = words.text in [f"{area}:" for area in areas]
         if words.field == "implementation_scope" and is_filled:
             continue
-        if not is_placeholder(words.text):
+        is_template = is_placeholder(words.text) and (
+            words.field not in written or "<" in words.text
+        )
+        if not is_template:
             real.append(words)
     return tuple(real)
 

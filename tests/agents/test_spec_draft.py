@@ -265,6 +265,25 @@ def test_a_text_is_replaced_as_a_whole_and_never_by_nothing(
     )
 
 
+@each_row(
+    ("description", "lost"),
+    [
+        ("[see the design]", []),
+        ("<what is wanted>", []),
+        ("We pay. <why it is wanted>", ["We pay."]),
+        ("We pay.\n\n<why it is wanted>", ["We pay."]),
+        ("We pay.\n\n[see the design]", ["We pay.", "[see the design]"]),
+        ("We pay.\n\nTODO", ["We pay.", "TODO"]),
+    ],
+)
+def test_a_user_s_line_that_looks_like_a_placeholder_is_lost_with_a_word(
+    description: str, lost: list[str]
+) -> None:
+    before = TicketSpec(description=description)
+    words = lost_words(before, TicketSpec(description="They pay."))
+    assert [each.text for each in words] == lost
+
+
 def test_a_template_s_placeholders_give_way_to_the_first_item() -> None:
     template = replace(FILE, acceptance_criteria=("<what is seen>", "<what else is>"))
     draft = proposed(Draft.over(template), acceptance_criteria=[new(LOGIN)])
