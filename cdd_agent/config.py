@@ -479,16 +479,6 @@ class SettingsLayers(PartlyShown, frozen=True):
         return _with(Config(), layers.merged)
 
 
-def load_config(
-    root: Path, flags: Mapping[str, Any], environment: Mapping[str, str] | None = None
-) -> Config:
-    """Return the settings that hold in a project whose file is trusted in all. `flags`
-    whose value is None were not given.
-    """
-    project = SettingsFile.read(root / PROJECT_FILE)
-    return SettingsLayers.read(project, flags, environment).config
-
-
 def without_settings(
     values: dict[str, Any], leave_out: Iterable[tuple[str, ...]]
 ) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from cdd_agent.config import (
     Models,
     OwnRequest,
     changed_text,
-    load_config,
     of_role,
     runs_others,
     user_file,
@@ -34,6 +33,7 @@ from cdd_agent.forms import read
 from cdd_agent.guarded_yaml import read_mapping
 from cdd_agent.llm.direct.protocol import Call
 from cdd_agent.llm.options import ModelOptions
+from tests.support.settings import load_config
 from tests.support.tables import each_row
 
 ALL = """\

@@ -15,7 +15,6 @@ from cdd_agent.config import (
     ROLES,
     Config,
     fallbacks_of,
-    load_config,
     of_role,
     only_model,
 )
@@ -27,6 +26,7 @@ from cdd_agent.session import Session
 from cdd_agent.wiring import Wiring
 from tests.support.listening import collect, tell
 from tests.support.projects import Sandbox
+from tests.support.settings import load_config
 from tests.support.tables import each_row
 
 FILE = ".cdd/config.yaml"

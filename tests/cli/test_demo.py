@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.cli.main import main
-from cdd_agent.config import VARIABLES, Config, load_config
+from cdd_agent.config import VARIABLES, Config
 from cdd_agent.demo.sample import copy_sample, own_environment
 from cdd_agent.errors import ExitCode
 from cdd_agent.llm.port import Message, Request
@@ -19,6 +19,7 @@ from cdd_agent.llm.providers import PROVIDERS
 from cdd_agent.llm.scripted import ScriptedModel
 from tests.git.repositories import git
 from tests.support.screens import Screen
+from tests.support.settings import load_config
 from tests.support.terminals import CDD, Terminal
 
 REPOSITORY = Path(__file__).parents[2]

@@ -18,7 +18,6 @@ from cdd_agent.cluster.cache import Cache
 from cdd_agent.cluster.identity import settings_to_send
 from cdd_agent.cluster.words import ClientFailed, Over
 from cdd_agent.cluster.worker import ENVIRONMENT
-from cdd_agent.config import load_config
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.fleet.board import Row
 from cdd_agent.fleet.place import TicketJob
@@ -26,6 +25,7 @@ from cdd_agent.travel.came_back import CameBack
 from tests.cluster.machines import Machine, Question, good, made_project, opened_desk
 from tests.llm.server import Answer, LoopbackServer
 from tests.support.projects import SLUG, Sandbox, says
+from tests.support.settings import load_config
 from tests.travel.copies import STEPS, cdd, files, git
 
 KEY = "key-of-the-worker-0123456789"

@@ -11,7 +11,7 @@ import yaml
 
 from cdd_agent.commands.initialise import NoPlace, initialise
 from cdd_agent.commands.registry import handle
-from cdd_agent.config import PROJECT_FILE, Config, load_config
+from cdd_agent.config import PROJECT_FILE, Config
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Notice
 from cdd_agent.files.atomic import NotWritten
@@ -20,6 +20,7 @@ from cdd_agent.tickets.spec import TicketType
 from cdd_agent.tickets.store import TicketStore
 from tests.support.listening import collect
 from tests.support.projects import Sandbox, noticed
+from tests.support.settings import load_config
 from tests.support.tables import each_row
 
 MADE = [".cdd/.gitignore", ".cdd/config.yaml", "tickets/.gitkeep", "AGENTS.md"]

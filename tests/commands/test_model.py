@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from cdd_agent.commands.registry import handle
-from cdd_agent.config import load_config, of_role
+from cdd_agent.config import of_role
 from cdd_agent.errors import BadInput
 from cdd_agent.events import (
     About,
@@ -28,6 +28,7 @@ from cdd_agent.wording import described
 from tests.commands.completions import completions
 from tests.support.listening import collect, tell, told_to
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, says
+from tests.support.settings import load_config
 from tests.support.tables import each_row
 
 ODD = "SmolLM2 135M.gguf"

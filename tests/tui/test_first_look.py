@@ -6,11 +6,11 @@ import asyncio
 import re
 from functools import partial
 
-from cdd_agent.config import load_config
 from cdd_agent.events import ModelChosen, ModelsFound, TicketsListed
 from cdd_agent.llm.local_servers import LocalServer, find_local_servers
 from tests.llm.listing import answering, listing
 from tests.support.projects import Sandbox
+from tests.support.settings import load_config
 from tests.tui.person import person_at
 
 

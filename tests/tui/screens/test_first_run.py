@@ -4,7 +4,6 @@ key that they mean.
 
 from collections.abc import Sequence
 
-from cdd_agent.config import load_config
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.llm.offered_model import OfferedModel
@@ -16,6 +15,7 @@ from cdd_agent.tui.screens.help import HelpScreen
 from cdd_agent.tui.screens.opening import offer_first_steps
 from tests.agents.asking import asks
 from tests.support.projects import Sandbox, no_servers
+from tests.support.settings import load_config
 from tests.support.time_of_loops import leap
 from tests.tui.person import Person, person_at
 

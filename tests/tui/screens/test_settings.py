@@ -6,9 +6,10 @@ import pytest
 from msgspec import Struct
 
 from cdd_agent.commands.settings import settings_of, words_of_settings
-from cdd_agent.config import Config, load_config, user_file
+from cdd_agent.config import Config, user_file
 from cdd_agent.tui.screens.settings import SettingsScreen
 from tests.support.projects import Sandbox
+from tests.support.settings import load_config
 from tests.tui.person import Person, person_at
 from tests.tui.screens.reading import has_read
 

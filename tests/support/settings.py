@@ -1,0 +1,17 @@
+"""Settings without the question about trust."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cdd_agent.config import PROJECT_FILE, Config, SettingsFile, SettingsLayers
+
+
+def load_config(
+    root: Path, flags: Mapping[str, Any], environment: Mapping[str, str] | None = None
+) -> Config:
+    """Return the settings that hold in a project whose file is trusted in all. `flags`
+    whose value is None were not given.
+    """
+    project = SettingsFile.read(root / PROJECT_FILE)
+    return SettingsLayers.read(project, flags, environment).config
