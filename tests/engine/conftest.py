@@ -1,4 +1,4 @@
-"""The beginning of the stories about checks."""
+"""The beginning of the stories about checks, and of those about a run that goes on."""
 
 from pathlib import Path
 
@@ -6,7 +6,8 @@ import pytest
 import pytest_asyncio
 
 from tests.engine.calculator import begin, calculator
-from tests.support.projects import Sandbox
+from tests.engine.half_done import half_done
+from tests.support.projects import Copied, Sandbox
 
 
 @pytest_asyncio.fixture(scope="session")
@@ -17,3 +18,9 @@ async def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sandbox = calculator(Sandbox(tmp_path_factory.mktemp("original")).in_process())
     await begin(sandbox)
     return sandbox.root
+
+
+@pytest.fixture
+async def half(copied: Copied) -> Sandbox:
+    """Two steps, of which the first is completed and the second failed."""
+    return await copied(half_done)

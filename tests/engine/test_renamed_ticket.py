@@ -22,13 +22,11 @@ from cdd_agent.engine.whereabouts import (
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Event, StepStarted
 from cdd_agent.wiring import open_travel
+from tests.engine.half_done import TWO, half_done
 from tests.support.listening import collect
 from tests.support.projects import (
     SLUG,
-    Copied,
     Sandbox,
-    Step,
-    check,
     notice,
     noticed,
     run_all,
@@ -37,20 +35,6 @@ from tests.support.projects import (
 from tests.support.tables import each_row
 
 NEW = "feature-speech"
-TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
-
-
-async def half_done(sandbox: Sandbox) -> None:
-    await run_all(
-        sandbox.write(*TWO).replies(says("a.txt", "good"), says("b.txt", "bad"))
-    )
-    assert sandbox.statuses() == ["completed", "failed"]
-
-
-@pytest.fixture
-async def half(copied: Copied) -> Sandbox:
-    """Two steps, of which the first is completed and the second failed."""
-    return await copied(half_done)
 
 
 def runs(sandbox: Sandbox) -> Path:

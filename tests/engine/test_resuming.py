@@ -24,11 +24,11 @@ from cdd_agent.events import (
     StepStarted,
 )
 from cdd_agent.git.command import NoGit
+from tests.engine.half_done import TWO
 from tests.support.forked import ran
 from tests.support.listening import collect, stop_at, told_to
 from tests.support.projects import (
     SLUG,
-    Copied,
     Sandbox,
     Step,
     check,
@@ -39,8 +39,6 @@ from tests.support.projects import (
 )
 from tests.support.tables import each_row
 
-TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
-
 WHOLE = (
     '{"ticket_slug": "feature-words", "current_step": 2, "status": "in_progress",'
     ' "started_at": null, "completed_at": null, "step_executions": {}}'
@@ -49,19 +47,6 @@ WHOLE = (
 
 def started(events: list[Event]) -> list[int]:
     return [event.step for event in events if isinstance(event, StepStarted)]
-
-
-async def half_done(sandbox: Sandbox) -> None:
-    await run_all(
-        sandbox.write(*TWO).replies(says("a.txt", "good"), says("b.txt", "bad"))
-    )
-    assert sandbox.statuses() == ["completed", "failed"]
-
-
-@pytest.fixture
-async def half(copied: Copied) -> Sandbox:
-    """Two steps, of which the first is completed and the second failed."""
-    return await copied(half_done)
 
 
 def state_file(sandbox: Sandbox) -> Path:
