@@ -28,7 +28,7 @@ from cdd_agent.process.policy import TrustedChecks
 from cdd_agent.tickets.store import TicketStore
 from cdd_agent.trust import (
     CHECK,
-    Setting,
+    ProjectSetting,
     check_digest,
     checks_in_need,
     is_usual_check,
@@ -42,9 +42,9 @@ from cdd_agent.trust_store import Answers, TrustStore
 class ProjectTrust(Struct, frozen=True):
     """The state of a project's settings that need trust."""
 
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[ProjectSetting, ...] = ()
     """All that need it, also checks of plans."""
-    left_out: tuple[Setting, ...] = ()
+    left_out: tuple[ProjectSetting, ...] = ()
     """Those that do not take effect."""
     checks: TrustedChecks = TrustedChecks()
     not_stored: str = ""
@@ -84,7 +84,7 @@ class TrustQuestion(Struct, frozen=True):
     """The settings that need the user's decision. What is shown is what is used."""
 
     root: Path
-    settings: tuple[Setting, ...]
+    settings: tuple[ProjectSetting, ...]
     trusted_before: Mapping[str, str]
     """By the names of settings, the other values that were trusted last."""
     text: str
@@ -167,7 +167,9 @@ def stored_config(project: Project) -> Config:
     return layers.without(project.trust.left_out_keys).config
 
 
-def look_at_trust(project: Project) -> tuple[list[Setting], list[Setting]]:
+def look_at_trust(
+    project: Project,
+) -> tuple[list[ProjectSetting], list[ProjectSetting]]:
     """Return the settings that need trust in the current files, and those among them
     that are not trusted. Raises `BadInput`.
     """
@@ -177,7 +179,7 @@ def look_at_trust(project: Project) -> tuple[list[Setting], list[Setting]]:
     return found, [setting for setting in found if setting.digest not in trusted]
 
 
-def trust_project(project: Project) -> list[Setting]:
+def trust_project(project: Project) -> list[ProjectSetting]:
     """Trust all settings of the project's current files, and return them. Raises
     `BadInput`.
     """
@@ -206,7 +208,7 @@ def trust_written(project: Project, text: str, names: Collection[str]) -> Projec
     return replace(project, trust=trust)
 
 
-def _is_named(setting: Setting, names: Collection[str]) -> bool:
+def _is_named(setting: ProjectSetting, names: Collection[str]) -> bool:
     """True if a setting has one of the names, or is in a section that has."""
     return any(f"{setting.name}.".startswith(f"{name}.") for name in names)
 
@@ -241,7 +243,7 @@ def _open_tickets(root: Path, config: Config) -> TicketStore:
     return TicketStore(root, config.tickets_dir)
 
 
-def _in_need(layers: SettingsLayers, tickets: TicketStore) -> list[Setting]:
+def _in_need(layers: SettingsLayers, tickets: TicketStore) -> list[ProjectSetting]:
     return [
         *settings_in_need(layers, tickets.root),
         *checks_in_need(layers.config, tickets),
@@ -311,7 +313,7 @@ def _ask(question: TrustQuestion, decide: Decide) -> TrustAnswer:
     return decide(question) if question.settings else TrustAnswer.TRUST
 
 
-def _store(store: TrustStore, root: Path, settings: Collection[Setting]) -> str:
+def _store(store: TrustStore, root: Path, settings: Collection[ProjectSetting]) -> str:
     """Store the user's answer. Return why that could not be done, or nothing."""
     if not settings:
         return ""
@@ -341,5 +343,5 @@ def _trusted_checks(
     return TrustedChecks(accepts, add)
 
 
-def _as_setting(check: str) -> Setting:
-    return Setting(CHECK, "", "", "", 0, check_digest(check))
+def _as_setting(check: str) -> ProjectSetting:
+    return ProjectSetting(CHECK, "", "", "", 0, check_digest(check))

@@ -43,7 +43,7 @@ _USER_IN_ADDRESS = re.compile(
 )
 
 
-class Setting(Struct, frozen=True):
+class ProjectSetting(Struct, frozen=True):
     """A setting that needs trust, or a plan's check that does."""
 
     name: str
@@ -236,7 +236,7 @@ def _is_usual(case: Case, command: str | None) -> bool:
     return command is None or runs_usual_program(command, allowed, case.root)
 
 
-def settings_in_need(layers: SettingsLayers, root: Path) -> list[Setting]:
+def settings_in_need(layers: SettingsLayers, root: Path) -> list[ProjectSetting]:
     """Return the settings of the project's file that need trust: those that take
     effect, differ from the user's own, and have a rule in `SETTINGS`.
     """
@@ -244,7 +244,7 @@ def settings_in_need(layers: SettingsLayers, root: Path) -> list[Setting]:
     return [s for s in settings_with_rule(layers, root) if _needs_trust(case, s.keys)]
 
 
-def settings_with_rule(layers: SettingsLayers, root: Path) -> list[Setting]:
+def settings_with_rule(layers: SettingsLayers, root: Path) -> list[ProjectSetting]:
     """Return the settings of the project's file that have a rule in `SETTINGS`, in the
     order of their lines. Under other settings of the user they may need trust.
     """
@@ -258,7 +258,7 @@ def settings_with_rule(layers: SettingsLayers, root: Path) -> list[Setting]:
             continue
         name, value = ".".join(keys), _value(values, keys)
         found.append(
-            Setting(
+            ProjectSetting(
                 name,
                 _as_shown(name, value, redactor),
                 rule.why,
@@ -271,14 +271,14 @@ def settings_with_rule(layers: SettingsLayers, root: Path) -> list[Setting]:
     return sorted(found, key=lambda setting: setting.line)
 
 
-def checks_in_need(config: Config, tickets: TicketStore) -> list[Setting]:
+def checks_in_need(config: Config, tickets: TicketStore) -> list[ProjectSetting]:
     """Return the checks of plans that need trust. In the other modes of commands, the
     policy refuses or asks about a program that is not allowed.
     """
     if config.commands.mode != "unsafe":
         return []
     redactor = Redactor.of_environment(config.commands.hide_env)
-    found: dict[str, Setting] = {}
+    found: dict[str, ProjectSetting] = {}
     for ticket in tickets.list():
         try:
             plan = ticket.read_plan()
@@ -289,7 +289,7 @@ def checks_in_need(config: Config, tickets: TicketStore) -> list[Setting]:
             for check in step.checks or ():
                 if is_usual_check(config, check, tickets.root):
                     continue
-                setting = Setting(
+                setting = ProjectSetting(
                     CHECK,
                     redactor.redact(f"check of step {step.label}: {check}"),
                     "this command runs in a shell to check the step",
@@ -313,14 +313,14 @@ def check_digest(check: str) -> str:
 
 def leave_out_untrusted(
     layers: SettingsLayers, root: Path, trusted: Collection[str]
-) -> tuple[SettingsLayers, list[Setting]]:
+) -> tuple[SettingsLayers, list[ProjectSetting]]:
     """Return the layers without the settings that need trust and whose digests are not
     among the `trusted`, and those settings.
 
     A setting may need trust only once another is left out, so this repeats until none
     is found.
     """
-    left_out: list[Setting] = []
+    left_out: list[ProjectSetting] = []
     while found := [
         setting
         for setting in settings_in_need(layers, root)
@@ -338,10 +338,10 @@ def leave_out_untrusted(
 def _models_without_address(
     layers: SettingsLayers,
     root: Path,
-    found: Iterable[Setting],
-    left_out: Iterable[Setting],
+    found: Iterable[ProjectSetting],
+    left_out: Iterable[ProjectSetting],
     trusted: Collection[str],
-) -> list[Setting]:
+) -> list[ProjectSetting]:
     """Return the models whose addresses were left out, and that are not trusted without
     them: they would be asked where neither the project nor the user meant them.
     """

@@ -10,7 +10,7 @@ from msgspec import Struct
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.shared_json import json_changed
-from cdd_agent.trust import Setting
+from cdd_agent.trust import ProjectSetting
 from cdd_agent.user_folders import state_folder
 
 _NAME = "trust.json"
@@ -44,7 +44,7 @@ class TrustStore(Struct, frozen=True):
         """
         return self._read_all().get(str(root), {})
 
-    def add(self, root: Path, settings: Iterable[Setting]) -> None:
+    def add(self, root: Path, settings: Iterable[ProjectSetting]) -> None:
         """Trust these values in addition to earlier ones. A damaged file is replaced.
         Raises `BadInput` if the answer cannot be stored.
         """

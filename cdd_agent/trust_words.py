@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from cdd_agent.config import PROJECT_FILE
 from cdd_agent.events import About, Notice, Tone
 from cdd_agent.open_project import ProjectTrust, TrustAnswer, TrustQuestion
-from cdd_agent.trust import Setting
+from cdd_agent.trust import ProjectSetting
 
 SHOW = "show the file"
 ANSWERS = {
@@ -32,7 +32,7 @@ def heading(question: TrustQuestion) -> str:
 
 
 def described(
-    settings: Iterable[Setting], trusted_before: Mapping[str, str] | None = None
+    settings: Iterable[ProjectSetting], trusted_before: Mapping[str, str] | None = None
 ) -> Iterator[str]:
     """Yield the place and the value of each setting, its effect, and the value that
     was trusted before.

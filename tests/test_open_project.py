@@ -26,7 +26,7 @@ from cdd_agent.open_project import (
     open_project,
 )
 from cdd_agent.process.policy import CommandRunner
-from cdd_agent.trust import Setting
+from cdd_agent.trust import ProjectSetting
 from cdd_agent.trust_store import TrustStore
 from cdd_agent.user_folders import state_folder
 from cdd_agent.verification.checks import checks_for
@@ -246,9 +246,9 @@ def test_an_answer_that_cannot_be_stored_is_said_to_be_asked_again(
 
 
 def test_answers_that_are_stored_at_once_are_all_kept(tmp_path: Path) -> None:
-    settings = [Setting("commit", "", "", "", 1, f"{n:064}") for n in range(8)]
+    settings = [ProjectSetting("commit", "", "", "", 1, f"{n:064}") for n in range(8)]
 
-    def add(setting: Setting) -> None:
+    def add(setting: ProjectSetting) -> None:
         TrustStore.open().add(tmp_path, [setting])
 
     threads = [threading.Thread(target=add, args=[s]) for s in settings]

@@ -27,7 +27,7 @@ from cdd_agent.trust import (
     SETTINGS,
     Case,
     NeedsTrust,
-    Setting,
+    ProjectSetting,
     leave_out_untrusted,
     settings_in_need,
 )
@@ -57,11 +57,11 @@ def in_need(
     flags: Mapping[str, Any] | None = None,
     environment: Mapping[str, str] | None = None,
     root: Path = Path("/nowhere"),
-) -> list[Setting]:
+) -> list[ProjectSetting]:
     return settings_in_need(layers(project, own, flags, environment), root)
 
 
-def names(settings: list[Setting]) -> list[str]:
+def names(settings: list[ProjectSetting]) -> list[str]:
     return [setting.name for setting in settings]
 
 

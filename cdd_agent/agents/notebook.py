@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from cdd_agent.agents.spec_draft import (
     TEXTS,
     Draft,
-    Question,
+    OpenQuestion,
     RebasedDraft,
     open_points_of,
 )
@@ -85,7 +85,7 @@ class _Saved(
     last_criterion: int
     scope: tuple[Item, ...]
     last_scope_item: int
-    questions: tuple[Question, ...]
+    questions: tuple[OpenQuestion, ...]
     last_question: int
     dropped_questions: tuple[str, ...]
     facts: tuple[str, ...]

@@ -10,7 +10,7 @@ from functools import cache
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.agents.spec_items import Clean, Item, ItemChange, ItemList, Line
+from cdd_agent.agents.spec_items import Clean, Item, ItemChange, ItemList, SpecLine
 from cdd_agent.agents.spec_losses import lost_words
 from cdd_agent.agents.spec_proposal import Proposal
 from cdd_agent.events import CriterionView, QuestionView, SpecShown
@@ -28,7 +28,7 @@ _MOST_QUESTIONS = 3
 """Questions that a person can answer in one turn."""
 
 
-class Question(Struct, frozen=True):
+class OpenQuestion(Struct, frozen=True):
     """An open question to the user."""
 
     id: str
@@ -64,7 +64,7 @@ class Draft(Struct, frozen=True):
     scope: ItemList
     texts: Mapping[str, str] = field(default_factory=dict)
     """The texts that are not written yet, by field."""
-    questions: tuple[Question, ...] = ()
+    questions: tuple[OpenQuestion, ...] = ()
     """The open questions."""
     last_question: int = 0
     """The number in the last id that was given to a question."""
@@ -240,7 +240,7 @@ class Draft(Struct, frozen=True):
             if text and plain_words(text) not in known:
                 number += 1
                 known.add(plain_words(text))
-                questions.append(Question(f"q{number}", text))
+                questions.append(OpenQuestion(f"q{number}", text))
         facts = tuple(filter(None, map(clean, proposal.facts)))
         return replace(
             self,
@@ -356,7 +356,7 @@ class Draft(Struct, frozen=True):
 
 
 def open_points_of(
-    unchecked: Iterable[str], questions: Iterable[Question]
+    unchecked: Iterable[str], questions: Iterable[OpenQuestion]
 ) -> tuple[str, ...]:
     """Return what is open in a spec, a line each."""
     return (
@@ -368,14 +368,14 @@ def open_points_of(
     )
 
 
-def _criteria_lines(spec: TicketSpec) -> list[Line]:
-    return [Line(text) for text in spec.acceptance_criteria]
+def _criteria_lines(spec: TicketSpec) -> list[SpecLine]:
+    return [SpecLine(text) for text in spec.acceptance_criteria]
 
 
-def _scope_lines(spec: TicketSpec) -> list[Line]:
+def _scope_lines(spec: TicketSpec) -> list[SpecLine]:
     lines = []
     for area, items in spec.implementation_scope.items():
-        lines += [Line(text, area) for text in items or ("",)]
+        lines += [SpecLine(text, area) for text in items or ("",)]
     return lines
 
 

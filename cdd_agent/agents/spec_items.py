@@ -14,7 +14,7 @@ Clean = Callable[[str], str]
 """Return a text in the form in which the draft keeps and compares it."""
 
 
-class Line(Struct, frozen=True):
+class SpecLine(Struct, frozen=True):
     """One acceptance criterion, or one item of an area of the scope."""
 
     text: str
@@ -28,8 +28,8 @@ class Item(Struct, frozen=True):
 
     id: str
     """Belongs to this item for as long as the draft exists."""
-    line: Line
-    written: Line | None = None
+    line: SpecLine
+    written: SpecLine | None = None
     """The line of spec.yaml that this item is based on; None for a new item."""
     check: str = ""
     """How a criterion is checked."""
@@ -77,7 +77,7 @@ class ItemList(Struct, frozen=True):
     """The number in the last id that was given to an item."""
 
     @property
-    def written(self) -> tuple[Line, ...]:
+    def written(self) -> tuple[SpecLine, ...]:
         """The lines of the file."""
         return tuple(item.written for item in self.items if item.written is not None)
 
@@ -98,7 +98,7 @@ class ItemList(Struct, frozen=True):
         return tuple(real if real and is_template else present)
 
     @property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[SpecLine, ...]:
         return tuple(item.line for item in self.present)
 
     # Changes by the model
@@ -155,7 +155,7 @@ class ItemList(Struct, frozen=True):
         text = clean(change.text)
         if change.remove or is_placeholder(text) or self._was_given(change.id):
             return self
-        line = Line(text, clean(change.area) or self.default_area)
+        line = SpecLine(text, clean(change.area) or self.default_area)
         number = self.last_number + 1
         item = Item(f"{self.prefix}{number}", line, check=clean(change.check))
         place = len(self.items)
@@ -182,7 +182,7 @@ class ItemList(Struct, frozen=True):
 
     # Changes by the user in the file
 
-    def rebase(self, lines: Sequence[Line]) -> RebasedItems:
+    def rebase(self, lines: Sequence[SpecLine]) -> RebasedItems:
         """Return the list over the lines that the file has now.
 
         If the user changed or removed a line, the draft's change of this line is
@@ -202,7 +202,7 @@ class ItemList(Struct, frozen=True):
         )
         return RebasedItems(rebased, dropped)
 
-    def _items_of(self, lines: Sequence[Line]) -> list[Item]:
+    def _items_of(self, lines: Sequence[SpecLine]) -> list[Item]:
         """Return an item for each line of the file: the item that was based on this
         line, one that the draft proposed in the same words, or a new one.
         """
@@ -275,16 +275,18 @@ def _changed(item: Item, change: ItemChange, clean: Clean) -> Item:
 
 
 def _match(
-    lines: Sequence[Line], items: Sequence[Item], words: Callable[[Item], Line | None]
+    lines: Sequence[SpecLine],
+    items: Sequence[Item],
+    words: Callable[[Item], SpecLine | None],
 ) -> list[Item | None]:
     """Return for each line the item with these words. Of equal ones, those without a
     change are used first.
     """
-    waiting = defaultdict[Line | None, deque[Item]](deque)
+    waiting = defaultdict[SpecLine | None, deque[Item]](deque)
     for item in sorted(items, key=lambda item: item.is_changed):
         waiting[words(item)].append(item)
     return [waiting[line].popleft() if waiting.get(line) else None for line in lines]
 
 
-def _is_placeholder(line: Line) -> bool:
+def _is_placeholder(line: SpecLine) -> bool:
     return bool(line.text) and is_placeholder(line.text)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cdd_agent.commands.registry import WrongUsage
 from cdd_agent.events import About, Event, Notice, Tone
 from cdd_agent.open_project import Project, look_at_trust, trust_project
-from cdd_agent.trust import Setting
+from cdd_agent.trust import ProjectSetting
 from cdd_agent.trust_store import TrustStore
 from cdd_agent.trust_words import described
 
@@ -26,7 +26,7 @@ def trust_events(
         yield _revoke(project)
         return
     if give:
-        settings, untrusted = trust_project(project), list[Setting]()
+        settings, untrusted = trust_project(project), list[ProjectSetting]()
     else:
         settings, untrusted = look_at_trust(project)
     if not settings:
@@ -47,7 +47,7 @@ def _revoke(project: Project) -> Notice:
 
 
 def _describe_state(
-    project: Project, settings: list[Setting], untrusted: list[Setting]
+    project: Project, settings: list[ProjectSetting], untrusted: list[ProjectSetting]
 ) -> Iterator[Notice]:
     """Yield the settings in three groups: trusted, accepted for this run, left out."""
     accepted = project.trust.accepted

@@ -29,7 +29,7 @@ from cdd_agent.commands.registry import commands
 from cdd_agent.events import ChangesProposed, CommandProposed, SpecShown
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.open_project import TrustQuestion
-from cdd_agent.trust import Setting
+from cdd_agent.trust import ProjectSetting
 from cdd_agent.tui.background_message import BackgroundTold
 from cdd_agent.tui.screens.first_run import FirstRun, Wish
 from cdd_agent.tui.transcript.widget import Transcript
@@ -405,7 +405,7 @@ async def in_questions(person: Person, left: set[str]) -> None:
 
 async def in_the_question_about_trust(person: Person, left: set[str]) -> None:
     del left
-    setting = Setting("model", "model: script:x", "why", "config.yaml", 1, "0")
+    setting = ProjectSetting("model", "model: script:x", "why", "config.yaml", 1, "0")
     question = TrustQuestion(person.app._root, (setting,), {}, "model: script:x\n")
     for answer in "tc":
         asked = person.app.run_worker(
