@@ -20,7 +20,13 @@ from msgspec.structs import replace
 from cdd_agent.git.command import GitUnusable
 from cdd_agent.git.diff import Change, TreeEntry, read_raw
 from cdd_agent.git.repository import Repository
-from cdd_agent.git.restore import CheckpointGone, Contents, RestoreResult, restore
+from cdd_agent.git.restore import (
+    CheckpointGone,
+    Contents,
+    RestoreResult,
+    find_edited,
+    restore,
+)
 from cdd_agent.git.snapshot import Snapshots, names_in
 from cdd_agent.threads import in_thread, to_its_end
 
@@ -233,22 +239,26 @@ class Checkpoints(Struct, frozen=True):
         finally:
             (self.snapshots.folder / _CONTENTS).unlink(missing_ok=True)
 
-    async def restore(self, changes: Sequence[Change]) -> RestoreResult:
-        """Make the files as they were before these changes; with before and after
-        exchanged, do them again.
+    async def restore(
+        self, changes: Sequence[Change], kept: Path | None = None
+    ) -> RestoreResult:
+        """Restore the files to their content before these changes. With before and
+        after exchanged, redo the changes.
 
-        A file that is no longer as it was after is kept and named. Each one is restored
-        whole or not at all, and to do it once more is harmless. Raises `BadInput` when
-        the disk refuses, `CheckpointGone` where a content is gone.
+        A file that was changed since is merged if git can, otherwise kept and named.
+        The content that a file loses is saved in the folder `kept`, see `restore` in
+        `restore.py`. Each file is restored completely or not at all, and repeating this
+        is harmless. Raises `BadInput` if the disk refuses, `CheckpointGone` if a
+        content is gone.
         """
-        contents = await self._contents(
-            {change.before.content for change in changes if change.before}
-        )
+        root = self.snapshots.root
+        ids = {change.before.content for change in changes if change.before}
+        edited = await in_thread(partial(find_edited, root, changes), name="edited")
+        ids |= {change.after.content for change in edited if change.after}
+        contents = await self._contents(ids)
+        work = partial(restore, root, changes, contents, kept=kept, should_merge=True)
         try:
-            return await to_its_end(
-                partial(restore, self.snapshots.root, changes, contents),
-                name="restored",
-            )
+            return await to_its_end(work, name="restored")
         finally:
             # it may be large
             (self.snapshots.folder / _CONTENTS).unlink(missing_ok=True)

@@ -22,13 +22,12 @@ from msgspec import Struct, field
 from cdd_agent.files.ignore import IgnoreRules
 from cdd_agent.files.regular_files import open_file
 from cdd_agent.git.objects import FOLDER, GitObjects, TreeItem
+from cdd_agent.git.restore import USUAL_PERMISSIONS
 
 MOST_FILES = 20_000
 """In a larger project git itself is as fast."""
 _MOST_READ, _LARGEST = 200, 8 << 20
 """Changed files, and bytes of one, that are read here."""
-USUAL_PERMISSIONS = frozenset((0o644, 0o755, 0o664, 0o775))
-"""Permissions that need no note: those that git knows apart."""
 _NEEDS_NO_NOTE = frozenset(stat.S_IFREG | mode for mode in USUAL_PERMISSIONS)
 _LINK, _EXECUTABLE, _PLAIN = "120000", "100755", "100644"
 _RULES = b".gitignore"

@@ -1,27 +1,39 @@
-"""Restoring files: the one way back, whoever knows what they were before, which never
-touches what somebody else has changed since. A checkpoint knows it (`checkpoint.py`),
-and so do a step's journal and a change set that failed.
+"""Restoring files to their earlier content without losing later edits of the user.
+
+Checkpoints, the journal of a step and failed change sets restore files here.
 """
 
 from __future__ import annotations
 
+import filecmp
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
-from pathlib import Path
+from itertools import count
+from pathlib import Path, PurePosixPath
 
 from msgspec import Struct, field
 
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.files.atomic import put_file, put_link, remove, remove_leftovers
+from cdd_agent.files.atomic import (
+    NotRead,
+    put_file,
+    put_link,
+    remove,
+    remove_leftovers,
+)
 from cdd_agent.files.regular_files import open_file
 from cdd_agent.git.diff import Change, TreeEntry
-from cdd_agent.git.known_files import USUAL_PERMISSIONS
+from cdd_agent.git.merge import merge_texts
 
 _LINK, _EXECUTABLE, _PLAIN = "120000", "100755", "100644"
 _CHUNK = 1 << 20
+_LONGEST_NAME = 200
+"""Bytes of the name of a saved file, so that a number fits behind it."""
+USUAL_PERMISSIONS = frozenset((0o644, 0o755, 0o664, 0o775))
+"""Permissions that need no note, because git can tell them apart."""
 
 
 class CheckpointGone(CddError):
@@ -43,12 +55,14 @@ _UNKNOWN = TreeEntry("", "")
 
 
 class RestoreResult(Struct, frozen=True):
-    """The fate of files: `restored` are as they were before, `kept` were changed since
-    and left alone.
-    """
+    """What happened to the files of some changes, by path."""
 
     restored: tuple[str, ...] = ()
+    """Files that have their earlier content again."""
     kept: tuple[str, ...] = ()
+    """Files that were changed since and are left unchanged."""
+    merged: tuple[str, ...] = ()
+    """Files that were changed since: the changes are undone, the later edit stays."""
 
 
 class Piece(Struct, frozen=True):
@@ -115,33 +129,96 @@ def is_there(root: Path, path: str, entry: TreeEntry | None) -> bool:
     return _look(root, path, entry) == entry
 
 
-def restore(root: Path, changes: Sequence[Change], contents: Contents) -> RestoreResult:
-    """Put every file back that still is as it was after; first those that go, as their
-    places may be needed.
+def restore(
+    root: Path,
+    changes: Sequence[Change],
+    contents: Contents,
+    *,
+    kept: Path | None = None,
+    should_merge: bool = False,
+) -> RestoreResult:
+    """Restore every file to its content before the changes, unless it was changed
+    since. Files that are removed come first, because their places may be needed.
+
+    `kept` is a folder that receives the current content of each file before it is
+    replaced or removed: as `kept/<path>`, or with a number if that name is taken.
+    With `should_merge`, a text that was changed since keeps that edit if git can merge
+    it with the restored content. `contents` must have both versions of such a file, see
+    `find_edited`.
     """
     for folder in {(root / change.path).parent for change in changes}:
         if _is_reached(root, folder):
             remove_leftovers(folder)
+    restorer = _Restorer(root, contents, kept, should_merge)
     fates = dict[str, _Fate]()
     for change in sorted(changes, key=lambda change: change.before is not None):
-        fates[change.path] = _restore_one(root, change, contents)
+        fates[change.path] = restorer.restore(change)
 
     def those(fate: _Fate) -> tuple[str, ...]:
         return tuple(sorted(path for path in fates if fates[path] is fate))
 
-    return RestoreResult(those(_Fate.RESTORED), those(_Fate.KEPT))
+    return RestoreResult(those(_Fate.RESTORED), those(_Fate.KEPT), those(_Fate.MERGED))
+
+
+def find_edited(root: Path, changes: Iterable[Change]) -> list[Change]:
+    """Return the changes whose file was edited since and may be merged: regular files
+    that exist before, after and now.
+    """
+    edited = []
+    for change in changes:
+        if not _is_mergeable(change):
+            continue
+        current = _look(root, change.path, change.after)
+        if current in (None, change.before, change.after):
+            continue
+        if current.mode in (_PLAIN, _EXECUTABLE):
+            edited.append(change)
+    return edited
 
 
 class _Fate(Enum):
     RESTORED = auto()
     KEPT = auto()
+    MERGED = auto()
     WAS_SO = auto()
     """It was as before already."""
 
 
-def _restore_one(root: Path, change: Change, contents: Contents) -> _Fate:
-    place, before, after = root / change.path, change.before, change.after
-    if _look(root, change.path, after) != after or before is after is None:
+class _Restorer(Struct, frozen=True):
+    """Restores one file after another. The fields are those of `restore`."""
+
+    root: Path
+    contents: Contents
+    kept: Path | None
+    should_merge: bool
+
+    def restore(self, change: Change) -> _Fate:
+        root, place = self.root, self.root / change.path
+        before, after = change.before, change.after
+        if _look(root, change.path, after) != after or before is after is None:
+            return self._restore_edited(change)
+        if before is None:
+            self._save(change.path)
+            remove(place)
+            _remove_empty_parents(root, place)
+        elif before == after:  # but for permissions that git does not know
+            return _restore_permissions(place, before, after)
+        elif not _is_reached(root, place.parent) or not _make_room(place):
+            return _Fate.KEPT  # something that was kept is in the way
+        elif before.mode == _LINK:
+            self._save(change.path)
+            target = b"".join(self.contents.chunks(before.content))
+            put_link(place, os.fsdecode(target))
+        else:
+            if after is None or after.content != before.content:
+                self._save(change.path)
+            permissions = _permissions(place, before)
+            put_file(place, self.contents.chunks(before.content), permissions)
+        return _Fate.RESTORED
+
+    def _restore_edited(self, change: Change) -> _Fate:
+        """Restore a file that is not in the state after the change."""
+        root, place, before = self.root, self.root / change.path, change.before
         if (
             before is None
             and not os.path.lexists(place)
@@ -149,30 +226,117 @@ def _restore_one(root: Path, change: Change, contents: Contents) -> _Fate:
         ):
             # a write that was killed may have made them
             _remove_empty_parents(root, place)
-        return (
-            _Fate.WAS_SO if _look(root, change.path, before) == before else _Fate.KEPT
-        )
-    if before is None:
-        remove(place)
-        _remove_empty_parents(root, place)
-    elif before == after:  # but for permissions that git does not know
-        now = stat.S_IMODE(place.lstat().st_mode)
-        if _is_like(now, before):
+        if _look(root, change.path, before) == before:
             return _Fate.WAS_SO
-        if not _is_like(now, after):
+        if self.should_merge and find_edited(root, [change]):
+            return self._merge(change)
+        return _Fate.KEPT
+
+    def _merge(self, change: Change) -> _Fate:
+        before, after = change.before, change.after
+        assert before is not None
+        assert after is not None
+        place = self.root / change.path
+        current = b"".join(_read_chunks(place))
+        merged = merge_texts(
+            current,
+            b"".join(self.contents.chunks(after.content)),
+            b"".join(self.contents.chunks(before.content)),
+        )
+        if merged is None or b"".join(_read_chunks(place)) != current:
             return _Fate.KEPT
-        try:
-            place.chmod(_permissions(place, before))
-        except OSError as error:
-            raise BadInput(
-                f"{place} could not be changed: {error.strerror or error}"
-            ) from error
-    elif not _is_reached(root, place.parent) or not _make_room(place):
-        return _Fate.KEPT  # something that was kept is in the way
-    elif before.mode == _LINK:
-        put_link(place, os.fsdecode(b"".join(contents.chunks(before.content))))
-    else:
-        put_file(place, contents.chunks(before.content), _permissions(place, before))
+        old = stat.S_IMODE(place.lstat().st_mode)
+        has_mode_of_step = _is_like(old, after) and (
+            bool(old & stat.S_IXUSR) == (after.mode == _EXECUTABLE)
+        )
+        new = _permissions(place, before) if has_mode_of_step else old
+        if (merged, new) == (current, old):
+            return _Fate.WAS_SO
+        if merged != current:
+            self._save(change.path)
+        put_file(place, [merged], new)
+        return _Fate.MERGED
+
+    def _save(self, path: str) -> None:
+        """Copy what is in the place of a file to `kept`. A link becomes a file with its
+        target, because a link there could lead out of the run's folder.
+        """
+        place = self.root / path
+        if self.kept is None or not os.path.lexists(place):
+            return
+        mode = place.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            content = os.fsencode(place.readlink())
+            target = _find_place_to_save(
+                self.kept, path, lambda saved: saved.read_bytes() == content
+            )
+            if target:
+                put_file(target, [content], 0o600)
+        elif stat.S_ISREG(mode):
+            target = _find_place_to_save(
+                self.kept, path, lambda saved: filecmp.cmp(saved, place, shallow=False)
+            )
+            if target:
+                put_file(target, _read_chunks(place), mode & stat.S_IRWXU | 0o600)
+
+
+def _find_place_to_save(
+    folder: Path, path: str, is_same: Callable[[Path], bool]
+) -> Path | None:
+    """Return a free place for a file below a folder; None if the content is saved there
+    already, by a run that was killed.
+    """
+    *above, name = PurePosixPath(path).parts
+    for part in above:
+        folder = next(
+            place
+            for place in _numbered(folder, part)
+            if not os.path.lexists(place) or _is_folder(place)
+        )
+    for place in _numbered(folder, name):
+        if not os.path.lexists(place):
+            return place
+        if place.is_file() and is_same(place):
+            return None
+    raise AssertionError("numbers have no end")
+
+
+def _numbered(folder: Path, name: str) -> Iterator[Path]:
+    """Yield `name`, `name.1`, `name.2` and so on."""
+    yield folder / name
+    short = os.fsencode(name)[:_LONGEST_NAME].decode("utf-8", "ignore")
+    for number in count(1):
+        yield folder / f"{short}.{number}"
+
+
+def _read_chunks(place: Path) -> Iterator[bytes]:
+    """Yield the content of a regular file in pieces. Raises `NotRead`."""
+    try:
+        with open_file(place) as file:
+            yield from iter(lambda: file.read(_CHUNK), b"")
+    except OSError as error:
+        raise NotRead(place, error) from error
+
+
+def _is_mergeable(change: Change) -> bool:
+    """True if the file is a regular one before and after the change."""
+    entries = (change.before, change.after)
+    return all(entry and entry.mode in (_PLAIN, _EXECUTABLE) for entry in entries)
+
+
+def _restore_permissions(place: Path, before: TreeEntry, after: TreeEntry) -> _Fate:
+    """Restore permissions that git does not know."""
+    current = stat.S_IMODE(place.lstat().st_mode)
+    if _is_like(current, before):
+        return _Fate.WAS_SO
+    if not _is_like(current, after):
+        return _Fate.KEPT
+    try:
+        place.chmod(_permissions(place, before))
+    except OSError as error:
+        raise BadInput(
+            f"{place} could not be changed: {error.strerror or error}"
+        ) from error
     return _Fate.RESTORED
 
 

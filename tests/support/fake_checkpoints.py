@@ -16,8 +16,14 @@ from pathlib import Path
 from cdd_agent.files.ignore import IgnoreRules
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.diff import Change, TreeEntry
-from cdd_agent.git.known_files import USUAL_PERMISSIONS
-from cdd_agent.git.restore import CheckpointGone, Contents, RestoreResult, restore
+from cdd_agent.git.restore import (
+    USUAL_PERMISSIONS,
+    CheckpointGone,
+    Contents,
+    RestoreResult,
+    find_edited,
+    restore,
+)
 
 _LINK, _EXECUTABLE, _PLAIN = "120000", "100755", "100644"
 _RULES = ".gitignore"
@@ -122,9 +128,13 @@ class FakeCheckpoints:
     async def contents(self, changes: Iterable[Change]) -> AsyncIterator[Contents]:
         yield self._contents([change.after for change in changes])
 
-    async def restore(self, changes: Sequence[Change]) -> RestoreResult:
-        contents = self._contents([change.before for change in changes])
-        return restore(self.root, changes, contents)
+    async def restore(
+        self, changes: Sequence[Change], kept: Path | None = None
+    ) -> RestoreResult:
+        entries = [change.before for change in changes]
+        entries += [change.after for change in find_edited(self.root, changes)]
+        contents = self._contents(entries)
+        return restore(self.root, changes, contents, kept=kept, should_merge=True)
 
     async def expect_contents(self, changes: Iterable[Change]) -> None:
         self._contents([change.before for change in changes])
