@@ -993,6 +993,10 @@ class ChangesPutBack(Struct, frozen=True):
     step: int
     restored: tuple[str, ...]
     kept: tuple[str, ...]
+    merged: tuple[str, ...] = ()
+    """Files that were edited since: the attempt's changes are gone, the edit is
+    there.
+    """
 
 
 class TestsStarted(Struct, frozen=True):
@@ -1170,6 +1174,12 @@ class StepsUndone(NamesSteps, frozen=True):
     """Files that were edited between the steps, or their attempts: they are as they
     were edited.
     """
+    merged: tuple[str, ...] = ()
+    """Files that were edited since: the steps' changes are gone, the edit is there."""
+    others: tuple[str, ...] = ()
+    """Files that commands and checks of the steps changed beside the steps' own: they
+    stay as they are.
+    """
 
 
 class StepsRedone(NamesSteps, frozen=True):
@@ -1180,6 +1190,7 @@ class StepsRedone(NamesSteps, frozen=True):
     steps: tuple[int, ...]
     restored: tuple[str, ...]
     kept: tuple[str, ...]
+    merged: tuple[str, ...] = ()
 
 
 class StepDiff(NamesStep, frozen=True):

@@ -31,7 +31,7 @@ from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.edits.review import Review
 from cdd_agent.engine.approval import Approval, ask_about
 from cdd_agent.engine.effort import effort_of
-from cdd_agent.engine.history import OpenCheckpoints, no_part
+from cdd_agent.engine.ledger import OpenCheckpoints, no_part
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.recording import Recorder

@@ -33,7 +33,7 @@ from cdd_agent.cluster.words import (
     Took,
     heard,
 )
-from cdd_agent.engine.history import no_part
+from cdd_agent.engine.ledger import no_part
 from cdd_agent.engine.lock import locked
 from cdd_agent.errors import BadInput, BudgetExhausted, CddError
 from cdd_agent.events import About, Event, Notice, Tone, to_json

@@ -38,7 +38,7 @@ from cdd_agent.cluster.words import (
 )
 from cdd_agent.config import Config
 from cdd_agent.engine.engine import Engine
-from cdd_agent.engine.history import STORE, no_part
+from cdd_agent.engine.ledger import STORE, no_part
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput, CddError, ExitCode
 from cdd_agent.events import (
@@ -307,7 +307,7 @@ class _Run(Struct, dict=True):
         """
         await self._tell()
         head = (await self._git("rev-parse", "HEAD")).stdout.strip()
-        run = RunHere(self.ticket, engine.run.record, await engine.run.history.open())
+        run = RunHere(self.ticket, engine.run.record, await engine.run.ledger.open())
         tip, _ = await run.pack(head, self.tip)
         file = self.place / "kept.bundle"
         await bundle(run.checkpoints.snapshots.git, (self.tip,), file)

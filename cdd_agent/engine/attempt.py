@@ -1,7 +1,7 @@
 """The record of one attempt at a step: what the model was asked, what it said, and why
 that was no good.
 
-What it wrote is in its journal (`journal.py`).
+What it changed is in the ledger of its step (`ledger.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.engine.approval import KeptAnswers
-from cdd_agent.engine.journal import Journal
-from cdd_agent.engine.net_changes import Segment
+from cdd_agent.engine.ledger_file import Entry, LedgerFile
 from cdd_agent.files.atomic import remove, write_atomic
 from cdd_agent.files.json_file import (
     Damaged,
@@ -24,9 +23,7 @@ from cdd_agent.files.json_file import (
     set_aside,
     write_text,
 )
-from cdd_agent.git.checkpoint import Checkpoint
-from cdd_agent.git.diff import Change
-from cdd_agent.git.restore import Contents, Piece
+from cdd_agent.git.content_store import ContentStore
 from cdd_agent.llm.port import Message, PromptShare
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.status import Evidence, Verification
@@ -118,52 +115,6 @@ class AttemptOutcome(Struct, frozen=True):
         )
 
 
-class AttemptCheckpoints(JsonFile, frozen=True):
-    """The checkpoints around what an attempt did."""
-
-    before: Checkpoint
-    after: Checkpoint | None = None
-    """None while it is under way, and for one that was interrupted."""
-    seen: Checkpoint | None = None
-    """The last look while it is under way: after a command."""
-    earlier: tuple[Segment, ...] = ()
-    """Those of before it was interrupted, and went on."""
-    closed: Checkpoint | None = None
-    """After it was restored for good: its step was skipped."""
-    paths: tuple[str, ...] = ()
-    """The files that its reply writes: part of the checkpoints also where git ignores
-    them.
-    """
-
-    def segments(self, *, is_interrupted: bool = False) -> tuple[Segment, ...]:
-        """Its doings, as far as they were seen. Of what is interrupted and restored
-        here, the files that its reply writes are no part.
-        """
-        if self.after is not None and not is_interrupted:
-            return (*self.earlier, Segment(before=self.before, after=self.after))
-        last = self.after or self.seen
-        return (
-            (*self.earlier, Segment(before=self.before, after=last, own=self.paths))
-            if last
-            else self.earlier
-        )
-
-    @property
-    def settled(self) -> tuple[Segment, ...]:
-        """The same, and that it was restored for good: from then on nothing of it
-        counts that is different.
-        """
-        closed = (
-            (Segment(before=self.closed, after=self.closed),) if self.closed else ()
-        )
-        return (*self.segments(), *closed)
-
-
-class _Beside(JsonFile, frozen=True):
-    changes: tuple[Change, ...]
-    """The content that the N-th of them led to is in `beside-N`."""
-
-
 class _Tests(JsonFile, frozen=True, omit_defaults=True):
     tests: SuiteRun
     more: tuple[SuiteRun, ...] = ()
@@ -205,8 +156,47 @@ class Attempt(Struct, frozen=True):
         return self.side or self.folder
 
     @property
-    def journal(self) -> Journal:
-        return Journal(self.root, self.folder, self.side)
+    def number(self) -> int:
+        """Its number among the attempts at its step, from 1."""
+        return int(self.folder.name.rpartition("-")[2])
+
+    @property
+    def ledger(self) -> LedgerFile:
+        """What it changes is entered here: in the ledger of the step, or, in a tree
+        beside the person's, in one of its own.
+        """
+        if self.side is not None:
+            return self._ledger_beside
+        return LedgerFile(self.folder.parent / "ledger.jsonl")
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Its entries in the ledger. Raises `Damaged`."""
+        return tuple(
+            entry for entry in self.ledger.entries() if entry.attempt == self.number
+        )
+
+    @property
+    def all_entries(self) -> tuple[Entry, ...]:
+        """The same, with those of a tree beside the person's, in the order of time."""
+        if self.side is not None:
+            return self.entries
+        entries = (*self._ledger_beside.entries(), *self.entries)
+        return tuple(sorted(entries, key=lambda entry: entry.at))
+
+    @property
+    def _ledger_beside(self) -> LedgerFile:
+        return LedgerFile(self.folder / "beside.jsonl")
+
+    @property
+    def versions(self) -> ContentStore:
+        """The contents of files that steps of this run changed, before and after."""
+        return ContentStore(self.folder.parent.parent / "versions")
+
+    @property
+    def kept(self) -> Path:
+        """The folder for what an undo discards."""
+        return self.folder.parent.parent / "kept"
 
     @property
     def answers(self) -> KeptAnswers:
@@ -224,6 +214,8 @@ class Attempt(Struct, frozen=True):
             path.name != "guidance.md" for path in self.folder.iterdir()
         ):
             set_aside(self.folder)
+        if any(entry.attempt >= self.number for entry in self.ledger.entries()):
+            set_aside(self.ledger.path)
         if guidance:
             self._write("guidance.md", self.redactor.redact(guidance))
         else:
@@ -278,7 +270,7 @@ class Attempt(Struct, frozen=True):
         """It cannot go on, and neither can what it led to; both are kept to be looked
         at.
         """
-        for name in ("dialogue.json", "reply.md", "beside.json"):
+        for name in ("dialogue.json", "reply.md", "beside.jsonl"):
             if (self.folder / name).exists():
                 set_aside(self.folder / name)
 
@@ -301,34 +293,6 @@ class Attempt(Struct, frozen=True):
         _Tests(tests=first, more=tuple(more)).save(self.folder / "tests.json")
         otherwise = known.otherwise(merge_runs(runs))
         _Before(otherwise=otherwise).save(self.folder / "before.json")
-
-    def save_beside(self, changes: Sequence[Change], contents: Contents) -> None:
-        """Keep what commands of a dialogue made in a tree beside the person's, of files
-        that the step did not write.
-        """
-        for index, change in enumerate(changes):
-            if change.after is not None:
-                write_atomic(
-                    self.folder / f"beside-{index}",
-                    b"".join(contents.chunks(change.after.content)),
-                )
-        if changes or self.beside[0]:
-            _Beside(changes=tuple(changes)).save(self.folder / "beside.json")
-
-    @property
-    def beside(self) -> tuple[tuple[Change, ...], Contents]:
-        """The same: the changes, and what they led to."""
-        saved = _Beside.load(self.folder / "beside.json")
-        changes = saved.changes if saved else ()
-        places: dict[str, Piece | bytes] = {}
-        for index, change in enumerate(changes):
-            if change.after is not None:
-                place = self.folder / f"beside-{index}"
-                places[change.after.content] = Piece(place, 0, place.stat().st_size)
-        return changes, Contents(places)
-
-    def save_span(self, span: AttemptCheckpoints) -> None:
-        span.save(self.doings / "span.json")
 
     def save_diff(self, text: str) -> None:
         write_text(self.doings / "changes.diff", self.redactor.redact(text))
@@ -419,10 +383,6 @@ class Attempt(Struct, frozen=True):
         """
         saved = _Before.load(self.folder / "before.json")
         return saved.otherwise if saved else None
-
-    @property
-    def span(self) -> AttemptCheckpoints | None:
-        return AttemptCheckpoints.load(self.doings / "span.json")
 
     @property
     def failure(self) -> AttemptFailure | None:

@@ -26,10 +26,11 @@ from msgspec.structs import replace
 
 from cdd_agent.engine.accepted import accepted
 from cdd_agent.engine.attempt import AttemptOutcome
-from cdd_agent.engine.history import OpenCheckpoints
 from cdd_agent.engine.known_before import KnownBefore
+from cdd_agent.engine.ledger import OpenCheckpoints
 from cdd_agent.engine.load_state import drift
 from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.net_changes import is_same
 from cdd_agent.engine.report_page import save
 from cdd_agent.engine.run import Run, named
 from cdd_agent.engine.side_by_side import Failed, SideBySide
@@ -61,7 +62,6 @@ from cdd_agent.events import (
     unheard,
 )
 from cdd_agent.files.hidden_from_models import HiddenFiles
-from cdd_agent.files.paths import without_links
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.commit import (
     CommitRefused,
@@ -69,6 +69,7 @@ from cdd_agent.git.commit import (
     commit_files,
     expect_ready,
 )
+from cdd_agent.git.restore import entry_now
 from cdd_agent.llm.port import RateLimited
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.declared_files import (
@@ -77,7 +78,7 @@ from cdd_agent.tickets.declared_files import (
     find_hidden_reason,
 )
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
-from cdd_agent.tickets.state import NO_FILES, Files, StepExecution
+from cdd_agent.tickets.state import NO_FILES, StepExecution
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.before import Before
@@ -207,7 +208,7 @@ class Engine(Struct):
         """
         self.run.expect_here(self.clock())
         if not self._recovered:
-            await remove_all(self.run.history)
+            await remove_all(self.run.ledger)
             if self.runner.commands.settings.mode == "unsafe":
                 text = (
                     "`commands.mode` is unsafe: checks run in a real shell, whatever"
@@ -272,8 +273,8 @@ class Engine(Struct):
         )
         others: tuple[str, ...] = ()
         with suppress(CddError):  # it is only good to know
-            others = await self.run.history.changed_since(attempt) if attempt else ()
-        back = self.run.restore_files(number, forget=False)
+            others = await self.run.ledger.look_after_kill(attempt) if attempt else ()
+        back = self.run.restore_files(number)
         label = self.run.plan.label_of(number)
         text = f"Step {label} was interrupted and {self.run.resume_hint(number)}."
         self.run.emit(Notice(text, Tone.WARNING, about=About.INTERRUPTED))
@@ -284,7 +285,7 @@ class Engine(Struct):
             )
             text += " (`undo` leaves it, too: it could be yours)"
             self.run.emit(Notice(text, Tone.WARNING, about=About.CHANGED_BESIDE))
-        await self._undoing.tell_what_is_left(number)
+        await self._undoing.tell_what_is_left(found)
         if back is not None:
             self.run.emit(back)
         if back is not None and back.kept:
@@ -300,8 +301,6 @@ class Engine(Struct):
                 Notice(self.stopped_by.message, Tone.WARNING, about=About.NOT_APPROVED)
             )
             self.run.emit(Notice(self.stopped_by.hint))
-        if attempt:
-            attempt.journal.forget()
         self.run.save(self.run.state.restore(number))
 
     async def run_step(
@@ -463,7 +462,7 @@ class Engine(Struct):
     async def _expect_ready(self) -> None:
         """See that steps can begin; and tell who else is at work."""
         self.run.lock.check()
-        await self.run.history.open()  # without checkpoints no step begins
+        await self.run.ledger.open()  # without checkpoints no step begins
         if self.commits:
             await expect_ready(self.runner.root)
         self.run.tell_of_concurrent_runs()
@@ -553,7 +552,7 @@ class Engine(Struct):
         before = self.run.state.step(step.number)
         if not keep:
             self.run.restore(step.number)
-            await self._undoing.close_step(before)
+            await self._undoing.tell_what_is_left(before)
         files = before.files if keep else NO_FILES
         why = self.run.record.redactor.redact(reason)
         self.run.skip_step(step)
@@ -696,18 +695,14 @@ class Engine(Struct):
             prompt = partial(self.run.prompt, step, number, also_show)
             earlier = self.run.standing(self.run.state.step(step.number))[:-1]
             attempted = await self.runner.attempt(
-                step, prompt, attempt, known, self.run.history, earlier
+                step, prompt, attempt, known, self.run.ledger, earlier
             )
             self.run.recorder.check()
             outcome = self._as_required(attempted)
             if outcome.verification is None and outcome.insufficient is None:
                 attempt.save_failure(outcome.failure)
             committed = await self._committed(step, number, outcome)
-            files = Files(
-                outcome.changes.created,
-                outcome.changes.modified,
-                outcome.changes.deleted,
-            )
+            files = self.run.ledger.net([attempt]).files
             redactor, state, now = (
                 self.run.record.redactor,
                 self.run.state,
@@ -732,7 +727,7 @@ class Engine(Struct):
         except _UNDECIDED as error:
             self.run.interrupt(step.number)
             settled, self.stopped_by = True, error
-            await self._undoing.tell_what_is_left(step.number)
+            await self._tell_what_is_left(step.number)
         except CddError as error:
             # nothing is known of the step then: it is pending again
             if error is self.run.recorder.refused:
@@ -745,8 +740,11 @@ class Engine(Struct):
             if not settled:
                 self.run.recorder.forget()
                 self.run.interrupt(step.number)
-                await self._undoing.tell_what_is_left(step.number)
+                await self._tell_what_is_left(step.number)
         return None
+
+    async def _tell_what_is_left(self, number: int) -> None:
+        await self._undoing.tell_what_is_left(self.run.state.step(number))
 
     def _as_required(self, outcome: AttemptOutcome) -> AttemptOutcome:
         """An attempt whose verification is not enough has failed, and the run is
@@ -777,11 +775,7 @@ class Engine(Struct):
         After a kill between the commit and the saving there is nothing left to commit:
         then it is found.
         """
-        if (
-            not self.commits
-            or outcome.verification is None
-            or not outcome.changes.touched
-        ):
+        if not self.commits or outcome.verification is None:
             return None
         slug, folder = self.run.ticket.slug, self.run.state.step(step.number).folder
         message = step_message(
@@ -794,23 +788,21 @@ class Engine(Struct):
         )
         root = self.runner.root
         try:
-            changed = {
-                str(path)
-                for path in self.run.attempt(
-                    step.number, attempt
-                ).journal.changed_since()
-            }
-            if others := sorted(changed.intersection(outcome.changes.touched)):
+            net = self.run.ledger.net([self.run.attempt(step.number, attempt)])
+            others = [
+                change.path
+                for change in net.changes
+                if not is_same(entry_now(root, change.path), change.after)
+            ]
+            if others:
                 raise CommitRefused(
-                    f"{named(others)}: changed while the step ran, by you or by its"
-                    " check",
+                    f"{named(others)}: changed while the step ran, by you",
                     hint=(
                         "Commit the step by hand, with that or without; then run it"
                         " again to go on."
                     ),
                 )
-            files = [without_links(root, path) for path in outcome.changes.touched]
-            name = await commit_files(root, files, message)
+            name = await commit_files(root, sorted(net.paths), message)
             name = name or await already_committed(root, message.trailer)
         except CommitRefused as refusal:
             self.stopped_by = refusal

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdd_agent.engine.ledger import Ledger
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, ChangesPutBack, Event, Notice, Tone
@@ -297,8 +298,12 @@ def _start_over(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> 
         (*state.former_steps.values(), *state.step_executions.values()) if state else ()
     ):
         if step.status is StepStatus.IN_PROGRESS and step.attempts:
-            back = record.attempt(step.folder, step.attempts).journal.restore()
-            news.append(ChangesPutBack(step.step_number, back.restored, back.kept))
+            attempt = record.attempt(step.folder, step.attempts)
+            back = Ledger(record).restore([attempt])
+            event = ChangesPutBack(
+                step.step_number, back.restored, back.kept, back.merged
+            )
+            news.append(event)
     earlier = record.start_over()
     if ticket.state_path.exists():
         try:

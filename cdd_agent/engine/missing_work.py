@@ -20,7 +20,7 @@ from msgspec import Struct, field
 
 from cdd_agent.engine.accepted import accepted
 from cdd_agent.engine.attempt import Attempt
-from cdd_agent.engine.history import History
+from cdd_agent.engine.ledger import Ledger, changes_by_path
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import CddError
 from cdd_agent.git.diff import Change, TreeEntry
@@ -49,7 +49,7 @@ async def find_missing_work(
     plan: ImplementationPlan,
     state: ExecutionState,
     record: RunRecord,
-    history: History,
+    ledger: Ledger,
 ) -> tuple[MissingWork, ...]:
     """Return the steps of the plan whose work is not in the record's tree, with their
     files and tests. Raises `BadInput` for a record that is damaged.
@@ -58,7 +58,7 @@ async def find_missing_work(
     if not steps:
         return ()
     attempts = [record.attempt(step.folder, step.attempts) for step in steps]
-    past = _Past(history, attempts)
+    past = _Past(ledger, attempts)
     tree = _Tree(record.root)
     files = await in_thread(partial(_read_files, steps, attempts, tree), name="files")
     losses = await in_thread(
@@ -123,7 +123,7 @@ def _read_files(
     """Return the files of the steps by path, each with the steps that changed it."""
     files: dict[str, list[_Touch]] = {}
     for position, (step, attempt) in enumerate(zip(steps, attempts, strict=True)):
-        changes = attempt.journal.changes
+        changes = changes_by_path(attempt)
         there = dict.fromkeys((*step.files_created, *step.files_modified), True)
         for path, exists in {
             **there,
@@ -276,7 +276,7 @@ def _is_respelled(
 class _Past(Struct):
     """The checkpoints of the steps. What they do not know is left out."""
 
-    history: History
+    ledger: Ledger
     attempts: Sequence[Attempt]
     """By the positions of their steps."""
     _changes: dict[int, Mapping[str, Change]] = field(default_factory=dict)
@@ -296,7 +296,7 @@ class _Past(Struct):
             return {}
         self._lookups += 1
         try:
-            return await self.history.find_files(self.attempts[position], places)
+            return await self.ledger.files_after(self.attempts[position], places)
         except CddError:
             return {}
 
@@ -316,8 +316,7 @@ class _Past(Struct):
                 return {}
             self._lookups += 1
             try:
-                net = await self.history.net([self.attempts[position]])
-                found = {change.path: change for change in net.changes}
+                found = changes_by_path(self.attempts[position])
             except CddError:
                 found = {}
             self._changes[position] = found
@@ -327,7 +326,7 @@ class _Past(Struct):
         self, entries: Mapping[str, TreeEntry]
     ) -> Mapping[str, bytes | None]:
         try:
-            return await self.history.read_files(entries)
+            return await self.ledger.read_files(self.attempts, entries)
         except CddError:
             return {}
 

@@ -1,140 +1,194 @@
-"""Net changes: what a row of attempts made of each file together, and what an undo of
-them leads back to.
+"""Net changes: what several attempts together made of each file, and what leads back.
 
-The attempts are segments between checkpoints. What came between two of them was an
-attempt being restored, another step, or somebody's edit. They are folded per file, by
-one rule: a content that the attempts found or left the file with is known, and leads
-back to where it came from; any other one that comes up between them is a person's
-version, and what the attempts do to that leads back to it, and no further.
+The entries of the ledger are folded for each file, in the order in which they came
+about. A content that the attempts found or made is known, and leads back to where it
+came from. Any other content that a later change started from is a person's version:
+that is how far back an undo goes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.files.json_file import JsonFile
-from cdd_agent.git.checkpoint import Checkpoint
+from cdd_agent.engine.ledger_file import Entry, Kind
 from cdd_agent.git.diff import Change, TreeEntry
+from cdd_agent.tickets.state import Files
 
+CHANGING = (Kind.REPLY, Kind.TOOL, Kind.COMMAND, Kind.CHECK)
+"""Entries whose changes belong to the step."""
 _Content = tuple[str, str, int | None] | None
 
 
-class Segment(JsonFile, frozen=True):
-    """An attempt's doing, or a part of it: a piece of a run's history, between two
-    checkpoints.
-    """
+class NetChange(Struct, frozen=True):
+    """One file before the attempts, and as they left it. The two may be equal."""
 
-    is_ours: ClassVar[bool] = True
-    before: Checkpoint
-    after: Checkpoint
-    own: tuple[str, ...] = ()
-    """Files that are no part of what the attempt did: its journal restored them, or
-    kept them as somebody else's.
-    """
+    path: str
+    before: TreeEntry | None
+    """What an undo leads back to."""
+    after: TreeEntry | None
+    last: Kind
+    """What caused the last change."""
+    is_edited: bool = False
+    """True if `before` is a version that a person made between the changes."""
+    known: Mapping[_Content, TreeEntry | None] = field(default_factory=dict)
+    """What each content that the attempts found or made leads back to."""
 
+    @property
+    def is_change(self) -> bool:
+        return not is_same(self.before, self.after)
 
-class Between(Segment, frozen=True):
-    """What came between two attempts."""
+    def way_back(self, present: TreeEntry | None) -> Change:
+        """Return the change that an undo reverses if the file has this content now."""
+        content = _content(present)
+        if content in self.known:
+            return Change(self.path, self.known[content], present)
+        return Change(self.path, self.before, self.after)
 
-    is_ours: ClassVar[bool] = False
+    @property
+    def reverse(self) -> Change:
+        """The change that a redo reverses."""
+        return Change(self.path, self.after, self.before)
 
 
 class NetChanges(Struct, frozen=True):
     """The sum of what attempts changed."""
 
-    changes: tuple[Change, ...] = ()
-    """Of the files that are not as they were before, each from where it came to where
-    the attempts left it.
-    """
-    edited: frozenset[str] = frozenset()
-    """Files that cannot be made what they were before the attempts, as a person has
-    edited them since.
-    """
-    since: Mapping[str, Checkpoint] = field(default_factory=dict)
-    """By path, a checkpoint in which it is as it was before."""
-    last: Checkpoint | None = None
-    """After the last of them. None: nothing is known of what they did."""
+    all: tuple[NetChange, ...] = ()
+    """Every file that the attempts changed, by path, also one that is as before."""
 
     @property
-    def reverse(self) -> tuple[Change, ...]:
-        return tuple(
-            replace(change, before=change.after, after=change.before)
-            for change in self.changes
-        )
+    def changes(self) -> tuple[NetChange, ...]:
+        """The files that are not as before."""
+        return tuple(change for change in self.all if change.is_change)
 
+    @property
+    def edited(self) -> frozenset[str]:
+        """Files that cannot become what they were before, because of a person's
+        version.
+        """
+        return frozenset(change.path for change in self.all if change.is_edited)
 
-def fold(segments: Iterable[tuple[Segment, Sequence[Change]]]) -> NetChanges:
-    """The net changes of segments, each with what differs, in the order in which they
-    came about.
-    """
-    courses = dict[str, _Course]()
-    last: Checkpoint | None = None
-    for segment, changes in segments:
-        last = segment.after
-        for change in changes:
-            if change.path not in courses:
-                if not segment.is_ours:
-                    continue
-                courses[change.path] = _Course(
-                    _Origin(change.before, segment.before, is_edited=False)
-                )
-            course = courses[change.path]
-            course.was(change.before, segment.before)
-            if segment.is_ours and change.path not in segment.own:
-                course.made(change.after)
+    @property
+    def paths(self) -> frozenset[str]:
+        return frozenset(change.path for change in self.changes)
+
+    @property
+    def files(self) -> Files:
+        """The files that are new, other ones, and gone."""
+        created, modified, deleted = [], [], []
+        for change in self.changes:
+            if change.before is None:
+                created.append(change.path)
+            elif change.after is None:
+                deleted.append(change.path)
             else:
-                course.was(change.after, segment.after)
+                modified.append(change.path)
+        return Files(tuple(created), tuple(modified), tuple(deleted))
+
+    @property
+    def renamed(self) -> tuple[tuple[str, str], ...]:
+        """The old and the new name of each file whose content only moved."""
+        gone = {
+            change.before.content: change.path
+            for change in reversed(self.changes)
+            if change.before is not None and change.after is None
+        }
+        pairs = []
+        for change in self.changes:
+            if change.before is None and change.after is not None:
+                old = gone.pop(change.after.content, None)
+                if old is not None:
+                    pairs.append((old, change.path))
+        return tuple(pairs)
+
+
+def fold(entries: Iterable[Entry]) -> NetChanges:
+    """Return the net changes of these entries, which are in the order of time."""
+    courses = dict[str, _Course]()
+    for entry in without_withdrawn(entries):
+        if entry.kind not in CHANGING:
+            continue
+        for change in entry.changes:
+            if change.path not in courses:
+                courses[change.path] = _Course(_Origin(change.before))
+            courses[change.path].add(change, entry.kind)
     return NetChanges(
-        tuple(
-            Change(path, one.origin.entry, one.now)
-            for path, one in sorted(courses.items())
-            if one.is_change
-        ),
-        frozenset(path for path, one in courses.items() if one.origin.is_edited),
-        {path: one.origin.at for path, one in courses.items()},
-        last,
+        tuple(course.net_change(path) for path, course in sorted(courses.items()))
     )
 
 
+def without_withdrawn(entries: Iterable[Entry]) -> list[Entry]:
+    """Return the entries without the changes that were refused and not made."""
+    valid: list[Entry] = []
+    for entry in entries:
+        if entry.kind is not Kind.WITHDRAWN:
+            valid.append(entry)
+            continue
+        for place in range(len(valid) - 1, -1, -1):
+            candidate = valid[place]
+            if (
+                candidate.kind in (Kind.REPLY, Kind.TOOL)
+                and candidate.attempt == entry.attempt
+            ):
+                valid[place] = replace(candidate, changes=())
+                break
+    return valid
+
+
+def is_same(one: TreeEntry | None, other: TreeEntry | None) -> bool:
+    """True for the same content with the same permissions."""
+    return _content(one) == _content(other)
+
+
+def is_same_mode(one: TreeEntry, other: TreeEntry) -> bool:
+    """True for the same mode and permissions, whatever the content."""
+    return (one.mode, one.permissions) == (other.mode, other.permissions)
+
+
 class _Origin(Struct, frozen=True):
-    """Where an undo leads to."""
+    """What an undo leads to."""
 
     entry: TreeEntry | None
-    at: Checkpoint
-    is_edited: bool
-    """By a person, between the attempts or after them."""
+    is_edited: bool = False
 
 
 class _Course(Struct):
-    """One file on its way through the segments."""
+    """One file on its way through the entries."""
 
     origin: _Origin
     known: dict[_Content, _Origin] = field(default_factory=dict)
     now: TreeEntry | None = None
+    last: Kind = Kind.REPLY
 
     def __post_init__(self) -> None:
-        self.made(self.origin.entry)
+        self.now = self.origin.entry
+        self.known[_content(self.now)] = self.origin
 
-    @property
-    def is_change(self) -> bool:
-        return _content(self.origin.entry) != _content(self.now)
-
-    def made(self, entry: TreeEntry | None) -> None:
-        self.now, self.known[_content(entry)] = entry, self.origin
-
-    def was(self, entry: TreeEntry | None, at: Checkpoint) -> None:
-        """It was found so: nothing new, or restored, or edited by somebody."""
-        if _content(entry) != _content(self.now):
+    def add(self, change: Change, cause: Kind) -> None:
+        """Take in a change by the attempts. It may start from a person's version."""
+        if not is_same(change.before, self.now):
             self.origin = self.known.setdefault(
-                _content(entry), _Origin(entry, at, is_edited=True)
+                _content(change.before), _Origin(change.before, is_edited=True)
             )
-            self.now = entry
+        self.now = change.after
+        self.known[_content(self.now)] = self.origin
+        self.last = cause
+
+    def net_change(self, path: str) -> NetChange:
+        known = {content: origin.entry for content, origin in self.known.items()}
+        return NetChange(
+            path,
+            self.origin.entry,
+            self.now,
+            self.last,
+            is_edited=self.origin.is_edited,
+            known=known,
+        )
 
 
 def _content(entry: TreeEntry | None) -> _Content:
-    """Entries compare as git would, without unusual permissions; here these count
-    too.
-    """
+    """Entries compare as git would, without unusual permissions. Here these count."""
     return None if entry is None else (entry.mode, entry.content, entry.permissions)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from contextlib import closing, nullcontext
 from pathlib import Path
 
-from cdd_agent.engine.history import STORE, OpenCheckpoints
+from cdd_agent.engine.ledger import STORE, OpenCheckpoints
 from cdd_agent.engine.load_state import rename_copy
 from cdd_agent.engine.lock import locked
 from cdd_agent.engine.record import RunRecord

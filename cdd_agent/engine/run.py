@@ -20,7 +20,8 @@ from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.engine.accepted import KnownTests
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.effort import effort_by_step
-from cdd_agent.engine.history import History, OpenCheckpoints, no_part
+from cdd_agent.engine.ledger import Ledger, OpenCheckpoints, no_part
+from cdd_agent.engine.ledger_file import Entry, Kind
 from cdd_agent.engine.load_state import drift, open_state, renumbered, save
 from cdd_agent.engine.lock import TicketLock, others_at_work
 from cdd_agent.engine.missing_work import find_missing_work
@@ -86,7 +87,7 @@ class Run(Struct):
     plan: ImplementationPlan
     state: ExecutionState
     record: RunRecord
-    history: History
+    ledger: Ledger
     lock: TicketLock
     recorder: Recorder
     known_tests: KnownTests
@@ -147,7 +148,7 @@ class Run(Struct):
             lock.release()
             raise
         own = (*own, ticket.shown(ticket.folder))
-        history = History(record, no_part(root, own), open_checkpoints=open_checkpoints)
+        ledger = Ledger(record, no_part(root, own), open_checkpoints=open_checkpoints)
         recorder = Recorder(redactor, record.log, emit)
         state = opened.state
         if any(step.attempts and step.lacks_costs for step in state.all_steps.values()):
@@ -165,7 +166,7 @@ class Run(Struct):
             plan,
             state,
             record,
-            history,
+            ledger,
             lock,
             recorder,
             KnownTests(record),
@@ -176,7 +177,7 @@ class Run(Struct):
         )
 
     def close(self) -> None:
-        self.history.end()
+        self.ledger.close()
         self.lock.release()
 
     def emit(self, event: Event) -> None:
@@ -275,7 +276,7 @@ class Run(Struct):
         if self.state.status is not RunStatus.COMPLETED:
             return
         self.missing = await find_missing_work(
-            self.plan, self.state, self.record, self.history
+            self.plan, self.state, self.record, self.ledger
         )
         if not self.missing and not self.ticket.state_path.exists():
             self.save(self.state)
@@ -441,27 +442,25 @@ class Run(Struct):
         return self.record.attempt(self.state.step(step).folder, number, side)
 
     def restore(self, step: int) -> tuple[str, ...]:
-        """Restore what the step's last attempt wrote, and tell of it. Returns the files
-        that were edited since, and so were kept.
+        """Take back what the attempts at a step changed, and tell of it. Returns the
+        files that were edited since: they were kept, or merged with what was before.
         """
-        if (back := self.restore_files(step)) is None:
+        back = self.restore_files(step)
+        if back is None:
             return ()
         self.emit(back)
-        return back.kept
+        return (*back.kept, *back.merged)
 
-    def restore_files(self, step: int, *, forget: bool = True) -> ChangesPutBack | None:
-        """The same without telling: that is left to the caller. It can be repeated
-        until the files that were kept are known, if it does not `forget`.
-        """
-        now = self.state.step(step)
-        if not now.remaining_attempts:
+    def restore_files(self, step: int) -> ChangesPutBack | None:
+        """The same without telling: that is left to the caller. It can be repeated."""
+        attempts = self.standing(self.state.step(step))
+        back = self.ledger.restore(attempts)
+        if not (back.restored or back.kept or back.merged):
             return None
-        back = self.attempt(step, now.attempts).journal.restore(forget=forget)
-        return (
-            ChangesPutBack(step, back.restored, back.kept)
-            if back.restored or back.kept
-            else None
+        attempts[-1].ledger.append(
+            Entry(Kind.RESTORED, attempts[-1].number, kept=back.kept)
         )
+        return ChangesPutBack(step, back.restored, back.kept, back.merged)
 
     def interrupt(self, step: int) -> None:
         """Put the step back: it is pending, and goes on from what was saved."""

@@ -47,6 +47,7 @@ from msgspec.structs import replace
 
 from cdd_agent.engine.attempt import AttemptFailure, AttemptOutcome
 from cdd_agent.engine.known_before import KnownBefore
+from cdd_agent.engine.ledger import last_tree
 from cdd_agent.engine.run import named
 from cdd_agent.engine.side_tree import SideTree, SideTrees, remove_all
 from cdd_agent.engine.steering import Steering
@@ -123,7 +124,7 @@ class SideBySide(Struct):
         or `BadInput`.
         """
         run = engine.run
-        trees = await SideTrees.of(run.history, engine.runner.commands.env)
+        trees = await SideTrees.of(run.ledger, engine.runner.commands.env)
         if trees is None:
             text = (
                 "Steps run one after the other: side by side takes a git repository"
@@ -270,7 +271,7 @@ class SideBySide(Struct):
                 break
             attempt = run.attempt(step.number, number, tree.record)
             attempt.save_failure(outcome.failure)
-            attempt.journal.restore()
+            tree.ledger.restore([attempt])
             made.append(number)
             number += 1
         self._left[step.number] = max(left, 1)
@@ -301,7 +302,7 @@ class SideBySide(Struct):
         known_before = asyncio.to_thread(self.engine.known_before, step)
         async with KnownBefore(known_before, None, runner.emit) as known:
             outcome = await runner.attempt(
-                step, prompt, attempt, known, tree.history, earlier
+                step, prompt, attempt, known, tree.ledger, earlier
             )
         run.recorder.check()
         return outcome
@@ -384,8 +385,8 @@ class SideBySide(Struct):
             await engine.run_step(step, attempts=self._left.get(number, self.attempts))
             status = run.state.step(number).status
             if status.is_over:
-                span = run.attempt(number, run.state.step(number).attempts).span
-                self.base = (span and span.after) or self.base
+                attempt = run.attempt(number, run.state.step(number).attempts)
+                self.base = last_tree(attempt.entries) or self.base
             if engine.stopped_by is not None:
                 self._stop(engine.stopped_by)
             elif status is StepStatus.FAILED:
@@ -444,7 +445,7 @@ class SideBySide(Struct):
             if step.status is StepStatus.IN_PROGRESS:
                 run.interrupt(number)
         try:
-            await remove_all(run.history)
+            await remove_all(run.ledger)
         except CddError as error:  # it is tried again when the run is opened next
             run.emit(
                 Notice(f"{error.message} (it is not needed any more)", Tone.WARNING)

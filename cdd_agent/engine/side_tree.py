@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.engine.history import History
+from cdd_agent.engine.ledger import Ledger
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import remove_folder, sync_folder
@@ -37,7 +37,7 @@ class SideTree(Struct, frozen=True):
     place: Path
     record: RunRecord
     """Of the project in it: its root, and where what is done to its files is kept."""
-    history: History
+    ledger: Ledger
     packages: OwnPackages
 
     @property
@@ -50,7 +50,7 @@ class SideTrees(Struct):
 
     record: RunRecord
     """In the person's own tree."""
-    history: History
+    ledger: Ledger
     trees: Trees
     head: str
     """The commit that they are on."""
@@ -66,23 +66,23 @@ class SideTrees(Struct):
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
-    async def of(cls, history: History, env: Mapping[str, str]) -> SideTrees | None:
+    async def of(cls, ledger: Ledger, env: Mapping[str, str]) -> SideTrees | None:
         """None where there can be none: without a git repository, or before its first
         commit.
         """
-        record = history.record
+        record = ledger.record
         repository = await repository_of(record.root)
         head = await repository.head() if repository is not None else None
         if (
             repository is None
             or head is None
-            or (await history.open()).snapshots.is_private
+            or (await ledger.open()).snapshots.is_private
         ):
             return None
         prefix = record.root.relative_to(repository.top).as_posix()
         return cls(
             record,
-            history,
+            ledger,
             Trees.of(repository.top),
             head,
             "" if prefix == "." else prefix,
@@ -94,7 +94,7 @@ class SideTrees(Struct):
         are ignored. Raises `GitUnusable` or `BadInput`.
         """
         self._begin(self.record.folder / _SIDE)
-        return await (await self.history.open()).take(f"{_SIDE}/{stamp()}-base", also)
+        return await (await self.ledger.open()).take(f"{_SIDE}/{stamp()}-base", also)
 
     async def make(self, step: int, base: Checkpoint) -> SideTree:
         """Make one for the step with this folder, with all files as they are in a
@@ -110,7 +110,7 @@ class SideTrees(Struct):
             await to_its_end(partial(remove_folder, root), name="cleared")
             _make(root)
         record = replace(self.record, root=root, folder=folder)
-        main, name = await self.history.open(), f"{_SIDE}/{folder.name}"
+        main, name = await self.ledger.open(), f"{_SIDE}/{folder.name}"
         checkpoints = main.beside(place, folder, name, SHARED)
         indexed = [] if self.prefix else [self.trees.expect_files(place, self.head)]
         await asyncio.gather(checkpoints.check_out(base), *indexed)
@@ -128,7 +128,7 @@ class SideTrees(Struct):
         return SideTree(
             place,
             record,
-            History(record, self.history.leave_out, checkpoints),
+            Ledger(record, self.ledger.leave_out, checkpoints),
             self._packages[names],
         )
 
@@ -143,25 +143,25 @@ class SideTrees(Struct):
         """Remove one, and what was kept of the doings in it. Raises `GitUnusable` or
         `BadInput`.
         """
-        await to_its_end(tree.history.end, name="end")
+        await to_its_end(tree.ledger.close, name="end")
         async with self._one_at_a_time:
             await self.trees.remove(tree.place)
         await to_its_end(partial(remove_folder, tree.record.folder), name="removed")
 
 
-async def remove_all(history: History) -> None:
+async def remove_all(ledger: Ledger) -> None:
     """Remove all that there are, whoever made them. Raises `GitUnusable` or
     `BadInput`.
     """
-    folder = history.record.folder / _SIDE
+    folder = ledger.record.folder / _SIDE
     if not folder.exists():
         return
-    repository = await repository_of(history.record.root)
+    repository = await repository_of(ledger.record.root)
     if repository is not None:
         trees = Trees.of(repository.top)
         for step in folder.iterdir():
             await trees.remove(step / "tree")
-    await (await history.open()).forget(_SIDE)
+    await (await ledger.open()).forget(_SIDE)
     await to_its_end(partial(remove_folder, folder), name="removed")
 
 

@@ -6,7 +6,7 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -19,14 +19,14 @@ from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Used, definitio
 from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.engine.approval import Approval, ChangesRefused
 from cdd_agent.engine.attempt import Attempt, AttemptOutcome
-from cdd_agent.engine.history import History
+from cdd_agent.engine.ledger import Ledger
 from cdd_agent.engine.prompt import StepPrompt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.steering import Steering
 from cdd_agent.engine.step_check import StepChecker, usable_reply
 from cdd_agent.engine.step_tools import StepTools
 from cdd_agent.engine.transaction import Known, StepTransaction
-from cdd_agent.errors import BadInput, CddError, NotApproved
+from cdd_agent.errors import BadInput, NotApproved
 from cdd_agent.events import (
     About,
     ChangesApplied,
@@ -149,7 +149,7 @@ class StepRunner(Struct, frozen=True):
         prompt: MakePrompt,
         attempt: Attempt,
         known: Known,
-        history: History,
+        ledger: Ledger,
         earlier: Sequence[Attempt] = (),
     ) -> AttemptOutcome:
         """Make an attempt. `earlier` are attempts whose changes may still be in the
@@ -170,7 +170,7 @@ class StepRunner(Struct, frozen=True):
             step,
             declared,
             attempt,
-            history,
+            ledger,
             self.approval,
             self.protected,
             clock,
@@ -187,27 +187,21 @@ class StepRunner(Struct, frozen=True):
         except ReplyRefused as refusal:
             await known()  # nothing may have waited for it yet
             if transaction.is_begun:
-                await history.after(attempt)
+                await transaction.end()
             return _refused(transaction, refusal)
         await transaction.begin()
         await self._report_changes(transaction)
-        try:
-            checker = StepChecker(
-                self.root,
-                self.commands,
-                self.test_command,
-                self.test_timeout,
-                self.emit,
-                self.user,
-            )
-            outcome = await checker.check(
-                transaction, checks, before, (*earlier, attempt), reply
-            )
-        except BaseException:
-            # the interrupted check may have changed files
-            with suppress(CddError):  # the reason of the interruption counts more
-                await history.saw(attempt)
-            raise
+        checker = StepChecker(
+            self.root,
+            self.commands,
+            self.test_command,
+            self.test_timeout,
+            self.emit,
+            self.user,
+        )
+        outcome = await checker.check(
+            transaction, checks, before, (*earlier, attempt), reply
+        )
         if outcome.verification is not None:
             return outcome
         # the model must know which blocks were read as explanations, and what the user

@@ -4,6 +4,7 @@ changes.
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -16,7 +17,7 @@ from cdd_agent.engine.attempt import Attempt, AttemptOutcome
 from cdd_agent.engine.step_tools import refused_calls
 from cdd_agent.engine.test_leave import TestLeave
 from cdd_agent.engine.transaction import StepTransaction
-from cdd_agent.errors import BadInput
+from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import CommandOutput, Emit, TestsFinished, TestsStarted
 from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.frontend import Frontend, Nobody
@@ -130,8 +131,8 @@ class StepChecker(Struct, frozen=True):
         """Run the checks of the step in order, as far as they pass. Nothing runs if the
         step has none, or if the attempt changed nothing and the plan names no check.
 
-        Takes the attempt's last checkpoint after the checks. `attempts` are all
-        attempts at this step whose changes may still be there.
+        Enters that the attempt is over. `attempts` are all attempts at this step whose
+        changes may still be there.
         """
         step, attempt = transaction.step, transaction.attempt
         changes = transaction.changes
@@ -140,7 +141,7 @@ class StepChecker(Struct, frozen=True):
                 # the step may have created the first tests
                 checks = checks_for(step, self.test_command, self.commands)
             except BadInput as error:  # or settings that cannot be read
-                await transaction.history.after(attempt)
+                await transaction.end()
                 return AttemptOutcome(changes, None, error.message, error.message)
         guidance = attempt.all_guidance
         work = Work(
@@ -150,7 +151,9 @@ class StepChecker(Struct, frozen=True):
             Assignment(self.root, step, before.agenda, guidance, changes),
         )
         leave = TestLeave(step, attempt, self.user, self.commands.clock, self.emit)
-        is_due = step.checks is not None or await _has_changes(transaction, reply)
+        by_commands = transaction.ledger.changed_by_commands([attempt])
+        has_changes = bool(reply.changes_files or changes.changes or by_commands)
+        is_due = step.checks is not None or has_changes
         if checks and is_due:
             results = await self._run_checks(transaction, checks, before, work)
             work = replace(work, tests=await _compare_tests(transaction, attempts))
@@ -161,7 +164,7 @@ class StepChecker(Struct, frozen=True):
             _save_results(attempt, verdict, before)
         else:
             work = replace(work, tests=await _compare_tests(transaction, attempts))
-            if not await _has_changes(transaction, reply):
+            if not has_changes:
                 work = replace(work, refused=refused_calls(attempt.dialogue))
             reason = _why_unchecked(step, checks)
             verdict = await judge_with_leave(
@@ -189,9 +192,28 @@ class StepChecker(Struct, frozen=True):
         before: Before,
         work: Work,
     ) -> list[CheckResult]:
-        """Run the checks until one fails, and emit the end of each but the last: that
-        one ends with the verdict.
+        """Run the checks until one fails, and enter what they changed in the ledger.
+        Emits the end of each but the last: that one ends with the verdict.
         """
+        commands = "; ".join(check.shown for check in checks)
+        states = transaction.start_command(commands)
+        try:
+            results = await self._run_each(transaction, checks, before, work)
+        except BaseException:
+            # the reason of the interruption counts more
+            with suppress(CddError):
+                await transaction.take_over_from_command(states, commands)
+            raise
+        await transaction.take_over_from_command(states, commands)
+        return results
+
+    async def _run_each(
+        self,
+        transaction: StepTransaction,
+        checks: Sequence[Check],
+        before: Before,
+        work: Work,
+    ) -> list[CheckResult]:
         number = transaction.step.number
 
         def show(chunk: OutputChunk) -> None:
@@ -216,28 +238,18 @@ class StepChecker(Struct, frozen=True):
         return results
 
 
-async def _has_changes(transaction: StepTransaction, reply: Reply) -> bool:
-    """True if the attempt gave files, also if they had this content before, or if its
-    commands changed some.
-    """
-    if reply.changes_files or transaction.changes.changes:
-        return True
-    net = await transaction.history.net([transaction.attempt])
-    return bool(net.changes)
-
-
 async def _compare_tests(
     transaction: StepTransaction, attempts: Sequence[Attempt]
 ) -> Comparison:
     """Compare the tests before the step with those after it. Data that only a check
     changed does not count: tests clean up.
     """
-    history = transaction.history
-    await history.after(transaction.attempt)
-    versions = await history.versions(
+    ledger = transaction.ledger
+    await transaction.end()
+    versions = await ledger.versions(
         attempts, lambda path: place_of(path) is not Place.NONE
     )
-    known = {*transaction.changes.touched, *await history.by_commands(attempts)}
+    known = {*transaction.changes.touched, *ledger.changed_by_commands(attempts)}
     relevant = tuple(
         file for file in versions if not is_data(file.path) or file.path in known
     )

@@ -8,9 +8,8 @@ and not by asking the model.
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from pathlib import PurePosixPath
 from typing import Any
 
 from msgspec import Struct
@@ -27,6 +26,7 @@ from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.turns import shown_call
 from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.edits.model import Edit, ReplyRefused, edit_of
+from cdd_agent.engine.ledger import States
 from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import CddError
 from cdd_agent.events import Event, ToolFinished
@@ -114,27 +114,27 @@ class StepTools(Struct):
         Raises `ReplyRefused` where the files are no longer what they were then, and as
         `StepTransaction.change` does.
         """
-        self.transaction.call_by_call = bool(messages)
-        journal = self.transaction.attempt.journal
-        for call, answer in (
-            (call, _parsed(text)) for call, text in _answers(messages)
-        ):
+        transaction = self.transaction
+        transaction.call_by_call = bool(messages)
+        ledger, attempt = transaction.ledger, transaction.attempt
+        commands = ledger.commands_to_redo(attempt)
+        for call, text in _answers(messages):
+            answer, number = _parsed(text), self._calls
             self.next_call()
-            if made := journal.command_writes(self._calls - 1):
-                self.transaction.write_as_command(made)
+            if number in commands:
+                await transaction.redo_command(commands[number])
             if "success" in answer and (edit := _edit_of(call)) is not None:
-                await self.transaction.change([edit], call=self._calls - 1, again=True)
+                await transaction.change([edit], call=number, again=True)
             else:
                 await asyncio.to_thread(self._remember, call, answer)
-        await self.transaction.redo_beside()
-        journal.set_calls_aside(self._calls)
-        self.transaction.attempt.answers.set_calls_aside(self._calls)
+        ledger.drop_calls(attempt, self._calls)
+        attempt.answers.set_calls_aside(self._calls)
 
     def discard_dialogue(self) -> None:
         """Restore the files that the dialogue wrote, and forget the dialogue."""
         self.transaction.discard_work()
         self.transaction.attempt.drop_dialogue()
-        self.transaction.attempt.journal.set_calls_aside(0)
+        self.transaction.ledger.drop_calls(self.transaction.attempt, 0)
         self.transaction.attempt.answers.set_calls_aside(0)
         self._calls = 0
 
@@ -179,21 +179,21 @@ class StepTools(Struct):
         except CddError as error:
             self.stopped = error
             raise
-        others: Set[PurePosixPath] | None = None
+        states: States | None = None
 
-        def starts() -> None:
-            nonlocal others
-            others = self.transaction.attempt.journal.changed_since()
+        def start() -> None:
+            nonlocal states
+            states = self.transaction.start_command(command, self._calls)
 
         try:
-            result = await self.commands.run(command, cwd=cwd, env=env, starts=starts)
+            result = await self.commands.run(command, cwd=cwd, env=env, starts=start)
         except BaseException:
             # it was stopped, and is ended by now; that it was counts more than what
             # fails here
             with suppress(CddError):
-                await self._take_over(others)
+                await self._take_over(states, command)
             raise
-        await self._take_over(others)
+        await self._take_over(states, command)
         return result
 
     async def hear(self, call: ToolCall, answer: str) -> None:
@@ -236,20 +236,12 @@ class StepTools(Struct):
         elif "content" in answer and (edit := _edit_of(call)) is not None:
             self.transaction.remember(edit.path, str(answer["content"]), is_whole=True)
 
-    async def _take_over(self, others: Set[PurePosixPath] | None) -> None:
-        """`others` are the step's files that were changed before the command. None: it
-        did not start.
-        """
-        if others is None:
+    async def _take_over(self, states: States | None, command: str) -> None:
+        """`states` are the step's files before the command. None: it did not start."""
+        if states is None:
             return
         try:
-            self.transaction.take_over_from_command(self._calls, others)
-            history, attempt = self.transaction.history, self.transaction.attempt
-            await (
-                history.saw(attempt)
-                if attempt.side is None
-                else history.saw_beside(attempt)
-            )
+            await self.transaction.take_over_from_command(states, command, self._calls)
         except CddError as error:
             self.stopped = error
             raise

@@ -1,15 +1,15 @@
-"""A step's files while it is carried out: each change is judged, asked about,
-journalled and written, in this order.
+"""A step's files while it is carried out: each change is judged, asked about, entered
+in the ledger and written, in this order.
 
 A reply in words makes its changes at once, at its end. A model with tools
 (`step_tools.py`) makes them call by call, and runs commands in between: what a command
 makes of a file that the step has written is the step's doing, too. Either way it is one
-transaction: the journal (`journal.py`) knows what all of it replaced.
+transaction: the ledger (`ledger.py`) knows what all of it replaced.
 """
 
 import asyncio
 import codecs
-from collections.abc import Awaitable, Callable, Sequence, Set
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -19,14 +19,14 @@ from msgspec.structs import replace
 from cdd_agent.edits.build import change_set
 from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
 from cdd_agent.edits.excerpts import Ranges, joined, known_after, lines_of
-from cdd_agent.edits.model import BY_CALL, IN_BLOCKS, Edit, ReplyRefused
+from cdd_agent.edits.model import BY_CALL, IN_BLOCKS, Edit
 from cdd_agent.edits.policy import EditPolicy
 from cdd_agent.edits.review import proposal_digest
 from cdd_agent.edits.targets import Protected
 from cdd_agent.engine.approval import Answer, Approval, ChangesRefused, ask_about
 from cdd_agent.engine.attempt import Attempt, Shown
-from cdd_agent.engine.history import History
-from cdd_agent.engine.journal import CommandWrites
+from cdd_agent.engine.ledger import Ledger, States
+from cdd_agent.engine.ledger_file import Entry
 from cdd_agent.errors import NotApproved
 from cdd_agent.events import (
     About,
@@ -38,9 +38,9 @@ from cdd_agent.events import (
     Notice,
     Tone,
 )
-from cdd_agent.files.atomic import digest, put_file, read_bytes, remove
+from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.paths import path_inside
-from cdd_agent.git.restore import restore
+from cdd_agent.git.diff import Change
 from cdd_agent.threads import to_its_end
 from cdd_agent.tickets.declared_files import DeclaredFiles
 from cdd_agent.tickets.plan import PlanStep
@@ -61,7 +61,7 @@ class StepTransaction(Struct):
     step: PlanStep
     declared: DeclaredFiles
     attempt: Attempt
-    history: History
+    ledger: Ledger
     approval: Approval | None
     """None: changes are written without a question."""
     protected: Protected
@@ -163,26 +163,6 @@ class StepTransaction(Struct):
         ):
             self.attempt.save_shown(replace(shown, read={**shown.read, path: now}))
 
-    async def redo_beside(self) -> None:
-        """Make once more what commands made beside the step's own files, in a tree
-        beside the person's. Raises `ReplyRefused` where one of these files is another
-        one by now.
-        """
-        changes, contents = self.attempt.beside
-        if not changes:
-            return
-        await self.begin()
-        again = [
-            replace(change, before=change.after, after=change.before)
-            for change in changes
-        ]
-        done = await to_its_end(
-            partial(restore, self.root, again, contents), name="beside"
-        )
-        if done.kept:
-            raise changed_meanwhile(PurePosixPath(done.kept[0]))
-        await self.history.saw(self.attempt)
-
     async def change(
         self, edits: Sequence[Edit], *, call: int | None = None, again: bool = False
     ) -> tuple[ChangeSet, str]:
@@ -222,7 +202,7 @@ class StepTransaction(Struct):
         if answer is not None and not changes.changes:
             raise ChangesRefused(answer)
         await self.begin(changes.touched)
-        with self.attempt.journal.writing(changes):
+        with self.ledger.writing(self.attempt, changes, call):
             # the answer may have taken hours: each file is looked at once more
             changes.apply(self.root)
         for change in changes.changes:
@@ -285,63 +265,78 @@ class StepTransaction(Struct):
         if not self.is_begun:
             await self._wait_until_known()
             self.emit(CheckpointStarted(self.step.number))
-            if self.call_by_call:
-                # the step may change the files that it declares although git ignores
-                # them
-                paths = await asyncio.to_thread(self.declared.usable_paths)
-                await self.history.before(self.attempt, paths)
-            else:
-                await self.history.before(self.attempt, touched)
+            # commands and checks may change declared files that git ignores
+            declared = await asyncio.to_thread(self.declared.usable_paths)
+            await self.ledger.begin(self.attempt, (*declared, *touched))
             self.is_begun = True
-            if unseen := self.history.unseen():
+            if unseen := self.ledger.unseen():
                 text = (
                     "In no checkpoint, because it could not be read:"
                     f" {', '.join(unseen)}"
                 )
                 self.emit(Notice(text, Tone.WARNING, about=About.NOT_IN_CHECKPOINT))
-        if missed := await self.history.also(self.attempt, touched):
-            raise ReplyRefused(
-                f"{', '.join(missed)} is ignored by git: there would be no way back"
-                " from a change of it.",
-                hint=(
-                    "Leave it alone; only where the plan names it for this step can it"
-                    " be changed."
-                ),
-            )
 
     async def _wait_until_known(self) -> None:
         with self.clock.standing_still():
             await self.known()
 
-    def take_over_from_command(self, call: int, others: Set[PurePosixPath]) -> None:
-        """Whatever the command of a call made of the step's files, but for those that
-        `others` had changed before, is the step's doing from now on. The model has seen
-        none of it: what it knows of these files is out of date.
+    def start_command(self, by: str, call: int | None = None) -> States:
+        """Enter that a command of a tool's call, or without `call` a check, starts.
+        Returns the step's files as they are.
         """
-        journal = self.attempt.journal
-        if made := journal.left_by_command(others):
-            journal.keep_command_writes(call, made)
-        self._record_command_writes(made)
+        declared = self.declared.usable_paths()
+        return self.ledger.start(self.attempt, by, declared, call=call)
 
-    def write_as_command(self, made: CommandWrites) -> None:
+    async def take_over_from_command(
+        self, states: States, by: str, call: int | None = None
+    ) -> Entry:
+        """Whatever a command made of the step's files is the step's doing from now on.
+        The model has seen none of it: what it knows of these files is out of date.
+        """
+        entry = await self.ledger.look_after(
+            self.attempt, states, self.declared.covers, by, call=call
+        )
+        if call is not None:
+            self._take_over_changes(entry.changes)
+        return entry
+
+    async def redo_command(self, entry: Entry) -> None:
         """Write once more what a command made of the step's files. Raises
         `ReplyRefused` where somebody else has changed one since.
         """
-        journal = self.attempt.journal
-        for path in made:
-            if path not in self._made or path in journal.changed_since():
-                raise changed_meanwhile(path)
-        journal.record_command_writes(made)
-        for path, file in made.items():
-            if file is None:
-                remove(self.root / path)
-            else:
-                put_file(self.root / path, (file.content,), file.permissions)
-        self._record_command_writes(made)
+        await self.begin([change.path for change in entry.changes])
+        changed = await to_its_end(
+            partial(self.ledger.redo_command, self.attempt, entry), name="redo"
+        )
+        if changed:
+            raise changed_meanwhile(PurePosixPath(changed))
+        self._take_over_changes(entry.changes)
+
+    def _take_over_changes(self, changes: Sequence[Change]) -> None:
+        """Take in what a command changed."""
+        for change in changes:
+            path = PurePosixPath(change.path)
+            before = self.ledger.read(self.attempt, change.before)
+            first = self._made.get(path)
+            self._made[path] = FileChange(
+                path,
+                first.before if first else before,
+                self.ledger.read(self.attempt, change.after),
+            )
+            if first is None:
+                self._note_change(change.path, before)
+
+    async def end(self) -> None:
+        """Enter that the attempt is over, and save what it changed as a diff for
+        people.
+        """
+        self.ledger.end(self.attempt)
+        if self.attempt.side is None:
+            self.attempt.save_diff(await self.ledger.diff([self.attempt]))
 
     def discard_work(self) -> None:
         """Restore the files that were written, and forget what the model has seen."""
-        self.attempt.journal.restore()
+        self.ledger.restore([self.attempt])
         self._made.clear()
         self._seen.clear()
         self.in_part.clear()
@@ -367,17 +362,8 @@ class StepTransaction(Struct):
         self._made[change.path] = replace(
             change, before=first.before if first else change.before
         )
-        shown = self.attempt.shown
-        # a reply finds its places again, or is refused
-        is_needed = self.call_by_call or self.attempt.side is None
-        if (
-            first is None
-            and shown is not None
-            and path not in shown.all_files
-            and is_needed
-        ):
-            changed = {**shown.changed, path: digest(change.before)}
-            self.attempt.save_shown(replace(shown, changed=changed))
+        if first is None:
+            self._note_change(path, change.before)
         is_known = change.before is None or self._seen.get(path) == digest(
             change.before
         )
@@ -394,8 +380,13 @@ class StepTransaction(Struct):
                     known_after(change.before, change.after, shown_lines) or ()
                 )
 
-    def _record_command_writes(self, made: CommandWrites) -> None:
-        for path, file in made.items():
-            self._made[path] = replace(
-                self._made[path], after=file.content if file else None
-            )
+    def _note_change(self, path: str, before: bytes | None) -> None:
+        """Save what a file was before tools changed it: the dialogue goes on only where
+        that is there.
+        """
+        shown = self.attempt.shown
+        # a reply finds its places again, or is refused
+        is_needed = self.call_by_call or self.attempt.side is None
+        if shown is not None and path not in shown.all_files and is_needed:
+            changed = {**shown.changed, path: digest(before)}
+            self.attempt.save_shown(replace(shown, changed=changed))

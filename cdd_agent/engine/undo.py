@@ -1,5 +1,5 @@
-"""Going back: steps are undone, and done again, as their checkpoints know what they
-changed; a kill in between is made good by whoever comes next.
+"""Going back: steps are undone, and done again, by what the ledger says. A kill in
+between is made good by whoever comes next.
 """
 
 from __future__ import annotations
@@ -7,10 +7,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 
 from msgspec import Struct
 
-from cdd_agent.engine.net_changes import NetChanges
+from cdd_agent.engine.attempt import Attempt
+from cdd_agent.engine.ledger import RestorePlan
+from cdd_agent.engine.ledger_file import Entry, Kind, LedgerFile
 from cdd_agent.engine.record import GoingBack
 from cdd_agent.engine.run import Run, named
 from cdd_agent.errors import BadInput, CddError
@@ -24,7 +27,9 @@ from cdd_agent.events import (
     UndoPreview,
 )
 from cdd_agent.files.json_file import stamp
-from cdd_agent.git.restore import CheckpointGone, is_there
+from cdd_agent.git.diff import Change
+from cdd_agent.git.restore import RestoreResult
+from cdd_agent.threads import to_its_end
 from cdd_agent.tickets.state import NO_FILES, StepExecution, Undo, match_state
 
 
@@ -59,17 +64,10 @@ class Undoing(Struct, frozen=True):
     run: Run
 
     async def undo(self, number: int | None = None) -> None:
-        """See `Engine.undo`. A step that was interrupted is the last one where its
-        commands left something, and begins anew then.
-        """
-        run, history = self.run, self.run.history
+        """See `Engine.undo`."""
+        run = self.run
         run.lock.check()
-        left = [
-            step
-            for step in run.state.interrupted_steps()
-            if await history.left(run.standing(step))
-        ]
-        known = (*run.state.ended_steps(), *left)
+        known = run.state.ended_steps()
         if not known:
             run.emit(
                 Notice("Nothing was carried out yet.", about=About.NOTHING_TO_UNDO)
@@ -79,8 +77,9 @@ class Undoing(Struct, frozen=True):
         for step in steps:
             if self._is_unknown(step):
                 raise ChangesUnknown(step.step_number, self._label(step))
+        attempts = run.standing(*steps)
+        await asyncio.to_thread(run.ledger.plan_back, attempts)
         undo = stamp()
-        await history.expect(await self._to_be_undone(undo, steps))
         run.record.save_going_back(
             GoingBack(id=undo, steps=tuple(step.folder for step in steps))
         )
@@ -96,22 +95,16 @@ class Undoing(Struct, frozen=True):
         for step in steps:
             if self._is_unknown(step):
                 raise ChangesUnknown(step.step_number, self._label(step))
-        net = await run.history.net(run.standing(*steps))
-        changed = {change.path for change in net.changes}
-        root, restored, kept = run.record.root, set[str](), set(net.edited - changed)
-        for change in net.changes:
-            if await asyncio.to_thread(is_there, root, change.path, change.after):
-                restored.add(change.path)
-            elif not await asyncio.to_thread(
-                is_there, root, change.path, change.before
-            ):
-                # else there is nothing to do
-                kept.add(change.path)
+        attempts = run.standing(*steps)
+        net = run.ledger.net(attempts)
+        plan = await asyncio.to_thread(run.ledger.plan_back, attempts)
+        restored = {change.path for change in plan.changes}
+        kept = {*plan.kept, *(net.edited - net.paths)}
         return UndoPreview(
             tuple(step.step_number for step in steps),
             tuple(sorted(restored - net.edited)),
             tuple(sorted(kept)),
-            tuple(sorted(net.edited & changed - kept)),
+            tuple(sorted(net.edited & net.paths - kept)),
             labels=self._labels(steps),
         )
 
@@ -128,7 +121,6 @@ class Undoing(Struct, frozen=True):
             return
         undo = run.state.undone[-1]
         match_state(run.state.redo(), run.plan)
-        await run.history.expect(await self._undone(undo))
         steps = tuple(step.folder for step in undo.steps)
         run.record.save_going_back(GoingBack(id=undo.id, steps=steps, again=True))
         await self.finish()
@@ -151,7 +143,7 @@ class Undoing(Struct, frozen=True):
             )
             self.run.emit(Notice(text, Tone.WARNING))
             return
-        shown = await self.run.history.diff(self.run.standing(step))
+        shown = await self.run.ledger.diff(self.run.standing(step))
         self.run.emit(
             StepDiff(step.step_number, step.title or "", shown, label=self._label(step))
         )
@@ -166,88 +158,114 @@ class Undoing(Struct, frozen=True):
             return
         told: StepsUndone | StepsRedone | None = None
         undone = next((undo for undo in run.state.undone if undo.id == going.id), None)
-        known = (*run.state.ended_steps(), *run.state.interrupted_steps())
+        known = run.state.ended_steps()
         steps = [step for step in known if step.folder in going.steps]
         if going.again and undone is not None:
-            back = await run.history.reapply(await self._undone(undone))
-            run.save(run.state.redo())
-            told = StepsRedone(
-                tuple(step.step_number for step in undone.steps),
-                back.restored,
-                back.kept,
-                labels=self._labels(undone.steps),
-            )
+            told = await self._redo(undone)
         elif not going.again and undone is None and steps:
-            net = await self._to_be_undone(going.id, steps)
-            back = await run.history.restore(net)
-            run.save(run.state.undo(steps, going.id))
-            # What a person edited is named: it was left alone, or is what an undo
-            # cannot go beyond.
-            changed = {change.path for change in net.changes}
-            edited = tuple(
-                path for path in sorted(net.edited & changed) if path not in back.kept
-            )
-            told = StepsUndone(
-                tuple(step.step_number for step in steps),
-                tuple(path for path in back.restored if path not in edited),
-                tuple(sorted({*back.kept, *(net.edited - changed)})),
-                tuple(step.commit for step in steps if step.commit),
-                edited,
-                labels=self._labels(steps),
-            )
+            told = await self._undo(going.id, steps)
         run.record.settle_going_back()
         if told is not None:
             run.emit(told)
 
-    async def close_step(self, step: StepExecution) -> None:
-        """Tell what is left of a step whose last attempt was restored, and name it: it
-        may be yours.
-        """
-        if not step.remaining_attempts:
-            return
-        attempt = self.run.standing(step)[-1]
-        try:
-            left = await self.run.history.close(attempt)
-        except CheckpointGone:
-            return
-        if left:
-            text = (
-                f"Changed while step {self._label(step)} ran, and left as it is:"
-                f" {named(left)}"
-            )
-            self.run.emit(
-                Notice(f"{text} (`undo` restores it)", about=About.LEFT_AS_IS)
-            )
+    async def _undo(self, undo: str, steps: Sequence[StepExecution]) -> StepsUndone:
+        run = self.run
+        attempts = run.standing(*steps)
+        entry = await to_its_end(partial(self._enter_undo, undo, steps), name="undo")
+        back = await self._carry_out(attempts, entry)
+        run.save(run.state.undo(steps, undo))
+        # What a person edited is named: it was left alone, or is what an undo cannot go
+        # beyond.
+        net = run.ledger.net(attempts)
+        edited = tuple(
+            path for path in sorted(net.edited & net.paths) if path not in back.kept
+        )
+        return StepsUndone(
+            tuple(step.step_number for step in steps),
+            tuple(path for path in back.restored if path not in edited),
+            tuple(sorted({*back.kept, *(net.edited - net.paths)})),
+            tuple(step.commit for step in steps if step.commit),
+            edited,
+            merged=back.merged,
+            others=run.ledger.others(attempts),
+            labels=self._labels(steps),
+        )
 
-    async def tell_what_is_left(self, number: int) -> None:
-        """Tell what commands of an interrupted step made besides. Where that cannot be
-        known, nothing hangs on it.
+    def _enter_undo(self, undo: str, steps: Sequence[StepExecution]) -> Entry:
+        """Return the entry of an undo that is about to be made, or was begun."""
+        entry = self._find_undo(undo, steps)
+        if entry is not None:
+            return entry
+        plan = self.run.ledger.plan_back(self.run.standing(*steps))
+        changes = tuple(Change(one.path, one.after, one.before) for one in plan.changes)
+        for change in changes:
+            self.run.ledger.save_file(self.run.standing(*steps)[0], change.path)
+        return self._ledger_of(steps).append(
+            Entry(
+                Kind.UNDONE,
+                by=undo,
+                changes=changes,
+                kept=tuple(plan.kept),
+                merged=tuple(plan.merged),
+            )
+        )
+
+    def _find_undo(self, undo: str, steps: Sequence[StepExecution]) -> Entry | None:
+        for entry in self._ledger_of(steps).entries():
+            if entry.kind is Kind.UNDONE and entry.by == undo:
+                return entry
+        return None
+
+    def _ledger_of(self, steps: Sequence[StepExecution]) -> LedgerFile:
+        """Return the ledger in which an undo of these steps is entered."""
+        return self.run.record.attempt(steps[0].folder, 1).ledger
+
+    async def _carry_out(
+        self, attempts: Sequence[Attempt], entry: Entry
+    ) -> RestoreResult:
+        changes = [Change(one.path, one.after, one.before) for one in entry.changes]
+        plan = RestorePlan(changes, [*entry.kept], [*entry.merged])
+        ledger = self.run.ledger
+        return await to_its_end(
+            lambda: ledger.carry_out(attempts, plan, lambda path: True), name="undo"
+        )
+
+    async def _redo(self, undo: Undo) -> StepsRedone:
+        run, ledger = self.run, self.run.ledger
+        attempts = run.standing(*undo.steps)
+        entry = self._find_undo(undo.id, undo.steps)
+        changes: Sequence[Change] = entry.changes if entry else ()
+        plan = await asyncio.to_thread(ledger.plan, attempts, changes)
+        back = await to_its_end(
+            lambda: ledger.carry_out(attempts, plan, lambda path: True), name="redo"
+        )
+        self._ledger_of(undo.steps).append(
+            Entry(Kind.REDONE, by=undo.id, kept=back.kept, merged=back.merged)
+        )
+        run.save(run.state.redo())
+        return StepsRedone(
+            tuple(step.step_number for step in undo.steps),
+            back.restored,
+            back.kept,
+            merged=back.merged,
+            labels=self._labels(undo.steps),
+        )
+
+    async def tell_what_is_left(self, step: StepExecution) -> None:
+        """Tell which other files changed while commands and checks of a step ran that
+        was restored: they may be the person's. Where that cannot be known, nothing
+        depends on it.
         """
         with suppress(CddError):
-            if left := await self.run.history.left(
-                self.run.standing(self.run.state.step(number))
-            ):
+            others = await asyncio.to_thread(
+                self.run.ledger.others, self.run.standing(step)
+            )
+            if others:
                 text = (
-                    f"What commands of step {self.run.plan.label_of(number)} made"
-                    f" besides is left as it is: {named(left)}"
+                    f"Changed while step {self._label(step)} ran, and left as it is:"
+                    f" {named(others)}"
                 )
-                self.run.emit(
-                    Notice(f"{text} (`undo` restores it)", about=About.LEFT_AS_IS)
-                )
-
-    async def _to_be_undone(
-        self, undo: str, steps: Sequence[StepExecution]
-    ) -> NetChanges:
-        attempts = self.run.standing(*steps)
-        return await self.run.history.net(
-            attempts, await self.run.history.present(undo, attempts)
-        )
-
-    async def _undone(self, undo: Undo) -> NetChanges:
-        """The changes that an undo restored."""
-        return await self.run.history.net(
-            self.run.standing(*undo.steps), await self.run.history.found_by(undo.id)
-        )
+                self.run.emit(Notice(text, Tone.WARNING, about=About.LEFT_AS_IS))
 
     def _carried_out(
         self, number: int | None, known: Sequence[StepExecution]
@@ -271,9 +289,7 @@ class Undoing(Struct, frozen=True):
         return tuple(map(self._label, steps))
 
     def _is_unknown(self, step: StepExecution) -> bool:
-        """Whether it changed files of which no checkpoint tells what they were
-        before.
-        """
-        spans = (attempt.span for attempt in self.run.standing(step))
-        is_known = any(span is not None and span.after is not None for span in spans)
+        """True if it changed files, and no ledger tells what they were before."""
+        attempts = self.run.standing(step)
+        is_known = any(attempt.entries for attempt in attempts)
         return not is_known and step.files != NO_FILES

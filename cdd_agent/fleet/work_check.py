@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from cdd_agent.engine.history import History, no_part
+from cdd_agent.engine.ledger import Ledger, no_part
 from cdd_agent.engine.lock import locked
 from cdd_agent.engine.missing_work import find_missing_work
 from cdd_agent.errors import CddError
@@ -47,8 +47,8 @@ async def _find_missing_work(
         return ()
     record.prepare()
     with locked(record.folder, record.slug):
-        history = History(record, no_part(record.root, [there.shown(there.folder)]))
+        ledger = Ledger(record, no_part(record.root, [there.shown(there.folder)]))
         try:
-            return await find_missing_work(plan, state, record, history)
+            return await find_missing_work(plan, state, record, ledger)
         finally:
-            history.end()
+            ledger.close()

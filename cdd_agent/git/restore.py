@@ -15,6 +15,7 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.atomic import (
@@ -28,7 +29,9 @@ from cdd_agent.files.regular_files import open_file
 from cdd_agent.git.diff import Change, TreeEntry
 from cdd_agent.git.merge import merge_texts
 
-_LINK, _EXECUTABLE, _PLAIN = "120000", "100755", "100644"
+LINK, _EXECUTABLE, _PLAIN = "120000", "100755", "100644"
+FILE_MODES = (_PLAIN, _EXECUTABLE)
+"""Git's modes of regular files."""
 _CHUNK = 1 << 20
 _LONGEST_NAME = 200
 """Bytes of the name of a saved file, so that a number fits behind it."""
@@ -50,7 +53,7 @@ class CheckpointGone(CddError):
         )
 
 
-_UNKNOWN = TreeEntry("", "")
+UNKNOWN = TreeEntry("", "")
 """Something that no checkpoint holds: a pipe, or what may not be read."""
 
 
@@ -122,6 +125,20 @@ def held(content: bytes, permissions: int) -> TreeEntry:
 def has_content(entry: TreeEntry, content: bytes) -> bool:
     """True if this is the content of the entry, whatever its permissions."""
     return _name(entry, [content], len(content)) == entry.content
+
+
+def entry_now(root: Path, path: str, like: TreeEntry | None = None) -> TreeEntry | None:
+    """Return what a path holds now, with unusual permissions; None for nothing or a
+    folder, `UNKNOWN` for what cannot be read. `like` tells how contents are named.
+    """
+    entry = _look(root, path, like or TreeEntry(_PLAIN, "0" * 40))
+    if entry is None or entry.mode in ("", LINK):
+        return entry
+    try:
+        now = stat.S_IMODE((root / path).lstat().st_mode)
+    except OSError:
+        return None
+    return entry if now in USUAL_PERMISSIONS else replace(entry, permissions=now)
 
 
 def is_there(root: Path, path: str, entry: TreeEntry | None) -> bool:
@@ -205,7 +222,7 @@ class _Restorer(Struct, frozen=True):
             return _restore_permissions(place, before, after)
         elif not _is_reached(root, place.parent) or not _make_room(place):
             return _Fate.KEPT  # something that was kept is in the way
-        elif before.mode == _LINK:
+        elif before.mode == LINK:
             self._save(change.path)
             target = b"".join(self.contents.chunks(before.content))
             put_link(place, os.fsdecode(target))
@@ -431,11 +448,11 @@ def _look(root: Path, path: str, like: TreeEntry | None) -> TreeEntry | None:
         found = place.lstat()
         if stat.S_ISDIR(found.st_mode):
             return None
-        return _describe(place, found, like) if like else _UNKNOWN
+        return _describe(place, found, like) if like else UNKNOWN
     except (FileNotFoundError, NotADirectoryError):
         return None
     except PermissionError:
-        return _UNKNOWN
+        return UNKNOWN
     except OSError as error:
         raise BadInput(f"{place} cannot be read: {error.strerror or error}") from error
 
@@ -443,13 +460,13 @@ def _look(root: Path, path: str, like: TreeEntry | None) -> TreeEntry | None:
 def _describe(place: Path, found: os.stat_result, like: TreeEntry) -> TreeEntry:
     if stat.S_ISLNK(found.st_mode):
         target = os.fsencode(place.readlink())
-        return TreeEntry(_LINK, _name(like, [target], len(target)))
+        return TreeEntry(LINK, _name(like, [target], len(target)))
     if not stat.S_ISREG(found.st_mode):
-        return _UNKNOWN
+        return UNKNOWN
     mode = _EXECUTABLE if found.st_mode & stat.S_IXUSR else _PLAIN
     if os.name == "nt":
         # no file says there that it can be run
-        mode = like.mode if like.mode != _LINK else _PLAIN
+        mode = like.mode if like.mode != LINK else _PLAIN
     with open_file(place) as file:
         return TreeEntry(
             mode, _name(like, iter(lambda: file.read(_CHUNK), b""), found.st_size)

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 
 from cdd_agent.engine.attempt import Attempt
-from cdd_agent.engine.journal import expect_inside
+from cdd_agent.engine.ledger_file import expect_inside
 from cdd_agent.engine.record import GoingBack, RunRecord
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
@@ -147,11 +147,7 @@ class Arrival(Struct, frozen=True):
 
     def _judge(self) -> None:
         """By the readers of each file. Raises `BadInput` or `ValueError`."""
-        slug, ticket, record = (
-            self.manifest.slug,
-            self.folder / "ticket",
-            self.folder / "record",
-        )
+        ticket, record = self.folder / "ticket", self.folder / "record"
         for state in (self.state, self._read_state(record / "state.json")):
             for undo in state.undone if state else ():
                 if not _UNDO.fullmatch(undo.id):
@@ -166,27 +162,8 @@ class Arrival(Struct, frozen=True):
             raise NotARun(f"{going.id!r} is no undo")
         for folder in record.glob("step-*/attempt-*"):
             attempt = Attempt(self.folder, folder)
-            attempt.journal.copies()
+            _ = attempt.entries
             expect_inside(attempt.shown.all_files if attempt.shown else ())
-            span = attempt.span
-            if span is not None:
-                expect_inside(span.paths)
-                for segment in span.segments():
-                    expect_inside(segment.own)
-                named = [span.before, span.after, span.seen, span.closed]
-                named += [
-                    one
-                    for segment in span.earlier
-                    for one in (segment.before, segment.after)
-                ]
-                for checkpoint in filter(None, named):
-                    if (
-                        self.manifest.checkpoints.get(_short(checkpoint, slug))
-                        != checkpoint.id
-                    ):
-                        raise NotARun(
-                            f"the checkpoint {checkpoint.name!r} is not part of it"
-                        )
             # Those that nothing more has to be known of than that they can be read.
             _ = attempt.failure, attempt.tests, attempt.dialogue, attempt.all_guidance
 

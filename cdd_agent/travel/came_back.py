@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from cdd_agent.engine.history import STORE
+from cdd_agent.engine.ledger import STORE
 from cdd_agent.engine.lock import locked
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.whereabouts import CAME_BACK

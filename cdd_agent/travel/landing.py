@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.engine.accepted import KnownTests
-from cdd_agent.engine.history import STORE
+from cdd_agent.engine.ledger import STORE
 from cdd_agent.engine.lock import locked
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.run import named

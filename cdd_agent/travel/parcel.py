@@ -28,7 +28,6 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from cdd_agent.config import PROJECT_FILE
-from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.run import named
 from cdd_agent.errors import BadInput
@@ -280,7 +279,7 @@ class Parcel(Struct):
             where = folder.relative_to(self.record.folder).as_posix()
             if not ATTEMPT.fullmatch(where):
                 continue
-            copies = Attempt(self.record.root, folder).journal.copies()
+            copies: dict[str, str] = {}
             for path in sorted(folder.iterdir()):
                 content = (
                     read_bytes(path)

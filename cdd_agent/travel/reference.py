@@ -11,7 +11,7 @@ from typing import Self
 
 from msgspec import Struct, field
 
-from cdd_agent.engine.history import STORE
+from cdd_agent.engine.ledger import STORE
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.json_file import as_json, from_json

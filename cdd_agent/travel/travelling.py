@@ -26,7 +26,7 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from cdd_agent.engine.history import STORE, no_part
+from cdd_agent.engine.ledger import STORE, no_part
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.run import named

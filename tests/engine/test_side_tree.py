@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from cdd_agent.engine.history import History
+from cdd_agent.engine.ledger import History
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.side_tree import SideTrees, remove_all
 from cdd_agent.redaction import Redactor

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cdd_agent.engine.engine import Engine
-from cdd_agent.engine.history import OpenCheckpoints
+from cdd_agent.engine.ledger import OpenCheckpoints
 from cdd_agent.events import About, Emit, Event, Notice
 from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.llm.local_servers import LocalServer

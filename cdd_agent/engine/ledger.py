@@ -1,0 +1,682 @@
+"""The ledger of a run: what each step changed, and what caused it. Undo, redo, skip,
+retry, recovery, commits, diffs and reports go by it, and by nothing else.
+
+1. Before an attempt changes anything, somebody looks at the project (`begin`).
+2. The changes of a reply, or of a tool's call, are entered before they are made
+   (`writing`): a kill in the middle leaves each file as it was, or as it was to be.
+3. When a command or a check is over, somebody looks again (`look_after`). A file that
+   differs was changed by it. It belongs to the step if the step declares the file, or
+   wrote it; any other change may be a person's, and is kept.
+
+The contents of the changes that belong to a step are saved in the run's own folder, so
+the way back needs neither git nor a repository.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from cdd_agent.edits.changes import ChangeSet, FileChange
+from cdd_agent.edits.model import ReplyRefused
+from cdd_agent.engine.attempt import Attempt
+from cdd_agent.engine.ledger_diff import diff_changes
+from cdd_agent.engine.ledger_file import Entry, Kind
+from cdd_agent.engine.net_changes import (
+    CHANGING,
+    NetChanges,
+    fold,
+    is_same,
+    is_same_mode,
+    without_withdrawn,
+)
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.errors import BadInput
+from cdd_agent.files.json_file import stamp
+from cdd_agent.files.paths import without_links
+from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
+from cdd_agent.git.diff import Change, TreeEntry
+from cdd_agent.git.merge import merge_texts
+from cdd_agent.git.restore import (
+    FILE_MODES,
+    LINK,
+    UNKNOWN,
+    CheckpointGone,
+    Contents,
+    Piece,
+    RestoreResult,
+    entry_now,
+    restore,
+)
+from cdd_agent.project.tree_needs import SHARED
+from cdd_agent.verification.lost_tests import Versions
+
+STORE = "checkpoints.git"
+OpenCheckpoints = Callable[[Path, Path, str, Sequence[str]], Awaitable[Checkpoints]]
+"""Opens the checkpoints of a project, as `Checkpoints.open` does."""
+Owns = Callable[[str], bool]
+"""True for a file that a step declares."""
+States = Mapping[str, TreeEntry | None]
+"""Files as they were at a moment, by path; None: it was not there."""
+_LARGEST_IGNORED = 1 << 20
+"""Bytes of an ignored file that a reply may change without its declaration."""
+
+
+def no_part(root: Path, own: Iterable[str]) -> tuple[str, ...]:
+    """Return patterns of what no checkpoint of a project has: the runs' own files,
+    conversations, tickets (they are the person's and the program's), writes in
+    progress; links to what tests need, since `node_modules/` ignores a folder and no
+    link. `own` are files and folders of this program beside `.cdd`.
+    """
+    literal = {re.sub(r"([*?\[\\])", r"\\\1", folder) for folder in own}
+    links = (name for name in SHARED if (root / name).is_symlink())
+    return (
+        ".cdd/runs",
+        ".cdd/cache",
+        ".cdd/conversations",
+        *sorted(literal),
+        *links,
+        "**/.cdd-*.tmp",
+    )
+
+
+class RestorePlan(Struct):
+    """What is to be restored."""
+
+    changes: list[Change] = field(default_factory=list)
+    """Each file from what it will be to what it is now."""
+    kept: list[str] = field(default_factory=list)
+    """Files that somebody edited since, and that stay as they are."""
+    merged: list[str] = field(default_factory=list)
+    """Files among the changes that keep a later edit."""
+
+
+class Ledger(Struct):
+    """What the steps of one run changed in one tree of files."""
+
+    record: RunRecord
+    leave_out: tuple[str, ...] = ()
+    """Patterns of files that do not belong to the project, as git's `:(glob)`."""
+    _opened: Checkpoints | None = None
+    _told: frozenset[str] = frozenset()
+    open_checkpoints: OpenCheckpoints = Checkpoints.open
+
+    async def open(self) -> Checkpoints:
+        """Return the checkpoints of the tree. Raises `GitUnusable`, or `BadInput` if
+        the disk refuses.
+        """
+        if self._opened is None:
+            record = self.record
+            self._opened = await self.open_checkpoints(
+                record.root, record.folder / STORE, record.slug, self.leave_out
+            )
+        return self._opened
+
+    def close(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+
+    def unseen(self) -> tuple[str, ...]:
+        """Return files that could not be read, and so are in no checkpoint; each is
+        named once.
+        """
+        unseen = self._opened.unseen if self._opened else frozenset()
+        new, self._told = unseen - self._told, self._told | unseen
+        return tuple(sorted(new))
+
+    # Writing
+
+    async def begin(self, attempt: Attempt, paths: Sequence[str]) -> None:
+        """Look at the project before the attempt changes anything, also if it continues
+        after an interruption. `paths` are files that it may change; ignored ones are
+        covered.
+        """
+        tree = await self._look(attempt, "before", paths)
+        attempt.ledger.append(Entry(Kind.BEGIN, attempt.number, tree=tree))
+
+    @contextmanager
+    def writing(
+        self, attempt: Attempt, changes: ChangeSet, call: int | None = None
+    ) -> Iterator[None]:
+        """Enter changes that are about to be made, with what they replace. If they are
+        refused, none was made, and that is entered too.
+        """
+        kind = Kind.REPLY if call is None else Kind.TOOL
+        entered = tuple(
+            self._save_contents(attempt, change) for change in changes.changes
+        )
+        number = attempt.number
+        attempt.ledger.append(Entry(kind, number, call=call, changes=entered))
+        try:
+            yield
+        except ReplyRefused:
+            attempt.ledger.append(Entry(Kind.WITHDRAWN, number))
+            raise
+
+    def _save_contents(self, attempt: Attempt, change: FileChange) -> Change:
+        for content in (change.before, change.after):
+            if content is not None:
+                attempt.versions.put(content)
+        path = without_links(self.record.root, str(change.path))
+        return replace(change.by_id(self.record.root), path=path)
+
+    def start(
+        self,
+        attempt: Attempt,
+        by: str,
+        declared: Iterable[str],
+        *,
+        call: int | None = None,
+    ) -> States:
+        """Enter that a command or a check starts. Returns the step's files as they are
+        now: `look_after` compares with that. After a kill, the command may have changed
+        files.
+        """
+        paths = {*declared, *own_paths(attempt.entries)}
+        states = {
+            path: entry
+            for path in sorted(paths)
+            if (entry := self.save_file(attempt, path)) != UNKNOWN
+        }
+        by = attempt.redactor.redact(by)
+        attempt.ledger.append(Entry(Kind.STARTED, attempt.number, by=by, call=call))
+        return states
+
+    async def look_after(
+        self,
+        attempt: Attempt,
+        states: States,
+        owns: Owns,
+        by: str,
+        *,
+        call: int | None = None,
+    ) -> Entry:
+        """Look at the project after a command of a tool's call, or without `call` after
+        a check, and enter what it changed since the `states` at its start.
+
+        Raises `BadInput` if the record of the attempt was removed meanwhile.
+        """
+        base = last_tree(_current(attempt))
+        if base is None:
+            raise BadInput(
+                f"{attempt.ledger.path} was removed while the step ran, and with it the"
+                " record of what it changed",
+                hint="Does the check clean the project? It must leave .cdd/runs alone.",
+            )
+        kind = Kind.CHECK if call is None else Kind.COMMAND
+        tree = await self._look(attempt, kind, states)
+        mine: list[Change] = []
+        others: list[Change] = []
+        for change in await (await self.open()).changes(base, tree):
+            if change.path in states or not _is_text(change.path):
+                continue
+            is_own = attempt.side is not None or owns(change.path)
+            (mine if is_own else others).append(change)
+        changes = (
+            *self._changes_since(attempt, states),
+            *await self._saved(attempt, mine),
+        )
+        return attempt.ledger.append(
+            Entry(
+                kind,
+                attempt.number,
+                by=attempt.redactor.redact(by),
+                call=call,
+                changes=tuple(sorted(changes, key=lambda change: change.path)),
+                others=tuple(others),
+                tree=tree,
+            )
+        )
+
+    async def look_after_kill(self, attempt: Attempt) -> tuple[str, ...]:
+        """Return the files that changed since somebody last looked, besides those that
+        the attempt wrote: a command may have changed them, or anybody since.
+        """
+        entries = _current(attempt)
+        base = last_tree(entries)
+        if base is None or any(entry.kind is Kind.END for entry in entries):
+            return ()
+        own = own_paths(attempt.entries)
+        tree = await self._look(attempt, "found", own)
+        found = await (await self.open()).changes(base, tree)
+        others = tuple(change for change in found if change.path not in own)
+        attempt.ledger.append(
+            Entry(Kind.FOUND, attempt.number, others=others, tree=tree)
+        )
+        return tuple(change.path for change in others)
+
+    def end(self, attempt: Attempt) -> None:
+        """Enter that the attempt is over."""
+        attempt.ledger.append(Entry(Kind.END, attempt.number))
+
+    def drop_calls(self, attempt: Attempt, since: int) -> None:
+        """Enter that the calls from this number on are void: their round was
+        interrupted, and others get their numbers.
+        """
+        calls = [entry.call for entry in attempt.all_entries if entry.call is not None]
+        if any(call >= since for call in calls):
+            attempt.ledger.append(Entry(Kind.DROPPED, attempt.number, call=since))
+
+    def commands_to_redo(self, attempt: Attempt) -> dict[int, Entry]:
+        """Return the commands of the attempt that changed files of the step, by the
+        numbers of their calls.
+        """
+        commands: dict[int, Entry] = {}
+        for entry in attempt.all_entries:
+            if entry.kind is Kind.DROPPED and entry.call is not None:
+                since = entry.call
+                commands = {
+                    call: known for call, known in commands.items() if call < since
+                }
+            elif (
+                entry.kind is Kind.COMMAND and entry.call is not None and entry.changes
+            ):
+                commands[entry.call] = entry
+        return commands
+
+    def redo_command(self, attempt: Attempt, entry: Entry) -> str:
+        """Make once more what a command made of the step's files. Returns the path of a
+        file that is another one by now: then nothing was made.
+        """
+        root = self.record.root
+        for change in entry.changes:
+            if not is_same(entry_now(root, change.path), change.before):
+                return change.path
+        again = replace(
+            entry, attempt=attempt.number, at="", others=(), ignored=(), tree=None
+        )
+        attempt.ledger.append(again)
+        reverse = [Change(one.path, one.after, one.before) for one in entry.changes]
+        restore(
+            root, reverse, self._contents([attempt], (one.before for one in reverse))
+        )
+        return ""
+
+    # Reading
+
+    def read(self, attempt: Attempt, entry: TreeEntry | None) -> bytes | None:
+        """Return a content that the ledger has saved. Raises `CheckpointGone`."""
+        return _read(self._contents([attempt], [entry]), entry)
+
+    def net(self, attempts: Sequence[Attempt]) -> NetChanges:
+        """Return what these attempts, also of several steps, changed together."""
+        return fold(in_order(attempts))
+
+    def others(self, attempts: Sequence[Attempt]) -> tuple[str, ...]:
+        """Return the files that commands and checks of these attempts changed beside
+        the steps' own, and that are still as they left them.
+        """
+        last: dict[str, Change] = {}
+        for entry in in_order(attempts):
+            if entry.kind in CHANGING:
+                last |= {change.path: change for change in entry.others}
+        own = own_paths(in_order(attempts))
+        root = self.record.root
+        return tuple(
+            path
+            for path, change in sorted(last.items())
+            if path not in own
+            and entry_now(root, path, change.after or change.before) == change.after
+        )
+
+    def changed_by_commands(self, attempts: Sequence[Attempt]) -> frozenset[str]:
+        """Return the files that commands of these attempts changed, and no check."""
+        return frozenset(
+            change.path
+            for entry in in_order(attempts)
+            if entry.kind is Kind.COMMAND
+            for change in (*entry.changes, *entry.others)
+        )
+
+    async def versions(
+        self, attempts: Sequence[Attempt], wanted: Callable[[str], bool]
+    ) -> tuple[Versions, ...]:
+        """Return the wanted files that these attempts changed together, whoever they
+        belong to, as they were before and after. Raises `CheckpointGone`.
+        """
+        net = {change.path: change for change in self.net(attempts).changes}
+        contents = self._contents(
+            attempts,
+            (
+                entry
+                for change in net.values()
+                for entry in (change.before, change.after)
+                if wanted(change.path)
+            ),
+        )
+        versions = {
+            path: Versions(
+                path, _read(contents, change.before), _read(contents, change.after)
+            )
+            for path, change in net.items()
+            if wanted(path)
+        }
+        others = _first_to_last(
+            change
+            for entry in in_order(attempts)
+            for change in entry.others
+            if change.path not in net and wanted(change.path)
+        )
+        if others:
+            read = await (await self.open()).read(others)
+            for path, (before, after) in read.items():
+                versions[path] = Versions(path, before, after)
+        return tuple(versions[path] for path in sorted(versions))
+
+    async def files_after(
+        self, attempt: Attempt, paths: Collection[str]
+    ) -> dict[str, TreeEntry | None]:
+        """Return these files as they were when an attempt was over; None for a file
+        that the project did not have. Files that nobody could see are left out. Raises
+        `CheckpointGone`.
+        """
+        entries = without_withdrawn(attempt.entries)
+        tree = last_tree(entries)
+        if tree is None:
+            return {}
+        files = await (await self.open()).find_files(tree, paths)
+        return files | {
+            path: entry
+            for path, entry in _written_since_look(entries).items()
+            if path in paths
+        }
+
+    async def read_files(
+        self, attempts: Sequence[Attempt], entries: Mapping[str, TreeEntry]
+    ) -> dict[str, bytes | None]:
+        """Return the contents of files that `files_after` found; of very long ones, the
+        beginning. Raises `CheckpointGone`.
+        """
+        saved = self._contents(attempts, entries.values())
+        found: dict[str, bytes | None] = {
+            path: _read(saved, entry)
+            for path, entry in entries.items()
+            if entry.content in saved.places
+        }
+        rest = [
+            Change(path, None, entry)
+            for path, entry in entries.items()
+            if path not in found
+        ]
+        if rest:
+            read = await (await self.open()).read(rest)
+            found |= {path: after for path, (_, after) in read.items()}
+        return found
+
+    async def diff(self, attempts: Sequence[Attempt]) -> str:
+        """Return what these attempts changed together, as a unified diff. Raises
+        `CheckpointGone`.
+        """
+        changes = self.net(attempts).changes
+        contents = self._contents(
+            attempts,
+            (entry for change in changes for entry in (change.before, change.after)),
+        )
+        return await diff_changes(self.record.folder, changes, contents)
+
+    # Restoring
+
+    def plan_back(self, attempts: Sequence[Attempt]) -> RestorePlan:
+        """Return what takes the changes of these attempts back. Raises
+        `CheckpointGone`.
+        """
+        net = self.net(attempts)
+        root = self.record.root
+        changes = [
+            change.way_back(entry_now(root, change.path, change.before or change.after))
+            for change in net.all
+        ]
+        return self.plan(attempts, changes)
+
+    def plan(
+        self, attempts: Sequence[Attempt], changes: Iterable[Change]
+    ) -> RestorePlan:
+        """Return what reverses these changes in the files as they are now. A file that
+        a person edited since is merged where that is clean; otherwise it is kept.
+        Raises `CheckpointGone`.
+        """
+        plan = RestorePlan()
+        for change in changes:
+            now = entry_now(self.record.root, change.path, change.before)
+            if is_same(now, change.before):
+                continue
+            if is_same(now, change.after):
+                plan.changes.append(Change(change.path, change.before, now))
+                continue
+            merged = self._merge(attempts, change, now)
+            if merged is None:
+                plan.kept.append(change.path)
+            elif not is_same(now, merged):
+                plan.changes.append(Change(change.path, merged, now))
+                plan.merged.append(change.path)
+        wanted = [change.before for change in plan.changes]
+        contents = self._contents(attempts, wanted)
+        if any(entry and entry.content not in contents.places for entry in wanted):
+            raise CheckpointGone
+        return plan
+
+    def _merge(
+        self, attempts: Sequence[Attempt], change: Change, now: TreeEntry | None
+    ) -> TreeEntry | None:
+        """Reverse a change in a file that was edited since, and save the result.
+        Returns None where that is not clean, or the file is no text.
+        """
+        before, after = change.before, change.after
+        if before is None or after is None or now is None:
+            return None
+        entries = (before, after, now)
+        if any(entry.mode not in FILE_MODES for entry in entries):
+            return None
+        path = change.path
+        if self.save_file(attempts[0], path) != now:
+            return None
+        contents = self._contents(attempts, entries)
+        if any(entry.content not in contents.places for entry in entries):
+            return None
+        merged = merge_texts(
+            *(_read(contents, entry) or b"" for entry in (now, after, before))
+        )
+        if merged is None:
+            return None
+        # permissions as before, unless the edit changed them
+        like = before if is_same_mode(now, after) else now
+        return replace(like, content=attempts[0].versions.put(merged))
+
+    def carry_out(
+        self,
+        attempts: Sequence[Attempt],
+        plan: RestorePlan,
+        saved: Callable[[str], bool],
+    ) -> RestoreResult:
+        """Restore files as planned. The present content of a file is saved in the run's
+        folder `kept` first, if the file is to be `saved`. Harmless when repeated.
+
+        Raises `CheckpointGone` before anything changes, or `BadInput` if the disk
+        refuses.
+        """
+        root = self.record.root
+        contents = self._contents(attempts, (change.before for change in plan.changes))
+        restored: list[str] = []
+        kept = [*plan.kept]
+        for is_saved in (False, True):
+            group = [one for one in plan.changes if saved(one.path) is is_saved]
+            if group:
+                folder = attempts[0].kept if is_saved else None
+                result = restore(root, group, contents, kept=folder)
+                restored += result.restored
+                kept += result.kept
+        return RestoreResult(
+            tuple(sorted(set(restored).difference(plan.merged))),
+            tuple(sorted(set(kept))),
+            tuple(sorted(set(restored).intersection(plan.merged))),
+        )
+
+    def restore(self, attempts: Sequence[Attempt]) -> RestoreResult:
+        """Take the changes of these attempts back, because one of them failed, was
+        interrupted, or its step is skipped. What only commands and checks made is saved
+        in `kept` first.
+        """
+        plan = self.plan_back(attempts)
+        exact = {
+            change.path
+            for change in self.net(attempts).all
+            if change.last in (Kind.REPLY, Kind.TOOL)
+        }
+        return self.carry_out(attempts, plan, lambda path: path not in exact)
+
+    def _contents(
+        self, attempts: Sequence[Attempt], entries: Iterable[TreeEntry | None]
+    ) -> Contents:
+        """Return where the contents of these entries are. Those that are gone are left
+        out: whoever needs one gets `CheckpointGone`.
+        """
+        ids = {entry.content for entry in entries if entry is not None}
+        places: dict[str, Piece | bytes] = {}
+        for store in {attempt.versions for attempt in attempts}:
+            for content in ids:
+                if store.has(content):
+                    place = store.find(content)
+                    places[content] = Piece(place, 0, place.stat().st_size)
+        return Contents(places)
+
+    # Looking
+
+    async def _look(
+        self, attempt: Attempt, moment: str, paths: Iterable[str]
+    ) -> Checkpoint:
+        where = attempt.doings.relative_to(self.record.folder).as_posix()
+        checkpoints = await self.open()
+        return await checkpoints.take(f"{where}/{stamp()}-{moment}", paths)
+
+    def _changes_since(self, attempt: Attempt, states: States) -> Iterator[Change]:
+        """Yield how the step's files differ from what they were. Saves what they are
+        now.
+        """
+        for path, before in states.items():
+            after = self.save_file(attempt, path)
+            if after != UNKNOWN and not is_same(before, after):
+                yield Change(path, before, after)
+
+    def save_file(self, attempt: Attempt, path: str) -> TreeEntry | None:
+        """Save the content of a file or a link. Returns what a checkpoint would hold:
+        None for nothing or a folder, `UNKNOWN` for what cannot be read.
+        """
+        root, store = self.record.root, attempt.versions
+        entry = entry_now(root, path)
+        if entry is None or entry == UNKNOWN or store.has(entry.content):
+            return entry
+        place = root / path
+        if entry.mode == LINK:
+            return replace(entry, content=store.put(os.fsencode(place.readlink())))
+        return replace(entry, content=store.put(place))
+
+    async def _saved(self, attempt: Attempt, changes: Sequence[Change]) -> list[Change]:
+        """Save the contents of changes between two checkpoints. Returns the changes by
+        the names that the contents have in the store.
+        """
+        if not changes:
+            return []
+        reverse = [Change(one.path, one.after, one.before) for one in changes]
+
+        def save(contents: Contents, entry: TreeEntry | None) -> TreeEntry | None:
+            if entry is None:
+                return None
+            data = b"".join(contents.chunks(entry.content))
+            return replace(entry, content=attempt.versions.put(data))
+
+        checkpoints = await self.open()
+        wanted = [change for change in (*changes, *reverse) if change.after is not None]
+        async with checkpoints.contents(wanted) as contents:
+            return [
+                Change(one.path, save(contents, one.before), save(contents, one.after))
+                for one in changes
+            ]
+
+
+def in_order(attempts: Iterable[Attempt]) -> list[Entry]:
+    """Return the valid entries of these attempts, in the order of time."""
+    entries = [entry for attempt in attempts for entry in attempt.entries]
+    return without_withdrawn(sorted(entries, key=lambda entry: entry.at))
+
+
+def own_paths(entries: Iterable[Entry]) -> frozenset[str]:
+    """Return the files that belong to a step because it changed them."""
+    return frozenset(
+        change.path
+        for entry in without_withdrawn(entries)
+        if entry.kind in CHANGING
+        for change in entry.changes
+    )
+
+
+def _current(attempt: Attempt) -> list[Entry]:
+    """Return the entries since the attempt began, or continued."""
+    entries = attempt.entries
+    begins = [place for place, entry in enumerate(entries) if entry.kind is Kind.BEGIN]
+    return without_withdrawn(entries[begins[-1] :]) if begins else []
+
+
+def changes_by_path(attempt: Attempt) -> dict[str, Change]:
+    """Return what became of each file while an attempt ran, whoever it belongs to."""
+    entries = in_order([attempt])
+    others = _first_to_last(
+        change for entry in entries if entry.kind in CHANGING for change in entry.others
+    )
+    own = [
+        Change(change.path, change.before, change.after)
+        for change in fold(entries).changes
+    ]
+    return {change.path: change for change in (*others, *own)}
+
+
+def last_tree(entries: Sequence[Entry]) -> Checkpoint | None:
+    trees = [entry.tree for entry in entries if entry.tree is not None]
+    return trees[-1] if trees else None
+
+
+def _written_since_look(entries: Sequence[Entry]) -> dict[str, TreeEntry | None]:
+    """Return what the reply and the tools made of files since somebody last looked."""
+    written: dict[str, TreeEntry | None] = {}
+    for entry in entries:
+        if entry.tree is not None:
+            written.clear()
+        elif entry.kind in CHANGING:
+            written |= {change.path: change.after for change in entry.changes}
+    return written
+
+
+def _first_to_last(changes: Iterable[Change]) -> list[Change]:
+    """Return one change for each path, from its first state to its last."""
+    joined: dict[str, Change] = {}
+    for change in changes:
+        first = joined.get(change.path, change)
+        joined[change.path] = replace(change, before=first.before)
+    return list(joined.values())
+
+
+def _read(contents: Contents, entry: TreeEntry | None) -> bytes | None:
+    """Raises `CheckpointGone` if the content is gone."""
+    if entry is None:
+        return None
+    if entry.content not in contents.places:
+        raise CheckpointGone
+    return b"".join(contents.chunks(entry.content))
+
+
+def _is_text(path: str) -> bool:
+    """True if the path is UTF-8. Only such a path can be entered."""
+    return path.encode(errors="replace").decode() == path

@@ -1,0 +1,83 @@
+"""The net changes of attempts as a unified diff, made from the contents that the ledger
+has saved.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from cdd_agent.engine.net_changes import NetChange
+from cdd_agent.errors import BadInput
+from cdd_agent.git.command import Git
+from cdd_agent.git.diff import TreeEntry
+from cdd_agent.git.restore import CheckpointGone, Contents
+
+_LONGEST = 2_000_000
+"""Characters of a diff; more is for other tools."""
+_ONE_SIDED = re.compile(r'^diff --git ("?)([ab])/(.*?)\1 \1\2/\3\1$', re.MULTILINE)
+"""What git writes for a file that only one of two folders has."""
+_LINK, _EXECUTABLE = "120000", "100755"
+
+
+async def diff_changes(
+    folder: Path, changes: Iterable[NetChange], contents: Contents
+) -> str:
+    """Return the difference; of a very long one, the beginning. `folder` is for the
+    files that git compares. Raises `CheckpointGone`, `GitUnusable`, or `BadInput` if
+    the disk refuses.
+    """
+    changes = tuple(changes)
+    if not changes:
+        return ""
+    try:
+        with tempfile.TemporaryDirectory(prefix="diff-", dir=folder) as name:
+            place = Path(name)
+            for side in ("a", "b"):
+                (place / side).mkdir()
+            for change in changes:
+                _write(place / "a" / change.path, change.before, contents)
+                _write(place / "b" / change.path, change.after, contents)
+            result = await _git(place)(
+                "diff",
+                "--no-index",
+                "--no-prefix",
+                "--find-renames",
+                "--binary",
+                "--no-ext-diff",
+                "--no-textconv",
+                "a",
+                "b",
+                most=_LONGEST,
+                codes=(0, 1),
+            )
+    except OSError as error:
+        raise BadInput(
+            f"{folder} could not be written: {error.strerror or error}"
+        ) from error
+    more = "\n… (more was changed)\n" if result.cut else ""
+    return _ONE_SIDED.sub(r"diff --git \1a/\3\1 \1b/\3\1", result.stdout) + more
+
+
+def _git(place: Path) -> Git:
+    """A git that reads no repository's settings."""
+    return Git(place, {"GIT_DIR": str(place / "none")})
+
+
+def _write(place: Path, entry: TreeEntry | None, contents: Contents) -> None:
+    if entry is None:
+        return
+    if entry.content not in contents.places:
+        raise CheckpointGone
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if entry.mode == _LINK:
+        target = b"".join(contents.chunks(entry.content))
+        place.symlink_to(os.fsdecode(target))
+        return
+    with place.open("wb") as file:
+        for chunk in contents.chunks(entry.content):
+            file.write(chunk)
+    place.chmod(0o755 if entry.mode == _EXECUTABLE else 0o644)

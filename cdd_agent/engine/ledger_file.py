@@ -1,0 +1,177 @@
+"""The file of a step's ledger: one line for each entry, only ever appended to.
+
+`.cdd/runs/SLUG/step-02/ledger.jsonl` says what the attempts at a step changed, and what
+caused each change. The first line names the version of the format. Each other line is
+an `Entry` as JSON. docs/ledger.md describes it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from io import FileIO
+from pathlib import Path, PurePosixPath
+
+import msgspec
+from msgspec import Struct
+
+from cdd_agent.files.atomic import NotWritten, read_bytes, sync_folder
+from cdd_agent.files.json_file import Damaged, as_short_json, stamp
+from cdd_agent.git.checkpoint import Checkpoint
+from cdd_agent.git.diff import Change
+
+VERSION = 1
+_CHUNK = 1 << 16
+_HEADER = b'{"ledger":%d}\n' % VERSION
+
+
+class Kind(StrEnum):
+    """What an entry records."""
+
+    BEGIN = "begin"
+    """The attempt is about to change files. `tree` is the project before."""
+    REPLY = "reply"
+    """The reply is about to change the files in `changes`."""
+    TOOL = "tool"
+    """The call of a tool is about to change the files in `changes`."""
+    WITHDRAWN = "withdrawn"
+    """The changes of the last `reply` or `tool` were refused and not made."""
+    STARTED = "started"
+    """A command or a check starts."""
+    COMMAND = "command"
+    """A command of the model is over; `changes` and `others` are what it changed."""
+    CHECK = "check"
+    """The same for the checks of the step."""
+    FOUND = "found"
+    """`others` changed since the process of the run was killed, or shortly before."""
+    DROPPED = "dropped"
+    """The calls of tools from `call` on are void; the model made others instead."""
+    END = "end"
+    """The attempt is over."""
+    RESTORED = "restored"
+    """The changes of the attempt were taken back."""
+    UNDONE = "undone"
+    """The undo `by` is about to make `changes`, which may be of several steps."""
+    REDONE = "redone"
+    """The undo `by` was reversed."""
+
+
+class Entry(Struct, frozen=True, omit_defaults=True):
+    """One entry of a ledger."""
+
+    kind: Kind
+    attempt: int = 0
+    """0 for an undo and a redo."""
+    at: str = ""
+    """UTC, as `20261126T221500123456`: sorts by time."""
+    by: str = ""
+    """The command, the check, or the id of the undo."""
+    call: int | None = None
+    """The number of the call of a tool within the attempt, from 0."""
+    changes: tuple[Change, ...] = ()
+    """Changes that belong to the step. Each content is in the store of the run."""
+    others: tuple[Change, ...] = ()
+    """Changes of files that the step neither declares nor wrote. They are kept."""
+    kept: tuple[str, ...] = ()
+    """Files that were not put back, because somebody edited them."""
+    merged: tuple[str, ...] = ()
+    """Files in `changes` that keep a later edit."""
+    ignored: tuple[str, ...] = ()
+    """Ignored files that a command changed and that the ledger does not cover."""
+    tree: Checkpoint | None = None
+    """The project after this entry, where somebody looked."""
+
+
+class LedgerTooNew(Damaged):
+    """The ledger was written by a later version of this program."""
+
+
+class LedgerFile(Struct, frozen=True):
+    """The ledger of one step, or of one attempt in a tree of its own."""
+
+    path: Path
+
+    def append(self, entry: Entry) -> Entry:
+        """Add an entry; it survives a power cut. Returns it with its time. Raises
+        `NotWritten`.
+        """
+        entry = msgspec.structs.replace(entry, at=entry.at or stamp())
+        try:
+            self._append(as_short_json(entry) + b"\n")
+        except OSError as error:
+            raise NotWritten(self.path, error) from error
+        return entry
+
+    def _append(self, line: bytes) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        is_new = not self.path.exists()
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
+        with FileIO(os.open(self.path, flags, 0o600), "r+") as file:
+            _remove_torn_line(file)
+            if file.tell() == 0:
+                line = _HEADER + line
+            if (file.write(line) or 0) < len(line):
+                raise OSError("only a part of the line was written")
+            os.fsync(file.fileno())
+        if is_new:
+            sync_folder(self.path.parent)
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Return all entries. A last line that a killed process left unfinished does
+        not count. Raises `Damaged`, or `LedgerTooNew`.
+        """
+        data = read_bytes(self.path)
+        if not data:
+            return ()
+        lines = data.split(b"\n")[:-1]
+        return tuple(self._read(lines))
+
+    def _read(self, lines: Iterable[bytes]) -> Iterator[Entry]:
+        for number, line in enumerate(lines, 1):
+            if number == 1:
+                self._expect_version(line)
+                continue
+            try:
+                entry = msgspec.json.decode(line, type=Entry)
+                expect_inside(change.path for change in entry.changes)
+                expect_inside(change.path for change in entry.others)
+            except (ValueError, RecursionError) as error:
+                raise Damaged(self.path, f"line {number}: {error}") from error
+            yield entry
+
+    def _expect_version(self, line: bytes) -> None:
+        try:
+            version = msgspec.json.decode(line, type=dict[str, int])["ledger"]
+        except (ValueError, RecursionError, KeyError) as error:
+            raise Damaged(self.path, "line 1 does not name its version") from error
+        if version > VERSION:
+            raise LedgerTooNew(
+                self.path,
+                f"it has version {version} of the format, and this program reads"
+                f" version {VERSION}",
+            )
+
+
+def expect_inside(paths: Iterable[str]) -> None:
+    """Raise `ValueError` for a path that leads out of the project."""
+    for path in map(PurePosixPath, paths):
+        if path.is_absolute() or ".." in path.parts:
+            raise ValueError(f"{path} is not in the project")
+
+
+def _remove_torn_line(file: FileIO) -> None:
+    """Go to the end of the last complete line, and cut what follows it."""
+    size = file.seek(0, os.SEEK_END)
+    end = size
+    while end:
+        start = max(0, end - _CHUNK)
+        file.seek(start)
+        place = file.read(end - start).rfind(b"\n")
+        if place >= 0:
+            end = start + place + 1
+            break
+        end = start
+    if end < size:
+        file.truncate(end)
+    file.seek(end)
