@@ -30,9 +30,10 @@ from cdd_agent.engine.known_before import KnownBefore
 from cdd_agent.engine.ledger import OpenCheckpoints
 from cdd_agent.engine.load_state import drift
 from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.named_files import named
 from cdd_agent.engine.net_changes import is_same
 from cdd_agent.engine.report_page import save
-from cdd_agent.engine.run import Run, named
+from cdd_agent.engine.run import Run
 from cdd_agent.engine.side_by_side import Failed, SideBySide
 from cdd_agent.engine.side_tree import remove_all
 from cdd_agent.engine.spec_notices import spec_notices

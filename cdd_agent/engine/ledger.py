@@ -94,6 +94,10 @@ def no_part(root: Path, own: Iterable[str]) -> tuple[str, ...]:
     )
 
 
+_NOT_RUNNING = (Kind.BEGIN, Kind.COMMAND, Kind.CHECK, Kind.RESTORED)
+"""Entries after which no command of the attempt is running."""
+
+
 class RestorePlan(Struct):
     """What is to be restored."""
 
@@ -204,9 +208,11 @@ class Ledger(Struct):
         by: str,
         *,
         call: int | None = None,
+        ignored: Iterable[str] = (),
     ) -> Entry:
         """Look at the project after a command of a tool's call, or without `call` after
-        a check, and enter what it changed since the `states` at its start.
+        a check, and enter what it changed since the `states` at its start. `ignored`
+        are files that git ignores and that it changed, too.
 
         Raises `BadInput` if the record of the attempt was removed meanwhile.
         """
@@ -238,6 +244,7 @@ class Ledger(Struct):
                 call=call,
                 changes=tuple(sorted(changes, key=lambda change: change.path)),
                 others=tuple(others),
+                ignored=tuple(path for path in ignored if path not in states),
                 tree=tree,
             )
         )
@@ -433,6 +440,9 @@ class Ledger(Struct):
     def plan_back(self, attempts: Sequence[Attempt]) -> RestorePlan:
         """Return what takes the changes of these attempts back. Raises
         `CheckpointGone`.
+
+        Nothing is merged where a kill stopped a command or a check: whatever it made of
+        a file in its last moments is no edit of a person, but cannot be told from one.
         """
         net = self.net(attempts)
         root = self.record.root
@@ -440,10 +450,15 @@ class Ledger(Struct):
             change.way_back(entry_now(root, change.path, change.before or change.after))
             for change in net.all
         ]
-        return self.plan(attempts, changes)
+        can_merge = not any(map(was_cut, attempts))
+        return self.plan(attempts, changes, can_merge=can_merge)
 
     def plan(
-        self, attempts: Sequence[Attempt], changes: Iterable[Change]
+        self,
+        attempts: Sequence[Attempt],
+        changes: Iterable[Change],
+        *,
+        can_merge: bool = True,
     ) -> RestorePlan:
         """Return what reverses these changes in the files as they are now. A file that
         a person edited since is merged where that is clean; otherwise it is kept.
@@ -457,7 +472,7 @@ class Ledger(Struct):
             if is_same(now, change.after):
                 plan.changes.append(Change(change.path, change.before, now))
                 continue
-            merged = self._merge(attempts, change, now)
+            merged = self._merge(attempts, change, now) if can_merge else None
             if merged is None:
                 plan.kept.append(change.path)
             elif not is_same(now, merged):
@@ -641,6 +656,25 @@ def changes_by_path(attempt: Attempt) -> dict[str, Change]:
         for change in fold(entries).changes
     ]
     return {change.path: change for change in (*others, *own)}
+
+
+def was_cut(attempt: Attempt) -> bool:
+    """True if a kill stopped a command or a check of the attempt."""
+    is_running = False
+    for entry in attempt.entries:
+        if entry.kind is Kind.STARTED:
+            is_running = True
+        elif entry.kind in _NOT_RUNNING:
+            is_running = False
+    return is_running
+
+
+def tree_after(attempt: Attempt) -> Checkpoint | None:
+    """Return the project as the attempt left it; None if nobody looked since it wrote
+    files.
+    """
+    entries = without_withdrawn(attempt.entries)
+    return None if _written_since_look(entries) else last_tree(entries)
 
 
 def last_tree(entries: Sequence[Entry]) -> Checkpoint | None:

@@ -6,7 +6,7 @@ While it is open it holds the ticket's lock: there is one writer of the state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextvars import ContextVar
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.engine.accepted import KnownTests
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.effort import effort_by_step
-from cdd_agent.engine.ledger import Ledger, OpenCheckpoints, no_part
+from cdd_agent.engine.ledger import Ledger, OpenCheckpoints, no_part, was_cut
 from cdd_agent.engine.ledger_file import Entry, Kind
 from cdd_agent.engine.load_state import drift, open_state, renumbered, save
 from cdd_agent.engine.lock import TicketLock, others_at_work
@@ -71,8 +71,6 @@ from cdd_agent.tickets.status import NO_COST, Cost, MissingWork, RunStatus
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.before import Agenda
 
-_NAMED = 6
-"""Files that are named in a sentence."""
 _asked_for: ContextVar[int] = ContextVar("asked_for", default=0)
 """The number of the step that the model was asked for last; each of several that run
 side by side has its own.
@@ -455,11 +453,13 @@ class Run(Struct):
         """The same without telling: that is left to the caller. It can be repeated."""
         attempts = self.standing(self.state.step(step))
         back = self.ledger.restore(attempts)
-        if not (back.restored or back.kept or back.merged):
+        has_changed = bool(back.restored or back.kept or back.merged)
+        if has_changed or (attempts and was_cut(attempts[-1])):
+            attempts[-1].ledger.append(
+                Entry(Kind.RESTORED, attempts[-1].number, kept=back.kept)
+            )
+        if not has_changed:
             return None
-        attempts[-1].ledger.append(
-            Entry(Kind.RESTORED, attempts[-1].number, kept=back.kept)
-        )
         return ChangesPutBack(step, back.restored, back.kept, back.merged)
 
     def interrupt(self, step: int) -> None:
@@ -600,9 +600,3 @@ class Run(Struct):
             for path, seen in known.items()
             if digest(read_bytes(root / path)) != seen
         )
-
-
-def named(paths: Sequence[str]) -> str:
-    """Files as a sentence names them: the first few."""
-    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return ", ".join(paths[:_NAMED]) + more

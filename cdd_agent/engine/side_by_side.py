@@ -47,8 +47,8 @@ from msgspec.structs import replace
 
 from cdd_agent.engine.attempt import AttemptFailure, AttemptOutcome
 from cdd_agent.engine.known_before import KnownBefore
-from cdd_agent.engine.ledger import last_tree
-from cdd_agent.engine.run import named
+from cdd_agent.engine.ledger import tree_after
+from cdd_agent.engine.named_files import named
 from cdd_agent.engine.side_tree import SideTree, SideTrees, remove_all
 from cdd_agent.engine.steering import Steering
 from cdd_agent.engine.step import StepRunner
@@ -386,7 +386,7 @@ class SideBySide(Struct):
             status = run.state.step(number).status
             if status.is_over:
                 attempt = run.attempt(number, run.state.step(number).attempts)
-                self.base = last_tree(attempt.entries) or self.base
+                self.base = tree_after(attempt)
             if engine.stopped_by is not None:
                 self._stop(engine.stopped_by)
             elif status is StepStatus.FAILED:

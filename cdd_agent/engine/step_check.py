@@ -202,9 +202,9 @@ class StepChecker(Struct, frozen=True):
         except BaseException:
             # the reason of the interruption counts more
             with suppress(CddError):
-                await transaction.take_over_from_command(states, commands)
+                await transaction.take_over_from_check(states, commands)
             raise
-        await transaction.take_over_from_command(states, commands)
+        await transaction.take_over_from_check(states, commands)
         return results
 
     async def _run_each(

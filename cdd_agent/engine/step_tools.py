@@ -32,6 +32,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.events import Event, ToolFinished
 from cdd_agent.files.read import read_source
 from cdd_agent.forms import NotOfForm, read_json
+from cdd_agent.git.ignored_files import IgnoredStates, changed, read_ignored
 from cdd_agent.llm.port import Message, ToolCall
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult
@@ -180,6 +181,7 @@ class StepTools(Struct):
             self.stopped = error
             raise
         states: States | None = None
+        ignored = await read_ignored(self.transaction.root)
 
         def start() -> None:
             nonlocal states
@@ -191,9 +193,9 @@ class StepTools(Struct):
             # it was stopped, and is ended by now; that it was counts more than what
             # fails here
             with suppress(CddError):
-                await self._take_over(states, command)
+                await self._take_over(states, command, ignored)
             raise
-        await self._take_over(states, command)
+        await self._take_over(states, command, ignored)
         return result
 
     async def hear(self, call: ToolCall, answer: str) -> None:
@@ -236,12 +238,19 @@ class StepTools(Struct):
         elif "content" in answer and (edit := _edit_of(call)) is not None:
             self.transaction.remember(edit.path, str(answer["content"]), is_whole=True)
 
-    async def _take_over(self, states: States | None, command: str) -> None:
-        """`states` are the step's files before the command. None: it did not start."""
+    async def _take_over(
+        self, states: States | None, command: str, ignored: IgnoredStates
+    ) -> None:
+        """`states` are the step's files before the command, `ignored` those that git
+        ignores. None: it did not start.
+        """
         if states is None:
             return
+        now = await read_ignored(self.transaction.root)
         try:
-            await self.transaction.take_over_from_command(states, command, self._calls)
+            await self.transaction.take_over_from_command(
+                states, command, self._calls, changed(ignored, now)
+            )
         except CddError as error:
             self.stopped = error
             raise

@@ -27,6 +27,7 @@ from cdd_agent.engine.approval import Answer, Approval, ChangesRefused, ask_abou
 from cdd_agent.engine.attempt import Attempt, Shown
 from cdd_agent.engine.ledger import Ledger, States
 from cdd_agent.engine.ledger_file import Entry
+from cdd_agent.engine.named_files import named
 from cdd_agent.errors import NotApproved
 from cdd_agent.events import (
     About,
@@ -287,18 +288,28 @@ class StepTransaction(Struct):
         declared = self.declared.usable_paths()
         return self.ledger.start(self.attempt, by, declared, call=call)
 
+    async def take_over_from_check(self, states: States, by: str) -> None:
+        """Whatever the checks made of the step's files is the step's doing."""
+        await self.ledger.look_after(self.attempt, states, self.declared.covers, by)
+
     async def take_over_from_command(
-        self, states: States, by: str, call: int | None = None
-    ) -> Entry:
+        self, states: States, by: str, call: int, ignored: Sequence[str]
+    ) -> None:
         """Whatever a command made of the step's files is the step's doing from now on.
         The model has seen none of it: what it knows of these files is out of date.
+        `ignored` are files that git ignores and that the command changed.
         """
+        ignored = [path for path in ignored if not self.declared.covers(path)]
         entry = await self.ledger.look_after(
-            self.attempt, states, self.declared.covers, by, call=call
+            self.attempt, states, self.declared.covers, by, call=call, ignored=ignored
         )
-        if call is not None:
-            self._take_over_changes(entry.changes)
-        return entry
+        self._take_over_changes(entry.changes)
+        if entry.ignored:
+            text = (
+                f"`{by}` changed files that git ignores, which no undo restores:"
+                f" {named(entry.ignored)}"
+            )
+            self.emit(Notice(text, about=About.CHANGED_BESIDE))
 
     async def redo_command(self, entry: Entry) -> None:
         """Write once more what a command made of the step's files. Raises

@@ -14,8 +14,9 @@ from msgspec import Struct
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.ledger import RestorePlan
 from cdd_agent.engine.ledger_file import Entry, Kind, LedgerFile
+from cdd_agent.engine.named_files import named
 from cdd_agent.engine.record import GoingBack
-from cdd_agent.engine.run import Run, named
+from cdd_agent.engine.run import Run
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import (
     About,

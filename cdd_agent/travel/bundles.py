@@ -15,8 +15,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from cdd_agent.engine.named_files import named
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.engine.run import named
 from cdd_agent.errors import BadInput
 from cdd_agent.files.hidden_from_models import is_secret_path
 from cdd_agent.git.checkpoint import Checkpoint, Checkpoints

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from cdd_agent.engine.accepted import KnownTests
 from cdd_agent.engine.ledger import STORE
 from cdd_agent.engine.lock import locked
+from cdd_agent.engine.named_files import named
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.engine.run import named
 from cdd_agent.engine.whereabouts import forget_own_tree, load_own_tree
 from cdd_agent.errors import BadInput, NotApproved, StepFailed
 from cdd_agent.events import About, CommandProposed, Emit, Notice, Tone

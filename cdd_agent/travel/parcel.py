@@ -28,8 +28,8 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from cdd_agent.config import PROJECT_FILE
+from cdd_agent.engine.named_files import named
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.engine.run import named
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.hidden_from_models import is_secret_path

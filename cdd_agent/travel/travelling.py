@@ -28,8 +28,8 @@ from msgspec import Struct, structs
 
 from cdd_agent.engine.ledger import STORE, no_part
 from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.named_files import named
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.engine.run import named
 from cdd_agent.engine.whereabouts import (
     Phase,
     RunElsewhere,
