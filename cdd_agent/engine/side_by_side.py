@@ -1,5 +1,5 @@
-"""Steps side by side: those whose dependencies are done and whose declared files are
-apart run at once.
+"""Steps side by side: those run at once whose dependencies are done, whose declared
+files are apart, and whose texts name no file that another of them declares.
 
 How it works, and why nothing else of the engine has to know:
 
@@ -49,6 +49,7 @@ from cdd_agent.engine.attempt import AttemptFailure, AttemptOutcome
 from cdd_agent.engine.known_before import KnownBefore
 from cdd_agent.engine.ledger import tree_after
 from cdd_agent.engine.named_files import named
+from cdd_agent.engine.side_claim import SideClaim
 from cdd_agent.engine.side_tree import SideTree, SideTrees, remove_all
 from cdd_agent.engine.steering import Steering
 from cdd_agent.engine.step import StepRunner
@@ -65,7 +66,6 @@ from cdd_agent.events import (
 from cdd_agent.frontend import OneAtATime
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.process.policy import Permission
-from cdd_agent.tickets.declared_files import DeclaredFiles, declare_files
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Evidence, StepStatus
 from cdd_agent.work_clock import WorkClock
@@ -178,22 +178,22 @@ class SideBySide(Struct):
             *self._failed,
         }
         chosen = list[PlanStep]()
-        claimed = list[DeclaredFiles]()
+        claimed = list[SideClaim]()
         for step in run.plan.order():
             if run.state.step(step.number).status.is_over:
                 continue
-            files = declare_files(run.record.root, step)
+            claim = SideClaim.of_step(run.record.root, step)
             is_free = step.number not in under_way and all(
                 run.state.step(n).status.is_over for n in step.dependencies
             )
-            if not files:
+            if not claim.files:
                 if is_free and not (under_way or chosen):
                     self._join(step.number)
                     return
                 break  # what comes later may need what it does
-            if is_free and not any(map(files.overlaps, claimed)):
+            if is_free and not any(map(claim.collides, claimed)):
                 chosen.append(step)
-            claimed.append(files)
+            claimed.append(claim)
         if len(chosen) == 1 and not under_way:
             self._join(chosen[0].number)
             return

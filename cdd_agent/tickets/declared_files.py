@@ -173,6 +173,29 @@ class DeclaredFiles(Struct, frozen=True, dict=True):
             mine.overlaps(theirs) for mine in self.files for theirs in other.files
         )
 
+    def are_named(self, names: Collection[str]) -> bool:
+        """True if one of these names means a file, a folder or a pattern that the step
+        declares. The name of a file may lack its folder.
+        """
+        if not self._endings.isdisjoint(names):
+            return True
+        return any(
+            file.glob is not None and file.covers(name)
+            for file in self.files
+            for name in names
+        )
+
+    @cached_property
+    def _endings(self) -> frozenset[str]:
+        """Each declared path, and for a file its ends: `app.py` of `src/app.py`."""
+        endings = set[str]()
+        for file in self.files:
+            endings.add(file.path)
+            if file.glob is None:
+                parts = PurePosixPath(file.path).parts
+                endings.update("/".join(parts[at:]) for at in range(1, len(parts)))
+        return frozenset(endings)
+
     def lines(self, path: str) -> tuple[tuple[int, int], ...]:
         """The ranges of lines to look at in a file that the step names."""
         ranges = []

@@ -137,10 +137,10 @@ async def test_replies_that_find_their_places_come_together(sandbox: Sandbox) ->
 async def test_what_fails_on_top_of_the_others_is_repaired_there(
     sandbox: Sandbox,
 ) -> None:
-    """Each is good alone."""
+    """Each is good alone. The check names no file of a step by its path."""
     alone = (
-        "python -c \"import os; raise SystemExit(os.path.exists('a.txt') and"
-        " os.path.exists('b.txt'))\""
+        "python -c \"import os; found = {name[0] for name in os.listdir('.')};"
+        " raise SystemExit({'a', 'b'} <= found)\""
     )
     sandbox.write(Step("a.txt", alone), Step("b.txt", alone))
     model = Together(
@@ -486,7 +486,7 @@ async def test_what_a_step_lacked_of_another_is_there_in_the_end(
     """The plan does not say that it depends on it."""
     sandbox.write(
         Step("a.txt", check("a.txt")),
-        Step("b.txt", check("a.txt")),
+        Step("b.txt", check("a' + '.txt")),  # without the path of step 1
         Step("c.txt", "none", "Step 2"),
     )
     model = Together(

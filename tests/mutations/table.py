@@ -713,9 +713,16 @@ MUTATIONS = [
     Mutation(
         "steps whose files are apart begin together, and no others",
         "engine/side_by_side.py",
-        "if is_free and not any(map(files.overlaps, claimed)):",
+        "if is_free and not any(map(claim.collides, claimed)):",
         "if is_free:",
         "tests/engine/test_side_by_side.py",
+    ),
+    Mutation(
+        "a step waits for the step whose file its text or its check names",
+        "engine/side_claim.py",
+        "or other.files.are_named(self.names)",
+        "",
+        "tests/engine/test_side_claim.py",
     ),
     Mutation(
         "a dependency on a removed step is not one on the step with its number",
