@@ -38,7 +38,13 @@ from cdd_agent.engine.side_by_side import Failed, SideBySide
 from cdd_agent.engine.side_tree import remove_all
 from cdd_agent.engine.spec_notices import spec_notices
 from cdd_agent.engine.step import StepRunner
-from cdd_agent.engine.step_commit import step_message
+from cdd_agent.engine.step_commit import (
+    commit_step,
+    expect_checked_out,
+    expect_commit,
+    step_message,
+    trailer_prefix,
+)
 from cdd_agent.engine.undo import Undoing
 from cdd_agent.errors import (
     BadInput,
@@ -64,12 +70,8 @@ from cdd_agent.events import (
 )
 from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.git.checkpoint import Checkpoints
-from cdd_agent.git.commit import (
-    CommitRefused,
-    already_committed,
-    commit_files,
-    expect_ready,
-)
+from cdd_agent.git.commit import already_committed, settle_commits
+from cdd_agent.git.commit_git import CommitRefused
 from cdd_agent.git.restore import entry_now
 from cdd_agent.llm.port import RateLimited
 from cdd_agent.redaction import Redactor
@@ -302,6 +304,8 @@ class Engine(Struct):
                 Notice(self.stopped_by.message, Tone.WARNING, about=About.NOT_APPROVED)
             )
             self.run.emit(Notice(self.stopped_by.hint))
+        if self.commits:
+            await settle_commits(self.runner.root)
         self.run.save(self.run.state.restore(number))
 
     async def run_step(
@@ -318,7 +322,7 @@ class Engine(Struct):
         if is_first_look and self.stopped_by is not None:
             return
         self.stopped_by = None
-        await self._expect_ready()
+        await self._expect_ready(step)
         also_show = frozenset(self.run.restore(step.number))
         first = self.first_attempt(step, guidance)
         number, left = first, attempts
@@ -460,12 +464,17 @@ class Engine(Struct):
         await self.run.find_missing_work()
         return self.run.ended()
 
-    async def _expect_ready(self) -> None:
-        """See that steps can begin; and tell who else is at work."""
+    async def _expect_ready(self, *steps: PlanStep) -> None:
+        """Raise a `CddError` if these steps cannot begin. Report concurrent runs."""
         self.run.lock.check()
         await self.run.ledger.open()  # without checkpoints no step begins
+        root = self.runner.root
+        await asyncio.to_thread(expect_checked_out, root, steps)
         if self.commits:
-            await expect_ready(self.runner.root)
+            slug, state = self.run.ticket.slug, self.run.state
+            folders = [state.step(step.number).folder for step in steps]
+            trailers = [trailer_prefix(slug, folder) for folder in folders]
+            await expect_commit(root, steps, trailers)
         self.run.tell_of_concurrent_runs()
 
     async def _side_by_side(self, attempts: int) -> SideBySide | None:
@@ -480,7 +489,7 @@ class Engine(Struct):
         if self.jobs == 1 or len(left) < 2:
             return None
         await self.recover()
-        await self._expect_ready()
+        await self._expect_ready(*left)
         for step in left:  # of what failed, nothing is to be in the trees that are made
             if kept := self.run.restore(step.number):
                 self.edited[step.number] = frozenset(kept)
@@ -711,9 +720,14 @@ class Engine(Struct):
             )
             seen = redactor.redacted(outcome.evidence) if outcome.evidence else None
             if outcome.verification is not None:
-                commit = committed.commit if committed else None
                 state = state.completed(
-                    step.number, now, outcome.verification, files, commit, seen
+                    step.number,
+                    now,
+                    outcome.verification,
+                    files,
+                    committed.commit if committed else None,
+                    seen,
+                    committed.submodule_commits if committed else None,
                 )
             else:
                 why = redactor.redact(outcome.reason)
@@ -803,12 +817,17 @@ class Engine(Struct):
                         " again to go on."
                     ),
                 )
-            name = await commit_files(root, sorted(net.paths), message)
-            name = name or await already_committed(root, message.trailer)
+            done = await commit_step(root, step, sorted(net.paths), message)
+            name = done.name or await already_committed(root, message.trailer)
         except CommitRefused as refusal:
             self.stopped_by = refusal
             return None
-        return StepCommitted(step.number, name) if name else None
+        if done.left_out:
+            reasons = (f"{path} ({why})" for path, why in done.left_out.items())
+            text = f"Not in the commit of step {step.label}: {', '.join(reasons)}"
+            about = About.LEFT_OUT_OF_COMMIT
+            self.run.emit(Notice(text, Tone.WARNING, about=about))
+        return StepCommitted(step.number, name, dict(done.inside)) if name else None
 
     def _tell_why_it_stopped(self, error: CddError | None) -> None:
         if isinstance(error, CommitRefused):
