@@ -161,6 +161,13 @@ class Attempt(Struct, frozen=True):
         return int(self.folder.name.rpartition("-")[2])
 
     @property
+    def is_over(self) -> bool:
+        """True if it failed: the next reply is another attempt. An attempt that is
+        neither over nor completed in the state continues from its saved reply.
+        """
+        return self.failure is not None
+
+    @property
     def ledger(self) -> LedgerFile:
         """What it changes is entered here: in the ledger of the step, or, in a tree
         beside the person's, in one of its own.

@@ -255,7 +255,7 @@ class Ledger(Struct):
         """
         entries = _current(attempt)
         base = last_tree(entries)
-        if base is None or any(entry.kind is Kind.END for entry in entries):
+        if base is None:
             return ()
         own = own_paths(attempt.entries)
         tree = await self._look(attempt, "found", own)
@@ -265,10 +265,6 @@ class Ledger(Struct):
             Entry(Kind.FOUND, attempt.number, others=others, tree=tree)
         )
         return tuple(change.path for change in others)
-
-    def end(self, attempt: Attempt) -> None:
-        """Enter that the attempt is over."""
-        attempt.ledger.append(Entry(Kind.END, attempt.number))
 
     def drop_calls(self, attempt: Attempt, since: int) -> None:
         """Enter that the calls from this number on are void: their round was

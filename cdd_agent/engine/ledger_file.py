@@ -47,8 +47,6 @@ class Kind(StrEnum):
     """`others` changed since the process of the run was killed, or shortly before."""
     DROPPED = "dropped"
     """The calls of tools from `call` on are void; the model made others instead."""
-    END = "end"
-    """The attempt is over."""
     RESTORED = "restored"
     """The changes of the attempt were taken back."""
     UNDONE = "undone"

@@ -559,10 +559,10 @@ class Run(Struct):
         if now.attempts == now.hidden_attempts:
             return False
         attempt = self.attempt(step.number, now.attempts)
-        if attempt.failure is not None or (
-            attempt.reply is None and not attempt.dialogue
-        ):
-            return attempt.failure is None
+        if attempt.is_over:
+            return False
+        if attempt.reply is None and not attempt.dialogue:
+            return True
         if not self._was_asked_for(step, attempt):
             return False
         return not self._changed_since_shown(attempt, root)

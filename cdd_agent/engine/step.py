@@ -187,7 +187,7 @@ class StepRunner(Struct, frozen=True):
         except ReplyRefused as refusal:
             await known()  # nothing may have waited for it yet
             if transaction.is_begun:
-                await transaction.end()
+                await transaction.save_diff()
             return _refused(transaction, refusal)
         await transaction.begin()
         await self._report_changes(transaction)

@@ -131,8 +131,7 @@ class StepChecker(Struct, frozen=True):
         """Run the checks of the step in order, as far as they pass. Nothing runs if the
         step has none, or if the attempt changed nothing and the plan names no check.
 
-        Enters that the attempt is over. `attempts` are all attempts at this step whose
-        changes may still be there.
+        `attempts` are all attempts at this step whose changes may still be there.
         """
         step, attempt = transaction.step, transaction.attempt
         changes = transaction.changes
@@ -141,7 +140,7 @@ class StepChecker(Struct, frozen=True):
                 # the step may have created the first tests
                 checks = checks_for(step, self.test_command, self.commands)
             except BadInput as error:  # or settings that cannot be read
-                await transaction.end()
+                await transaction.save_diff()
                 return AttemptOutcome(changes, None, error.message, error.message)
         guidance = attempt.all_guidance
         work = Work(
@@ -245,7 +244,7 @@ async def _compare_tests(
     changed does not count: tests clean up.
     """
     ledger = transaction.ledger
-    await transaction.end()
+    await transaction.save_diff()
     versions = await ledger.versions(
         attempts, lambda path: place_of(path) is not Place.NONE
     )

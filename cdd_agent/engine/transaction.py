@@ -337,11 +337,8 @@ class StepTransaction(Struct):
             if first is None:
                 self._note_change(change.path, before)
 
-    async def end(self) -> None:
-        """Enter that the attempt is over, and save what it changed as a diff for
-        people.
-        """
-        self.ledger.end(self.attempt)
+    async def save_diff(self) -> None:
+        """Save what the attempt changed as a diff for people."""
         if self.attempt.side is None:
             self.attempt.save_diff(await self.ledger.diff([self.attempt]))
 
