@@ -72,8 +72,10 @@ Owns = Callable[[str], bool]
 """True for a file that a step declares."""
 States = Mapping[str, TreeEntry | None]
 """Files as they were at a moment, by path; None: it was not there."""
-_LARGEST_IGNORED = 1 << 20
-"""Bytes of an ignored file that a reply may change without its declaration."""
+LARGEST_SAVED = 50_000_000
+"""Bytes of a file whose changes by commands are saved. Those of a larger one are kept
+and named, like the changes of others' files.
+"""
 
 
 def no_part(root: Path, own: Iterable[str]) -> tuple[str, ...]:
@@ -225,17 +227,16 @@ class Ledger(Struct):
             )
         kind = Kind.CHECK if call is None else Kind.COMMAND
         tree = await self._look(attempt, kind, states)
-        mine: list[Change] = []
-        others: list[Change] = []
-        for change in await (await self.open()).changes(base, tree):
-            if change.path in states or not _is_text(change.path):
-                continue
-            is_own = attempt.side is not None or owns(change.path)
-            (mine if is_own else others).append(change)
-        changes = (
-            *self._changes_since(attempt, states),
-            *await self._saved(attempt, mine),
-        )
+        found = [
+            change
+            for change in await (await self.open()).changes(base, tree)
+            if change.path not in states and _is_text(change.path)
+        ]
+        is_beside = attempt.side is not None
+        mine = [one for one in found if is_beside or owns(one.path)]
+        saved = await self._saved(attempt, mine)
+        own = {change.path for change in saved}
+        changes = (*self._changes_since(attempt, states), *saved)
         return attempt.ledger.append(
             Entry(
                 kind,
@@ -243,7 +244,7 @@ class Ledger(Struct):
                 by=attempt.redactor.redact(by),
                 call=call,
                 changes=tuple(sorted(changes, key=lambda change: change.path)),
-                others=tuple(others),
+                others=tuple(one for one in found if one.path not in own),
                 ignored=tuple(path for path in ignored if path not in states),
                 tree=tree,
             )
@@ -584,38 +585,55 @@ class Ledger(Struct):
 
     def save_file(self, attempt: Attempt, path: str) -> TreeEntry | None:
         """Save the content of a file or a link. Returns what a checkpoint would hold:
-        None for nothing or a folder, `UNKNOWN` for what cannot be read.
+        None for nothing or a folder, `UNKNOWN` for what cannot be read or is too large.
         """
         root, store = self.record.root, attempt.versions
+        place = root / path
+        if is_larger(place, LARGEST_SAVED):
+            return UNKNOWN
         entry = entry_now(root, path)
         if entry is None or entry == UNKNOWN or store.has(entry.content):
             return entry
-        place = root / path
         if entry.mode == LINK:
             return replace(entry, content=store.put(os.fsencode(place.readlink())))
         return replace(entry, content=store.put(place))
 
     async def _saved(self, attempt: Attempt, changes: Sequence[Change]) -> list[Change]:
         """Save the contents of changes between two checkpoints. Returns the changes by
-        the names that the contents have in the store.
+        the names that the contents have in the store, without those of files that are
+        too large.
         """
         if not changes:
             return []
         reverse = [Change(one.path, one.after, one.before) for one in changes]
-
-        def save(contents: Contents, entry: TreeEntry | None) -> TreeEntry | None:
-            if entry is None:
-                return None
-            data = b"".join(contents.chunks(entry.content))
-            return replace(entry, content=attempt.versions.put(data))
-
-        checkpoints = await self.open()
         wanted = [change for change in (*changes, *reverse) if change.after is not None]
+        checkpoints = await self.open()
         async with checkpoints.contents(wanted) as contents:
             return [
-                Change(one.path, save(contents, one.before), save(contents, one.after))
+                Change(
+                    one.path,
+                    _save(attempt, contents, one.before),
+                    _save(attempt, contents, one.after),
+                )
                 for one in changes
+                if _is_small(contents, one.before) and _is_small(contents, one.after)
             ]
+
+
+def _save(
+    attempt: Attempt, contents: Contents, entry: TreeEntry | None
+) -> TreeEntry | None:
+    if entry is None:
+        return None
+    data = b"".join(contents.chunks(entry.content))
+    return replace(entry, content=attempt.versions.put(data))
+
+
+def _is_small(contents: Contents, entry: TreeEntry | None) -> bool:
+    if entry is None:
+        return True
+    place = contents.places[entry.content]
+    return (place.size if isinstance(place, Piece) else len(place)) <= LARGEST_SAVED
 
 
 def in_order(attempts: Iterable[Attempt]) -> list[Entry]:
@@ -705,6 +723,14 @@ def _read(contents: Contents, entry: TreeEntry | None) -> bytes | None:
     if entry.content not in contents.places:
         raise CheckpointGone
     return b"".join(contents.chunks(entry.content))
+
+
+def is_larger(place: Path, most: int) -> bool:
+    """True if a file has more bytes than that."""
+    try:
+        return place.lstat().st_size > most
+    except (OSError, ValueError):
+        return False
 
 
 def _is_text(path: str) -> bool:

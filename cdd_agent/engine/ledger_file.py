@@ -126,6 +126,7 @@ class LedgerFile(Struct, frozen=True):
         return tuple(self._read(lines))
 
     def _read(self, lines: Iterable[bytes]) -> Iterator[Entry]:
+        last = ""
         for number, line in enumerate(lines, 1):
             if number == 1:
                 self._expect_version(line)
@@ -136,7 +137,9 @@ class LedgerFile(Struct, frozen=True):
                 expect_inside(change.path for change in entry.others)
             except (ValueError, RecursionError) as error:
                 raise Damaged(self.path, f"line {number}: {error}") from error
-            yield entry
+            # a clock that was set back does not change the order
+            last = max(last, entry.at)
+            yield msgspec.structs.replace(entry, at=last)
 
     def _expect_version(self, line: bytes) -> None:
         try:
