@@ -81,11 +81,6 @@ class History(Struct):
             )
         return self._opened
 
-    def end(self) -> None:
-        """Nobody asks for anything more."""
-        if self._opened is not None:
-            self._opened.close()
-
     async def before(self, attempt: Attempt, paths: Sequence[str]) -> None:
         """To be called before the attempt changes anything, also when it goes on after
         an interruption; `paths` are the files that it will write.
@@ -149,7 +144,8 @@ class History(Struct):
         """Files that could not be read, and so are in no checkpoint; each is named
         once.
         """
-        unseen = self._opened.unseen if self._opened else frozenset()
+        opened = self._opened
+        unseen = opened.unseen.union(opened.uncovered) if opened else frozenset()
         new, self._told = unseen - self._told, self._told | unseen
         return tuple(sorted(new))
 

@@ -176,7 +176,6 @@ class Run(Struct):
         )
 
     def close(self) -> None:
-        self.history.end()
         self.lock.release()
 
     def emit(self, event: Event) -> None:
