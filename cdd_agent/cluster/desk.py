@@ -303,8 +303,6 @@ class Desk(Struct):
                 for path in (self._sent, self._coming):
                     remove(path)
         finally:
-            if self._run is not None:
-                await in_thread(self._run[0].checkpoints.close, name="close")
             await self._calls.aclose()
             self._locks.close()
 

@@ -212,7 +212,6 @@ class _Run(Struct, dict=True):
             await RunHere(self.ticket, record, checkpoints).put_in_place(arrival)
         finally:
             arrival.discard()
-            checkpoints.close()
 
     async def carry_out(self) -> Over:
         work = asyncio.create_task(self._plan())

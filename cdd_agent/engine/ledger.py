@@ -49,11 +49,10 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.json_file import stamp
 from cdd_agent.files.paths import without_links
 from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
-from cdd_agent.git.diff import Change, TreeEntry
+from cdd_agent.git.diff import LINK, Change, TreeEntry
 from cdd_agent.git.merge import merge_texts
 from cdd_agent.git.restore import (
     FILE_MODES,
-    LINK,
     UNKNOWN,
     CheckpointGone,
     Contents,
@@ -132,15 +131,12 @@ class Ledger(Struct):
             )
         return self._opened
 
-    def close(self) -> None:
-        if self._opened is not None:
-            self._opened.close()
-
     def unseen(self) -> tuple[str, ...]:
         """Return files that could not be read, and so are in no checkpoint; each is
         named once.
         """
-        unseen = self._opened.unseen if self._opened else frozenset()
+        opened = self._opened
+        unseen = opened.unseen.union(opened.uncovered) if opened else frozenset()
         new, self._told = unseen - self._told, self._told | unseen
         return tuple(sorted(new))
 

@@ -21,6 +21,8 @@ journals of what was written.
                                               the project
     checkpoints.git/                          what the checkpoints need; outside a
                                               repository also what is in them
+    contents/                                 contents of ignored files that steps
+                                              declare; they never travel
     side/                                     while steps run side by side: their trees,
                                               see `side_tree.py`
     running-xxxx                              while a command runs: its process, to be
@@ -92,6 +94,7 @@ _KEPT = (
     "lock",
     "holder",
     "checkpoints",
+    "contents",
     "socrates",
     "earlier-",
     "whereabouts",

@@ -16,7 +16,7 @@ their ids, so nothing is missing between 2 and 3.
 
 from __future__ import annotations
 
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 
 from cdd_agent.engine.ledger import STORE, OpenCheckpoints
@@ -149,9 +149,8 @@ async def _rename_checkpoints(
 ) -> None:
     if not (old.folder / STORE).exists():
         return
-    opened = await open_checkpoints(old.root, old.folder / STORE, old.slug, ())
-    with closing(opened) as checkpoints:
-        await checkpoints.rename(name)
+    checkpoints = await open_checkpoints(old.root, old.folder / STORE, old.slug, ())
+    await checkpoints.rename(name)
 
 
 def _rename_record(old: RunRecord, new: RunRecord) -> None:

@@ -175,7 +175,6 @@ class Run(Struct):
         )
 
     def close(self) -> None:
-        self.ledger.close()
         self.lock.release()
 
     def emit(self, event: Event) -> None:

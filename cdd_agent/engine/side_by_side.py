@@ -50,7 +50,7 @@ from cdd_agent.engine.known_before import KnownBefore
 from cdd_agent.engine.ledger import tree_after
 from cdd_agent.engine.named_files import named
 from cdd_agent.engine.side_claim import SideClaim
-from cdd_agent.engine.side_tree import SideTree, SideTrees, remove_all
+from cdd_agent.engine.side_tree import NoSideTrees, SideTree, SideTrees, remove_all
 from cdd_agent.engine.steering import Steering
 from cdd_agent.engine.step import StepRunner
 from cdd_agent.errors import CddError
@@ -124,12 +124,10 @@ class SideBySide(Struct):
         or `BadInput`.
         """
         run = engine.run
-        trees = await SideTrees.of(run.ledger, engine.runner.commands.env)
-        if trees is None:
-            text = (
-                "Steps run one after the other: side by side takes a git repository"
-                " with a commit."
-            )
+        try:
+            trees = await SideTrees.of(run.ledger, engine.runner.commands.env)
+        except NoSideTrees as reason:
+            text = f"Steps run one after the other: {reason}."
             run.emit(Notice(text, Tone.WARNING, about=About.ONE_BY_ONE))
             return None
         return cls(engine, jobs, attempts, trees)

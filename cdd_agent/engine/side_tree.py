@@ -45,6 +45,10 @@ class SideTree(Struct, frozen=True):
         return self.record.root
 
 
+class NoSideTrees(Exception):
+    """There can be no trees for steps. The text says why."""
+
+
 class SideTrees(Struct):
     """Those of one run."""
 
@@ -66,19 +70,21 @@ class SideTrees(Struct):
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
-    async def of(cls, ledger: Ledger, env: Mapping[str, str]) -> SideTrees | None:
-        """None where there can be none: without a git repository, or before its first
-        commit.
+    async def of(cls, ledger: Ledger, env: Mapping[str, str]) -> SideTrees:
+        """Prepare the trees of a run. Raises `NoSideTrees` without a git repository or
+        a commit, or if there are repositories below: a tree would not have their files.
         """
         record = ledger.record
         repository = await repository_of(record.root)
         head = await repository.head() if repository is not None else None
-        if (
-            repository is None
-            or head is None
-            or (await ledger.open()).snapshots.is_private
-        ):
-            return None
+        checkpoints = await ledger.open()
+        if repository is None or head is None or checkpoints.snapshots.is_private:
+            raise NoSideTrees("side by side takes a git repository with a commit")
+        if checkpoints.has_inner:
+            raise NoSideTrees(
+                "side by side does not work with submodules or other repositories"
+                " inside the project"
+            )
         prefix = record.root.relative_to(repository.top).as_posix()
         return cls(
             record,
@@ -143,7 +149,6 @@ class SideTrees(Struct):
         """Remove one, and what was kept of the doings in it. Raises `GitUnusable` or
         `BadInput`.
         """
-        await to_its_end(tree.ledger.close, name="end")
         async with self._one_at_a_time:
             await self.trees.remove(tree.place)
         await to_its_end(partial(remove_folder, tree.record.folder), name="removed")

@@ -68,6 +68,8 @@ class Whereabouts(JsonFile, frozen=True):
     """The end of this copy's lease."""
     project: str | None = None
     """The tree of the project's files as they travelled last."""
+    project_form: int = 1
+    """The form of that tree, as in `Checkpoint`."""
     left_out: tuple[str, ...] = ()
     """Files of this copy that did not travel when it was pushed, from the root."""
     ticket: dict[str, str] = field(default_factory=dict)

@@ -48,7 +48,4 @@ async def _find_missing_work(
     record.prepare()
     with locked(record.folder, record.slug):
         ledger = Ledger(record, no_part(record.root, [there.shown(there.folder)]))
-        try:
-            return await find_missing_work(plan, state, record, ledger)
-        finally:
-            ledger.close()
+        return await find_missing_work(plan, state, record, ledger)

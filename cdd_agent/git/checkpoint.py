@@ -1,49 +1,99 @@
 """Checkpoints: what a project's files were at a moment, to look at differences and to
-go back.
+restore files.
 
 A checkpoint holds tracked and untracked files that are not ignored: contents, links,
-permissions. It does not hold empty folders, what is inside nested repositories, or
-anything outside the project.
+permissions. It also holds ignored files that were asked for. It covers the project's
+repository, or the folder if there is none, and every repository below: submodules and
+clones that are not ignored, and ignored ones in which a file was asked for. It does not
+hold empty folders, or anything outside the project.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import (
+    AsyncIterator,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.git.command import GitUnusable
-from cdd_agent.git.diff import Change, TreeEntry, read_raw
-from cdd_agent.git.repository import Repository
+from cdd_agent.files.atomic import read_bytes, remove, write_atomic
+from cdd_agent.files.json_file import as_json, from_json
+from cdd_agent.git.content_store import ContentStore
+from cdd_agent.git.diff import REPOSITORY, Change, TreeEntry, diff_contents, read_raw
+from cdd_agent.git.inner import InnerRepositories, find_owner
+from cdd_agent.git.repository import Repository, repository_of
 from cdd_agent.git.restore import (
     CheckpointGone,
     Contents,
+    Piece,
     RestoreResult,
     find_edited,
     restore,
 )
-from cdd_agent.git.snapshot import Snapshots, names_in
+from cdd_agent.git.snapshot import Snapshot, Snapshots
 from cdd_agent.threads import in_thread, to_its_end
 
-_SUBMODULE = "160000"
-_CONTENTS = "contents"
+CONTENTS = "contents"
+"""The folder of the contents that never enter git, next to the one of `open`."""
+_BATCH = "batch"
+_NOTES = "notes"
+_OLD = 1
+FORM = 2
+"""The form of checkpoints that are taken now; 1 is that of version 0.1."""
 _LONGEST_DIFF = 2_000_000
 """Bytes of a difference that are read; more is for other tools."""
 _LONGEST_READ = 500_000
 """Bytes of a file that are read to be looked at."""
+_TOO_LARGE = "it is ignored and larger than 1 MiB"
+_NOT_HERE = "its saved content is not on this computer"
+_CAME_OR_WENT = "its repository was made or removed, so its files are left unchanged"
 
 
-class Checkpoint(Struct, frozen=True):
-    """A snapshot under its name."""
+class Checkpoint(Struct, frozen=True, omit_defaults=True):
+    """The files of a project at a moment, by paths relative to the project. Its owner
+    saves it as JSON.
+    """
 
     name: str
     """Its last part sorts by time."""
     id: str
+    """The tree of the files of the project's own repository. In the form of version 0.1
+    a tree with the entry `files` and lists.
+    """
+    form: int = _OLD
+    modes: dict[str, int] = field(default_factory=dict)
+    """Unusual permissions, by path."""
+    unseen: tuple[str, ...] = ()
+    """Files that could not be read; of a folder, all that is in it."""
+    also: tuple[str, ...] = ()
+    """Ignored files that were asked for, whether or not they existed."""
+    saved: dict[str, TreeEntry] = field(default_factory=dict)
+    """Those of them that existed. Their contents never enter git."""
+    inner: dict[str, str] = field(default_factory=dict)
+    """The trees of the repositories below, by folder."""
+
+    def __post_init__(self) -> None:
+        """Raises `ValueError` for a path that leads out of the project, or to git's own
+        files: a record may come from another computer.
+        """
+        paths = (*self.modes, *self.also, *self.saved, *self.inner)
+        for path in paths:
+            if not _is_inside(path):
+                raise ValueError(f"{path!r} is no path of a project's file")
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.id))
 
     @property
     def moment(self) -> str:
@@ -51,15 +101,96 @@ class Checkpoint(Struct, frozen=True):
 
     @property
     def files(self) -> str:
-        """As git names the tree of its files."""
-        return f"{self.id}:files"
+        """The tree of the files of the project's own repository, as git names it."""
+        return self.id if self.form == FORM else f"{self.id}:files"
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folders of the repositories below."""
+        return tuple(map(_path_of, self.inner))
+
+    def is_same(self, other: Checkpoint) -> bool:
+        """True if the files are the same, whatever the names of the two."""
+        return replace(self, name="") == replace(other, name="")
+
+    def part(self, folder: str) -> Snapshot:
+        """Return what it holds of one repository, with paths relative to that."""
+        folders = self.folders
+
+        def own(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+            for name in names:
+                path = _path_of(name)
+                if find_owner(path, folders) == folder:
+                    yield name, path[len(folder) + 1 :] if folder else path
+
+        return Snapshot(
+            tree=self.inner[_name_in_json(folder)] if folder else self.files,
+            modes={short: self.modes[path] for path, short in own(self.modes)},
+            unseen=frozenset(short for _, short in own(self.unseen)),
+            also=frozenset(short for _, short in own(self.also)),
+            saved={short: self.saved[path] for path, short in own(self.saved)},
+        )
+
+
+def _name_in_json(path: str) -> str:
+    """Return a path as JSON can hold it: bytes that are not UTF-8 become a NUL and two
+    digits.
+    """
+    return re.sub(
+        "[\udc80-\udcff]", lambda found: f"\0{ord(found[0]) - 0xDC00:02x}", path
+    )
+
+
+def _is_inside(path: str) -> bool:
+    parts = path.lower().split("/")
+    return not path.startswith("/") and ".." not in parts and ".git" not in parts
+
+
+def _path_of(name: str) -> str:
+    return re.sub("\0(..)", lambda found: chr(0xDC00 + int(found[1], 16)), name)
+
+
+def _join(checkpoint: str, parts: Mapping[str, Snapshot]) -> Checkpoint:
+    """Make a checkpoint of the snapshots of all repositories, by folder."""
+
+    def name(folder: str, path: str) -> str:
+        return _name_in_json(_whole(folder, path))
+
+    modes, saved = dict[str, int](), dict[str, TreeEntry]()
+    unseen, also = set[str](), set[str]()
+    for folder, part in parts.items():
+        modes |= {name(folder, path): mode for path, mode in part.modes.items()}
+        saved |= {name(folder, path): entry for path, entry in part.saved.items()}
+        unseen |= {name(folder, path) for path in part.unseen}
+        also |= {name(folder, path) for path in part.also if _is_inside(path)}
+    return Checkpoint(
+        name=checkpoint,
+        id=parts[""].tree,
+        form=FORM,
+        modes=modes,
+        # a repository without a commit is not seen from the one around it
+        unseen=tuple(sorted(unseen - {name("", folder) for folder in parts})),
+        also=tuple(sorted(also)),
+        saved=saved,
+        inner={
+            name("", folder): part.tree
+            for folder, part in sorted(parts.items())
+            if folder
+        },
+    )
 
 
 class Checkpoints(Struct, frozen=True):
     """The checkpoints of one ticket."""
 
     snapshots: Snapshots
+    """Of the project's own repository."""
     prefix: str
+    inner: InnerRepositories
+    _in_between: set[str] = field(default_factory=set)
+    """Repositories below that came or went between two checkpoints."""
+    _old: dict[str, Snapshot] = field(default_factory=dict)
+    """Snapshots of version 0.1 that were read."""
 
     @classmethod
     async def open(
@@ -71,173 +202,278 @@ class Checkpoints(Struct, frozen=True):
         repository: Repository | None = None,
     ) -> Checkpoints:
         """`folder` is for what they need, `prefix` keeps their names apart from those
-        of other tickets. Nobody else may use them meanwhile.
+        of other tickets. No one else may use them meanwhile.
 
-        Raises `GitUnusable`, or `BadInput` when the folder cannot be written. For the
-        others see `Snapshots.open`.
+        `repository` is that of the project, if the caller knows it. Repositories below
+        are found now, so that `uncovered` can be reported before the first checkpoint.
+        Raises `GitUnusable`, or `BadInput` if the folder cannot be written. For
+        `leave_out` see `Snapshots.open`.
         """
-        snapshots = await Snapshots.open(root, folder, leave_out, repository)
+        # a project that became a repository since
+        began_without = (folder / "refs" / "cdd").exists()
+        repository = None if began_without else repository or await repository_of(root)
+        object_format = repository.object_format if repository else "sha1"
+        store = ContentStore(folder.parent / CONTENTS, object_format)
+        snapshots = await Snapshots.open(root, folder, store, leave_out, repository)
+        allowed = [root, *([repository.shared.resolve()] if repository else [])]
+        checkpoints = cls(snapshots, prefix, InnerRepositories(snapshots, allowed))
         await snapshots.remove_locks(prefix)
-        return cls(snapshots, prefix)
+        await checkpoints.inner.find_all()
+        for inner in checkpoints.inner.parts.values():
+            await inner.remove_locks(prefix)
+        return checkpoints
 
     def beside(
         self, top: Path, folder: Path, name: str, leave_out: Iterable[str] = ()
     ) -> Checkpoints:
-        """The checkpoints of another tree of the same repository, kept among these
-        under a name until that is forgotten. For the others see `Snapshots.beside`.
+        """Return the checkpoints of another tree of the same repository, kept among
+        these under a name until that is forgotten. For the others see
+        `Snapshots.beside`.
         """
-        return Checkpoints(
-            self.snapshots.beside(top, folder, leave_out), f"{self.prefix}/{name}"
-        )
+        snapshots = self.snapshots.beside(top, folder, leave_out)
+        inner = InnerRepositories(snapshots, self.inner.allowed)
+        return Checkpoints(snapshots, f"{self.prefix}/{name}", inner)
 
     async def check_out(self, checkpoint: Checkpoint) -> None:
-        """Write all that a checkpoint holds into a tree that has none of it."""
-        await self.snapshots.check_out(checkpoint.id)
+        """Write all that a checkpoint holds of the project's own repository into a tree
+        that has none of it.
+        """
+        await self.snapshots.check_out(await self.own_part(checkpoint))
 
     async def forget(self, name: str) -> None:
         """Forget the checkpoints whose names are below this one."""
-        await self.snapshots.remove_references(f"{self.prefix}/{name}")
+        for part in self.inner.all_parts.values():
+            await part.remove_references(f"{self.prefix}/{name}")
+        folder = self._notes / name
+        for file in sorted(folder.rglob("*.json")):
+            remove(file)
 
     async def rename(self, prefix: str) -> None:
-        """Keep all of them under another prefix. These cannot be used any more. Nobody
+        """Keep all of them under another prefix. These cannot be used any more. No one
         else may use checkpoints under either prefix meanwhile.
         """
-        await self.snapshots.remove_locks(prefix)
-        await self.snapshots.move_references(self.prefix, self.snapshots, prefix)
+        for part in self.inner.all_parts.values():
+            await part.remove_locks(prefix)
+            await part.move_references(self.prefix, part, prefix)
+
+    async def move(self, target: Checkpoints) -> None:
+        """Move all of them to the checkpoints of another tree of the same repository.
+        Those of repositories below stay.
+        """
+        for name in await self.snapshots.names(self.prefix):
+            if (known := self._load(name)) is not None:
+                target.save_notes(known)
+        await self.snapshots.move_references(
+            self.prefix, target.snapshots, target.prefix
+        )
 
     @property
     def unseen(self) -> frozenset[str]:
         """Files that could not be read, and so are in none."""
-        return frozenset(self.snapshots.unseen)
+        found = set[str]()
+        for folder, part in self.inner.all_parts.items():
+            found |= {_whole(folder, path) for path in part.unseen}
+        return frozenset(found - self.inner.parts.keys() - self.inner.uncovered.keys())
+
+    @property
+    def uncovered(self) -> dict[str, str]:
+        """Why files or repositories are in no checkpoint, by path: repositories that
+        git cannot read, and large ignored files that were asked for. Also repositories
+        that came or went between two checkpoints that were compared.
+        """
+        found = dict.fromkeys(self._in_between, _CAME_OR_WENT) | self.inner.uncovered
+        for folder, part in self.inner.all_parts.items():
+            found |= {_whole(folder, path): _TOO_LARGE for path in part.too_large}
+            found |= {_whole(folder, path): _NOT_HERE for path in part.not_here}
+        return found
+
+    @property
+    def has_inner(self) -> bool:
+        """True if there are repositories below the project."""
+        return bool(self.inner.parts)
 
     async def take(self, name: str, also: Iterable[str] = ()) -> Checkpoint:
         """Take one, in place of an older one of that name. `also` are files that it
         holds though they are ignored.
 
-        One of these stays part of later ones; ask before it is changed, even if it is
-        not there yet, and whenever its change counts: what is ignored may be another
-        one by then. No name may be a folder of another. Raises `GitUnusable` or
-        `BadInput`, such as for a full disk.
+        They stay part of later ones. Ask before such a file is changed, even if it does
+        not exist yet, and whenever its change counts. No name may be a folder of
+        another. Raises `GitUnusable` or `BadInput`, such as for a full disk.
         """
-        return Checkpoint(
-            name, await self.snapshots.take(f"{self.prefix}/{name}", also)
-        )
-
-    def close(self) -> None:
-        """End the programs that answer for it; the next question starts them again."""
-        self.snapshots.objects.close()
+        parts = await self.inner.take(f"{self.prefix}/{name}", also)
+        checkpoint = _join(name, parts)
+        await to_its_end(partial(self.save_notes, checkpoint), name="notes")
+        return checkpoint
 
     async def find(self, name: str) -> Checkpoint | None:
-        """The one that was taken under a name, if it is still there."""
+        """Return the one that was taken under a name, if it is still there."""
         known = await self.snapshots.find(f"{self.prefix}/{name}")
-        return Checkpoint(name, known) if known else None
+        if known is None:
+            return None
+        saved = self._load(name)
+        if saved is None:
+            return Checkpoint(name, known)
+        return saved if saved.id == known else None
+
+    async def all(self) -> list[Checkpoint]:
+        """Return all that are still there."""
+        found = []
+        for name, tree in (await self.snapshots.names(self.prefix)).items():
+            saved = self._load(name)
+            is_saved = saved is not None and saved.id == tree
+            found.append(saved if saved and is_saved else Checkpoint(name, tree))
+        return found
+
+    def save_notes(self, checkpoint: Checkpoint) -> None:
+        """Save what git does not know of a checkpoint, for `find`."""
+        write_atomic(self._place_of_notes(checkpoint.name), as_json(checkpoint))
+
+    def _load(self, name: str) -> Checkpoint | None:
+        data = read_bytes(self._place_of_notes(name))
+        try:
+            return from_json(data, Checkpoint) if data else None
+        except ValueError:
+            return None
+
+    @property
+    def _notes(self) -> Path:
+        return self.snapshots.folder / _NOTES
+
+    def _place_of_notes(self, name: str) -> Path:
+        return self._notes / f"{name}.json"
 
     async def changes(
         self, before: Checkpoint, after: Checkpoint
     ) -> tuple[Change, ...]:
-        """The files that differ, by path; permissions included.
+        """Return the files that differ, by path; permissions included.
 
-        What only one of the two could see is no change: it may not have been readable,
-        or in a repository within the project at the time of the other, and there all
-        the same. Nor is a file that was ignored before taken for new.
+        A file that only one of the two could see is no change: it may not have been
+        readable, or in a repository that only one of them covers. A file that was
+        ignored before is not new. Raises `CheckpointGone`.
         """
-        if before.id == after.id:
+        if before.is_same(after):
             return ()
-        was, now = (
-            await self.snapshots.files(before.id),
-            await self.snapshots.files(after.id),
+        old, new = await self._parts_of(before), await self._parts_of(after)
+        found = list[Change]()
+        for folder in sorted(old.keys() & new.keys()):
+            if old[folder] == new[folder]:
+                continue
+            part = self.inner.all_parts.get(folder)
+            if part is None:
+                raise CheckpointGone
+            for change in await _PartOfChanges(part, old[folder], new[folder]).find():
+                found.append(replace(change, path=_whole(folder, change.path)))
+        only_one = old.keys() ^ new.keys()
+        self._in_between.update(only_one)
+        return tuple(
+            change
+            for change in sorted(found, key=lambda change: change.path)
+            if not _is_in(change.path, only_one)
         )
-        if was is None or now is None:
-            raise CheckpointGone
-        old, new = (
-            await self.snapshots.notes(before.id),
-            await self.snapshots.notes(after.id),
-        )
-
-        def compare() -> tuple[dict[str, Change], set[str]]:
-            return _changes(
-                self.snapshots.objects.changes(was, now), old.modes, new.modes
-            )
-
-        try:
-            found, repositories = await in_thread(compare, name="changes")
-        except GitUnusable as error:  # a part of one of them
-            raise CheckpointGone from error
-        found |= await self._changed_permissions(after, old.modes, new.modes, found)
-        hidden = old.unseen | new.unseen | repositories
-        seen = {
-            path: change for path, change in found.items() if not _is_in(path, hidden)
-        }
-        rules_changed = any(path.rpartition("/")[2] == ".gitignore" for path in seen)
-        created = {
-            path
-            for path in seen
-            if not seen[path].before and (rules_changed or path in new.also)
-        }
-        unknown = await self.ignored(before, created - old.also)
-        return tuple(seen[path] for path in sorted(seen.keys() - unknown))
 
     async def diff(
         self, before: Checkpoint, after: Checkpoint, paths: Sequence[str] = ()
     ) -> str:
-        """The difference, as a unified diff; of a very long one, the beginning."""
-        target = self.snapshots.folder / "diff"
-        how = ("--no-ext-diff", "--no-textconv", "--find-renames", "--binary")
+        """Return the difference as a unified diff; of a very long one, the beginning.
+        Raises `CheckpointGone`.
+        """
+        old, new = await self._parts_of(before), await self._parts_of(after)
+        texts = list[str]()
+        for folder in sorted(old.keys() & new.keys()):
+            own = [path for path in paths if find_owner(path, old.keys()) == folder]
+            if (paths and not own) or old[folder] == new[folder]:
+                continue
+            short = [path[len(folder) + 1 :] if folder else path for path in own]
+            texts.append(await self._diff_part(folder, old[folder], new[folder], short))
+        text = "".join(texts)
+        if len(text) <= _LONGEST_DIFF:
+            return text
+        return f"{text[:_LONGEST_DIFF]}\n… (more was changed)\n"
+
+    async def _diff_part(
+        self, folder: str, old: Snapshot, new: Snapshot, paths: Sequence[str]
+    ) -> str:
+        part = self.inner.all_parts.get(folder)
+        if part is None:
+            raise CheckpointGone
+        saved = await self._diff_saved(folder, old, new, paths)
+        if old.tree == new.tree:
+            return saved
+        target = part.folder / "diff"
+        how = ["--no-ext-diff", "--no-textconv", "--binary", "--ignore-submodules=all"]
+        if folder:
+            # "rename from" would name a path without the folder
+            prefixes = (f"--src-prefix=a/{folder}/", f"--dst-prefix=b/{folder}/")
+            how += ["--no-renames", *prefixes]
+        else:
+            how += ["--find-renames"]
         where = [f":(top,literal){path}" for path in paths]
-        words = ("-r", "-p", *how, before.files, after.files, "--", *where)
-        result = await self.snapshots.git(
-            "diff-tree", *words, stdout=target, codes=(0, 128)
-        )
+        words = ("-r", "-p", *how, old.tree, new.tree, "--", *where)
+        result = await part.git("diff-tree", *words, stdout=target, codes=(0, 128))
         if result.return_code:
             raise CheckpointGone
         with target.open("rb") as file:
             data = file.read(_LONGEST_DIFF + 1)
-        text = data[:_LONGEST_DIFF].decode("utf-8", errors="replace")
-        return text + ("\n… (more was changed)\n" if len(data) > _LONGEST_DIFF else "")
+        return data.decode("utf-8", errors="replace") + saved
+
+    async def _diff_saved(
+        self, folder: str, old: Snapshot, new: Snapshot, paths: Sequence[str]
+    ) -> str:
+        """Return the difference of ignored files that are saved."""
+        changes = [
+            Change(_whole(folder, path), old.saved.get(path), new.saved.get(path))
+            for path in sorted(old.saved.keys() | new.saved.keys())
+            if (not paths or path in paths) and path in old.also & new.also
+        ]
+        changes = [change for change in changes if change.before != change.after]
+        contents = await self.read(changes)
+        return "".join(
+            diff_contents(change, *contents[change.path]) for change in changes
+        )
 
     async def read(
         self, changes: Sequence[Change]
     ) -> dict[str, tuple[bytes | None, bytes | None]]:
-        """The contents of files before and after these changes; of very long ones, the
-        beginning.
-
-        Raises `CheckpointGone`.
+        """Return the contents of files before and after these changes; of very long
+        ones, the beginning. Raises `CheckpointGone`.
         """
-        ids = {
-            entry.content
-            for change in changes
-            for entry in (change.before, change.after)
-            if entry
-        }
 
-        def read_all() -> dict[str, bytes | None]:
+        def beginning(contents: Contents, entry: TreeEntry | None) -> bytes | None:
+            if entry is None:
+                return None
+            found = b""
+            for chunk in contents.chunks(entry.content):
+                found += chunk
+                if len(found) >= _LONGEST_READ:
+                    break
+            return found[:_LONGEST_READ]
+
+        def read_all(contents: Contents) -> dict[str, tuple[bytes | None, ...]]:
             return {
-                name: self.snapshots.objects.read(name, _LONGEST_READ) for name in ids
+                change.path: tuple(
+                    beginning(contents, entry)
+                    for entry in (change.before, change.after)
+                )
+                for change in changes
             }
 
-        contents = await in_thread(read_all, name="contents") if ids else {}
-        if None in contents.values():
-            raise CheckpointGone
-
-        def beginning(entry: TreeEntry | None) -> bytes | None:
-            return None if entry is None else contents[entry.content]
-
-        return {
-            change.path: (beginning(change.before), beginning(change.after))
+        wanted = [
+            (change.path, entry)
             for change in changes
-        }
+            for entry in (change.before, change.after)
+        ]
+        async with self._contents(wanted) as contents:
+            found = await in_thread(partial(read_all, contents), name="contents")
+        return {path: (before, after) for path, (before, after) in found.items()}
 
     @asynccontextmanager
     async def contents(self, changes: Iterable[Change]) -> AsyncIterator[Contents]:
-        """The contents that these changes led to, as long as this lasts. Raises
+        """Give the contents that these changes led to, as long as this lasts. Raises
         `CheckpointGone`.
         """
-        try:
-            yield await self._contents(
-                {change.after.content for change in changes if change.after}
-            )
-        finally:
-            (self.snapshots.folder / _CONTENTS).unlink(missing_ok=True)
+        wanted = [(change.path, change.after) for change in changes]
+        async with self._contents(wanted) as contents:
+            yield contents
 
     async def restore(
         self, changes: Sequence[Change], kept: Path | None = None
@@ -252,60 +488,19 @@ class Checkpoints(Struct, frozen=True):
         content is gone.
         """
         root = self.snapshots.root
-        ids = {change.before.content for change in changes if change.before}
         edited = await in_thread(partial(find_edited, root, changes), name="edited")
-        ids |= {change.after.content for change in edited if change.after}
-        contents = await self._contents(ids)
-        work = partial(restore, root, changes, contents, kept=kept, should_merge=True)
-        try:
+        wanted = [(change.path, change.before) for change in changes]
+        wanted += [(change.path, change.after) for change in edited]
+        async with self._contents(wanted) as contents:
+            work = partial(
+                restore, root, changes, contents, kept=kept, should_merge=True
+            )
             return await to_its_end(work, name="restored")
-        finally:
-            # it may be large
-            (self.snapshots.folder / _CONTENTS).unlink(missing_ok=True)
 
     async def expect_contents(self, changes: Iterable[Change]) -> None:
-        """Raises `CheckpointGone` where changes could not be restored."""
-        await self._contents(
-            {change.before.content for change in changes if change.before}
-        )
-
-    async def _changed_permissions(
-        self,
-        after: Checkpoint,
-        old: Mapping[str, int],
-        new: Mapping[str, int],
-        others: Collection[str],
-    ) -> dict[str, Change]:
-        """The files of which nothing but unusual permissions changed."""
-        paths = {path for path, _ in old.items() ^ new.items()}.difference(others)
-        if not paths:
-            return {}
-        known = await self._entries(after)
-        return {
-            path: Change(
-                path,
-                replace(entry, permissions=old.get(path)),
-                replace(entry, permissions=new.get(path)),
-            )
-            for path, entry in known.items()
-            if path in paths
-        }
-
-    async def _entries(self, checkpoint: Checkpoint) -> dict[str, TreeEntry]:
-        """Return the files of a checkpoint by path, and the repositories within the
-        project. Raises `CheckpointGone`.
-        """
-        target = self.snapshots.folder / "listed"
-        words = ("ls-tree", "--full-tree", "-r", "-z", checkpoint.files)
-        result = await self.snapshots.git(*words, stdout=target, codes=(0, 128))
-        if result.return_code:
-            raise CheckpointGone
-        entries = {}
-        for line in names_in(target):
-            head, _, path = line.partition("\t")
-            mode, _, content = head.split(" ")
-            entries[path] = TreeEntry(mode, content)
-        return entries
+        """Raises `CheckpointGone` if changes could not be undone."""
+        async with self._contents([(change.path, change.before) for change in changes]):
+            pass
 
     async def find_files(
         self, checkpoint: Checkpoint, paths: Collection[str]
@@ -314,56 +509,218 @@ class Checkpoints(Struct, frozen=True):
         did not have the file.
 
         Files that the checkpoint could not see are left out: unreadable ones, and those
-        in a repository within the project. Raises `CheckpointGone`.
+        in a repository that it does not cover. Raises `CheckpointGone`.
         """
-        entries = await self._entries(checkpoint)
-        notes = await self.snapshots.notes(checkpoint.id)
-        hidden = {path for path, entry in entries.items() if entry.mode == _SUBMODULE}
-        hidden |= notes.unseen
-        return {path: entries.get(path) for path in paths if not _is_in(path, hidden)}
+        parts = await self._parts_of(checkpoint)
+        found = dict[str, TreeEntry | None]()
+        for folder, short_paths in _by_owner(paths, parts).items():
+            part = self.inner.all_parts.get(folder)
+            entries = await part.entries(parts[folder].tree) if part else None
+            if entries is None:
+                raise CheckpointGone
+            hidden = {path for path in entries if entries[path].mode == REPOSITORY}
+            hidden |= parts[folder].unseen
+            entries |= parts[folder].saved
+            for path in short_paths:
+                if not _is_in(path, hidden):
+                    found[_whole(folder, path)] = entries.get(path)
+        return found
 
     async def ignored(
         self, checkpoint: Checkpoint, missing: Collection[str]
     ) -> set[str]:
-        """Which of these files a checkpoint may miss only because they were ignored."""
-        return (
-            await self.snapshots.ignored_by(checkpoint.id, tuple(missing))
-            if missing
-            else set()
-        )
+        """Return those of these files that a checkpoint may miss though they existed:
+        they are ignored, or in a repository that it does not cover.
+        """
+        if not missing:
+            return set()
+        parts, found = await self._parts_of(checkpoint), set[str]()
+        uncovered = self.inner.all_parts.keys() - parts.keys()
+        uncovered |= self.inner.uncovered.keys()
+        for folder, paths in _by_owner(missing, parts).items():
+            part = self.inner.all_parts.get(folder)
+            if part is None:
+                raise CheckpointGone
+            ignored = await part.ignored_by(parts[folder].tree, tuple(paths))
+            ignored |= {
+                path for path in paths if _is_in(_whole(folder, path), uncovered)
+            }
+            found |= {_whole(folder, path) for path in ignored}
+        return found
 
-    async def _contents(self, ids: set[str]) -> Contents:
-        if not ids:
-            return Contents()
-        target = self.snapshots.folder / _CONTENTS
-        names = self.snapshots.input(f"{name}\n" for name in sorted(ids))
-        await self.snapshots.git(
-            "cat-file", "--batch", "--buffer", stdin=names, stdout=target
-        )
-        return await in_thread(partial(Contents.read, target), name="contents")
+    async def own_part(self, checkpoint: Checkpoint) -> Snapshot:
+        """Return what it holds of the project's own repository. Raises
+        `CheckpointGone`.
+        """
+        return (await self._parts_of(checkpoint))[""]
+
+    async def _parts_of(self, checkpoint: Checkpoint) -> dict[str, Snapshot]:
+        """Return what a checkpoint holds of each repository, by folder. Raises
+        `CheckpointGone`.
+        """
+        if checkpoint.form == FORM:
+            return {
+                folder: checkpoint.part(folder) for folder in ("", *checkpoint.folders)
+            }
+        if checkpoint.id not in self._old:
+            old = await self.snapshots.read_old(checkpoint.id)
+            if old is None:
+                raise CheckpointGone
+            self._old[checkpoint.id] = old
+        return {"": self._old[checkpoint.id]}
+
+    @asynccontextmanager
+    async def _contents(
+        self, wanted: Iterable[tuple[str, TreeEntry | None]]
+    ) -> AsyncIterator[Contents]:
+        """Give the contents of these files, as long as this lasts. Raises
+        `CheckpointGone`.
+        """
+        remaining = {entry.content: path for path, entry in wanted if entry}
+        places = dict[str, Piece | bytes]()
+        owners = {find_owner(path, self.inner.all_parts) for path in remaining.values()}
+        # A file may have been in another repository at the time of the checkpoint.
+        others = sorted(self.inner.all_parts.keys() - owners)
+        batches = list[Path]()
+        try:
+            for folder in (*sorted(owners), *others):
+                part = self.inner.all_parts[folder]
+                for name in list(remaining):
+                    if part.store.has(name):
+                        place = part.store.find(name)
+                        places[name] = Piece(place, 0, place.stat().st_size)
+                        del remaining[name]
+                if not remaining:
+                    break
+                batches.append(part.folder / _BATCH)
+                names = part.input(f"{name}\n" for name in sorted(remaining))
+                words = ("cat-file", "--batch", "--buffer")
+                await part.git(*words, stdin=names, stdout=batches[-1])
+                read = partial(Contents.read, batches[-1])
+                found = (await in_thread(read, name="contents")).places
+                places |= found
+                remaining = {
+                    name: path for name, path in remaining.items() if name not in found
+                }
+            if remaining:
+                raise CheckpointGone
+            yield Contents(places)
+        finally:
+            for batch in batches:  # it may be large
+                batch.unlink(missing_ok=True)
 
 
-def _changes(
-    listed: bytes, old: Mapping[str, int], new: Mapping[str, int]
-) -> tuple[dict[str, Change], set[str]]:
-    """The changes that git listed, with the unusual permissions, and repositories
-    within.
-    """
-    found, repositories = dict[str, Change](), set[str]()
-    for change in read_raw(os.fsdecode(listed)):
+class _PartOfChanges(Struct, frozen=True):
+    """The changes between two snapshots of one repository."""
+
+    part: Snapshots
+    old: Snapshot
+    new: Snapshot
+
+    async def find(self) -> list[Change]:
+        """Return the changes, with paths relative to the repository. Raises
+        `CheckpointGone`.
+        """
+        listed = await self.part.changes(self.old.tree, self.new.tree)
+        if listed is None:
+            raise CheckpointGone
+        found, repositories = dict[str, Change](), set[str]()
+        for change in read_raw(os.fsdecode(listed)):
+            if REPOSITORY in (
+                change.before and change.before.mode,
+                change.after and change.after.mode,
+            ):
+                repositories.add(change.path)
+            else:
+                found[change.path] = self._with_permissions(change)
+        found |= await self._changed_permissions(found.keys())
+        self._add_saved(found)
+        hidden = self.old.unseen | self.new.unseen | repositories
+        seen = {
+            path: change for path, change in found.items() if not _is_in(path, hidden)
+        }
+        return [seen[path] for path in seen.keys() - await self._not_new(seen)]
+
+    def _with_permissions(self, change: Change) -> Change:
         path, before, after = change.path, change.before, change.after
-        if _SUBMODULE in (before and before.mode, after and after.mode):
-            repositories.add(path)
-            continue
-        before = before and replace(before, permissions=old.get(path))
-        found[path] = Change(
-            path, before, after and replace(after, permissions=new.get(path))
+        old, new = self.old.modes.get(path), self.new.modes.get(path)
+        return Change(
+            path,
+            before and replace(before, permissions=old),
+            after and replace(after, permissions=new),
         )
-    return found, repositories
+
+    async def _changed_permissions(self, others: Collection[str]) -> dict[str, Change]:
+        """Return the files of which nothing but unusual permissions changed."""
+        old, new = self.old.modes, self.new.modes
+        paths = {path for path, _ in old.items() ^ new.items()}.difference(others)
+        if not paths:
+            return {}
+        entries = await self.part.entries(self.new.tree)
+        if entries is None:
+            raise CheckpointGone
+        return {
+            path: self._with_permissions(Change(path, entries[path], entries[path]))
+            for path in paths & entries.keys()
+        }
+
+    def _add_saved(self, found: dict[str, Change]) -> None:
+        """Add the changes of ignored files that are saved. A file that only one of the
+        two was asked for is no change, unless git had it at the time of the other.
+        """
+        for path in self.old.saved.keys() | self.new.saved.keys():
+            in_git = found.get(path, Change(path, None, None))
+            before = self.old.saved.get(path, in_git.before)
+            after = self.new.saved.get(path, in_git.after)
+            was_asked = path in self.old.also or before is not None
+            is_asked = path in self.new.also or after is not None
+            found.pop(path, None)
+            if not was_asked or not is_asked or _is_same(before, after):
+                continue
+            saved = (self.old.saved.get(path), self.new.saved.get(path))
+            if all(self.part.store.has(entry.content) for entry in saved if entry):
+                found[path] = Change(path, before, after)
+            else:
+                # contents do not travel with a run
+                self.part.not_here.add(path)
+
+    async def _not_new(self, seen: Mapping[str, Change]) -> set[str]:
+        """Return the files that seem to be new, and were only ignored before."""
+        has_new_rules = any(path.rpartition("/")[2] == ".gitignore" for path in seen)
+        created = [
+            path
+            for path, change in seen.items()
+            if change.before is None
+            and path not in self.old.also
+            and (has_new_rules or path in self.new.also)
+        ]
+        if not created:
+            return set()
+        return await self.part.ignored_by(self.old.tree, created)
+
+
+def _is_same(before: TreeEntry | None, after: TreeEntry | None) -> bool:
+    if before is None or after is None:
+        return before is after
+    return before == after and before.permissions == after.permissions
+
+
+def _by_owner(paths: Iterable[str], folders: Collection[str]) -> dict[str, list[str]]:
+    """Return paths relative to the repository that they are in, by its folder."""
+    found = dict[str, list[str]]()
+    for path in paths:
+        owner = find_owner(path, folders)
+        short = path[len(owner) + 1 :] if owner else path
+        found.setdefault(owner, []).append(short)
+    return found
+
+
+def _whole(folder: str, path: str) -> str:
+    return f"{folder}/{path}" if folder else path
 
 
 def _is_in(path: str, places: Collection[str]) -> bool:
-    """Whether it is one of these files, or in one of these folders."""
+    """True if it is one of these files, or in one of these folders."""
     return bool(places) and any(
         place in places for place in (path, *map(str, PurePosixPath(path).parents))
     )

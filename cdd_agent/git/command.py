@@ -15,9 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.errors import CddError
-from cdd_agent.process.programs import find_program
-from cdd_agent.process.run import WHOLE, CommandResult, child_environment, run_command
-from cdd_agent.process.standing import StandingProgram
+from cdd_agent.process.run import WHOLE, CommandResult, run_command
 from cdd_agent.sanitize import sanitize_for_display
 
 CONFIG = (
@@ -115,20 +113,6 @@ class Git(Struct, frozen=True):
             noted_in=self.noted_in,
         )
         return replace(result, return_code=0) if result.cut else result
-
-    def standing(self, *words: str) -> StandingProgram:
-        """Start a git command that answers what it is asked, until it is closed. Raises
-        `NoGit` or `ProgramEnded`.
-        """
-        if (program := find_program("git")) is None:
-            raise NoGit
-        environment = child_environment({**ENVIRONMENT, **self.env}, hide=self.hide)
-        return StandingProgram(
-            [str(program), *self._settings, *words],
-            self.folder,
-            environment,
-            self.seconds,
-        )
 
     @property
     def _settings(self) -> list[str]:

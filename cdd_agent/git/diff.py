@@ -4,11 +4,14 @@ is.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator
 
 from msgspec import Struct
 
 _ABSENT = "000000"
+PLAIN, EXECUTABLE, LINK, REPOSITORY = "100644", "100755", "120000", "160000"
+"""Git's modes of files, links, and repositories below."""
 
 
 class TreeEntry(Struct, frozen=True):
@@ -47,3 +50,29 @@ def read_raw(text: str) -> Iterator[Change]:
         was, now, was_id, now_id, _ = head.removeprefix(":").split(" ")
         before = None if was == _ABSENT else TreeEntry(was, was_id)
         yield Change(path, before, None if now == _ABSENT else TreeEntry(now, now_id))
+
+
+def diff_contents(change: Change, before: bytes | None, after: bytes | None) -> str:
+    """Return a unified diff of one file, as `git diff` writes it. None: no file."""
+    path = change.path
+    head = f"diff --git a/{path} b/{path}\n"
+    if change.before is None and change.after is not None:
+        head += f"new file mode {change.after.mode}\n"
+    elif change.after is None and change.before is not None:
+        head += f"deleted file mode {change.before.mode}\n"
+    old, new = before or b"", after or b""
+    names = (
+        "/dev/null" if change.before is None else f"a/{path}",
+        "/dev/null" if change.after is None else f"b/{path}",
+    )
+    if b"\0" in old or b"\0" in new:
+        return f"{head}Binary files {names[0]} and {names[1]} differ\n"
+    texts = [
+        text.decode("utf-8", errors="replace").splitlines(keepends=True)
+        for text in (old, new)
+    ]
+    lines = difflib.unified_diff(texts[0], texts[1], names[0], names[1])
+    return head + "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+        for line in lines
+    )

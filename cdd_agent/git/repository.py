@@ -1,5 +1,5 @@
-"""The user's repository that a project is a part of, as far as checkpoints need to know
-it.
+"""The user's repositories, as far as checkpoints need to know them: the one that a
+project is a part of, and those below the project.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from msgspec.structs import replace
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.regular_files import git_folder, read_small
 from cdd_agent.git.command import Git
+from cdd_agent.process.run import CommandResult
+from cdd_agent.sanitize import sanitize_for_display
 
 
 class Repository(Struct, frozen=True):
@@ -77,6 +79,58 @@ async def repository_of(root: Path) -> Repository | None:
     top, folder = next(found, (root, None))
     if folder is None:
         return None
+    repository = await _read(top, folder)
+    if repository is None or root == top:
+        return repository
+    words = ("check-ignore", "--quiet", "--", str(root))
+    is_ignored = (await repository.git(*words, codes=(0, 1))).return_code == 0
+    return None if is_ignored else repository
+
+
+class Unreadable(Exception):
+    """A repository below the project that checkpoints cannot cover. The text says why,
+    without its folder.
+    """
+
+
+async def inner_repository(place: Path, allowed: Sequence[Path]) -> Repository | None:
+    """Return the repository whose working tree has its top here; None if there is none.
+
+    Its data must be in one of the `allowed` folders: a `.git` file may point anywhere.
+    Raises `Unreadable`.
+    """
+    folder = git_folder(place)
+    if folder is None:
+        return None
+    try:
+        folder = folder.resolve(strict=True)
+    except (OSError, RuntimeError):
+        return None
+    if not any(folder.is_relative_to(parent) for parent in allowed):
+        raise Unreadable("its repository is outside the project")
+    # As the user's git reads it: also whether it trusts the owner.
+    git = Git(place, {"GIT_CEILING_DIRECTORIES": str(place.parent)})
+    answer = await git.run("rev-parse", "--show-object-format")
+    if answer.return_code or answer.timed_out:
+        if "not a git repository" in answer.stderr:
+            return None
+        raise Unreadable(_reason(answer))
+    repository = await _read(place, folder)
+    if repository is None:
+        raise Unreadable("git cannot read it")
+    if not any(repository.shared.resolve().is_relative_to(one) for one in allowed):
+        raise Unreadable("its repository is outside the project")
+    return repository
+
+
+def _reason(answer: CommandResult) -> str:
+    _, _, why = answer.stderr.rpartition("fatal: ")
+    first = why.strip().partition("\n")[0]
+    return f"git cannot read it: {sanitize_for_display(first)}"
+
+
+async def _read(top: Path, folder: Path) -> Repository | None:
+    """Read the repository of a working tree; None if the folder is no repository."""
     git = Git(top, {"GIT_DIR": str(folder), "GIT_WORK_TREE": str(top)})
     # What counts for what is ignored, and for who may use the objects that are stored.
     settings = (
@@ -89,15 +143,7 @@ async def repository_of(root: Path) -> Repository | None:
         git("rev-parse", "--show-object-format", codes=(0, 128)),
         git("config", *settings, codes=(0, 1, 128)),
     )
-    if answer.return_code:  # what is called `.git` is no repository
-        return None
-    if (
-        root != top
-        and (
-            await git("check-ignore", "--quiet", "--", str(root), codes=(0, 1))
-        ).return_code
-        == 0
-    ):
+    if answer.return_code:
         return None
     known = tuple(
         line.replace("\n", "=", 1)

@@ -26,11 +26,10 @@ from cdd_agent.files.atomic import (
     remove_leftovers,
 )
 from cdd_agent.files.regular_files import open_file
-from cdd_agent.git.diff import Change, TreeEntry
+from cdd_agent.git.diff import EXECUTABLE, LINK, PLAIN, Change, TreeEntry
 from cdd_agent.git.merge import merge_texts
 
-LINK, _EXECUTABLE, _PLAIN = "120000", "100755", "100644"
-FILE_MODES = (_PLAIN, _EXECUTABLE)
+FILE_MODES = (PLAIN, EXECUTABLE)
 """Git's modes of regular files."""
 _CHUNK = 1 << 20
 _LONGEST_NAME = 200
@@ -83,17 +82,15 @@ class Contents(Struct, frozen=True):
 
     @classmethod
     def read(cls, source: Path) -> Contents:
-        """Of what `git cat-file --batch` wrote: `id blob size`, newline, content,
-        newline.
-
-        Raises `CheckpointGone` for a content that git does not have.
+        """Read what `git cat-file --batch` wrote: `id blob size`, newline, content,
+        newline. A content that git does not have is left out.
         """
         places: dict[str, Piece | bytes] = {}
         with source.open("rb") as file:
             while head := file.readline():
                 name, kind, *size = head.decode().split()
                 if kind != "blob" or not size:
-                    raise CheckpointGone
+                    continue
                 places[name] = Piece(source, file.tell(), int(size[0]))
                 file.seek(int(size[0]) + 1, os.SEEK_CUR)
         return cls(places)
@@ -116,8 +113,8 @@ def held(content: bytes, permissions: int) -> TreeEntry:
     those of any new file.
     """
     return TreeEntry(
-        _EXECUTABLE if permissions & stat.S_IXUSR else _PLAIN,
-        _name(TreeEntry(_PLAIN, "0" * 40), [content], len(content)),
+        EXECUTABLE if permissions & stat.S_IXUSR else PLAIN,
+        _name(TreeEntry(PLAIN, "0" * 40), [content], len(content)),
         None if not permissions or permissions in USUAL_PERMISSIONS else permissions,
     )
 
@@ -131,7 +128,7 @@ def entry_now(root: Path, path: str, like: TreeEntry | None = None) -> TreeEntry
     """Return what a path holds now, with unusual permissions; None for nothing or a
     folder, `UNKNOWN` for what cannot be read. `like` tells how contents are named.
     """
-    entry = _look(root, path, like or TreeEntry(_PLAIN, "0" * 40))
+    entry = _look(root, path, like or TreeEntry(PLAIN, "0" * 40))
     if entry is None or entry.mode in ("", LINK):
         return entry
     try:
@@ -188,7 +185,7 @@ def find_edited(root: Path, changes: Iterable[Change]) -> list[Change]:
         current = _look(root, change.path, change.after)
         if current in (None, change.before, change.after):
             continue
-        if current.mode in (_PLAIN, _EXECUTABLE):
+        if current.mode in (PLAIN, EXECUTABLE):
             edited.append(change)
     return edited
 
@@ -264,7 +261,7 @@ class _Restorer(Struct, frozen=True):
             return _Fate.KEPT
         old = stat.S_IMODE(place.lstat().st_mode)
         has_mode_of_step = _is_like(old, after) and (
-            bool(old & stat.S_IXUSR) == (after.mode == _EXECUTABLE)
+            bool(old & stat.S_IXUSR) == (after.mode == EXECUTABLE)
         )
         new = _permissions(place, before) if has_mode_of_step else old
         if (merged, new) == (current, old):
@@ -338,7 +335,7 @@ def _read_chunks(place: Path) -> Iterator[bytes]:
 def _is_mergeable(change: Change) -> bool:
     """True if the file is a regular one before and after the change."""
     entries = (change.before, change.after)
-    return all(entry and entry.mode in (_PLAIN, _EXECUTABLE) for entry in entries)
+    return all(entry and entry.mode in (PLAIN, EXECUTABLE) for entry in entries)
 
 
 def _restore_permissions(place: Path, before: TreeEntry, after: TreeEntry) -> _Fate:
@@ -391,7 +388,7 @@ def _permissions(place: Path, entry: TreeEntry) -> int:
         mask = os.umask(0o077)
         os.umask(mask)
         now = 0o666 & ~mask
-    return now | (now & 0o444) >> 2 if entry.mode == _EXECUTABLE else now & ~0o111
+    return now | (now & 0o444) >> 2 if entry.mode == EXECUTABLE else now & ~0o111
 
 
 def _is_reached(root: Path, folder: Path) -> bool:
@@ -463,10 +460,10 @@ def _describe(place: Path, found: os.stat_result, like: TreeEntry) -> TreeEntry:
         return TreeEntry(LINK, _name(like, [target], len(target)))
     if not stat.S_ISREG(found.st_mode):
         return UNKNOWN
-    mode = _EXECUTABLE if found.st_mode & stat.S_IXUSR else _PLAIN
+    mode = EXECUTABLE if found.st_mode & stat.S_IXUSR else PLAIN
     if os.name == "nt":
         # no file says there that it can be run
-        mode = like.mode if like.mode != LINK else _PLAIN
+        mode = like.mode if like.mode != LINK else PLAIN
     with open_file(place) as file:
         return TreeEntry(
             mode, _name(like, iter(lambda: file.read(_CHUNK), b""), found.st_size)

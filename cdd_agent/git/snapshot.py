@@ -1,12 +1,13 @@
-"""The files of a project as git objects, made with an index and settings of their own.
+"""The files of one repository as a git tree, made with an index and settings of ours.
 
-In a git repository the objects go into that repository's own store, where most of them
-are already, and the references under `refs/cdd/`, which no branch, tag, stash or
-`git log` knows of. (Not under `refs/worktree/`: cleaning up in one worktree removes
-what only the references of another one hold.) Elsewhere both are in a private
-repository. HEAD, index, stash, hooks and settings of the user are neither read for it
-nor touched; what `.gitignore` says counts. Bytes are taken as they are: no line ends,
-filters or encodings are converted.
+The objects go into the repository's own store, where most of them are already. The
+references are under `refs/cdd/`, which no branch, tag, stash or `git log` knows of.
+(Not under `refs/worktree/`: cleaning up in one worktree removes what only the
+references of another one hold.) A folder without a repository gets a private one.
+
+HEAD, index, stash, hooks and settings of the user are neither read nor changed; what
+`.gitignore` says counts. Bytes are taken unchanged: no line ends, filters or encodings
+are converted.
 """
 
 from __future__ import annotations
@@ -17,24 +18,46 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import suppress
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
-from cdd_agent.files.atomic import read_bytes, remove, remove_leftovers, write_atomic
+from cdd_agent.files.atomic import (
+    put_file,
+    put_link,
+    read_bytes,
+    remove,
+    remove_leftovers,
+    write_atomic,
+)
+from cdd_agent.files.ignore import IgnoreRules
 from cdd_agent.git.command import Git, GitUnusable
-from cdd_agent.git.known_files import KnownFiles, Unusual
-from cdd_agent.git.objects import FOLDER, HINT, GitObjects, TreeItem
-from cdd_agent.git.repository import Repository, repository_of
+from cdd_agent.git.content_store import ContentStore
+from cdd_agent.git.diff import EXECUTABLE, LINK, PLAIN, REPOSITORY, TreeEntry
+from cdd_agent.git.repository import Repository
+from cdd_agent.git.restore import USUAL_PERMISSIONS
 from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.threads import in_thread, to_its_end
+from cdd_agent.threads import in_thread
 
-_SINCE = "since"
+T = TypeVar("T")
+LARGEST_SAVED = 1 << 20
+"""Bytes of an ignored file that is saved."""
+HINT = (
+    "Check that the folder can be written and the disk has space; files that may not be"
+    " read can go to .gitignore."
+)
 # in git, this file wins over all others
 _ATTRIBUTES = b"* -text -filter -ident -working-tree-encoding !diff\n"
 CONFIG = (
@@ -60,7 +83,7 @@ CONFIG = (
 # ignored.
 _LEFT_OUT = re.compile(
     r"""
-    ^error:\ '(?P<folder>.*?)/'\ does\ not\ have\ a\ commit\ checked\ out$
+    ^error:\ '(?P<hollow>.*?)/'\ does\ not\ have\ a\ commit\ checked\ out$
     | ^error:\ open\("(?P<file>.*?)"\):
       \ (?:Permission\ denied|No\ such\ file\ or\ directory)$
     | ^error:\ (?P<special>[^\n]*):
@@ -76,30 +99,31 @@ _LEFT_OUT = re.compile(
     """,
     re.DOTALL | re.MULTILINE | re.VERBOSE,  # a name may have more than one line
 )
+_NEEDS_NO_NOTE = frozenset(stat.S_IFREG | mode for mode in USUAL_PERMISSIONS)
 
 
-class Notes(Struct, frozen=True):
-    """Things that git does not know of the files in a snapshot."""
+class Snapshot(Struct, frozen=True):
+    """What the files of one repository were. Paths are relative to its folder."""
 
-    modes: Mapping[str, int]
+    tree: str
+    """The tree of the files, as git names it."""
+    modes: Mapping[str, int] = {}
     """Unusual permissions, by path."""
-    unseen: frozenset[str]
-    """Files that were there and could not be read; of a folder, all that is in it."""
-    also: frozenset[str]
-    """The ignored files that were asked for, whether they were there or not."""
+    unseen: frozenset[str] = frozenset()
+    """Files that could not be read or are too large; of a folder, all that is in it."""
+    also: frozenset[str] = frozenset()
+    """Ignored files that were asked for, whether or not they existed."""
+    saved: Mapping[str, TreeEntry] = {}
+    """Those of them that existed. Their contents are in the store of contents."""
 
 
 class Snapshots(Struct):
-    """Makes snapshots of a project, and keeps references to them under names.
-
-    A snapshot is a git tree with the entry `files`, the tree of the project's files,
-    and where needed the lists of its `Notes` as `modes`, `unseen` and `also`.
-    """
+    """Takes snapshots of one repository, and keeps references to them under names."""
 
     root: Path
     folder: Path
-    """Private to one process at a time: the index, what git is told and says, and
-    outside a repository everything.
+    """Private to one process at a time: the index, input and output of git, and the
+    objects if there is no repository.
     """
     index: Path
     git: Git
@@ -109,44 +133,50 @@ class Snapshots(Struct):
     prefix: str
     """Of the project in the repository, with a slash at its end; empty at its top."""
     leave_out: tuple[str, ...]
-    objects: GitObjects
-    known: KnownFiles
+    store: ContentStore
+    """Contents of ignored files."""
     unseen: set[str] = field(default_factory=set)
     """Files and folders that could not be read, and so are in no snapshot."""
-    _also: set[str] = field(default_factory=set)
-    """Ignored files that are part of the project: tracked all the same, or asked for.
-    """
-    _notes: dict[str, Notes] = field(default_factory=dict)
-    """Of snapshots that are known already."""
-    _since: set[str] = field(default_factory=set)
-    """Files that came since the index was written, by an earlier process."""
-    _rules: dict[str, int] = field(default_factory=dict)
-    """How often what is ignored had changed when snapshots were made."""
-    _trees: dict[str, str] = field(default_factory=dict)
-    """The trees of files of snapshots that are known already."""
+    too_large: set[str] = field(default_factory=set)
+    """Ignored files that were asked for and are not saved because of their size."""
+    not_here: set[str] = field(default_factory=set)
+    """Ignored files that changed, and of which a saved content is missing."""
+    refused: set[str] = field(default_factory=set)
+    """Folders of repositories below that git cannot read. They are left out."""
+    hollow: set[str] = field(default_factory=set)
+    """Folders of repositories below that have no commit, at the last look."""
+    _tracked: frozenset[str] = frozenset()
+    """Files that the user's index tracks though they are ignored."""
+    _asked: set[str] = field(default_factory=set)
+    """Files that are part of the snapshots even if they are ignored."""
+    _listed: str = ""
+    """The tree that `_files` lists."""
+    _files: dict[str, str] = field(default_factory=dict)
+    """The files of the last tree, with git's modes."""
 
     @classmethod
     async def open(
         cls,
         root: Path,
         folder: Path,
+        store: ContentStore,
         leave_out: Sequence[str] = (),
         repository: Repository | None = None,
+        name: str = "",
     ) -> Snapshots:
-        """Prepare snapshots of `root`, with `folder` for what they need: no other
-        process may use it meanwhile.
+        """Prepare snapshots of `root`, with `folder` for what they need. No other
+        process may use that folder meanwhile.
 
         `root` is a resolved path. `leave_out` are patterns of files that are no part of
-        the snapshots, from `root`, as in git's `:(glob)`; `folder` never is.
-        `repository` is that of the project, for whoever has looked already. Raises
-        `GitUnusable`, or `BadInput` when the folder cannot be written.
+        the snapshots, relative to `root`, as in git's `:(glob)`; `folder` never is a
+        part. `name` keeps the references apart from others in the repository. Raises
+        `GitUnusable`, or `BadInput` if the folder cannot be written.
         """
-        # a project that became a repository meanwhile
-        began_without = (folder / "refs" / "cdd").exists()
-        repository = None if began_without else repository or await repository_of(root)
         plain = Git(root)
-        form = [f"--object-format={repository.object_format}"] if repository else []
-        await plain("init", "--quiet", "--bare", "--template=", *form, str(folder))
+        if not (folder / "HEAD").exists():
+            form = [f"--object-format={repository.object_format}"] if repository else []
+            words = ("init", "--quiet", "--bare", "--template=", *form, str(folder))
+            await plain(*words)
         index = await in_thread(partial(_prepare, folder, repository), name="index")
         top = repository.top if repository else root
         env = {
@@ -159,132 +189,159 @@ class Snapshots(Struct):
         settings = repository.settings if repository else ()
         git = Git(root, env, (*plain.config, *settings, *CONFIG))
         prefix = f"{root.relative_to(top).as_posix()}/" if root != top else ""
-        whose = f"{repository.worktree if repository else ''}:{prefix}"
-        namespace = f"refs/cdd/{hashlib.sha256(os.fsencode(whose)).hexdigest()[:8]}"
+        whose = f"{repository.worktree if repository else ''}:{prefix}{name}"
+        digest = hashlib.sha256(os.fsencode(whose)).hexdigest()[:8]
         keeper = {
             "GIT_DIR": str(repository.shared if repository else folder),
             "GIT_WORK_TREE": str(top),
         }
-        references = Git(top, keeper, git.config)
-        objects = GitObjects(git, references, folder)
-        own = (
-            re.sub(r"([*?\[\\])", r"\\\1", folder.relative_to(root).as_posix())
-            if folder.is_relative_to(root)
-            else ""
-        )
-        known = KnownFiles(
-            root, prefix, filter(None, (*leave_out, own)), objects, folder / "clock"
-        )
         snapshots = cls(
-            root,
-            folder,
-            index,
-            git,
-            references,
-            namespace,
-            prefix,
-            tuple(leave_out),
-            objects,
-            known,
-        )
-        snapshots._since.update(
-            os.fsdecode(name)
-            for name in (read_bytes(folder / _SINCE) or b"").split(b"\0")[:-1]
-        )
-        if repository:
-            await repository.tracked_though_ignored(
-                root, snapshots._everything(), folder / "listed"
-            )
-            snapshots._also = set(names_in(folder / "listed"))
-        return snapshots
-
-    def beside(self, top: Path, folder: Path, leave_out: Iterable[str]) -> Snapshots:
-        """Snapshots of another working tree of the same repository, with names among
-        these. `top` is that of the tree, `folder` is there, and theirs alone;
-        `leave_out` are more patterns of what is no part of them.
-        """
-        root, index = top / self.prefix, folder / "index"
-        env = {**self.git.env, "GIT_WORK_TREE": str(top), "GIT_INDEX_FILE": str(index)}
-        git, leave_out = (
-            replace(self.git, folder=root, env=env),
-            (*self.leave_out, *leave_out),
-        )
-        objects = GitObjects(git, self.references, folder)
-        return replace(
-            self,
             root=root,
             folder=folder,
             index=index,
             git=git,
-            leave_out=leave_out,
-            objects=objects,
-            known=KnownFiles(root, self.prefix, leave_out, objects, folder / "clock"),
-            unseen=set(),
-            _also=set(self._also),
-            _notes=dict(self._notes),
-            _since=set(),
-            _rules={},
-            _trees=dict(self._trees),
+            references=Git(top, keeper, git.config),
+            namespace=f"refs/cdd/{digest}",
+            prefix=prefix,
+            leave_out=tuple(leave_out),
+            store=store,
+        )
+        if repository:
+            listed = folder / "listed"
+            where = snapshots._everything()
+            await repository.tracked_though_ignored(root, where, listed)
+            snapshots._tracked = frozenset(names_in(listed))
+        return snapshots
+
+    def beside(self, top: Path, folder: Path, leave_out: Iterable[str]) -> Snapshots:
+        """Return snapshots of another working tree of the same repository, with names
+        among these.
+
+        `top` is the top of that tree. `folder` exists and is used by nothing else.
+        `leave_out` are further patterns of files that are no part.
+        """
+        root, index = top / self.prefix, folder / "index"
+        env = {**self.git.env, "GIT_WORK_TREE": str(top), "GIT_INDEX_FILE": str(index)}
+        return Snapshots(
+            root=root,
+            folder=folder,
+            index=index,
+            git=replace(self.git, folder=root, env=env),
+            references=self.references,
+            namespace=self.namespace,
+            prefix=self.prefix,
+            leave_out=(*self.leave_out, *leave_out),
+            store=self.store,
+            _tracked=self._tracked,
+            _asked=set(self._asked),
         )
 
-    async def take(self, name: str, also: Iterable[str] = ()) -> str:
-        """Make a snapshot and keep it under a name; the object's id. `also` are files
-        to include though ignored.
+    @property
+    def was_taken(self) -> bool:
+        """True if a snapshot was taken since they were opened."""
+        return bool(self._listed)
 
-        Those that are ignored stay part of later snapshots, also if they come later.
+    @property
+    def is_private(self) -> bool:
+        """True if they are in a repository of ours, and not in the user's."""
+        return self.references.env["GIT_DIR"] == str(self.folder)
+
+    async def take(self, name: str, also: Iterable[str] = ()) -> Snapshot:
+        """Take a snapshot and keep it under a name. `also` are files to include even if
+        they are ignored, now and in later snapshots.
+
+        Raises `GitUnusable` or `BadInput`.
         """
-        asked, reference = frozenset(also), f"{self.namespace}/{name}"
-
-        def look() -> tuple[str, bool]:
-            snapshot = self._store(self._look(asked))
-            try:
-                self.objects.refer(reference, snapshot)
-            except GitUnusable:
-                return snapshot, False
-            return snapshot, True
-
-        try:
-            snapshot, is_kept = await to_its_end(look, name="look")
-        except (Unusual, GitUnusable):
-            self._also |= asked
-            snapshot, is_kept = await self._look_by_git(), False
-        if not is_kept:
-            await self._refer(reference, snapshot)
+        self._asked |= set(also)
+        tree, unseen = await self._with_sound_index(self._look)
+        snapshot = await in_thread(partial(self._note, tree, unseen), name="notes")
+        await self._refer(f"{self.namespace}/{name}", tree)
         return snapshot
 
+    async def _with_sound_index(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do something with the private index. Once more with an empty one if git
+        cannot: it may be torn or locked, or have objects that were removed since.
+        """
+        try:
+            return await work()
+        except GitUnusable:
+            await in_thread(self._forget_index, name="index")
+        try:
+            return await work()
+        except GitUnusable as error:
+            raise GitUnusable(error.message, hint=error.hint or HINT) from error
+
+    async def _look(self) -> tuple[str, set[str]]:
+        """Return the tree of all files, and those that cannot be read."""
+        unseen = await self._add()
+        tree = await self._write_tree()
+        await self._list(tree)
+        if missing := self._missing(self._tracked):
+            asked = self.input(f"{path}\0" for path in missing)
+            words = ("update-index", "--add", "--replace", "-z", "--stdin")
+            await self.git(*words, stdin=asked)
+            tree = await self._write_tree()
+            await self._list(tree)
+        return tree, unseen
+
+    @property
+    def inner_repositories(self) -> set[str]:
+        """Folders of repositories below that the last look came across."""
+        linked = {path for path, mode in self._files.items() if mode == REPOSITORY}
+        return linked | self.hollow
+
+    async def find_inner(self) -> set[str]:
+        """List the folders of repositories below, without those in other repositories.
+        Raises `GitUnusable`.
+        """
+        listed, found = self.folder / "listed", set[str]()
+
+        async def list_all() -> None:
+            words = ("-z", "--stage", "--others", "--exclude-standard")
+            everything = self._everything()
+            await self.git("ls-files", *words, "--", *everything, stdout=listed)
+
+        await self._with_sound_index(list_all)
+        for line in names_in(listed):
+            head, is_indexed, path = line.partition("\t")
+            if is_indexed and head.startswith(REPOSITORY):
+                found.add(path)
+            elif head.endswith("/"):
+                found.add(head.removesuffix("/"))
+        return found
+
     async def find(self, name: str) -> str | None:
-        """The object of the snapshot that is kept under a name."""
+        """Return the object that is kept under a name."""
         found = await self.references(
             "rev-parse", "--verify", "--quiet", f"{self.namespace}/{name}", codes=(0, 1)
         )
         return found.stdout.strip() or None
 
-    @property
-    def is_private(self) -> bool:
-        """They are in a repository of their own, and not in the user's."""
-        return self.references.env["GIT_DIR"] == str(self.folder)
-
-    async def check_out(self, snapshot: str) -> None:
-        """Write all files of a snapshot into a tree that has none of them, and go on
-        from there: what is not changed is not read again.
+    async def check_out(self, snapshot: Snapshot) -> None:
+        """Write all files of a snapshot into a tree that has none of them. Files that
+        are not changed then are not read again.
         """
-        await self.git(
-            "read-tree",
-            *([f"--prefix={self.prefix}"] if self.prefix else []),
-            f"{snapshot}:files",
-        )
+        prefix = [f"--prefix={self.prefix}"] if self.prefix else []
+        await self.git("read-tree", *prefix, snapshot.tree)
         await self.git("checkout-index", "--all", "--force", "--index", "--quiet")
-        await in_thread(self._begin, name="begin")
-        tree, listed = await self.files(snapshot) or "", self.folder / "listed"
-        await self.git("ls-tree", "--full-tree", "-r", "-t", "-z", tree, stdout=listed)
-        await in_thread(
-            lambda: self.known.take_over(tree, listed.read_bytes()), name="known"
-        )
-        notes = await self.notes(snapshot)
-        self._also |= notes.also
-        for path, mode in notes.modes.items():
-            if not (place := self.root / path).is_symlink():
-                place.chmod(mode)
+        self._asked |= snapshot.also
+
+        def write_others() -> None:
+            for path, mode in snapshot.modes.items():
+                if not (place := self.root / path).is_symlink():
+                    place.chmod(mode)
+            for path, entry in snapshot.saved.items():
+                self._write_saved(self.root / path, entry)
+
+        await in_thread(write_others, name="others")
+
+    def _write_saved(self, place: Path, entry: TreeEntry) -> None:
+        content = self.store.read(entry.content)
+        if entry.mode == LINK:
+            put_link(place, os.fsdecode(content))
+            return
+        usual = 0o755 if entry.mode == EXECUTABLE else 0o644
+        put_file(place, [content], entry.permissions or usual)
 
     async def remove_references(self, under: str) -> None:
         """Forget all snapshots whose names begin so."""
@@ -294,64 +351,92 @@ class Snapshots(Struct):
         if listed.stat().st_size:
             await self.references("update-ref", "--stdin", stdin=listed)
 
-    async def move_references(
-        self, under: str, target: Snapshots, new: str = ""
-    ) -> None:
-        """Give what is kept under names that begin so to another tree of the same
-        repository, perhaps under a new beginning.
+    async def names(self, under: str) -> dict[str, str]:
+        """Return the objects that are kept under names that begin so, by the rest of
+        the name.
         """
         names, listed = f"{self.namespace}/{under}/", self.folder / "listed"
         await self.references(
             "for-each-ref", "--format=%(objectname) %(refname)", names, stdout=listed
         )
-        lines = (
-            line.split(" ", 1)
-            for line in listed.read_text(encoding="utf-8").splitlines()
-        )
-        found = {name.removeprefix(names): target_ for target_, name in lines}
-        for what in (
-            [
-                f"update {target.namespace}/{new or under}/{name} {tree}\n"
-                for name, tree in found.items()
-            ],
-            [f"delete {names}{name}\n" for name in found],
-        ):
-            await self.references("update-ref", "--stdin", stdin=self.input(what))
+        found = {}
+        for line in listed.read_text(encoding="utf-8").splitlines():
+            target, name = line.split(" ", 1)
+            found[name.removeprefix(names)] = target
+        return found
 
-    async def notes(self, snapshot: str) -> Notes:
-        """All that a snapshot has beside its files."""
-        if snapshot not in self._notes:
-            kinds = ("modes", "unseen", "also")
-            found = await in_thread(
-                lambda: [self.objects.read(f"{snapshot}:{kind}") for kind in kinds],
-                name="notes",
-            )
-            self._notes[snapshot] = _as_notes(
-                *(map(os.fsdecode, (text or b"").split(b"\0")[:-1]) for text in found)
-            )
-        return self._notes[snapshot]
-
-    async def files(self, snapshot: str) -> str | None:
-        """The tree of a snapshot's files; None where it is gone."""
-        if snapshot not in self._trees:
-            found = await in_thread(
-                partial(self.objects.id_of, f"{snapshot}:files"), name="files"
-            )
-            if found is None:
-                return None
-            self._trees[snapshot] = found
-        return self._trees[snapshot]
-
-    async def ignored_by(self, snapshot: str, paths: Sequence[str]) -> set[str]:
-        """Which of these paths the ignore files are about that were there at the time
-        of a snapshot.
+    async def move_references(
+        self, under: str, target: Snapshots, new: str = ""
+    ) -> None:
+        """Move what is kept under names that begin so to another tree of the same
+        repository, perhaps under a new beginning.
         """
-        # they are there still, unless they have changed just now
-        if self._rules.get(snapshot) == self.known.rules:
-            with suppress(Unusual, GitUnusable):
-                return await in_thread(
-                    partial(self.known.ignored, paths), name="ignored"
-                )
+        found = await self.names(under)
+        where = f"{target.namespace}/{new or under}"
+        added = (f"update {where}/{name} {tree}\n" for name, tree in found.items())
+        removed = (f"delete {self.namespace}/{under}/{name}\n" for name in found)
+        for lines in (added, removed):
+            await self.references("update-ref", "--stdin", stdin=self.input(lines))
+
+    async def read_old(self, snapshot: str) -> Snapshot | None:
+        """Read a snapshot of version 0.1: a tree with the entry `files`, and where
+        needed the lists `modes`, `unseen` and `also`. None if it is gone.
+        """
+        kinds = ("files", "modes", "unseen", "also")
+        asked = self.input(f"{snapshot}:{kind}\n" for kind in kinds)
+        answers = self.folder / "listed"
+        await self.git("cat-file", "--batch", stdin=asked, stdout=answers)
+        lists = {}
+        with answers.open("rb") as file:
+            for kind in kinds:
+                *_, size = file.readline().split()
+                if size.isdigit():
+                    lists[kind] = file.read(int(size))
+                    file.read(1)
+        if "files" not in lists:
+            return None
+        lines = {
+            kind: [os.fsdecode(line) for line in text.split(b"\0")[:-1]]
+            for kind, text in lists.items()
+            if kind != "files"
+        }
+        modes = (line.split(" ", 1) for line in lines.get("modes", []))
+        return Snapshot(
+            tree=f"{snapshot}:files",
+            modes={path: int(mode, 8) for mode, path in modes},
+            unseen=frozenset(lines.get("unseen", [])),
+            also=frozenset(lines.get("also", [])),
+        )
+
+    async def changes(self, before: str, after: str) -> bytes | None:
+        """List what differs between two trees, in git's raw format (`diff.py`). None if
+        one of them is gone.
+        """
+        if before == after:
+            return b""
+        target = self.folder / "listed"
+        words = ("diff-tree", "-r", "-z", "--no-renames", "--no-abbrev", before, after)
+        result = await self.git(*words, stdout=target, codes=(0, 128))
+        return None if result.return_code else target.read_bytes()
+
+    async def entries(self, tree: str) -> dict[str, TreeEntry] | None:
+        """Return the files of a tree by path, and the repositories below. None if the
+        tree is gone.
+        """
+        target = self.folder / "listed"
+        words = ("ls-tree", "--full-tree", "-r", "-z", tree)
+        result = await self.git(*words, stdout=target, codes=(0, 128))
+        if result.return_code:
+            return None
+        entries = {}
+        for line in names_in(target):
+            head, _, path = line.partition("\t")
+            mode, _, content = head.split(" ")
+            entries[path] = TreeEntry(mode, content)
+        return entries
+
+    async def ignored_by(self, tree: str, paths: Sequence[str]) -> set[str]:
+        """Return those of these paths that the ignore files of a tree are about."""
         rules = self.folder / "rules" / "files"
         await in_thread(
             partial(_copy_ignore_files, self.root, self.prefix, rules), name="rules"
@@ -362,37 +447,22 @@ class Snapshots(Struct):
             folder=rules,
             env={**self.git.env, **index, "GIT_WORK_TREE": str(rules)},
         )
-        await git("read-tree", f"{snapshot}:files")
+        await git("read-tree", tree)
         parents = {parent for path in paths for parent in Path(path).parents}
         listed = self.input(
             f"{(parent / '.gitignore').as_posix()}\0" for parent in parents
         )
         into = f"--prefix={rules}/{self.prefix}"
-        await git(
-            "checkout-index",
-            "--quiet",
-            "--force",
-            "-z",
-            "--stdin",
-            into,
-            stdin=listed,
-            codes=(0, 1),
-        )
+        words = ("checkout-index", "--quiet", "--force", "-z", "--stdin", into)
+        await git(*words, stdin=listed, codes=(0, 1))
         asked = self.input(f"{self.prefix}{path}\0" for path in paths)
         target = self.folder / "listed"
-        await git(
-            "check-ignore",
-            "-z",
-            "--stdin",
-            "--no-index",
-            stdin=asked,
-            stdout=target,
-            codes=(0, 1),
-        )
+        how = ("-z", "--stdin", "--no-index")
+        await git("check-ignore", *how, stdin=asked, stdout=target, codes=(0, 1))
         return {name.removeprefix(self.prefix) for name in names_in(target)}
 
     def input(self, parts: Iterable[str], *, name: str = "input") -> Path:
-        """A file for git to read. Raises `BadInput`."""
+        """Write a file for git to read. Raises `BadInput`."""
         path = self.folder / name
         try:
             path.write_bytes(os.fsencode("".join(parts)))
@@ -402,128 +472,31 @@ class Snapshots(Struct):
             ) from error
         return path
 
-    def _look(self, asked: Set[str]) -> str:
-        """The tree of all files as they are now. Raises `Unusual` where only git can
-        tell.
-        """
-        self._begin()
-        added = set(self.known.added)
-        tree = self.known.look()
-        self._also |= self.known.ignored(
-            [path for path in asked - self._also if not self.known.holds(path)]
-        )
-        if any(
-            not self.known.holds(path) and _is_own_file(self.root, path)
-            for path in self._also
-        ):
-            raise Unusual  # an ignored file that has come since
-        if self.known.added != added:
-            self.input((f"{path}\0" for path in sorted(self.known.added)), name=_SINCE)
-        return tree
-
-    async def _look_by_git(self) -> str:
-        await in_thread(self._begin, name="begin")
-        self.known.forget()
-        try:
-            tree, unseen = await self._tree()
-        except GitUnusable:
-            # the index may be torn or locked, or know objects that somebody has removed
-            # since
-            await in_thread(self._forget_index, name="index")
-            tree, unseen = await self._tree()
-        listed = self.folder / "listed"
-        await self.git("ls-tree", "--full-tree", "-r", "-t", "-z", tree, stdout=listed)
-
-        def take_over() -> str:
-            self.known.take_over(tree, listed.read_bytes())
-            self._since.clear()
-            (self.folder / _SINCE).unlink(missing_ok=True)
-            if unseen:
-                self.known.forget()
-            return self._store(tree, unseen)
-
-        return await to_its_end(take_over, name="store")
-
-    def _store(self, tree: str, unseen: Set[str] = frozenset()) -> str:
-        """Make a snapshot of a tree of all files; its id."""
-        modes, made = self.known.modes, [TreeItem(FOLDER, tree, b"files")]
-        for kind, lines in {
-            "also": self._also,
-            "modes": modes,
-            "unseen": unseen,
-        }.items():
-            if lines:
-                content = b"".join(os.fsencode(line) + b"\0" for line in sorted(lines))
-                made.append(
-                    TreeItem("100644", self.objects.blob(content), kind.encode())
-                )
-        snapshot = self.objects.tree(made)
-        self._notes[snapshot], self._trees[snapshot] = (
-            _as_notes(modes, unseen, self._also),
-            tree,
-        )
-        self._rules[snapshot] = self.known.rules
-        self.unseen |= unseen
-        return snapshot
-
-    def _begin(self) -> None:
-        try:
-            self.known.begin()
-        except OSError as error:
-            raise BadInput(
-                f"{self.folder} could not be written: {error.strerror or error}",
-                hint=HINT,
-            ) from error
-
-    async def _tree(self) -> tuple[str, set[str]]:
-        result = await self.git(
-            "add",
-            "--ignore-errors",
-            "--all",
-            "--",
-            *self._everything(),
-            codes=(0, 1, 128),
-        )
-        unseen = (
-            _unseen(result.stderr) if result.return_code or result.stderr else set()
-        )
-        unseen = {name.removeprefix(self.prefix) for name in unseen}
-        if wanted := self._also | self._since | self.known.added:
-            await self.git("ls-files", "-z", stdout=self.folder / "listed")
-            if missing := await in_thread(
-                partial(self._not_added_yet, wanted), name="ignored"
-            ):
-                asked = self.input(f"{path}\0" for path in missing)
-                await self.git(
-                    "update-index", "--add", "--replace", "-z", "--stdin", stdin=asked
-                )
-        return await self._write_tree(), unseen
+    async def _add(self) -> set[str]:
+        """Add all files to the private index; return those that cannot be read."""
+        words = ("add", "--ignore-errors", "--all", "--", *self._everything())
+        result = await self.git(*words, codes=(0, 1, 128))
+        if not (result.return_code or result.stderr):
+            self.hollow = set()
+            return set()
+        found = _read_errors(result.stderr)
+        self.hollow = {name.removeprefix(self.prefix) for name in found.hollow}
+        return {name.removeprefix(self.prefix) for name in found.unseen}
 
     def _everything(self) -> list[str]:
         """The pathspecs of all that belongs to the project, from its folder."""
-        # git looks behind none
+        # git follows no links
         links = {
             pattern for pattern in self.leave_out if (self.root / pattern).is_symlink()
         }
         below = [f"{pattern}/**" for pattern in self.leave_out if pattern not in links]
         out = [f":(exclude,glob){pattern}" for pattern in (*self.leave_out, *below)]
-        if self.folder.is_relative_to(self.root):
-            out.append(
-                f":(exclude,literal){self.folder.relative_to(self.root).as_posix()}"
-            )
+        for own in (self.folder, self.store.folder):
+            if own.is_relative_to(self.root):
+                path = own.relative_to(self.root).as_posix()
+                out.append(f":(exclude,literal){path}")
+        out += [f":(exclude,literal){folder}" for folder in sorted(self.refused)]
         return [".", *out]
-
-    def _not_added_yet(self, wanted: Set[str]) -> list[str]:
-        """The ignored files that are there and can be read, neither behind a link nor
-        in a repository within.
-        """
-        listed = b"\0" + (self.folder / "listed").read_bytes()
-        missing = [
-            path
-            for path in sorted(wanted)
-            if b"\0%s\0" % os.fsencode(path) not in listed
-        ]
-        return [path for path in missing if _is_own_file(self.root, path)]
 
     async def _write_tree(self) -> str:
         prefix = [f"--prefix={self.prefix}"] if self.prefix else []
@@ -537,9 +510,85 @@ class Snapshots(Struct):
                 hint=HINT,
             )
         # there are no files
-        return await in_thread(partial(self.objects.tree, ()), name="tree")
+        words = ("hash-object", "-w", "-t", "tree", "--stdin")
+        return (await self.git(*words, stdin=self.input(()))).stdout.strip()
+
+    async def _list(self, tree: str) -> None:
+        """Learn the files of the tree that the index has now."""
+        if tree == self._listed:
+            return
+        listed = self.folder / "listed"
+        await self.git("ls-files", "-z", "--stage", stdout=listed)
+        files = {}
+        for line in names_in(listed):
+            head, _, path = line.partition("\t")
+            files[path] = head[:6]
+        self._files, self._listed = files, tree
+
+    def _missing(self, paths: Iterable[str]) -> list[str]:
+        """Return those of these files that the last tree does not have, and that can be
+        read, neither behind a link nor in a repository below.
+        """
+        missing = [path for path in sorted(paths) if path not in self._files]
+        return [path for path in missing if _is_own_file(self.root, path)]
+
+    def _note(self, tree: str, unseen: set[str]) -> Snapshot:
+        """Add to a tree what git does not know of the files."""
+        also = {
+            path
+            for path in self._asked
+            if path not in self._files and not self.is_left_out(path)
+        }
+        saved = {}
+        for path in self._missing(also):
+            place = self.root / path
+            found = place.lstat()
+            if found.st_size > LARGEST_SAVED:
+                self.too_large.add(path)
+                unseen.add(path)
+            else:
+                saved[path] = self._save(place, found.st_mode)
+        unseen |= self.refused
+        self.unseen |= unseen - self.too_large
+        return Snapshot(tree, self._modes(), frozenset(unseen), frozenset(also), saved)
+
+    def _save(self, place: Path, mode: int) -> TreeEntry:
+        if stat.S_ISLNK(mode):
+            return TreeEntry(LINK, self.store.put(os.fsencode(place.readlink())))
+        permissions = stat.S_IMODE(mode)
+        return TreeEntry(
+            EXECUTABLE if mode & stat.S_IXUSR else PLAIN,
+            self.store.put(place),
+            None if permissions in USUAL_PERMISSIONS else permissions,
+        )
+
+    def _modes(self) -> dict[str, int]:
+        """Return the unusual permissions of the files of the last tree."""
+        modes, root, lstat = {}, f"{self.root}/", os.lstat
+        for path, kind in self._files.items():
+            if kind in (LINK, REPOSITORY):
+                continue
+            try:
+                mode = lstat(root + path).st_mode
+            except OSError:  # it was removed since
+                continue
+            if mode not in _NEEDS_NO_NOTE and stat.S_ISREG(mode):
+                modes[path] = stat.S_IMODE(mode)
+        return modes
+
+    def is_left_out(self, path: str, *, is_folder: bool = False) -> bool:
+        """True if a file or folder is no part of the snapshots."""
+        rules = IgnoreRules("\n".join(f"/{one}" for one in self.leave_out), 0)
+        place = PurePosixPath(path)
+        if rules.verdict(path, place.name, is_folder=is_folder):
+            return True
+        return any(
+            rules.verdict(str(parent), parent.name, is_folder=True)
+            for parent in place.parents
+        )
 
     def _forget_index(self) -> None:
+        self._listed = ""
         try:
             for path in (self.index, Path(f"{self.index}.lock")):
                 path.unlink(missing_ok=True)
@@ -550,37 +599,35 @@ class Snapshots(Struct):
             ) from error
 
     async def remove_locks(self, prefix: str) -> None:
-        """Remove what a git that was killed has left beside the references under
-        `prefix`, where nobody else writes. Raises `BadInput`.
+        """Remove what a git that was killed has left next to the references under
+        `prefix`, where no one else writes. Raises `BadInput`.
         """
 
         def remove_all() -> None:
-            for lock in (
-                Path(self.references.env["GIT_DIR"]) / self.namespace / prefix
-            ).rglob("*.lock"):
+            folder = Path(self.references.env["GIT_DIR"]) / self.namespace / prefix
+            for lock in folder.rglob("*.lock"):
                 remove(lock)
 
         await in_thread(remove_all, name="locks")
 
     async def _refer(self, reference: str, target: str) -> None:
-        refer = partial(self.objects.refer, reference, target)
         try:
-            await to_its_end(refer, name="refer")
-        except GitUnusable:
+            await self.references("update-ref", reference, target)
+        except GitUnusable as error:
             lock = Path(self.references.env["GIT_DIR"]) / f"{reference}.lock"
             if not lock.exists():
-                raise
+                raise GitUnusable(error.message, hint=HINT) from error
             remove(lock)  # of a git that was stopped
-            await to_its_end(refer, name="refer")
+            await self.references("update-ref", reference, target)
 
 
 def names_in(listed: Path) -> Iterator[str]:
-    """The names that git listed, each ended by a NUL."""
+    """Yield the names that git listed, each ended by a NUL."""
     return (os.fsdecode(name) for name in listed.read_bytes().split(b"\0") if name)
 
 
 def _prepare(folder: Path, repository: Repository | None) -> Path:
-    """Write the private settings; the index to use."""
+    """Write the private settings; return the index to use."""
     remove_leftovers(folder / "info")
     contents = {
         "attributes": _ATTRIBUTES,
@@ -634,25 +681,20 @@ def _copy_ignore_files(root: Path, prefix: str, target: Path) -> None:
         ) from error
 
 
-def _as_notes(
-    modes: Iterable[str], unseen: Iterable[str], also: Iterable[str]
-) -> Notes:
-    """`modes` are lines of the form `600 path`."""
-    entries = (line.split(" ", 1) for line in modes)
-    return Notes(
-        {path: int(mode, 8) for mode, path in entries},
-        frozenset(unseen),
-        frozenset(also),
-    )
+class _Errors(NamedTuple):
+    hollow: set[str]
+    unseen: set[str]
 
 
-def _unseen(stderr: str) -> set[str]:
-    """The files that git could not read. Any other error, such as a full disk, would
-    leave a hole in the snapshot.
+def _read_errors(stderr: str) -> _Errors:
+    """Read what `git add` says of files that are no part of a snapshot. Any other
+    error, such as a full disk, would leave a hole in the snapshot.
     """
-    found = {
-        name for match in _LEFT_OUT.finditer(stderr) for name in match.groups() if name
-    }
+    hollow, unseen = set[str](), set[str]()
+    for match in _LEFT_OUT.finditer(stderr):
+        if match["hollow"]:
+            hollow.add(match["hollow"])
+        unseen.update(name for name in match.groups() if name)
     rest = _LEFT_OUT.sub("", stderr).strip()
     if rest:
         raise GitUnusable(
@@ -660,7 +702,7 @@ def _unseen(stderr: str) -> set[str]:
             f" {sanitize_for_display(rest.splitlines()[0])}",
             hint=HINT,
         )
-    return found
+    return _Errors(hollow, unseen)
 
 
 def _is_own_file(root: Path, path: str) -> bool:
@@ -669,6 +711,8 @@ def _is_own_file(root: Path, path: str) -> bool:
     """
     place = root / path
     if ".." in place.parts or not place.is_relative_to(root):
+        return False
+    if ".git" in path.lower().split("/"):
         return False
     inner = [
         parent

@@ -32,6 +32,7 @@ from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.parcel import (
     ATTEMPT,
     ATTEMPT_FILES,
+    EMPTY_TREES,
     MANIFEST,
     RECORD_FILES,
     TICKET_FILES,
@@ -177,12 +178,18 @@ class Arrival(Struct, frozen=True):
         return TicketSpec.from_yaml(text, "spec.yaml", slug=self.manifest.slug)
 
     async def _expect_checkpoints(self, reference: RunReference) -> None:
-        """Each is where the manifest says, and is a tree with files."""
+        """Each is where the manifest says, and is a tree; in the form of version 0.1 it
+        has the entry `files`.
+        """
         wanted = {
             f"checkpoints/{name}": tree
             for name, tree in self.manifest.checkpoints.items()
         }
         wanted["project"] = self.manifest.project
+        new = {f"checkpoints/{one.name}" for one in self.manifest.notes}
+        if self.manifest.project_checkpoint.files == self.manifest.project:
+            new.add("project")
+        old = wanted.keys() - new
         asked, told = reference.folder / "asked", reference.folder / "told"
         asked.write_text(
             "".join(f"{self.tip}:{name}\n{self.tip}:{name}/files\n" for name in wanted)
@@ -197,7 +204,9 @@ class Arrival(Struct, frozen=True):
         for (name, tree), found, files in zip(
             wanted.items(), answers[::2], answers[1::2], strict=True
         ):
-            if found != f"{tree} tree" or not files.endswith(" tree"):
+            has_files = name not in old or files.endswith(" tree")
+            is_empty = name not in old and tree in EMPTY_TREES
+            if not is_empty and (found != f"{tree} tree" or not has_files):
                 raise NotARun(f"{name} is not there")
 
 
@@ -265,6 +274,9 @@ async def read_manifest(reference: RunReference, tip: str) -> Manifest:
         raise NotARun(f"{MANIFEST}: {error}") from error
     if manifest.slug != reference.slug:
         raise NotARun(f"it is the run of {manifest.slug[:100]!r}")
+    for one in manifest.notes:
+        if manifest.checkpoints.get(one.name) != one.id or one.saved or one.inner:
+            raise NotARun(f"the notes of {one.name[:100]!r} do not belong to it")
     for name in manifest.checkpoints:
         if not _CHECKPOINT.fullmatch(name) or name.startswith("travel/"):
             raise NotARun(f"{name[:100]!r} is no checkpoint's name")

@@ -19,7 +19,7 @@ from cdd_agent.engine.named_files import named
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
 from cdd_agent.files.hidden_from_models import is_secret_path
-from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
+from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.command import Git
 from cdd_agent.git.new_commit import OUT
 from cdd_agent.tickets.store import Ticket
@@ -48,7 +48,7 @@ class RunHere(Struct, frozen=True):
         parcel = Parcel(
             self.ticket,
             self.record,
-            self.checkpoints.snapshots,
+            self.checkpoints,
             self.record.redactor,
             head,
         )
@@ -63,10 +63,7 @@ class RunHere(Struct, frozen=True):
         Raises `CddError`.
         """
         manifest, checkpoints = arrival.manifest, self.checkpoints
-        ours, theirs = (
-            await checkpoints.take(FOUND),
-            Checkpoint(PROJECT, manifest.project),
-        )
+        ours, theirs = await checkpoints.take(FOUND), manifest.project_checkpoint
         changes = [
             one
             for one in await checkpoints.changes(theirs, ours)
@@ -88,11 +85,13 @@ class RunHere(Struct, frozen=True):
         where = f"{snapshots.namespace}/{self.ticket.slug}"
         names = (
             f"update {where}/{name} {tree}\n"
-            for name, tree in manifest.checkpoints.items()
+            for name, tree in manifest.references.items()
         )
         await snapshots.references(
             "update-ref", "--stdin", stdin=snapshots.input(names)
         )
+        for one in manifest.notes:
+            checkpoints.save_notes(one)
         arrival.install_record(self.record)
         arrival.install_ticket(self.ticket)
 

@@ -87,12 +87,9 @@ async def put_what_came_back(own: OwnTree, leave_out: Sequence[str]) -> None:
         stack.enter_context(locked(own.record.folder, own.record.slug))
         here = await in_its_own_tree(own, leave_out)
         stack.enter_context(locked(here.record.folder, own.ticket.slug))
-        try:
-            await put_in_place(
-                own, here, await opened(own, own.record.folder / "coming.bundle")
-            )
-        finally:
-            here.checkpoints.close()
+        await put_in_place(
+            own, here, await opened(own, own.record.folder / "coming.bundle")
+        )
 
 
 async def put_in_place(own: OwnTree, here: RunHere, reference: RunReference) -> None:

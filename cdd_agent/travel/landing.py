@@ -9,7 +9,7 @@ check changes nothing. Killed later, it is finished by the next one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -231,8 +231,7 @@ class Landing(Struct, frozen=True):
             here = await Checkpoints.open(
                 own.record.root, target / STORE, own.ticket.slug, self.leave_out
             )
-            with closing(theirs), closing(here):
-                await theirs.snapshots.move_references(own.ticket.slug, here.snapshots)
+            await theirs.move(here)
             await in_thread(partial(_move, self.record.folder, target), name="record")
         state = read_bytes(own.ticket_in_it.state_path)
         if state is not None:

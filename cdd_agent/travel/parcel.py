@@ -6,8 +6,8 @@ project's files as they are.
     ticket/                      spec.yaml (or .yml)  plan.md  execution-state.json
     record/                      events.jsonl  report.json  state.json …
                                  step-01/attempt-1/reply.md …
-    checkpoints/step-01/…        each as it is, see `git/snapshot.py`
-    project/                     the same of the project at the time
+    checkpoints/step-01/…        the files of each, see `git/checkpoint.py`
+    project/                     the files of the project at the time
 
 What does not: the lock and what belongs to this machine, what was set aside, the
 conversations with Socrates and the Planner; files that hold secrets, by their names or
@@ -26,6 +26,7 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated
 
 from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.config import PROJECT_FILE
 from cdd_agent.engine.named_files import named
@@ -34,7 +35,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.hidden_from_models import is_secret_path
 from cdd_agent.files.json_file import JsonFile, Moment, as_json
-from cdd_agent.git.checkpoint import Checkpoint
+from cdd_agent.git.checkpoint import FORM, Checkpoint, Checkpoints
 from cdd_agent.git.new_commit import Entry, new_commit
 from cdd_agent.git.snapshot import Snapshots
 from cdd_agent.redaction import Redactor
@@ -44,7 +45,13 @@ from cdd_agent.user_folders import home_folder
 from cdd_agent.version import VERSION
 
 MANIFEST = "run.json"
-VERSION_OF_FORM = 1
+VERSION_OF_FORM = 2
+EMPTY_TREE = {
+    40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+}
+"""Git's ids of a tree without files, by the length of an id. No commit can hold it."""
+EMPTY_TREES = frozenset(EMPTY_TREE.values())
 TICKET_TEXTS = ("spec.yaml", "spec.yml", "plan.md")
 TICKET_FILES = (*TICKET_TEXTS, "execution-state.json")
 RECORD_FILES = (
@@ -86,8 +93,25 @@ class Manifest(JsonFile, frozen=True, kw_only=True):
     checkpoints: dict[str, str]
     """The ids of the trees, by name."""
     project: str
+    notes: tuple[Checkpoint, ...] = ()
+    """The checkpoints, without those in the form of version 0.1."""
     left_out: tuple[str, ...] = ()
     """Files of the project and of the record that did not travel."""
+
+    @property
+    def project_checkpoint(self) -> Checkpoint:
+        if self.version == 1:
+            return Checkpoint(PROJECT, self.project)
+        return Checkpoint(PROJECT, self.project, FORM, unseen=self.left_out)
+
+    @property
+    def references(self) -> dict[str, str]:
+        """The checkpoints that need a reference: git knows a tree without files."""
+        return {
+            name: tree
+            for name, tree in self.checkpoints.items()
+            if tree not in EMPTY_TREES
+        }
 
 
 class Parcel(Struct):
@@ -95,7 +119,7 @@ class Parcel(Struct):
 
     ticket: Ticket
     record: RunRecord
-    snapshots: Snapshots
+    checkpoints: Checkpoints
     redactor: Redactor
     head: str | None
     left_out: set[str] = field(default_factory=set)
@@ -108,7 +132,7 @@ class Parcel(Struct):
         travel.
         """
         taken = await self._checkpoints()
-        sent = {**taken, "project": project.id}
+        sent = {**taken, PROJECT: project}
         # of files that are alike, git names one at a time
         while secret := await self._secret_files(sent.values()):
             if not secret - self.left_out:
@@ -122,18 +146,29 @@ class Parcel(Struct):
                 )
             self.left_out |= secret
             sent = await self._without(sent, secret)
-        ids = {old: sent[name] for name, old in taken.items() if old != sent[name]}
+        changed = {
+            old.id: sent[name].id
+            for name, old in taken.items()
+            if old.id != sent[name].id
+        }
         files = await in_thread(
-            lambda: [*self._ticket_files(), *self._record_files(ids)], name="pack"
+            lambda: [*self._ticket_files(), *self._record_files(changed)], name="pack"
         )
-        checkpoints = {name: tree for name, tree in sent.items() if name != "project"}
+        project = sent.pop(PROJECT)
         made = manifest(
-            checkpoints=checkpoints,
-            project=sent["project"],
+            checkpoints={name: one.id for name, one in sent.items()},
+            project=project.id,
+            notes=tuple(
+                # what is inside other repositories and ignored files do not travel
+                replace(one, inner={}, saved={})
+                for one in sent.values()
+                if one.files == one.id
+            ),
             left_out=tuple(sorted(self.left_out)),
         )
         trees = [
-            Entry(f"checkpoints/{name}", tree) for name, tree in checkpoints.items()
+            Entry(f"checkpoints/{name}", tree)
+            for name, tree in made.checkpoints.items()
         ]
         entries = [
             Entry(MANIFEST, as_json(made)),
@@ -153,37 +188,30 @@ class Parcel(Struct):
             made,
         )
 
-    async def _checkpoints(self) -> dict[str, str]:
-        names = f"{self.snapshots.namespace}/{self.record.slug}/"
-        listed = self.snapshots.folder / "listed"
-        await self.snapshots.references(
-            "for-each-ref", "--format=%(objectname) %(refname)", names, stdout=listed
-        )
-        lines = (
-            line.split(" ", 1)
-            for line in listed.read_text(encoding="utf-8").splitlines()
-        )
-        found = {name.removeprefix(names): tree for tree, name in lines}
+    async def _checkpoints(self) -> dict[str, Checkpoint]:
         return {
-            name: tree for name, tree in found.items() if not name.startswith("travel/")
+            one.name: one
+            for one in await self.checkpoints.all()
+            if not one.name.startswith("travel/")
         }
 
-    async def _secret_files(self, trees: Iterable[str]) -> set[str]:
+    @property
+    def snapshots(self) -> Snapshots:
+        return self.checkpoints.snapshots
+
+    async def _secret_files(self, checkpoints: Iterable[Checkpoint]) -> set[str]:
         """The files with secrets among those that are in none of the project's commits;
         and this copy's settings.
         """
         snapshots, target = self.snapshots, self.snapshots.folder / "listed"
         base = [f"^{self.head}^{{tree}}"] if self.head else []
-        asked = snapshots.input(f"{name}\n" for name in (*base, *dict.fromkeys(trees)))
+        trees = dict.fromkeys(one.files for one in checkpoints)
+        asked = snapshots.input(f"{name}\n" for name in (*base, *trees))
         await snapshots.git(
             "rev-list", "--objects", "--stdin", stdin=asked, stdout=target
         )
         lines = (line.partition(b" ") for line in target.read_bytes().splitlines())
-        paths = {
-            name.decode(): path.removeprefix(b"files/")
-            for name, _, path in lines
-            if path.startswith(b"files/")
-        }
+        paths = {name.decode(): path for name, _, path in lines if path}
         asked = snapshots.input(f"{name}\n" for name in paths)
         await snapshots.git(
             "cat-file",
@@ -225,33 +253,38 @@ class Parcel(Struct):
                 if b"\0" not in content and self._has_secret(content):
                     yield head[0].decode()
 
-    async def _without(self, trees: dict[str, str], files: set[str]) -> dict[str, str]:
-        """The same checkpoints without these files, of which each says that it could
-        not see them.
+    async def _without(
+        self, checkpoints: dict[str, Checkpoint], files: set[str]
+    ) -> dict[str, Checkpoint]:
+        """The same checkpoints without these files. Each says that it could not see
+        them.
         """
-        entries = list[Entry]()
-        for name, tree in trees.items():
-            unseen = (await self.snapshots.notes(tree)).unseen | files
-            entries += [
-                Entry(f"{name}", tree),
-                *(Entry(f"{name}/files/{path}", None) for path in sorted(files)),
-            ]
-            entries.append(
-                Entry(
-                    f"{name}/unseen",
-                    "".join(f"{path}\0" for path in sorted(unseen)).encode(),
-                )
-            )
+        entries, made = list[Entry](), dict[str, Checkpoint]()
+        for name, one in checkpoints.items():
+            is_old = one.files != one.id
+            unseen = (await self.checkpoints.own_part(one)).unseen | files
+            inside = f"{name}/files" if is_old else name
+            entries.append(Entry(name, one.id))
+            entries += [Entry(f"{inside}/{path}", None) for path in sorted(files)]
+            made[name] = replace(one, unseen=tuple(sorted(unseen)))
+            if is_old:
+                listed = "".join(f"{path}\0" for path in sorted(unseen)).encode()
+                entries.append(Entry(f"{name}/unseen", listed))
+                made[name] = one
         git, folder = self.snapshots.git, self.snapshots.folder
-        made = await new_commit(
+        commit = await new_commit(
             git, folder, "Without secrets", datetime.now(UTC), [], entries, afresh=True
         )
         asked, told = (
-            self.snapshots.input(f"{made}:{name}\n" for name in trees),
+            self.snapshots.input(f"{commit}:{name}\n" for name in made),
             folder / "listed",
         )
         await git("cat-file", "--batch-check=%(objectname)", stdin=asked, stdout=told)
-        return dict(zip(trees, told.read_text().split(), strict=True))
+        ids = {}
+        for name, line in zip(made, told.read_text().splitlines(), strict=True):
+            # git leaves out a folder in which nothing remains
+            ids[name] = EMPTY_TREE[len(commit)] if line.endswith(" missing") else line
+        return {name: replace(one, id=ids[name]) for name, one in made.items()}
 
     def _ticket_files(self) -> Iterator[Entry]:
         for name in TICKET_FILES:

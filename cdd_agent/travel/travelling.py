@@ -19,7 +19,7 @@ from collections.abc import (
     Iterable,
     Iterator,
 )
-from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -147,9 +147,7 @@ class Travel(Struct):
             if tip is not None:
                 await reference.bring(tip)
             checkpoints, project = await taken
-            parcel = Parcel(
-                self.ticket, self.record, checkpoints.snapshots, self.redactor, head
-            )
+            parcel = Parcel(self.ticket, self.record, checkpoints, self.redactor, head)
             commit, made = await parcel.pack(project, manifest, tip)
             packed.append(made)
             await self._refer(checkpoints, {_TIP: commit})  # so that git keeps it
@@ -157,7 +155,7 @@ class Travel(Struct):
 
         def leaving() -> Whereabouts:
             left_out = packed[-1].left_out
-            known = self._known(Phase.LEAVING, name, None, packed[-1].project)
+            known = self._known(Phase.LEAVING, name, None, packed[-1])
             return structs.replace(known, left_out=left_out)
 
         pushed = await claim.hand_over(known, leaving, content, by_word=by_word)
@@ -259,7 +257,7 @@ class Travel(Struct):
         try:
             checkpoints, ours = await taken
             reference.accept()  # as objects that nothing refers to yet
-            theirs = Checkpoint(PROJECT, arrival.manifest.project)
+            theirs = arrival.manifest.project_checkpoint
             changes = await self._changes(
                 checkpoints, theirs, ours, arrival.manifest, known, reference.head
             )
@@ -271,7 +269,7 @@ class Travel(Struct):
             if known:
                 before = {
                     name: getattr(known, name)
-                    for name in ("project", "ticket", "left_out")
+                    for name in ("project", "project_form", "ticket", "left_out")
                 }
                 arriving = structs.replace(arriving, **before)
             save_whereabouts(self.record.folder, arriving)
@@ -289,11 +287,13 @@ class Travel(Struct):
                     f"Changed just now, and left alone: {named(kept)}",
                     hint="Pull again.",
                 )
-            await self._refer(checkpoints, {**arrival.manifest.checkpoints, _TIP: new})
+            await self._refer(checkpoints, {**arrival.manifest.references, _TIP: new})
+            for one in arrival.manifest.notes:
+                checkpoints.save_notes(one)
             arrival.install_record(self.record)
             arrival.install_ticket(self.ticket)
             await in_thread(sync_all, name="sync")
-            here = self._known(Phase.HERE, name, new, arrival.manifest.project)
+            here = self._known(Phase.HERE, name, new, arrival.manifest)
             left_out = arriving.left_out
             here = structs.replace(
                 here, content=tip, until=lease.until, left_out=left_out
@@ -431,7 +431,8 @@ class Travel(Struct):
                 else committed
             )
         if differ and known is not None and known.project is not None:
-            travelled = await unlike(f"{known.project}:files")
+            form = known.project_form
+            travelled = await unlike(Checkpoint(PROJECT, known.project, form).files)
             differ &= differ if travelled is None else travelled
         if differ:
             raise BadInput(
@@ -490,7 +491,7 @@ class Travel(Struct):
         return found.stdout.strip() == held(content, 0).content
 
     def _known(
-        self, phase: Phase, remote: str, tip: str | None, project: str
+        self, phase: Phase, remote: str, tip: str | None, manifest: Manifest
     ) -> Whereabouts:
         contents = {
             name: digest(read_bytes(self.ticket.folder / name)) for name in TICKET_TEXTS
@@ -502,7 +503,8 @@ class Travel(Struct):
             remote=remote,
             holder=holder,
             tip=tip,
-            project=project,
+            project=manifest.project,
+            project_form=manifest.project_checkpoint.form,
             ticket=ticket,
         )
 
@@ -544,14 +546,10 @@ class Travel(Struct):
         the remote is spoken to.
         """
 
-        opened = ExitStack()
-
         async def take() -> tuple[Checkpoints, Checkpoint]:
             folder = self.record.folder / STORE
             where = self.record.root, folder, self.ticket.slug, self.leave_out
-            checkpoints = opened.enter_context(
-                closing(await Checkpoints.open(*where, repository))
-            )
+            checkpoints = await Checkpoints.open(*where, repository)
             return checkpoints, await checkpoints.take(name)
 
         taking = asyncio.ensure_future(take())
@@ -561,7 +559,6 @@ class Travel(Struct):
         finally:
             taking.cancel()
             await asyncio.gather(taking, return_exceptions=True)
-            opened.close()
 
     async def _refer(self, checkpoints: Checkpoints, names: dict[str, str]) -> None:
         snapshots = checkpoints.snapshots

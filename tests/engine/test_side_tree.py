@@ -54,8 +54,6 @@ async def made(root: Path) -> tuple[dict[str, str], str]:
     said = git(tree.place, "status", "--porcelain", "--untracked-files=no")
     assert not (root / "made.txt").exists()
     await remove_all(history)
-    history.end()
-    tree.history.end()
     return {**around, **files}, said
 
 

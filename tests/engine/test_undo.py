@@ -615,7 +615,7 @@ async def test_the_reason_of_a_skip_is_kept_without_secrets(sandbox: Sandbox) ->
 
 @pytest.mark.usefixtures("in_git")
 async def test_what_is_in_no_checkpoint_is_named_once(sandbox: Sandbox) -> None:
-    # no commit: git cannot take it
     subprocess.run(["git", "init", "--quiet", "inner"], cwd=sandbox.root, check=True)
+    (sandbox.root / "inner/.git/config").write_text("[damaged\n")
     events = await run_all(sandbox.write(*THREE[:2]).replies(*REPLIES[:2]))
     assert "inner" in notice(events, About.NOT_IN_CHECKPOINT)

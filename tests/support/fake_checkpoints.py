@@ -9,7 +9,14 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -37,6 +44,8 @@ class FakeCheckpoints:
     """
 
     unseen: frozenset[str] = frozenset()
+    uncovered: Mapping[str, str] = {}
+    has_inner = False
 
     def __init__(
         self, root: Path, folder: Path, prefix: str, leave_out: Sequence[str]
@@ -54,9 +63,6 @@ class FakeCheckpoints:
         cls, root: Path, folder: Path, prefix: str, leave_out: Sequence[str] = ()
     ) -> "FakeCheckpoints":
         return cls(root, folder, prefix, leave_out)
-
-    def close(self) -> None:
-        """Nothing is kept open."""
 
     async def take(self, name: str, also: Iterable[str] = ()) -> Checkpoint:
         self._also |= {path for path in also if self._is_ignored(path)}

@@ -143,8 +143,16 @@ def put_journal(content: Files, path: str) -> None:
     content.put(f"{ATTEMPT}/changes.json", json.dumps({"files": [entry]}))
 
 
+def saved(path: str) -> dict[str, Any]:
+    return {path: {"mode": "100644", "content": "0" * 40, "permissions": None}}
+
+
+def hostile_note(change: Callable[[Any], None]) -> Tamper:
+    return lambda it: change_json(it, "run.json", lambda run: change(run["notes"][0]))
+
+
 def put_link(tampered: Tampered, target: str) -> None:
-    tampered.put("project/files/links/away", target, "120000")
+    tampered.put("project/links/away", target, "120000")
     project = tampered.git("write-tree", "--prefix=project/").strip()
     change_json(tampered, "run.json", lambda it: it.update(project=project))
 
@@ -185,6 +193,14 @@ TAMPERED: dict[str, Tamper] = {
     ),
     "a checkpoint that is not part of it": span(
         lambda it: it["before"].update(id="0" * 40)
+    ),
+    "notes of another checkpoint": hostile_note(lambda it: it.update(id="0" * 40)),
+    "notes that go up": hostile_note(lambda it: it.update(modes={"../x": 420})),
+    "notes with contents": hostile_note(lambda it: it.update(saved=saved("x"))),
+    "notes with a repository": hostile_note(lambda it: it.update(inner={"x": "0"})),
+    "a saved file elsewhere": span(lambda it: it["before"].update(saved=saved("../x"))),
+    "a saved hook": span(
+        lambda it: it["before"].update(saved=saved(".git/hooks/post-checkout"))
     ),
     "a path that goes up": span(lambda it: it.update(paths=["../x"])),
     "a torn span": lambda it: it.put(f"{ATTEMPT}/span.json", "{"),
@@ -335,7 +351,7 @@ def test_more_than_there_is_room_for_is_refused(
 ) -> None:
     monkeypatch.setattr(reference, "MOST_BYTES", 1000)
     tampered = Tampered(sent)
-    tampered.put("project/files/large", os.urandom(30_000))
+    tampered.put("project/large", os.urandom(30_000))
     tampered.publish()
     check_refused(second, sent.remote)
 
@@ -355,7 +371,7 @@ def test_settings_of_the_project_are_each_copys_own(
 ) -> None:
     (second.root / ".cdd" / "config.yaml").write_text("commands: {mode: safe}\n")
     tampered = Tampered(sent)
-    tampered.put("project/files/.cdd/config.yaml", "commands: {mode: unsafe}\n")
+    tampered.put("project/.cdd/config.yaml", "commands: {mode: unsafe}\n")
     project = tampered.git("write-tree", "--prefix=project/").strip()
     change_json(tampered, "run.json", lambda it: it.update(project=project))
     tampered.publish()
