@@ -23,6 +23,7 @@ from cdd_agent.files.json_file import (
     set_aside,
     write_text,
 )
+from cdd_agent.git.checkpoint import CONTENTS
 from cdd_agent.git.content_store import ContentStore
 from cdd_agent.llm.port import Message, PromptShare
 from cdd_agent.redaction import Redactor
@@ -199,6 +200,11 @@ class Attempt(Struct, frozen=True):
     def versions(self) -> ContentStore:
         """The contents of files that steps of this run changed, before and after."""
         return ContentStore(self.folder.parent.parent / "versions")
+
+    @property
+    def private(self) -> ContentStore:
+        """The same of files that git ignores. They never leave this computer."""
+        return ContentStore(self.folder.parent.parent / CONTENTS)
 
     @property
     def kept(self) -> Path:

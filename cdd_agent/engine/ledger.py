@@ -49,6 +49,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.json_file import stamp
 from cdd_agent.files.paths import without_links
 from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
+from cdd_agent.git.content_store import ContentStore
 from cdd_agent.git.diff import LINK, Change, TreeEntry
 from cdd_agent.git.merge import merge_texts
 from cdd_agent.git.restore import (
@@ -148,33 +149,59 @@ class Ledger(Struct):
         covered.
         """
         tree = await self._look(attempt, "before", paths)
-        attempt.ledger.append(Entry(Kind.BEGIN, attempt.number, tree=tree))
+        attempt.ledger.append(
+            Entry(Kind.BEGIN, attempt.number, private=tree.also, tree=tree)
+        )
 
     @contextmanager
     def writing(
-        self, attempt: Attempt, changes: ChangeSet, call: int | None = None
+        self,
+        attempt: Attempt,
+        changes: ChangeSet,
+        ignored: Collection[str],
+        call: int | None = None,
     ) -> Iterator[None]:
         """Enter changes that are about to be made, with what they replace. If they are
-        refused, none was made, and that is entered too.
+        refused, none was made, and that is entered too. `ignored` are those of the
+        files that git ignores.
         """
         kind = Kind.REPLY if call is None else Kind.TOOL
         entered = tuple(
-            self._save_contents(attempt, change) for change in changes.changes
+            self._save_contents(attempt, change, ignored) for change in changes.changes
         )
-        number = attempt.number
-        attempt.ledger.append(Entry(kind, number, call=call, changes=entered))
+        number, private = attempt.number, tuple(sorted(ignored))
+        attempt.ledger.append(
+            Entry(kind, number, call=call, changes=entered, private=private)
+        )
         try:
             yield
         except ReplyRefused:
             attempt.ledger.append(Entry(Kind.WITHDRAWN, number))
             raise
 
-    def _save_contents(self, attempt: Attempt, change: FileChange) -> Change:
+    def _save_contents(
+        self, attempt: Attempt, change: FileChange, ignored: Collection[str]
+    ) -> Change:
+        is_private = str(change.path) in ignored
+        store = attempt.private if is_private else attempt.versions
         for content in (change.before, change.after):
             if content is not None:
-                attempt.versions.put(content)
+                store.put(content)
         path = without_links(self.record.root, str(change.path))
         return replace(change.by_id(self.record.root), path=path)
+
+    async def find_ignored(
+        self, attempt: Attempt, paths: Collection[str]
+    ) -> frozenset[str]:
+        """Return which of these files git ignores. Raises `GitUnusable`."""
+        entries = _current(attempt)
+        known = private_paths(attempt)
+        tree = last_tree(entries)
+        new = [path for path in paths if path not in known]
+        if tree is None or not new:
+            return frozenset(known.intersection(paths))
+        found = await (await self.open()).ignored(tree, new)
+        return frozenset((known | found).intersection(paths))
 
     def start(
         self,
@@ -502,7 +529,7 @@ class Ledger(Struct):
             return None
         # permissions as before, unless the edit changed them
         like = before if is_same_mode(now, after) else now
-        return replace(like, content=attempts[0].versions.put(merged))
+        return replace(like, content=_store(attempts[0], path).put(merged))
 
     def carry_out(
         self,
@@ -554,7 +581,8 @@ class Ledger(Struct):
         """
         ids = {entry.content for entry in entries if entry is not None}
         places: dict[str, Piece | bytes] = {}
-        for store in {attempt.versions for attempt in attempts}:
+        stores = {store for one in attempts for store in (one.versions, one.private)}
+        for store in stores:
             for content in ids:
                 if store.has(content):
                     place = store.find(content)
@@ -583,7 +611,7 @@ class Ledger(Struct):
         """Save the content of a file or a link. Returns what a checkpoint would hold:
         None for nothing or a folder, `UNKNOWN` for what cannot be read or is too large.
         """
-        root, store = self.record.root, attempt.versions
+        root, store = self.record.root, _store(attempt, path)
         place = root / path
         if is_larger(place, LARGEST_SAVED):
             return UNKNOWN
@@ -608,21 +636,32 @@ class Ledger(Struct):
             return [
                 Change(
                     one.path,
-                    _save(attempt, contents, one.before),
-                    _save(attempt, contents, one.after),
+                    _save(_store(attempt, one.path), contents, one.before),
+                    _save(_store(attempt, one.path), contents, one.after),
                 )
                 for one in changes
                 if _is_small(contents, one.before) and _is_small(contents, one.after)
             ]
 
 
+def _store(attempt: Attempt, path: str) -> ContentStore:
+    """Return where the contents of a file are saved."""
+    is_private = path in private_paths(attempt)
+    return attempt.private if is_private else attempt.versions
+
+
+def private_paths(attempt: Attempt) -> frozenset[str]:
+    """Return the files of an attempt whose contents stay on this computer."""
+    return frozenset(path for entry in attempt.entries for path in entry.private)
+
+
 def _save(
-    attempt: Attempt, contents: Contents, entry: TreeEntry | None
+    store: ContentStore, contents: Contents, entry: TreeEntry | None
 ) -> TreeEntry | None:
     if entry is None:
         return None
     data = b"".join(contents.chunks(entry.content))
-    return replace(entry, content=attempt.versions.put(data))
+    return replace(entry, content=store.put(data))
 
 
 def _is_small(contents: Contents, entry: TreeEntry | None) -> bool:

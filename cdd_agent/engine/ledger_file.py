@@ -71,6 +71,10 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     """Changes that belong to the step. Each content is in the store of the run."""
     others: tuple[Change, ...] = ()
     """Changes of files that the step neither declares nor wrote. They are kept."""
+    private: tuple[str, ...] = ()
+    """Files that git ignores and that the attempt may change: their contents stay on
+    this computer.
+    """
     kept: tuple[str, ...] = ()
     """Files that were not put back, because somebody edited them."""
     merged: tuple[str, ...] = ()

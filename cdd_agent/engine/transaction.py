@@ -19,13 +19,13 @@ from msgspec.structs import replace
 from cdd_agent.edits.build import change_set
 from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
 from cdd_agent.edits.excerpts import Ranges, joined, known_after, lines_of
-from cdd_agent.edits.model import BY_CALL, IN_BLOCKS, Edit
+from cdd_agent.edits.model import BY_CALL, IN_BLOCKS, Edit, ReplyRefused
 from cdd_agent.edits.policy import EditPolicy
 from cdd_agent.edits.review import proposal_digest
 from cdd_agent.edits.targets import Protected
 from cdd_agent.engine.approval import Answer, Approval, ChangesRefused, ask_about
 from cdd_agent.engine.attempt import Attempt, Shown
-from cdd_agent.engine.ledger import Ledger, States
+from cdd_agent.engine.ledger import Ledger, States, private_paths
 from cdd_agent.engine.ledger_file import Entry
 from cdd_agent.engine.named_files import named
 from cdd_agent.errors import NotApproved
@@ -42,6 +42,7 @@ from cdd_agent.events import (
 from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.paths import path_inside
 from cdd_agent.git.diff import Change
+from cdd_agent.git.snapshot import LARGEST_SAVED
 from cdd_agent.threads import to_its_end
 from cdd_agent.tickets.declared_files import DeclaredFiles
 from cdd_agent.tickets.plan import PlanStep
@@ -202,8 +203,8 @@ class StepTransaction(Struct):
         changes = answer.changes if answer else changes
         if answer is not None and not changes.changes:
             raise ChangesRefused(answer)
-        await self.begin(changes.touched)
-        with self.ledger.writing(self.attempt, changes, call):
+        ignored = await self._begin_change(changes)
+        with self.ledger.writing(self.attempt, changes, ignored, call):
             # the answer may have taken hours: each file is looked at once more
             changes.apply(self.root)
         for change in changes.changes:
@@ -276,6 +277,31 @@ class StepTransaction(Struct):
                     f" {', '.join(unseen)}"
                 )
                 self.emit(Notice(text, Tone.WARNING, about=About.NOT_IN_CHECKPOINT))
+
+    async def _begin_change(self, changes: ChangeSet) -> frozenset[str]:
+        """Begin, and return the ignored files among the changes. Raises `ReplyRefused`
+        for a large ignored file that the step does not declare.
+        """
+        touched = changes.touched
+        was_begun = self.is_begun
+        await self.begin(touched)
+        if was_begun:
+            ignored = await self.ledger.find_ignored(self.attempt, touched)
+        else:
+            # the first look has asked for all of these
+            ignored = private_paths(self.attempt).intersection(touched)
+        for change in changes.changes:
+            path = str(change.path)
+            if path not in ignored or self.declared.covers(path):
+                continue
+            size = max(len(data or b"") for data in (change.before, change.after))
+            if size > LARGEST_SAVED:
+                raise ReplyRefused(
+                    f"{path} is ignored by git and has {size:,} bytes: there would be"
+                    " no way back from a change of it.",
+                    hint="Leave it alone.",
+                )
+        return ignored
 
     async def _wait_until_known(self) -> None:
         with self.clock.standing_still():
