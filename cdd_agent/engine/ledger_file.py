@@ -50,7 +50,9 @@ class Kind(StrEnum):
     END = "end"
     """The attempt is over."""
     RESTORED = "restored"
-    """The changes of the attempt were taken back."""
+    """The changes of the attempts at the step are about to be reversed. `changes` are
+    its files from how the attempts left them to how they are from then on.
+    """
     UNDONE = "undone"
     """The undo `by` is about to make `changes`, which may be of several steps."""
     REDONE = "redone"
@@ -74,7 +76,7 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     others: tuple[Change, ...] = ()
     """Changes of files that the step neither declares nor wrote. They are kept."""
     kept: tuple[str, ...] = ()
-    """Files that were not put back, because somebody edited them."""
+    """Files that are not restored, because somebody edited them."""
     merged: tuple[str, ...] = ()
     """Files in `changes` that keep a later edit."""
     ignored: tuple[str, ...] = ()
