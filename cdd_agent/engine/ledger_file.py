@@ -85,6 +85,12 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     """The project after this entry, where somebody looked."""
 
 
+class _Header(Struct, frozen=True):
+    """The first line. Later versions may say more in it."""
+
+    ledger: int
+
+
 class LedgerTooNew(Damaged):
     """The ledger was written by a later version of this program."""
 
@@ -144,8 +150,8 @@ class LedgerFile(Struct, frozen=True):
 
     def _expect_version(self, line: bytes) -> None:
         try:
-            version = msgspec.json.decode(line, type=dict[str, int])["ledger"]
-        except (ValueError, RecursionError, KeyError) as error:
+            version = msgspec.json.decode(line, type=_Header).ledger
+        except (ValueError, RecursionError) as error:
             raise Damaged(self.path, "line 1 does not name its version") from error
         if version > VERSION:
             raise LedgerTooNew(
