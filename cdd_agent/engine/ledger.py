@@ -26,6 +26,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -109,6 +110,10 @@ class RestorePlan(Struct):
     """Files that somebody edited since, and that stay as they are."""
     merged: list[str] = field(default_factory=list)
     """Files among the changes that keep a later edit."""
+    settled: list[Change] = field(default_factory=list)
+    """Files that need no change. A write that was killed may have left temporary files
+    or empty folders in their place.
+    """
 
 
 class Ledger(Struct):
@@ -488,6 +493,7 @@ class Ledger(Struct):
         for change in changes:
             now = entry_now(self.record.root, change.path, change.before)
             if is_same(now, change.before):
+                plan.settled.append(Change(change.path, now, now))
                 continue
             if is_same(now, change.after):
                 plan.changes.append(Change(change.path, change.before, now))
@@ -495,7 +501,9 @@ class Ledger(Struct):
             merged = self._merge(attempts, change, now) if can_merge else None
             if merged is None:
                 plan.kept.append(change.path)
-            elif not is_same(now, merged):
+            elif is_same(now, merged):
+                plan.settled.append(Change(change.path, now, now))
+            else:
                 plan.changes.append(Change(change.path, merged, now))
                 plan.merged.append(change.path)
         wanted = [change.before for change in plan.changes]
@@ -547,13 +555,19 @@ class Ledger(Struct):
         contents = self._contents(attempts, (change.before for change in plan.changes))
         restored: list[str] = []
         kept = [*plan.kept]
-        for is_saved in (False, True):
-            group = [one for one in plan.changes if saved(one.path) is is_saved]
-            if group:
-                folder = attempts[0].kept if is_saved else None
-                result = restore(root, group, contents, kept=folder)
-                restored += result.restored
-                kept += result.kept
+        restore(root, plan.settled, contents)
+        # files that are removed come first, because their places may be needed
+        for is_removed, is_saved in product((True, False), (False, True)):
+            group = [
+                change
+                for change in plan.changes
+                if (change.before is None) is is_removed
+                and saved(change.path) is is_saved
+            ]
+            folder = attempts[0].kept if is_saved else None
+            result = restore(root, group, contents, kept=folder)
+            restored += result.restored
+            kept += result.kept
         return RestoreResult(
             tuple(sorted(set(restored).difference(plan.merged))),
             tuple(sorted(set(kept))),
@@ -561,17 +575,43 @@ class Ledger(Struct):
         )
 
     def restore(self, attempts: Sequence[Attempt]) -> RestoreResult:
-        """Take the changes of these attempts back, because one of them failed, was
-        interrupted, or its step is skipped. What only commands and checks made is saved
-        in `kept` first.
+        """Reverse the changes of all attempts at a step that may remain, because one
+        failed or was interrupted, or the step is skipped. What only commands and checks
+        made is saved in `kept` first. Harmless when repeated.
         """
+        if not attempts:
+            return RestoreResult()
         plan = self.plan_back(attempts)
+        net = self.net(attempts)
+        self._enter_restoring(attempts[-1], net, plan)
         exact = {
-            change.path
-            for change in self.net(attempts).all
-            if change.last in (Kind.REPLY, Kind.TOOL)
+            change.path for change in net.all if change.last in (Kind.REPLY, Kind.TOOL)
         }
         return self.carry_out(attempts, plan, lambda path: path not in exact)
+
+    def _enter_restoring(
+        self, attempt: Attempt, net: NetChanges, plan: RestorePlan
+    ) -> None:
+        """Enter what the files are to be, if that is news."""
+        root = self.record.root
+        targets = {one.path: one.before for one in (*plan.changes, *plan.settled)}
+        targets |= {path: entry_now(root, path) for path in plan.kept}
+        changes = tuple(
+            Change(change.path, change.after, targets[change.path])
+            for change in net.all
+            if targets[change.path] != UNKNOWN
+            and not is_same(change.after, targets[change.path])
+        )
+        if changes or was_cut(attempt):
+            attempt.ledger.append(
+                Entry(
+                    Kind.RESTORED,
+                    attempt.number,
+                    changes=changes,
+                    kept=tuple(plan.kept),
+                    merged=tuple(plan.merged),
+                )
+            )
 
     def _contents(
         self, attempts: Sequence[Attempt], entries: Iterable[TreeEntry | None]
@@ -737,7 +777,7 @@ def _written_since_look(entries: Sequence[Entry]) -> dict[str, TreeEntry | None]
     for entry in entries:
         if entry.tree is not None:
             written.clear()
-        elif entry.kind in CHANGING:
+        elif entry.kind in CHANGING or entry.kind is Kind.RESTORED:
             written |= {change.path: change.after for change in entry.changes}
     return written
 

@@ -48,7 +48,9 @@ class Kind(StrEnum):
     DROPPED = "dropped"
     """The calls of tools from `call` on are void; the model made others instead."""
     RESTORED = "restored"
-    """The changes of the attempt were taken back."""
+    """The changes of the attempts at the step are about to be reversed. `changes` are
+    its files from how the attempts left them to how they are from then on.
+    """
     UNDONE = "undone"
     """The undo `by` is about to make `changes`, which may be of several steps."""
     REDONE = "redone"
@@ -76,13 +78,19 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     this computer.
     """
     kept: tuple[str, ...] = ()
-    """Files that were not put back, because somebody edited them."""
+    """Files that are not restored, because somebody edited them."""
     merged: tuple[str, ...] = ()
     """Files in `changes` that keep a later edit."""
     ignored: tuple[str, ...] = ()
     """Ignored files that a command changed and that the ledger does not cover."""
     tree: Checkpoint | None = None
     """The project after this entry, where somebody looked."""
+
+
+class _Header(Struct, frozen=True):
+    """The first line. Later versions may say more in it."""
+
+    ledger: int
 
 
 class LedgerTooNew(Damaged):
@@ -147,8 +155,8 @@ class LedgerFile(Struct, frozen=True):
 
     def _expect_version(self, line: bytes) -> None:
         try:
-            version = msgspec.json.decode(line, type=dict[str, int])["ledger"]
-        except (ValueError, RecursionError, KeyError) as error:
+            version = msgspec.json.decode(line, type=_Header).ledger
+        except (ValueError, RecursionError) as error:
             raise Damaged(self.path, "line 1 does not name its version") from error
         if version > VERSION:
             raise LedgerTooNew(

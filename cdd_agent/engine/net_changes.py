@@ -109,6 +109,10 @@ def fold(entries: Iterable[Entry]) -> NetChanges:
     """Return the net changes of these entries, which are in the order of time."""
     courses = dict[str, _Course]()
     for entry in without_withdrawn(entries):
+        if entry.kind is Kind.RESTORED:
+            for change in entry.changes:
+                if change.path in courses:
+                    courses[change.path].go_back(change)
         if entry.kind not in CHANGING:
             continue
         for change in entry.changes:
@@ -176,6 +180,13 @@ class _Course(Struct):
         self.now = change.after
         self.known[_content(self.now)] = self.origin
         self.last = cause
+
+    def go_back(self, change: Change) -> None:
+        """The file was restored, perhaps to a version that has a person's edit."""
+        self.origin = self.known.setdefault(
+            _content(change.after), _Origin(change.after, is_edited=True)
+        )
+        self.now = change.after
 
     def net_change(self, path: str) -> NetChange:
         known = {content: origin.entry for content, origin in self.known.items()}

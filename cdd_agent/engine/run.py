@@ -20,8 +20,7 @@ from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.engine.accepted import KnownTests
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.effort import effort_by_step
-from cdd_agent.engine.ledger import Ledger, OpenCheckpoints, no_part, was_cut
-from cdd_agent.engine.ledger_file import Entry, Kind
+from cdd_agent.engine.ledger import Ledger, OpenCheckpoints, no_part
 from cdd_agent.engine.load_state import drift, open_state, renumbered, save
 from cdd_agent.engine.lock import TicketLock, others_at_work
 from cdd_agent.engine.missing_work import find_missing_work
@@ -452,12 +451,7 @@ class Run(Struct):
         """The same without telling: that is left to the caller. It can be repeated."""
         attempts = self.standing(self.state.step(step))
         back = self.ledger.restore(attempts)
-        has_changed = bool(back.restored or back.kept or back.merged)
-        if has_changed or (attempts and was_cut(attempts[-1])):
-            attempts[-1].ledger.append(
-                Entry(Kind.RESTORED, attempts[-1].number, kept=back.kept)
-            )
-        if not has_changed:
+        if not (back.restored or back.kept or back.merged):
             return None
         return ChangesPutBack(step, back.restored, back.kept, back.merged)
 

@@ -1,197 +1,308 @@
-"""Segments are folded per file: what the attempts found and left is known, anything
-else in between is a person's.
+"""Entries are folded per file: what the attempts found and made is known, any other
+content that a change starts from is a version of the user's.
 """
 
-import pytest
+from collections.abc import Sequence
 
-from cdd_agent.engine.net_changes import Between, Segment, fold
-from cdd_agent.git.checkpoint import Checkpoint
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdd_agent.engine.ledger_file import Entry, Kind
+from cdd_agent.engine.net_changes import NetChange, NetChanges, fold
 from cdd_agent.git.diff import Change, TreeEntry
+from cdd_agent.tickets.state import Files
 from tests.support.tables import each_row
 
-OURS, BETWEEN, OWN = "attempt", "between", "restored by the journal"
+REPLY, TOOL, COMMAND, CHECK = Kind.REPLY, Kind.TOOL, Kind.COMMAND, Kind.CHECK
+BACK, REFUSED = Kind.RESTORED, Kind.WITHDRAWN
+Part = tuple[Kind, str, str]
+"""The kind of an entry, and the file before and after it."""
 
 
 def entry(text: str) -> TreeEntry | None:
     """`-` is no file, `v600` the content `v` with these permissions."""
-    content, permissions = (
-        text.rstrip("0123456789"),
-        text.lstrip("abcdefghijklmnopqrstuvwxyz-"),
-    )
-    return (
-        None
-        if text == "-"
-        else TreeEntry("100644", content, int(permissions, 8) if permissions else None)
-    )
+    content = text.rstrip("0123456789")
+    permissions = text.removeprefix(content)
+    if text == "-":
+        return None
+    return TreeEntry("100644", content, int(permissions, 8) if permissions else None)
 
 
-def segments(*parts: tuple[str, str, str]) -> list[tuple[Segment, tuple[Change, ...]]]:
-    """Of one file: whose they are, and what it was before and after."""
-    made = []
-    for number, (whose, before, after) in enumerate(parts):
-        changes = () if before == after else (Change("f", entry(before), entry(after)),)
-        own = ("f",) if whose == OWN else ()
-        first, second = (
-            Checkpoint(f"{number}", f"{number}:{before}"),
-            Checkpoint(f"{number + 1}", f"{number}:{after}"),
-        )
-        kind = Between if whose == BETWEEN else Segment
-        made.append((kind(first, second, own), changes))
-    return made
+def text_of(found: TreeEntry | None) -> str:
+    if found is None:
+        return "-"
+    return found.content + (f"{found.permissions:o}" if found.permissions else "")
+
+
+def entries(parts: Sequence[Part], path: str = "f") -> list[Entry]:
+    """One file in the entries of one attempt."""
+    return [
+        Entry(kind, 1, changes=(Change(path, entry(before), entry(after)),))
+        for kind, before, after in parts
+    ]
+
+
+def net_of(parts: Sequence[Part]) -> NetChange:
+    (change,) = fold(entries(parts)).all
+    return change
 
 
 @each_row(
     ("parts", "before", "after", "is_edited"),
     [
         pytest.param(
-            [(OURS, "v", "a"), (OURS, "a", "b")], "v", "b", False, id="two attempts"
+            [(REPLY, "v", "a"), (REPLY, "a", "b")], "v", "b", False, id="two attempts"
         ),
         pytest.param(
-            [(OURS, "v", "a"), (OURS, "a", "x"), (BETWEEN, "x", "a"), (OURS, "a", "b")],
+            [(TOOL, "v", "a"), (COMMAND, "a", "b"), (CHECK, "b", "c")],
+            "v",
+            "c",
+            False,
+            id="a tool, a command and a check",
+        ),
+        pytest.param(
+            [(REPLY, "v", "a"), (REPLY, "a", "x"), (BACK, "x", "a"), (REPLY, "a", "b")],
             "v",
             "b",
             False,
             id="the second step's first attempt was restored",
         ),
         pytest.param(
-            [(OURS, "v", "a"), (OURS, "a", "x"), (BETWEEN, "x", "a")],
+            [(REPLY, "v", "a"), (REPLY, "a", "x"), (BACK, "x", "a")],
             "v",
             "a",
             False,
             id="and there was no other one",
         ),
         pytest.param(
-            [(OURS, "v", "x"), (BETWEEN, "x", "v")],
+            [(REPLY, "v", "x"), (BACK, "x", "v")],
             "v",
             "v",
             False,
             id="a step that was restored whole",
         ),
         pytest.param(
-            [(OURS, "-", "a"), (OURS, "a", "-"), (OURS, "-", "x"), (BETWEEN, "x", "-")],
+            [(REPLY, "v", "x"), (BACK, "x", "v"), (REPLY, "v", "x")],
+            "v",
+            "x",
+            False,
+            id="interrupted, and continued from the same reply",
+        ),
+        pytest.param(
+            [(REPLY, "-", "a"), (REPLY, "a", "-"), (REPLY, "-", "x"), (BACK, "x", "-")],
             "-",
             "-",
             False,
             id="a file that comes and goes",
         ),
         pytest.param(
-            [(OURS, "v", "a"), (BETWEEN, "a", "p"), (OURS, "p", "b")],
+            [(REPLY, "v", "a"), (REPLY, "p", "b")], "p", "b", True, id="edited between"
+        ),
+        pytest.param(
+            [(REPLY, "v", "a"), (BACK, "a", "p")], "p", "p", True, id="kept, or merged"
+        ),
+        pytest.param(
+            [(REPLY, "v", "a"), (BACK, "a", "p"), (REPLY, "p", "b")],
             "p",
             "b",
             True,
-            id="edited in between",
+            id="kept, or merged, and changed again",
         ),
         pytest.param(
-            [(OURS, "v", "a"), (BETWEEN, "a", "p")], "p", "p", True, id="edited last"
-        ),
-        pytest.param(
-            [
-                (OURS, "v", "a"),
-                (BETWEEN, "a", "p"),
-                (OURS, "p", "x"),
-                (BETWEEN, "x", "p"),
-                (OURS, "p", "b"),
-            ],
+            [(REPLY, "v", "a"), (REPLY, "p", "x"), (BACK, "x", "p"), (REPLY, "p", "b")],
             "p",
             "b",
             True,
-            id="edited in between, and an attempt at that restored",
+            id="edited between, and an attempt at that restored",
         ),
         pytest.param(
-            [(OURS, "v", "a"), (OURS, "a", "b"), (BETWEEN, "b", "a")],
+            [(REPLY, "v", "a"), (REPLY, "a", "b"), (REPLY, "a", "c")],
             "v",
-            "a",
+            "c",
             False,
-            id="a person took a step back",
+            id="the user reverted a step",
         ),
         pytest.param(
-            [
-                (OURS, "v", "a"),
-                (BETWEEN, "a", "p"),
-                (BETWEEN, "p", "v"),
-                (OURS, "v", "b"),
-            ],
+            [(REPLY, "v", "a"), (REPLY, "p", "b"), (REPLY, "v", "c")],
             "v",
-            "b",
+            "c",
             False,
-            id="a person took the edit back, and all before it",
+            id="the user reverted the edit, and all before it",
         ),
         pytest.param(
-            [
-                (OURS, "v", "-"),
-                (BETWEEN, "-", "p"),
-                (OURS, "p", "-"),
-                (OURS, "-", "x"),
-                (BETWEEN, "x", "-"),
-            ],
+            [(REPLY, "v", "a"), (REPLY, "p", "v"), (REPLY, "v", "b")],
             "p",
-            "-",
+            "b",
             True,
             id="what is known twice leads to what was last",
         ),
         pytest.param(
-            [(BETWEEN, "v", "p"), (OURS, "p", "b")],
-            "p",
-            "b",
-            False,
-            id="edited before it all",
-        ),
-        pytest.param(
-            [(OURS, "v", "a"), (OURS, "p", "b")],
-            "p",
-            "b",
-            True,
-            id="an edit that no checkpoint shows",
-        ),
-        pytest.param(
-            [(OURS, "v", "a"), (OWN, "a", "x"), (BETWEEN, "x", "a"), (OURS, "a", "b")],
-            "v",
-            "b",
-            False,
-            id="interrupted and restored",
-        ),
-        pytest.param(
-            [(OWN, "v", "x"), (BETWEEN, "x", "v")],
-            "v",
-            "v",
-            False,
-            id="only interrupted",
-        ),
-        pytest.param(
-            [(OWN, "v", "p")], "p", "p", True, id="interrupted, and kept as a person's"
-        ),
-        pytest.param(
-            [(OURS, "v", "v600"), (BETWEEN, "v600", "v640"), (OURS, "v640", "v700")],
+            [(REPLY, "v", "v600"), (REPLY, "v640", "v700")],
             "v640",
             "v700",
             True,
             id="permissions are edited, too",
         ),
         pytest.param(
-            [(OURS, "v", "v600"), (BETWEEN, "v600", "v")],
+            [(REPLY, "v", "v600"), (BACK, "v600", "v")],
             "v",
             "v",
             False,
             id="permissions restored",
         ),
+        pytest.param(
+            [(REPLY, "v", "a"), (REPLY, "a", "b"), (REFUSED, "-", "-")],
+            "v",
+            "a",
+            False,
+            id="a refused change was not made",
+        ),
     ],
 )
-def test_an_undo_leads_back_to_the_first_known_version_or_to_a_persons(
-    parts: list[tuple[str, str, str]], before: str, after: str, is_edited: bool
+def test_an_undo_leads_back_to_the_first_known_version_or_to_the_users(
+    parts: list[Part], before: str, after: str, is_edited: bool
 ) -> None:
-    net = fold(segments(*parts))
-    exact = [(change.before, change.after) for change in net.changes]
-    assert list(map(contents, exact)) == (
-        [contents((entry(before), entry(after)))] if before != after else []
-    )
+    net = fold(entries(parts))
+    (change,) = net.all
+    assert (text_of(change.before), text_of(change.after)) == (before, after)
+    assert net.changes == ((change,) if before != after else ())
     assert ("f" in net.edited) is is_edited
-    assert net.since["f"].id.endswith(f":{before}")
 
 
-def contents(entries: tuple[TreeEntry | None, TreeEntry | None]) -> list[object]:
-    return [found and (found.content, found.permissions) for found in entries]
+@each_row(
+    ("parts", "present", "expected"),
+    [
+        pytest.param([(REPLY, "v", "a")], "a", ("v", "a"), id="as the step left it"),
+        pytest.param([(REPLY, "v", "a")], "v", ("v", "v"), id="not written yet"),
+        pytest.param([(REPLY, "v", "a")], "p", ("v", "a"), id="edited since"),
+        pytest.param([(REPLY, "v", "a")], "-", ("v", "a"), id="deleted since"),
+        pytest.param(
+            [(REPLY, "v", "a"), (TOOL, "a", "b")], "a", ("v", "a"), id="a kill between"
+        ),
+        pytest.param(
+            [(REPLY, "v", "a"), (REPLY, "p", "b")],
+            "a",
+            ("v", "a"),
+            id="the user reverted the last step and the edit before it",
+        ),
+        pytest.param(
+            [(REPLY, "v", "a"), (BACK, "a", "v")],
+            "a",
+            ("v", "a"),
+            id="a kill while it was restored",
+        ),
+        pytest.param(
+            [(REPLY, "v", "a600")], "a640", ("v", "a600"), id="permissions edited since"
+        ),
+    ],
+)
+def test_any_content_that_the_attempts_knew_leads_back(
+    parts: list[Part], present: str, expected: tuple[str, str]
+) -> None:
+    back = net_of(parts).way_back(entry(present))
+    assert (text_of(back.before), text_of(back.after)) == expected
 
 
-def test_a_file_that_no_attempt_touched_is_nobodys_business() -> None:
-    net = fold(segments((BETWEEN, "v", "p"), (BETWEEN, "p", "q")))
-    assert (net.changes, net.edited, net.since) == ((), frozenset(), {})
+def test_a_change_beside_the_steps_files_is_in_no_net_change() -> None:
+    other = Change("other", None, entry("x"))
+    for kind in (Kind.COMMAND, Kind.CHECK, Kind.FOUND):
+        assert fold([Entry(kind, 1, others=(other,))]) == NetChanges()
+
+
+def test_an_undo_and_its_reversal_are_no_change_of_an_attempt() -> None:
+    made = entries([(REPLY, "v", "a")])
+    undone = entries([(Kind.UNDONE, "a", "v"), (Kind.REDONE, "v", "a")])
+    assert fold([*made, *undone]) == fold(made)
+
+
+def test_files_are_sorted_by_what_became_of_them() -> None:
+    net = fold(
+        [
+            *entries([(REPLY, "-", "a"), (CHECK, "a", "b")], "new"),
+            *entries([(REPLY, "v", "a")], "changed"),
+            *entries([(REPLY, "v", "-")], "deleted"),
+            *entries([(REPLY, "-", "a"), (COMMAND, "a", "-")], "came and went"),
+            *entries([(REPLY, "v", "a"), (COMMAND, "a", "v")], "as before"),
+        ]
+    )
+    assert net.files == Files(("new",), ("changed",), ("deleted",))
+    assert net.paths == {"new", "changed", "deleted"}
+    assert {change.path: change.last for change in net.all} == {
+        "as before": COMMAND,
+        "came and went": COMMAND,
+        "changed": REPLY,
+        "deleted": REPLY,
+        "new": CHECK,
+    }
+
+
+def test_a_content_that_moved_is_a_rename_once() -> None:
+    net = fold(
+        [
+            *entries([(COMMAND, "a", "-")], "a-old"),
+            *entries([(COMMAND, "a", "-")], "b-old"),
+            *entries([(COMMAND, "-", "a")], "new"),
+            *entries([(COMMAND, "-", "b")], "other"),
+        ]
+    )
+    assert net.renamed == (("a-old", "new"),)
+
+
+# --- A property -----------------------------------------------------------------------
+
+WRITE, EDIT, RESTORE, REVERT = "write", "edit", "restore", "revert"
+ACTS = st.lists(
+    st.tuples(st.sampled_from((WRITE, WRITE, EDIT, RESTORE, REVERT)), st.integers(0)),
+    min_size=1,
+    max_size=20,
+)
+Stack = tuple[tuple[str, bool], ...]
+"""Versions of a file, the newest last, each with True if it is the user's."""
+
+
+@given(ACTS)
+def test_whatever_happened_an_undo_leads_to_the_users_last_version(
+    acts: list[tuple[str, int]],
+) -> None:
+    """Each content that the attempts met has the stack of versions that led to it. An
+    undo takes their own versions off the top.
+    """
+    present = "v"
+    stacks: dict[str, Stack] = {"v": (("v", True),)}
+    seen = ["v"]
+    made: list[Entry] = []
+    for number, (act, choice) in enumerate(acts):
+        match act:
+            case "write":
+                new = f"ours-{number}-"
+                if present not in stacks:
+                    stacks[present] = (*stacks[seen[-1]], (present, True))
+                stacks[new] = (*stacks[present], (new, False))
+                made += entries([(Kind.TOOL, present, new)])
+                seen += [present, new]
+                present = new
+            case "edit":
+                present = f"mine-{number}-"
+            case "revert":
+                present = seen[choice % len(seen)]
+            case _ if present in stacks and made:
+                back = last_of_user(stacks[present])
+                made += entries([(Kind.RESTORED, present, back)])
+                present = back
+            case _:
+                pass
+    if not made:
+        return
+    (net,) = fold(made).all
+    back = net.way_back(entry(present))
+    if present in stacks:
+        assert text_of(back.before) == last_of_user(stacks[present])
+        assert text_of(back.after) == present
+    else:
+        # the content of the file is an edit: neither side of the change
+        assert present not in (text_of(back.before), text_of(back.after))
+
+
+def last_of_user(stack: Stack) -> str:
+    return [content for content, is_users in stack if is_users][-1]
