@@ -220,6 +220,7 @@ class About(StrEnum):
     NOT_DONE_AGAIN = "not_done_again"
     NOT_IN_CHECKPOINT = "not_in_checkpoint"
     NOT_COMMITTED = "not_committed"
+    LEFT_OUT_OF_COMMIT = "left_out_of_commit"
     NOTHING_TO_UNDO = "nothing_to_undo"
     RUN_PUSHED = "run_pushed"
     RUN_PULLED = "run_pulled"
@@ -1121,6 +1122,8 @@ class StepCommitted(Struct, frozen=True):
 
     step: int
     commit: str
+    submodule_commits: dict[str, str] = {}
+    """The commits in submodules, by the submodule's path."""
 
 
 class QuestionAsked(Struct, frozen=True):

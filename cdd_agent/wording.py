@@ -489,12 +489,14 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return lines
         case ChangesPutBack():
             return _restored("restored", event.restored, event.kept)
-        case StepCommitted(commit=commit):
-            return [(f"committed as {commit[:10]}", Tone.PLAIN)]
+        case StepCommitted(commit=commit, submodule_commits=inside):
+            commits = [commit[:10]]
+            commits += [f"{name[:10]} in {path}" for path, name in inside.items()]
+            return [(f"committed as {', '.join(commits)}", Tone.PLAIN)]
         case StepsUndone():
             stay = ", ".join(commit[:10] for commit in event.commits)
             note = (
-                [(f"made before, and left on the branch: {stay}", Tone.WARNING)]
+                [(f"commits that stay on their branch: {stay}", Tone.WARNING)]
                 if stay
                 else []
             )

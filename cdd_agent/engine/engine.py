@@ -36,7 +36,13 @@ from cdd_agent.engine.side_by_side import Failed, SideBySide
 from cdd_agent.engine.side_tree import remove_all
 from cdd_agent.engine.spec_notices import spec_notices
 from cdd_agent.engine.step import StepRunner
-from cdd_agent.engine.step_commit import step_message
+from cdd_agent.engine.step_commit import (
+    commit_step,
+    expect_checked_out,
+    expect_commit,
+    step_message,
+    trailer_prefix,
+)
 from cdd_agent.engine.undo import Undoing
 from cdd_agent.errors import (
     BadInput,
@@ -61,14 +67,9 @@ from cdd_agent.events import (
     unheard,
 )
 from cdd_agent.files.hidden_from_models import HiddenFiles
-from cdd_agent.files.paths import without_links
 from cdd_agent.git.checkpoint import Checkpoints
-from cdd_agent.git.commit import (
-    CommitRefused,
-    already_committed,
-    commit_files,
-    expect_ready,
-)
+from cdd_agent.git.commit import already_committed, settle_commits
+from cdd_agent.git.commit_git import CommitRefused
 from cdd_agent.llm.port import RateLimited
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.declared_files import (
@@ -302,6 +303,8 @@ class Engine(Struct):
             self.run.emit(Notice(self.stopped_by.hint))
         if attempt:
             attempt.journal.forget()
+        if self.commits:
+            await settle_commits(self.runner.root)
         self.run.save(self.run.state.restore(number))
 
     async def run_step(
@@ -318,7 +321,7 @@ class Engine(Struct):
         if is_first_look and self.stopped_by is not None:
             return
         self.stopped_by = None
-        await self._expect_ready()
+        await self._expect_ready(step)
         also_show = frozenset(self.run.restore(step.number))
         first = self.first_attempt(step, guidance)
         number, left = first, attempts
@@ -460,12 +463,17 @@ class Engine(Struct):
         await self.run.find_missing_work()
         return self.run.ended()
 
-    async def _expect_ready(self) -> None:
-        """See that steps can begin; and tell who else is at work."""
+    async def _expect_ready(self, *steps: PlanStep) -> None:
+        """Raise a `CddError` if these steps cannot begin. Report concurrent runs."""
         self.run.lock.check()
         await self.run.history.open()  # without checkpoints no step begins
+        root = self.runner.root
+        await asyncio.to_thread(expect_checked_out, root, steps)
         if self.commits:
-            await expect_ready(self.runner.root)
+            slug, state = self.run.ticket.slug, self.run.state
+            folders = [state.step(step.number).folder for step in steps]
+            trailers = [trailer_prefix(slug, folder) for folder in folders]
+            await expect_commit(root, steps, trailers)
         self.run.tell_of_concurrent_runs()
 
     async def _side_by_side(self, attempts: int) -> SideBySide | None:
@@ -480,7 +488,7 @@ class Engine(Struct):
         if self.jobs == 1 or len(left) < 2:
             return None
         await self.recover()
-        await self._expect_ready()
+        await self._expect_ready(*left)
         for step in left:  # of what failed, nothing is to be in the trees that are made
             if kept := self.run.restore(step.number):
                 self.edited[step.number] = frozenset(kept)
@@ -715,9 +723,14 @@ class Engine(Struct):
             )
             seen = redactor.redacted(outcome.evidence) if outcome.evidence else None
             if outcome.verification is not None:
-                commit = committed.commit if committed else None
                 state = state.completed(
-                    step.number, now, outcome.verification, files, commit, seen
+                    step.number,
+                    now,
+                    outcome.verification,
+                    files,
+                    committed.commit if committed else None,
+                    seen,
+                    committed.submodule_commits if committed else None,
                 )
             else:
                 why = redactor.redact(outcome.reason)
@@ -809,13 +822,17 @@ class Engine(Struct):
                         " again to go on."
                     ),
                 )
-            files = [without_links(root, path) for path in outcome.changes.touched]
-            name = await commit_files(root, files, message)
-            name = name or await already_committed(root, message.trailer)
+            done = await commit_step(root, step, outcome.changes.touched, message)
+            name = done.name or await already_committed(root, message.trailer)
         except CommitRefused as refusal:
             self.stopped_by = refusal
             return None
-        return StepCommitted(step.number, name) if name else None
+        if done.left_out:
+            reasons = (f"{path} ({why})" for path, why in done.left_out.items())
+            text = f"Not in the commit of step {step.label}: {', '.join(reasons)}"
+            about = About.LEFT_OUT_OF_COMMIT
+            self.run.emit(Notice(text, Tone.WARNING, about=about))
+        return StepCommitted(step.number, name, dict(done.inside)) if name else None
 
     def _tell_why_it_stopped(self, error: CddError | None) -> None:
         if isinstance(error, CommitRefused):

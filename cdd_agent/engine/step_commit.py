@@ -1,8 +1,19 @@
-"""The message of a completed step's commit."""
+"""The commit of a completed step, and what must be so before the step."""
 
 import textwrap
+from collections.abc import Collection, Sequence
+from pathlib import Path
 
+from cdd_agent.errors import BadInput
+from cdd_agent.files.paths import without_links
+from cdd_agent.git.commit import CommittedFiles, commit_files, expect_ready
 from cdd_agent.git.commit_message import CommitMessage
+from cdd_agent.git.index import TrackedFiles, read_tracked_files
+from cdd_agent.tickets.declared_files import (
+    DeclaredFile,
+    DeclaredFiles,
+    declare_files,
+)
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Verification
 
@@ -36,5 +47,71 @@ def step_message(
         _WIDTH,
         break_long_words=False,
     )
-    trailer = f"Cdd-Step: {ticket_slug}/{folder or step.number}/{attempt}"
+    trailer = f"{trailer_prefix(ticket_slug, folder or step.number)}{attempt}"
     return CommitMessage(step.title, f"{origin}\n\n{_VERIFIED[verification]}", trailer)
+
+
+def trailer_prefix(ticket_slug: str, folder: int) -> str:
+    """Return the beginning of the trailers of a step's commits."""
+    return f"Cdd-Step: {ticket_slug}/{folder}/"
+
+
+def expect_checked_out(root: Path, steps: Sequence[PlanStep]) -> None:
+    """Raise `BadInput` if a step declares a file that git tracks and that is not
+    checked out: no one would see what the step replaces.
+    """
+    tracked = read_tracked_files(root)
+    if not tracked.lacks_any:
+        return
+    for step in steps:
+        for file in declare_files(root, step).files:
+            path = _find_absent(file, tracked)
+            if why := tracked.explain_absence(path):
+                raise BadInput(
+                    f"Step {step.label} declares {path}: {why}.",
+                    hint=tracked.describe_checkout(path),
+                )
+
+
+def _find_absent(file: DeclaredFile, tracked: TrackedFiles) -> str:
+    """Return a tracked file that is not checked out and that is declared; empty if
+    there is none. Patterns declare the files that exist, if there are any.
+    """
+    if file.refusal:
+        return ""
+    if file.glob is None:
+        return file.path
+    if file.matches:
+        return ""
+    inside = f"{file.path}x" if file.path.endswith("/") else ""
+    skipped = (path for path in sorted(tracked.index.skipped) if file.covers(path))
+    return next(skipped, inside)
+
+
+async def expect_commit(
+    root: Path, steps: Sequence[PlanStep], trailers: Collection[str]
+) -> None:
+    """Raise `CommitRefused` if the files that the steps declare could not be
+    committed. `trailers` are the beginnings of the steps' trailers.
+    """
+    declared = [declare_files(root, step) for step in steps]
+    paths = {
+        without_links(root, path) for files in declared for path in files.usable_paths()
+    }
+
+    def declares(path: str) -> bool:
+        return any(files.covers(path) for files in declared)
+
+    await expect_ready(root, paths, declares, trailers)
+
+
+async def commit_step(
+    root: Path, step: PlanStep, touched: Sequence[str], message: CommitMessage
+) -> CommittedFiles:
+    """Commit the files that a step touched. Raises `CommitRefused`."""
+    declared: DeclaredFiles = declare_files(root, step)
+    places = {path: without_links(root, path) for path in touched}
+    is_declared = {place for path, place in places.items() if declared.covers(path)}
+    return await commit_files(
+        root, tuple(places.values()), message, is_declared.__contains__
+    )

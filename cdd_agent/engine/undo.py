@@ -191,7 +191,7 @@ class Undoing(Struct, frozen=True):
                 tuple(step.step_number for step in steps),
                 tuple(path for path in back.restored if path not in edited),
                 tuple(sorted({*back.kept, *(net.edited - changed)})),
-                tuple(step.commit for step in steps if step.commit),
+                tuple(name for step in steps for name in step.commits),
                 edited,
                 labels=self._labels(steps),
             )

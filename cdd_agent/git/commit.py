@@ -1,496 +1,524 @@
-"""Commits on the user's own branch: of the files that are named, and of nothing else.
+"""Commits of the files of a step on the user's own branch, and of nothing else.
 
-A commit is put together in an index of its own, in a private temporary folder. Only at
-the end is something of the user's touched, and in this order: their index, so that it
-has what the commit has, then their branch, if it still is where it was. After a kill
-between the two, the files are staged and the next try commits them; the other way
-round, the index would hold the old content, ready to take the commit back with the
-user's next one.
+Files in a submodule are committed there first, on the branch of the submodule. Then the
+repository around it commits the pointer together with its own files. All commits are
+made before the first branch moves.
 
-What the user staged is never overwritten: where the index differs from the last commit,
-it is left as it is.
+Content that the user has staged is never lost. Before a step, `expect_ready` refuses
+declared files that are staged. At the end, `commit_files` leaves out a file that has
+other staged content, unless the step declares it: then the content was staged during
+the step. After a commit the entries of its paths in the index match it. So the user's
+next commit neither deletes nor reverts the step.
 
-No hook is run: what is committed is what was verified, and a hook may rewrite it, or
-refuse it half-way through a run. Everything else is as in a `git commit` of theirs:
-their name, their filters and attributes, their signature.
+No hook runs: the commit has what was verified, and a hook might change it, or refuse it
+in the middle of a run. Otherwise it is like a `git commit` of the user's: their name,
+filters, attributes and signature.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Self
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from cdd_agent.errors import CddError
-from cdd_agent.git.command import CONFIG, HIDDEN, Git
-from cdd_agent.git.commit_message import CommitMessage, carries
-from cdd_agent.git.diff import Change, read_raw
-from cdd_agent.process.run import CommandResult
+from cdd_agent.git.commit_draft import CommitDraft
+from cdd_agent.git.commit_git import OR_OFF, CommitGit, CommitRefused, scratch_folder
+from cdd_agent.git.commit_message import CommitMessage, carries, carries_prefix
+from cdd_agent.git.diff import Change
+from cdd_agent.git.index import LIST_INDEX, IndexView
 from cdd_agent.sanitize import sanitize_for_display
 
-_SECONDS = 120.0
-"""For one call of git: a filter may upload, and a person may have to type a passphrase.
-"""
-_LOOKED_BACK = 50
-"""Commits among which one is looked for by its trailer."""
-_SAID = 600
-"""Characters of git's own words that are passed on."""
-_PERSONS_OWN = (
-    "GIT_AUTHOR_NAME",
-    "GIT_AUTHOR_EMAIL",
-    "GIT_COMMITTER_NAME",
-    "GIT_COMMITTER_EMAIL",
-    "GIT_CONFIG_GLOBAL",
-    "GIT_CONFIG_SYSTEM",
-    "GIT_CONFIG_NOSYSTEM",
-)
-"""Of the variables that are hidden, those that say who commits and where their settings
-are.
-"""
-_HIDDEN = (*HIDDEN, "GPG_TTY")
-"""Nobody asks for a passphrase in the terminal: the shell is there."""
-_UNDER_WAY = {
-    "MERGE_HEAD": "A merge",
-    "rebase-merge": "A rebase",
-    "rebase-apply": "A rebase or `git am`",
-    "CHERRY_PICK_HEAD": "A cherry-pick",
-    "REVERT_HEAD": "A revert",
-    "sequencer": "A cherry-pick or revert",
-    "BISECT_LOG": "A bisect",
-}
-"""Left by git in its folder while it is in the middle of something."""
-_OR_OFF = "Or set `commit: off`."
-_WHO = (
-    'In the project: `git config user.name "Your Name"` and `git config user.email'
-    " you@example.org`. With --global they are set for all projects."
-)
-_SIGNING = (
-    "`commit.gpgsign` asks for it. Unlock the key in another terminal and try again, or"
-    " set it to false."
-)
-_LOCKED = re.compile(r"Unable to create '(.+\.lock)': File exists")
-_NOBODY = re.compile(
-    r"Please tell me who you are|empty ident|unable to auto-detect|no (email|name) was"
-    r" given"
-)
+Declares = Callable[[str], bool]
+"""True for a path of the project that the step declares."""
+
+_SEARCHED_COMMITS = 50
+"""The last commits, among which one is searched by its trailer."""
+_FLAGGED = "git does not compare it"
 
 
-class CommitRefused(CddError):
-    """There is no commit: branch and files are as they were."""
+def _declares_none(path: str) -> bool:
+    return False
+
+
+class CommittedFiles(Struct, frozen=True):
+    """The commits of a step."""
+
+    name: str | None = None
+    """The commit in the project's repository; None if there was nothing to commit."""
+    inside: Mapping[str, str] = field(default_factory=dict)
+    """The commits in submodules, by the path of the submodule in the project."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """The files that were not committed, each with the reason."""
 
 
 async def commit_files(
-    root: Path, paths: Sequence[str], message: CommitMessage
-) -> str | None:
-    """Commit these files (created, changed, deleted) as they are now, where HEAD is, on
-    a branch or detached.
+    root: Path,
+    paths: Sequence[str],
+    message: CommitMessage,
+    declares: Declares = _declares_none,
+) -> CommittedFiles:
+    """Commit these files (created, changed, deleted) as they are now, on the branch
+    that is checked out, or on a detached HEAD.
 
     `paths` are relative to `root`, which may be a folder inside the repository, and are
-    taken literally. Returns the commit's full name, or None where there is nothing to
-    commit. A file that git ignores and does not track is left out. Raises
-    `CommitRefused`.
+    taken literally. A file that git ignores and does not track is left out without a
+    reason. Raises `CommitRefused`.
     """
-    with _scratch() as scratch:
-        git = await _CommitGit.open(root, scratch)
-        await git.expect_at_rest()
-        draft = await _CommitDraft.begin(git)
-        changes = await draft.take([_checked(root, path) for path in paths])
-        if not changes:
-            return None
-        name = await draft.commit(message)
-        await draft.publish(changes, name, message.first_line)
-        return name
+    files = [_check_path(path) for path in paths]
+    with scratch_folder() as scratch:
+        step = _StepCommit(root, scratch, message, declares)
+        repository = await _StepRepository.open(root, "", scratch)
+        await step.prepare(repository, files)
+        return await step.publish()
 
 
-async def expect_ready(root: Path) -> None:
-    """Raises `CommitRefused` where no commit could be made now: no repository, nobody's
-    name, in a merge.
+async def expect_ready(
+    root: Path,
+    paths: Collection[str] = (),
+    declares: Declares = _declares_none,
+    trailers: Collection[str] = (),
+) -> None:
+    """Raise `CommitRefused` if no commit of these files could be made now: no
+    repository, no name, a merge, staged changes, a submodule on no branch.
+
+    `paths` are the existing files that the step declares and those that it names.
+    `trailers` are the beginnings of the trailers of its commits: a submodule that is
+    one such commit ahead is accepted, because a kill can leave it so.
     """
-    with _scratch() as scratch:
-        git = await _CommitGit.open(root, scratch)
-        await git.expect_at_rest()
-        for who in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
-            await git.ask("var", who)
+    files = [path for path in paths if _is_committable(path)]
+    with scratch_folder() as scratch:
+        repository = await _StepRepository.open(root, "", scratch)
+        await _expect_repository_ready(repository, files, declares, trailers)
+
+
+async def settle_commits(root: Path) -> None:
+    """Unstage the files of a commit that a kill interrupted, in the project's
+    repository and its submodules.
+    """
+    with scratch_folder() as scratch:
+        try:
+            repository = await _StepRepository.open(root, "", scratch)
+        except CommitRefused:
+            return
+        await _settle(repository)
 
 
 async def already_committed(root: Path, trailer: str) -> str | None:
-    """The latest commit with this trailer among the last 50 of HEAD's first-parent
-    line; None where there is none.
+    """Return the latest commit with this trailer among the last 50 of HEAD's
+    first-parent line; None if there is none.
 
-    For a run that goes on after a kill. Of work that was undone and done again, the
-    former commit has the same trailer: ask after `commit_files` found nothing to
-    commit, and each is told from the other.
+    Ask after `commit_files` found nothing to commit. A step that was undone and carried
+    out again has something to commit, although a former commit has the same trailer.
     """
-    with _scratch() as scratch:
-        git = await _CommitGit.open(root, scratch)
-        if await git.head() is None:
-            return None
-        which = (
-            "--first-parent",
-            f"--max-count={_LOOKED_BACK}",
-            "--no-show-signature",
-            "--no-patch",
-        )
-        log = await git.ask(
-            "log", "-z", *which, "--encoding=UTF-8", "--format=%H%n%B", "HEAD", "--"
-        )
-    commits = (entry.partition("\n") for entry in log.split("\0"))
-    return next((name for name, _, text in commits if carries(text, trailer)), None)
+    with scratch_folder() as scratch:
+        return await _find_by_trailer(await CommitGit.open(root, scratch), trailer)
 
 
-class _CommitGit(Struct, frozen=True):
-    """Git at the top of the user's files. Every path it is told, and tells, is relative
-    to there.
-    """
+class _StepRepository(Struct, frozen=True):
+    """A repository with files of the project: its own, or a submodule."""
 
-    top: Path
-    prefix: str
-    """The project's folder, ending in a slash; empty where it is the top."""
+    root: Path
+    """The project's root."""
+    folder: str
+    """The submodule's path in the project; empty for the project's own repository."""
+    git: CommitGit
+    index: IndexView
+
+    @classmethod
+    async def open(cls, root: Path, folder: str, scratch: Path) -> Self:
+        own_scratch = scratch / (folder or "own").replace("/", "%")
+        own_scratch.mkdir(exist_ok=True)
+        git = await CommitGit.open(root / folder, own_scratch)
+        if folder and git.prefix:  # its `.git` is an empty folder
+            raise CommitRefused("it is no repository.", hint=OR_OFF)
+        return cls(root, folder, git, IndexView.parse(await git.ask(*LIST_INDEX)))
+
+    async def open_submodule(self, folder: str) -> Self:
+        return await self.open(self.root, folder, self.git.scratch.parent)
+
+    def to_git(self, path: str) -> str:
+        """Return a path of the project as git in this repository names it."""
+        if self.folder:
+            path = path.removeprefix(f"{self.folder}/")
+        return f"{self.git.prefix}{path}"
+
+    def to_project(self, path: str) -> str:
+        """Return a path of this repository as a path of the project; empty if it is
+        outside the project.
+        """
+        if not path.startswith(self.git.prefix):
+            return ""
+        path = path.removeprefix(self.git.prefix)
+        return f"{self.folder}/{path}" if self.folder else path
+
+    def split(self, paths: Collection[str]) -> tuple[list[str], dict[str, list[str]]]:
+        """Return the paths of this repository, and by folder those of the repositories
+        inside it.
+        """
+        own: list[str] = []
+        nested: dict[str, list[str]] = {}
+        for path in paths:
+            folder = self._find_nested(path)
+            if folder is None:
+                own.append(path)
+            else:
+                nested.setdefault(folder, []).append(path)
+        return own, nested
+
+    def _find_nested(self, path: str) -> str | None:
+        """Return the outermost repository inside this one that has the path."""
+        inside = PurePosixPath(path)
+        for folder in (*reversed(inside.parents[:-1]), inside):
+            is_deeper = str(folder).startswith(f"{self.folder}/") or not self.folder
+            if is_deeper and self.is_on_disk(f"{folder}/.git"):
+                return str(folder)
+        return None
+
+    def is_on_disk(self, path: str) -> bool:
+        """True if a path of the project exists, or is a link that leads nowhere."""
+        return os.path.lexists(self.root / path)
+
+    def is_submodule(self, folder: str) -> bool:
+        return self.to_git(folder) in self.index.submodules
+
+    def has_flag(self, path: str) -> bool:
+        """True for `assume-unchanged` and `skip-worktree`."""
+        name = self.to_git(path)
+        return name in self.index.assumed_unchanged or name in self.index.skipped
+
+    def find_absent_submodule(self, path: str) -> str:
+        """Return the submodule that has this path and that is not checked out."""
+        for folder in PurePosixPath(path).parents:
+            if self.is_submodule(str(folder)):
+                return str(folder)
+        return ""
+
+
+class _StepCommit(Struct, frozen=True):
+    """The commits of one step, in all repositories."""
+
+    root: Path
     scratch: Path
-    """A private folder for what git is given to read, and for another index than the
-    user's.
-    """
+    message: CommitMessage
+    declares: Declares
+    left_out: dict[str, str] = field(default_factory=dict)
+    inside: dict[str, str] = field(default_factory=dict)
+    prepared: list[_PreparedCommit] = field(default_factory=list)
+    """In the order in which they are published."""
 
-    @classmethod
-    async def open(cls, root: Path, scratch: Path) -> Self:
-        """In the repository that the project is in."""
-        here = cls(root, "", scratch)
-        what = ("--is-bare-repository", "--is-inside-work-tree", "--show-prefix")
-        result = await here.run("rev-parse", *what)
-        if result.started and "not a git repository" in result.stderr:
-            raise CommitRefused(
-                f"{root} is in no git repository.",
-                hint=f"`git init` makes one. {_OR_OFF}",
-            )
-        _check("rev-parse", result)
-        bare, inside, prefix = result.stdout.removesuffix("\n").split("\n", 2)
-        if inside != "true":  # `core.worktree` can be any folder
-            why = (
-                "is bare"
-                if bare == "true"
-                else "is set up for the files of another folder"
-            )
-            raise CommitRefused(
-                f"The repository at {root} {why}: nothing can be committed from here.",
-                hint=_OR_OFF,
-            )
-        top = (await here.ask("rev-parse", "--show-toplevel")).removesuffix("\n")
-        if "\ufffd" in top + prefix:
-            raise CommitRefused(
-                f"The name of the folder {root} is not UTF-8.",
-                hint=f"Give it another one. {_OR_OFF}",
-            )
-        return cls(Path(top), prefix, scratch)
-
-    async def expect_at_rest(self) -> None:
-        """Raise `CommitRefused` in the middle of a merge or the like: a commit would be
-        taken for a part of it.
+    async def prepare(
+        self, repository: _StepRepository, paths: Collection[str]
+    ) -> str | None:
+        """Make the commits of a repository and of the submodules in it. Return the
+        commit that the repository's HEAD will be at.
         """
-        folder = Path(
-            (await self.ask("rev-parse", "--absolute-git-dir")).removesuffix("\n")
-        )
-        if what := _under_way(folder):
-            raise CommitRefused(
-                f"{what} is in progress.", hint="Finish it, or abort it, and try again."
-            )
+        repository.git.expect_at_rest()
+        own, nested = repository.split(paths)
+        pointers = {}
+        for folder, files in nested.items():
+            if pointer := await self._prepare_nested(repository, folder, files):
+                pointers[repository.to_git(folder)] = pointer
+        draft = await CommitDraft.begin(repository.git)
+        staged = await draft.staged()
+        files = []
+        for path in own:
+            if submodule := repository.find_absent_submodule(path):
+                self.left_out[path] = f"the submodule {submodule} is not checked out"
+            else:
+                files.append(repository.to_git(path))
+        changes = await draft.take(files, pointers, staged)
+        entries = _add_staged(changes, files, staged)
+        if held := self._find_held(repository, entries, staged):
+            self.left_out.update(held)
+            kept = {repository.to_git(path) for path in held}
+            files = [file for file in files if file not in kept]
+            changes = await draft.take(files, pointers, staged)
+            entries = _add_staged(changes, files, staged)
+        if not changes:
+            return draft.base
+        name = await draft.commit(self.message)
+        self.prepared.append(_PreparedCommit(repository.folder, draft, entries, name))
+        return name
 
-    async def head(self) -> str | None:
-        """The commit that is checked out; None on a branch that has none yet."""
-        result = await self.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-        return result.stdout.strip() if result.return_code == 0 else None
-
-    async def ask(
-        self, *words: str, given: Iterable[str] = (), index: Path | None = None
-    ) -> str:
-        """Git's answer. Raises `CommitRefused` when there is none."""
-        result = await self.run(*words, given=given, index=index)
-        _check(words[0], result)
-        return result.stdout
-
-    async def run(
-        self, *words: str, given: Iterable[str] = (), index: Path | None = None
-    ) -> CommandResult:
-        """Run git, however it ends. It reads what is `given`, and uses `index` for the
-        user's.
-        """
-        config = (
-            *CONFIG,
-            "i18n.commitEncoding=UTF-8",
-            *(("core.splitIndex=false",) if index else ()),
-        )
-        env = {name: os.environ[name] for name in _PERSONS_OWN if name in os.environ}
-        if index:
-            env["GIT_INDEX_FILE"] = str(index)
-        stdin = self.scratch / "stdin"
-        stdin.write_bytes("".join(f"{item}\0" for item in given).encode())
-        return await Git(self.top, env, config, _HIDDEN, _SECONDS).run(
-            *words, stdin=stdin
-        )
-
-    async def differences(self, tree: str, index: Path | None = None) -> list[Change]:
-        """Where an index differs from a tree."""
-        words = (
-            "diff-index",
-            "--cached",
-            "--raw",
-            "--no-abbrev",
-            "--no-renames",
-            "-z",
-            tree,
-            "--",
-        )
-        return list(read_raw(await self.ask(*words, index=index)))
-
-    async def write_index(self, changes: Sequence[Change]) -> None:
-        """Give the user's index what these changes lead to, what goes away before what
-        comes; under git's own lock, all or none.
-        """
-        entries = []
-        for change in sorted(changes, key=lambda change: change.after is not None):
-            known = change.after or change.before
-            if known:
-                entries.append(
-                    f"{known.mode if change.after else 0}"
-                    f" {known.content}\t{change.path}"
+    async def publish(self) -> CommittedFiles:
+        """Move the branches, those of submodules first."""
+        name = None
+        for commit in self.prepared:
+            try:
+                await commit.draft.publish(
+                    commit.entries, commit.name, self.message.first_line
                 )
-        if entries:
-            await self.ask("update-index", "-z", "--index-info", given=entries)
+            except CommitRefused as error:
+                raise self._add_published(error) from error
+            if commit.folder:
+                self.inside[commit.folder] = commit.name
+            else:
+                name = commit.name
+        return CommittedFiles(name, self.inside, self.left_out)
 
-
-class _CommitDraft(Struct, frozen=True):
-    """A commit in the making, in an index of its own, on the last commit or on
-    nothing.
-    """
-
-    git: _CommitGit
-    base: str | None
-    tree: str
-    """Of the last commit; an empty one without it."""
-
-    @classmethod
-    async def begin(cls, git: _CommitGit) -> Self:
-        base = await git.head()
-        words = (
-            ("rev-parse", f"{base}^{{tree}}")
-            if base
-            else ("hash-object", "-t", "tree", "--stdin")
+    def _add_published(self, error: CommitRefused) -> CommitRefused:
+        """Return the error with the commits that submodules have already."""
+        if not self.inside:
+            return error
+        commits = ", ".join(
+            f"{folder} {name[:10]}" for folder, name in self.inside.items()
         )
-        return cls(git, base, (await git.ask(*words)).strip())
+        return CommitRefused(
+            f"{error.message} Committed already in submodules: {commits}.",
+            hint=f"{error.hint} Then commit the submodules' pointers yourself.".strip(),
+        )
 
-    async def take(self, paths: Sequence[str]) -> list[Change]:
-        """Take the project's files as they are. Returns how the commit will differ from
-        its base.
+    async def _prepare_nested(
+        self, outer: _StepRepository, folder: str, paths: Collection[str]
+    ) -> str | None:
+        """Prepare the commit in a repository inside another one. Return the commit that
+        the outer one must point to; None if it must not change.
         """
-        await self._ask("read-tree", self.tree)
-        files = [f"{self.git.prefix}{path}" for path in paths]
-        there = [file for file in files if _is_file(self.git.top / file)]
-        # What is gone makes room: a folder may have become a file. What stays is not
-        # removed first, so that it keeps its mode and its line ends where those are not
-        # the disk's.
-        await self._update("--force-remove", sorted({*files} - {*there}))
-        await self._update("--add", there)
-        changes = await self.git.differences(self.tree, self._index)
-        ignored = await self._ignored(changes)
-        await self._update("--force-remove", sorted(ignored))
-        return [change for change in changes if change.path not in ignored]
-
-    async def commit(self, message: CommitMessage) -> str:
-        """Write the commit; nothing points to it yet. Returns its name."""
-        # a partial clone lacks what did not change
-        tree = (await self._ask("write-tree", "--missing-ok")).strip()
-        text = self.git.scratch / "message"
-        text.write_text(message.text, encoding="utf-8", newline="\n")
-        words = [
-            "commit-tree",
-            *(("-p", self.base) if self.base else ()),
-            "-F",
-            str(text),
-            tree,
-        ]
-        signs = await self.git.run("config", "--type=bool", "--get", "commit.gpgsign")
-        if signs.return_code != 1:  # 1: it is not set
-            _check("config", signs)
-        if signs.stdout.strip() != "true":
-            return (await self._ask(*words)).strip()
-        result = await self.git.run(*words, "-S", index=self._index)
-        if (
-            result.return_code
-            and not result.timed_out
-            and not _NOBODY.search(result.stderr)
-        ):
-            raise CommitRefused(
-                f"The commit could not be signed: {_said(result)}", hint=_SIGNING
-            )
-        _check("commit-tree", result)
-        return result.stdout.strip()
-
-    async def publish(self, changes: Sequence[Change], name: str, subject: str) -> None:
-        """Make the commit the branch's last one, and have the user's index know of it.
-        Both become true, or neither.
-        """
-        git = self.git
-        free = _not_staged(changes, await git.differences(self.tree))
-        await git.write_index(free)
+        if not outer.is_submodule(folder):
+            reason = f"{folder} is a repository, and no submodule"
+            self.left_out.update(dict.fromkeys(paths, reason))
+            return None
+        files = [path for path in paths if path != folder]
+        if not files:
+            return None
+        prefix = f"{self.message.trailer.rpartition('/')[0]}/"
         try:
-            await git.ask(
-                "update-ref", "-m", f"cdd: {subject}", "HEAD", name, self.base or ""
-            )
+            inner = await outer.open_submodule(folder)
+            await _expect_submodule_ready(outer, inner, [prefix])
+            head = await self.prepare(inner, files)
         except CommitRefused as error:
-            # somebody holds the index: what was to be committed stays staged
-            with contextlib.suppress(CommitRefused):
-                await git.write_index(
-                    [
-                        Change(change.path, change.after, change.before)
-                        for change in free
-                    ]
-                )
-            if await git.head() != self.base:
-                raise CommitRefused(
-                    "The branch moved while the commit was being made; nothing was"
-                    " committed.",
-                    hint=(
-                        "The files are as they were. Try again when nobody else is at"
-                        " work on the branch."
-                    ),
-                ) from error
-            raise
+            refusal = _in_submodule(error, folder)
+            if any(self.declares(path) for path in files):
+                raise refusal from error
+            self.left_out.update(dict.fromkeys(files, refusal.message.rstrip(".")))
+            return None
+        if head is not None and all(one.folder != folder for one in self.prepared):
+            # its commit was made before a kill
+            found = await _find_by_trailer(inner.git, self.message.trailer)
+            if found is not None:
+                self.inside[folder] = found
+        return head
 
-    async def _ignored(self, changes: Sequence[Change]) -> set[str]:
-        """Which files the user keeps out of the repository: they are ignored, and are
-        not in the user's index.
-        """
-        staged = {
-            change.path: bool(change.after)
-            for change in await self.git.differences(self.tree)
-        }
-        untracked = [
-            one.path
-            for one in changes
-            if one.after and not staged.get(one.path, bool(one.before))
-        ]
-        if not untracked:
-            return set()
-        # No path can be said to be literal here. But a leading dot takes the magic
-        # away, and without the index nothing is matched.
-        given = [f"./{path}" for path in untracked]
-        result = await self.git.run(
-            "check-ignore", "--no-index", "-z", "--stdin", given=given
-        )
-        if result.return_code != 1:  # 1: none is
-            _check("check-ignore", result)
-        return {path.removeprefix("./") for path in result.stdout.split("\0") if path}
-
-    async def _update(self, how: str, paths: Sequence[str]) -> None:
-        if paths:
-            await self._ask("update-index", how, "-z", "--stdin", given=paths)
-
-    async def _ask(self, *words: str, given: Iterable[str] = ()) -> str:
-        return await self.git.ask(*words, given=given, index=self._index)
-
-    @property
-    def _index(self) -> Path:
-        return self.git.scratch / "index"
+    def _find_held(
+        self,
+        repository: _StepRepository,
+        entries: Sequence[Change],
+        staged: Mapping[str, Change],
+    ) -> dict[str, str]:
+        """Return the files that must not be committed, each with the reason."""
+        held = {}
+        for change in entries:
+            path = repository.to_project(change.path)
+            entry = staged.get(change.path)
+            if change.path in repository.index.unmerged:
+                held[path] = "it has conflicts"
+            elif repository.has_flag(path):
+                held[path] = _FLAGGED
+            elif entry is not None:
+                if entry.after != change.after and not self.declares(path):
+                    held[path] = "it has staged changes"
+            elif blocker := _find_blocker(change.path, staged):
+                held[path] = f"{repository.to_project(blocker) or blocker} is staged"
+        return held
 
 
-def _not_staged(changes: Sequence[Change], staged: Sequence[Change]) -> list[Change]:
-    """The changes whose place in the index is as the last commit left it, and takes
-    nobody else's place.
+class _PreparedCommit(Struct, frozen=True):
+    """A commit that no branch points to yet."""
+
+    folder: str
+    """See `_StepRepository.folder`."""
+    draft: CommitDraft
+    entries: Sequence[Change]
+    """The entries of the user's index that will match the commit."""
+    name: str
+
+
+async def _expect_repository_ready(
+    repository: _StepRepository,
+    paths: Collection[str],
+    declares: Declares,
+    trailers: Collection[str],
+) -> None:
+    git = repository.git
+    git.expect_at_rest()
+    await git.expect_identity()
+    own, nested = repository.split(paths)
+    staged = await (await CommitDraft.begin(git)).staged()
+    _expect_not_staged(repository, own, staged, declares)
+    _expect_no_flag(repository, own)
+    for folder, files in nested.items():
+        if not repository.is_submodule(folder):
+            continue
+        try:
+            inner = await repository.open_submodule(folder)
+            await _expect_submodule_ready(repository, inner, trailers)
+            await _expect_repository_ready(inner, files, declares, trailers)
+        except CommitRefused as error:
+            raise _in_submodule(error, folder) from error
+
+
+def _expect_not_staged(
+    repository: _StepRepository,
+    paths: Collection[str],
+    staged: Mapping[str, Change],
+    declares: Declares,
+) -> None:
+    """Raise `CommitRefused` if a declared file has staged changes, or another file that
+    is staged is in its place.
     """
-    files = {PurePosixPath(change.path) for change in staged if change.after}
-    taken = {PurePosixPath(change.path) for change in staged} | {
-        folder for file in files for folder in file.parents
-    }
-
-    def is_free(path: PurePosixPath) -> bool:
-        return path not in taken and files.isdisjoint(path.parents)
-
-    return [change for change in changes if is_free(PurePosixPath(change.path))]
-
-
-@contextlib.contextmanager
-def _scratch() -> Iterator[Path]:
-    try:
-        with tempfile.TemporaryDirectory(
-            prefix="cdd-commit-", ignore_cleanup_errors=True
-        ) as folder:
-            yield Path(folder).resolve()
-    except OSError as error:
-        raise CommitRefused(
-            f"The commit could not be prepared: {error.strerror or error}"
-        ) from error
-
-
-def _under_way(folder: Path) -> str | None:
-    return next(
-        (what for name, what in _UNDER_WAY.items() if os.path.lexists(folder / name)),
-        None,
+    found = []
+    for name in staged:
+        path = repository.to_project(name)
+        if path and (path in paths or declares(path)):
+            found.append(path)
+    for path in paths:
+        if blocker := _find_blocker(repository.to_git(path), staged):
+            found.append(repository.to_project(blocker) or blocker)
+    if not found:
+        return
+    shown = " ".join(sanitize_for_display(path) for path in dict.fromkeys(found))
+    raise CommitRefused(
+        f"{shown}: staged changes, in files of this step.",
+        hint=(
+            f"Unstage them (`git restore --staged {shown}`), or commit them. {OR_OFF}"
+        ),
     )
 
 
-def _checked(root: Path, text: str) -> str:
-    """A path in the project, as git is told it. Raises `CommitRefused` for one that git
-    must not be told.
+def _expect_no_flag(repository: _StepRepository, paths: Collection[str]) -> None:
+    """Raise `CommitRefused` if the user has told git not to compare one of the files:
+    it may have changes that they want to keep out of commits.
     """
+    for path in paths:
+        if repository.has_flag(path) and repository.is_on_disk(path):
+            shown = sanitize_for_display(path)
+            raise CommitRefused(
+                f"{shown}: {_FLAGGED} (`assume-unchanged` or `skip-worktree`).",
+                hint=(
+                    "Call `git update-index --no-assume-unchanged --no-skip-worktree"
+                    f" {shown}`. {OR_OFF}"
+                ),
+            )
+
+
+async def _expect_submodule_ready(
+    outer: _StepRepository, inner: _StepRepository, trailers: Collection[str]
+) -> None:
+    """Raise `CommitRefused` if no commit in the submodule could be recorded in the
+    repository around it.
+    """
+    folder = inner.folder
+    branch = await inner.git.run("symbolic-ref", "--quiet", "HEAD")
+    if branch.return_code:
+        raise CommitRefused(
+            "it is on no branch (detached HEAD).",
+            hint=f"Check out a branch: `git -C {folder} switch main`. {OR_OFF}",
+        )
+    name = outer.to_git(folder)
+    staged = await (await CommitDraft.begin(outer.git)).staged()
+    if name in staged:
+        raise CommitRefused(
+            "another commit of it is staged.",
+            hint=f"Commit it, or call `git restore --staged {folder}`. {OR_OFF}",
+        )
+    pointer, head = outer.index.submodules[name], await inner.git.head()
+    if head == pointer or await _is_one_ahead(inner.git, pointer, trailers):
+        return
+    raise CommitRefused(
+        "another commit is checked out than the one that the project records.",
+        hint=(
+            f"Commit {folder} in the project, or call `git submodule update {folder}`."
+            f" {OR_OFF}"
+        ),
+    )
+
+
+async def _is_one_ahead(
+    git: CommitGit, pointer: str, trailers: Collection[str]
+) -> bool:
+    """True if HEAD is a commit of the step on top of the recorded one."""
+    log = await git.run("log", "-1", *_LOG, "--format=%P%n%B", "HEAD", "--")
+    parent, _, text = log.stdout.partition("\n")
+    return parent == pointer and any(
+        carries_prefix(text, trailer) for trailer in trailers
+    )
+
+
+async def _find_by_trailer(git: CommitGit, trailer: str) -> str | None:
+    """See `already_committed`."""
+    if await git.head() is None:
+        return None
+    which = ("--first-parent", f"--max-count={_SEARCHED_COMMITS}")
+    log = await git.ask("log", "-z", *which, *_LOG, "--format=%H%n%B", "HEAD", "--")
+    for entry in log.split("\0"):
+        name, _, text = entry.partition("\n")
+        if carries(text, trailer):
+            return name
+    return None
+
+
+_LOG = ("--no-show-signature", "--no-patch", "--encoding=UTF-8")
+
+
+async def _settle(repository: _StepRepository) -> None:
+    await (await CommitDraft.begin(repository.git)).settle()
+    for name in repository.index.submodules:
+        folder = repository.to_project(name)
+        if folder and repository.is_on_disk(f"{folder}/.git"):
+            await _settle(await repository.open_submodule(folder))
+
+
+def _add_staged(
+    changes: Sequence[Change], files: Sequence[str], staged: Mapping[str, Change]
+) -> list[Change]:
+    """Return the changes, and the staged files that are now as in the last commit."""
+    changed = {change.path for change in changes}
+    same = [
+        Change(file, staged[file].after, staged[file].before)
+        for file in files
+        if file in staged and file not in changed
+    ]
+    return [*changes, *same]
+
+
+def _find_blocker(path: str, staged: Mapping[str, Change]) -> str:
+    """Return a staged file in whose place the path needs a folder, or the reverse;
+    empty if there is none.
+    """
+    for folder in _parents(path):
+        if folder in staged and staged[folder].after is not None:
+            return folder
+    for other, change in staged.items():
+        if change.after is not None and other.startswith(f"{path}/"):
+            return other
+    return ""
+
+
+def _parents(path: str) -> Iterator[str]:
+    return map(str, PurePosixPath(path).parents[:-1])
+
+
+def _in_submodule(error: CommitRefused, folder: str) -> CommitRefused:
+    """Return the error with the name of the submodule that it is about."""
+    text = f"The submodule {sanitize_for_display(folder)}: {error.message}"
+    return CommitRefused(text, hint=error.hint)
+
+
+def _check_path(text: str) -> str:
+    """Return a path of the project as git takes it. Raises `CommitRefused` for one that
+    git must not take.
+    """
+    if not _is_committable(text):
+        raise CommitRefused(f"{text!r} names no file of the project.")
+    return str(PurePosixPath(text))
+
+
+def _is_committable(text: str) -> bool:
     path = PurePosixPath(text)
     leads_away = not path.parts or path.is_absolute() or ".." in path.parts
-    is_gits_own = any(part.lower() == ".git" for part in path.parts)
+    is_internal = any(part.lower() == ".git" for part in path.parts)
     is_utf8 = text.encode(errors="replace").decode() == text
-    if leads_away or is_gits_own or "\0" in text or not is_utf8:
-        raise CommitRefused(f"{text!r} names no file of the project.")
-    for place in (path, *path.parents[:-1]):
-        if os.path.lexists(root / place / ".git"):
-            why = (
-                "is in a repository of its own"
-                if place != path
-                else "is a repository of its own"
-            )
-            raise CommitRefused(
-                f"{sanitize_for_display(text)} {why}.",
-                hint=f"Commit it there. {_OR_OFF}",
-            )
-    return str(path)
-
-
-def _is_file(place: Path) -> bool:
-    """Whether git could have something here: a link is, wherever it leads; a folder is
-    not.
-    """
-    return os.path.lexists(place) and (place.is_symlink() or not place.is_dir())
-
-
-def _check(command: str, result: CommandResult) -> None:
-    """Raise `CommitRefused` for a git that did not do what it was told, with what a
-    person can do about it.
-    """
-    if result.return_code == 0:
-        return
-    if result.return_code == 127:
-        raise CommitRefused(
-            "git was not found.",
-            hint=f"Install git, or see that it is on the PATH. {_OR_OFF}",
-        )
-    if result.timed_out:
-        raise CommitRefused(f"git {command} took longer than {_SECONDS:.0f} s.")
-    if locked := _LOCKED.search(result.stderr):
-        hint = (
-            "Another git is at work there; if none is, remove"
-            f" {sanitize_for_display(locked[1])}"
-        )
-        raise CommitRefused("The repository is locked.", hint=hint)
-    if _NOBODY.search(result.stderr):
-        raise CommitRefused("git does not know who you are.", hint=_WHO)
-    raise CommitRefused(f"git {command} failed: {_said(result)}")
-
-
-def _said(result: CommandResult) -> str:
-    """Git's own words, in one line."""
-    said = "; ".join(
-        line.strip() for line in result.stderr.splitlines() if line.strip()
-    )
-    return sanitize_for_display(said)[:_SAID]
+    return not (leads_away or is_internal or "\0" in text or not is_utf8)

@@ -77,5 +77,11 @@ def carries(text: str, trailer: str) -> bool:
     return bool(gap) and _one_line(trailer) in last.split("\n")
 
 
+def carries_prefix(text: str, prefix: str) -> bool:
+    """True if the last paragraph of a commit's message has a trailer that begins so."""
+    _, gap, last = text.strip("\n").rpartition("\n\n")
+    return bool(gap) and any(line.startswith(prefix) for line in last.split("\n"))
+
+
 def _one_line(text: str) -> str:
     return " ".join(_UNSEEN.sub("", " ".join(text.split())).split())

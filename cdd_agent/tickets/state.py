@@ -106,7 +106,11 @@ class StepExecution(Struct, frozen=True):
     hidden_attempts: int = field(default=0, name="forgotten")
     """The first attempts, which the prompts of later attempts do not mention."""
     commit: str | None = None
-    """The commit that was made of the step."""
+    """The commit of the step in the project's repository."""
+    submodule_commits: dict[str, str] | None = None
+    """The commits of the step in submodules, by the submodule's path. The file has the
+    key only if there are any.
+    """
     serves: dict[str, str | None] | None = None
     """The acceptance criteria that it serves: by the reference in the plan, the digest
     of the criterion's words; None if the spec has no such criterion. The file has the
@@ -129,6 +133,12 @@ class StepExecution(Struct, frozen=True):
         # Earlier tools did not record how a step was verified.
         if self.status is StepStatus.COMPLETED and self.verification is None:
             force_setattr(self, "verification", Verification.NONE)
+
+    @property
+    def commits(self) -> tuple[str, ...]:
+        """The commits of the step, in all repositories."""
+        inside = (self.submodule_commits or {}).values()
+        return (self.commit, *inside) if self.commit else tuple(inside)
 
     @property
     def spent(self) -> Cost:
@@ -366,6 +376,7 @@ class ExecutionState(Struct, frozen=True):
         files: Files,
         commit: str | None = None,
         evidence: Evidence | None = None,
+        submodule_commits: dict[str, str] | None = None,
     ) -> Self:
         step = replace(
             self.step(number),
@@ -374,6 +385,7 @@ class ExecutionState(Struct, frozen=True):
             verification=verification,
             commit=commit,
             evidence=evidence,
+            submodule_commits=submodule_commits or None,
         )
         return self._ended(step, now, files)
 
@@ -529,7 +541,7 @@ class ExecutionState(Struct, frozen=True):
         for undo in values["undone"]:
             steps += undo["steps"]
         for step in steps:
-            for key in ("id", "serves", "spec_version"):
+            for key in ("id", "serves", "spec_version", "submodule_commits"):
                 if step[key] is None:
                     del step[key]
             if not step["is_for_all"]:

@@ -13,7 +13,16 @@ import pytest
 
 from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events import About, StepCommitted, StepsUndone
-from tests.engine.tool_steps import FORMAT, calls, create, execute, run_with
+from cdd_agent.git.commit_git import CommitRefused
+from tests.engine.tool_steps import (
+    FORMAT,
+    calls,
+    create,
+    execute,
+    read,
+    replace,
+    run_with,
+)
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, run_all, says
 from tests.support.tables import each_row
@@ -222,3 +231,68 @@ async def test_a_file_that_is_written_through_a_link_to_a_folder_is_committed(
     assert repository.statuses() == ["completed"]
     assert subjects(repository)[0] == "Make link/a.txt"
     assert git(repository.root, "show", "HEAD:real/a.txt") == "good\n"
+
+
+# The user's index
+
+
+def stage(root: Path, path: str, text: str, *how: str) -> None:
+    (root / path).write_text(text)
+    git(root, "add", *how, path)
+
+
+@each_row("how", [("--intent-to-add",), ()], ids=["intent-to-add", "staged"])
+async def test_a_declared_file_that_is_staged_is_refused_before_anything_is_paid(
+    repository: Sandbox, how: tuple[str, ...]
+) -> None:
+    stage(repository.root, "a.txt", "mine\n", *how)
+    engine = repository.replies(*REPLIES).engine()
+    with pytest.raises(CommitRefused) as refused:
+        await collect(engine.run_all())
+    engine.close()
+    assert "a.txt" in refused.value.message
+    assert "git restore --staged a.txt" in refused.value.hint
+    assert repository.model.requests == []
+    assert repository.text("a.txt") == "mine\n"
+
+    git(repository.root, "restore", "--staged", "a.txt")
+    (repository.root / "a.txt").unlink()
+    await run_all(repository.replies(*REPLIES))
+    assert repository.statuses() == ["completed", "completed"]
+
+
+async def test_an_undeclared_file_that_is_staged_is_left_out_and_named(
+    repository: Sandbox,
+) -> None:
+    stage(repository.root, "c.txt", "mine\n", "--intent-to-add")
+    both = calls(
+        read("c.txt"), create("a.txt", "good\n"), replace("c.txt", "mine", "ours")
+    )
+    events = await run_all(repository.replies(both, "Done.", REPLIES[1]))
+
+    assert "c.txt" in notice(events, About.LEFT_OUT_OF_COMMIT)
+    assert repository.statuses() == ["completed", "completed"]
+    assert subjects(repository) == ["Make b.txt", "Make a.txt", "start"]
+    git(repository.root, "commit", "-qm", "mine")
+    files = git(repository.root, "ls-tree", "--name-only", "HEAD").split()
+    assert {"a.txt", "b.txt", "mine.txt"} <= {*files}
+    assert "c.txt" not in files
+    assert repository.text("c.txt") == "ours\n"
+
+
+async def test_a_file_that_is_staged_during_the_step_is_committed_as_it_is_at_the_end(
+    repository: Sandbox,
+) -> None:
+    repository.write(TWO[0])
+    repository.replies(
+        calls(create("a.txt", "good, at first\n")),
+        calls(replace("a.txt", "good, at first", "good")),
+        "Done.",
+    )
+    await run_with(
+        repository,
+        "create_file(file_path=a.txt",
+        lambda: git(repository.root, "add", "a.txt"),
+    )
+    assert git(repository.root, "show", "HEAD:a.txt") == "good\n"
+    assert git(repository.root, "status", "--porcelain", "a.txt") == ""

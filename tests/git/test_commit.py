@@ -7,11 +7,18 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from cdd_agent.git.commit import CommitRefused, already_committed, commit_files
+from cdd_agent.git.commit import (
+    already_committed,
+    commit_files,
+    expect_ready,
+    settle_commits,
+)
+from cdd_agent.git.commit_git import CommitRefused
 from cdd_agent.git.commit_message import CommitMessage
 from tests.git import repositories
 from tests.git.repositories import make_repository
@@ -43,6 +50,13 @@ def user_commits(folder: Path, files: dict[str, str], message: str = "theirs") -
     git(folder, "add", "--force", "--all")
     git(folder, "commit", "--quiet", "--allow-empty", f"--message={message}")
     return git(folder, "rev-parse", "HEAD")
+
+
+async def commit(
+    folder: Path, paths: Sequence[str], message: CommitMessage = MESSAGE
+) -> str | None:
+    """Commit files that the step does not declare, and return the commit."""
+    return (await commit_files(folder, paths, message)).name
 
 
 def commit_nothing(folder: Path, times: int) -> None:
@@ -132,9 +146,7 @@ async def test_a_commit_has_the_files_that_are_named_and_no_others(
     )
     (project / "folder/c.txt").unlink()
 
-    name = await commit_files(
-        project, ["a.txt", "folder/new.txt", "folder/c.txt"], MESSAGE
-    )
+    name = await commit(project, ["a.txt", "folder/new.txt", "folder/c.txt"], MESSAGE)
 
     assert in_commit(project, name) == {
         "a.txt": "M",
@@ -190,13 +202,13 @@ async def test_every_path_is_taken_literally_and_a_thousand_fit(project: Path) -
     # each of these would match one of the paths, if that were a pattern
     write(project, {"ab.txt": "", "a-b": "", "x.txt": ""})
     write(project, dict.fromkeys(paths, "new\n"))
-    name = await commit_files(project, paths, MESSAGE)
+    name = await commit(project, paths, MESSAGE)
     assert in_commit(project, name) == dict.fromkeys(paths, "A")
     assert status(project) == ["?? a-b", "?? ab.txt", "?? x.txt"]
 
     for path in paths:
         (project / path).unlink()
-    name = await commit_files(project, paths, MESSAGE)
+    name = await commit(project, paths, MESSAGE)
     assert in_commit(project, name) == dict.fromkeys(paths, "D")
     assert index(project) == entries
 
@@ -204,11 +216,8 @@ async def test_every_path_is_taken_literally_and_a_thousand_fit(project: Path) -
 async def test_nothing_to_commit_is_no_commit(project: Path) -> None:
     before = git(project, "rev-parse", "HEAD")
     write(project, {"b.txt": "new\n"})
-    assert (
-        await commit_files(project, ["a.txt", "never/was.txt", "folder"], MESSAGE)
-        is None
-    )
-    assert await commit_files(project, [], MESSAGE) is None
+    assert await commit(project, ["a.txt", "never/was.txt", "folder"], MESSAGE) is None
+    assert await commit(project, [], MESSAGE) is None
     assert git(project, "rev-parse", "HEAD") == before
 
 
@@ -221,7 +230,7 @@ async def test_the_exec_bit_and_links_are_committed_as_what_they_are(
     (project / "b.txt").unlink()
     (project / "b.txt").symlink_to("a.txt")
 
-    name = await commit_files(project, ["a.txt", "link", "nowhere", "b.txt"], MESSAGE)
+    name = await commit(project, ["a.txt", "link", "nowhere", "b.txt"], MESSAGE)
 
     assert in_commit(project, name) == {
         "a.txt": "M",
@@ -243,7 +252,7 @@ async def test_modes_that_the_disk_does_not_know_stay(project: Path) -> None:
     git(project, "commit", "--quiet", "--message=theirs")
     git(project, "config", "core.fileMode", "false")
     (project / "a.txt").write_text("new\n")
-    await commit_files(project, ["a.txt"], MESSAGE)
+    await commit(project, ["a.txt"], MESSAGE)
     assert git(project, "ls-tree", "HEAD", "a.txt").startswith("100755")
 
 
@@ -253,9 +262,9 @@ async def test_a_file_becomes_a_folder_and_a_folder_a_file(project: Path) -> Non
     (project / "folder").rmdir()
     write(project, {"a.txt/inside": "new\n", "folder": "new\n"})
     for paths in (["a.txt/inside", "a.txt"], ["folder/c.txt", "folder"]):
-        assert set(
-            in_commit(project, await commit_files(project, paths, MESSAGE))
-        ) == set(paths)
+        assert set(in_commit(project, await commit(project, paths, MESSAGE))) == set(
+            paths
+        )
     assert status(project) == []
 
 
@@ -264,7 +273,7 @@ async def test_a_folder_in_the_place_of_a_file_is_not_committed_with_it(
 ) -> None:
     (project / "a.txt").unlink()
     write(project, {"a.txt/theirs": "not named\n"})
-    assert in_commit(project, await commit_files(project, ["a.txt"], MESSAGE)) == {
+    assert in_commit(project, await commit(project, ["a.txt"], MESSAGE)) == {
         "a.txt": "D"
     }
 
@@ -276,7 +285,7 @@ async def test_line_ends_and_filters_are_the_users(project: Path) -> None:
     (project / "a.txt").write_bytes(b"one\r\ntwo\r\n")
     (project / "x.up").write_text("words\n")
 
-    await commit_files(project, ["a.txt", "x.up"], MESSAGE)
+    await commit(project, ["a.txt", "x.up"], MESSAGE)
 
     assert git(project, "show", "HEAD:a.txt") == "one\ntwo"
     assert git(project, "show", "HEAD:x.up") == "WORDS"
@@ -303,14 +312,14 @@ async def test_what_is_ignored_and_not_tracked_is_left_out(project: Path) -> Non
     git(project, "rm", "--quiet", "--cached", "[[]x].txt")
     paths = ["new.log", "[a].log", "tracked.log", "added.log", "c.txt"]
 
-    name = await commit_files(project, paths, MESSAGE)
+    name = await commit(project, paths, MESSAGE)
 
     assert in_commit(project, name) == {
         "tracked.log": "M",
         "added.log": "A",
         "c.txt": "A",
     }
-    assert await commit_files(project, ["new.log"], MESSAGE) is None
+    assert await commit(project, ["new.log"], MESSAGE) is None
 
 
 async def test_what_the_user_stopped_tracking_and_ignores_is_left_out(
@@ -319,7 +328,7 @@ async def test_what_the_user_stopped_tracking_and_ignores_is_left_out(
     user_commits(project, {".env": "KEY=1\n"})
     git(project, "rm", "--quiet", "--cached", ".env")
     write(project, {".gitignore": ".env\n", ".env": "KEY=2\n"})
-    assert await commit_files(project, [".env"], MESSAGE) is None
+    assert await commit(project, [".env"], MESSAGE) is None
     assert status(project) == ["D  .env", "?? .gitignore"]
 
 
@@ -335,7 +344,7 @@ async def test_other_files_that_are_staged_stay_staged(project: Path) -> None:
     git(project, "add", "--intent-to-add", "intended.txt")
     entries, staged = index(project), git(project, "diff", "--cached")
 
-    name = await commit_files(project, ["a.txt"], MESSAGE)
+    name = await commit(project, ["a.txt"], MESSAGE)
 
     assert in_commit(project, name) == {"a.txt": "M"}
     assert git(project, "diff", "--cached") == staged
@@ -350,27 +359,12 @@ async def test_other_files_that_are_staged_stay_staged(project: Path) -> None:
     assert git(project, "ls-files", "-v", "b.txt").startswith("h")
 
 
-async def test_the_same_file_staged_otherwise_stays_staged(project: Path) -> None:
-    write(project, {"a.txt": "staged\n", "new.txt": "staged\n"})
-    git(project, "add", "a.txt", "new.txt")
-    git(project, "rm", "--quiet", "--cached", "b.txt")
-    write(project, {"a.txt": "step\n", "new.txt": "step\n", "b.txt": "step\n"})
-    entries = index(project)
-
-    await commit_files(project, ["a.txt", "new.txt", "b.txt"], MESSAGE)
-
-    assert index(project) == entries
-    assert [
-        git(project, "show", f"HEAD:{path}") for path in ("a.txt", "new.txt", "b.txt")
-    ] == ["step"] * 3
-
-
 async def test_a_file_staged_as_the_step_left_it_is_clean_afterwards(
     project: Path,
 ) -> None:
     write(project, {"a.txt": "step\n"})
     git(project, "add", "a.txt")  # also what a kill before the end leaves
-    assert in_commit(project, await commit_files(project, ["a.txt"], MESSAGE)) == {
+    assert in_commit(project, await commit(project, ["a.txt"], MESSAGE)) == {
         "a.txt": "M"
     }
     assert status(project) == []
@@ -384,9 +378,10 @@ async def test_a_staged_file_is_not_displaced_by_a_folder_of_its_name(
     (project / "new").unlink()
     write(project, {"new/inside": "step\n"})
     entries = index(project)
-    assert in_commit(project, await commit_files(project, ["new/inside"], MESSAGE)) == {
-        "new/inside": "A"
-    }
+    done = await commit_files(project, ["new/inside"], MESSAGE)
+    assert (done.name, [*done.left_out]) == (None, ["new/inside"])
+    with pytest.raises(CommitRefused, match="new: staged changes"):
+        await expect_ready(project, ["new/inside"])
     assert index(project) == entries
 
 
@@ -398,12 +393,15 @@ async def test_a_conflict_that_is_not_a_merges_stays_for_the_user_to_solve(
     user_commits(project, {"a.txt": "theirs\n", "b.txt": "theirs\n"})
     git(project, "stash", "pop", "--quiet", check=False)
     write(project, {"a.txt": "step\n"})
+    (project / "b.txt").unlink()
     entries = index(project)
     assert len(entries) == 7  # three of each file that is in conflict
 
-    assert in_commit(project, await commit_files(project, ["a.txt"], MESSAGE)) == {
-        "a.txt": "M"
-    }
+    done = await commit_files(
+        project, ["a.txt", "b.txt"], MESSAGE, lambda path: path == "a.txt"
+    )
+
+    assert (done.name, sorted(done.left_out)) == (None, ["a.txt", "b.txt"])
     assert index(project) == entries
 
 
@@ -413,7 +411,7 @@ async def test_a_conflict_that_is_not_a_merges_stays_for_the_user_to_solve(
 async def test_the_first_commit_of_a_branch_has_no_parent(empty: Path) -> None:
     write(empty, {"a.txt": "a\n", "b.txt": "b\n"})
     git(empty, "add", "b.txt")
-    name = await commit_files(empty, ["a.txt"], MESSAGE)
+    name = await commit(empty, ["a.txt"], MESSAGE)
     assert git(empty, "log", "--format=%H %P").strip() == name
     assert in_commit(empty, name) == {"a.txt": "A"}
     assert status(empty) == ["A  b.txt"]
@@ -423,7 +421,7 @@ async def test_a_detached_head_moves_and_no_branch_does(project: Path) -> None:
     main = git(project, "rev-parse", "main")
     git(project, "checkout", "--quiet", "--detach")
     write(project, {"a.txt": "new\n"})
-    name = await commit_files(project, ["a.txt"], MESSAGE)
+    name = await commit(project, ["a.txt"], MESSAGE)
     assert git(project, "rev-parse", "HEAD", "HEAD^", "main").split() == [
         name,
         main,
@@ -435,7 +433,7 @@ async def test_a_project_inside_a_repository(project: Path) -> None:
     inner = project / "packages" / "my-app"
     write(inner, {"a.txt": "new\n", ".gitignore": "*.log\n", "x.log": ""})
     write(project, {"a.txt": "not named\n"})
-    name = await commit_files(inner, ["a.txt", "x.log"], MESSAGE)
+    name = await commit(inner, ["a.txt", "x.log"], MESSAGE)
     assert in_commit(project, name) == {"packages/my-app/a.txt": "A"}
     assert [line.split()[-1] for line in status(project)] == [
         "a.txt",
@@ -449,7 +447,7 @@ async def test_a_worktree_has_a_branch_and_an_index_of_its_own(
     git(project, "worktree", "add", "--quiet", "-b", "side", "../other")
     main = git(project, "rev-parse", "main")
     write(tmp_path / "other", {"a.txt": "new\n"})
-    name = await commit_files(tmp_path / "other", ["a.txt"], MESSAGE)
+    name = await commit(tmp_path / "other", ["a.txt"], MESSAGE)
     assert git(project, "rev-parse", "side", "main").split() == [name, main]
     assert status(tmp_path / "other") == status(project) == []
 
@@ -465,7 +463,7 @@ async def test_variables_of_another_git_do_not_count(
     ):
         monkeypatch.setenv(variable, "/not/there")
     write(project, {"a.txt": "new\n"})
-    assert await commit_files(project, ["a.txt"], MESSAGE)
+    assert await commit(project, ["a.txt"], MESSAGE)
 
 
 async def test_a_name_in_the_environment_counts(
@@ -474,7 +472,7 @@ async def test_a_name_in_the_environment_counts(
     monkeypatch.setenv("GIT_AUTHOR_NAME", "Bob")
     monkeypatch.setenv("GIT_AUTHOR_EMAIL", "bob@example.org")
     write(project, {"a.txt": "new\n"})
-    await commit_files(project, ["a.txt"], MESSAGE)
+    await commit(project, ["a.txt"], MESSAGE)
     assert git(project, "log", "-1", "--format=%an/%cn") == "Bob/Ann"
 
 
@@ -492,7 +490,7 @@ async def test_no_hook_is_run(project: Path) -> None:
         hook.chmod(0o755)
     git(project, "config", "core.fsmonitor", "touch canary; false")
     write(project, {"a.txt": "new\n"})
-    assert await commit_files(project, ["a.txt"], MESSAGE)
+    assert await commit(project, ["a.txt"], MESSAGE)
     assert not list(project.rglob("canary"))
 
 
@@ -509,7 +507,7 @@ async def refused(
     """A refusal that changed nothing and left nothing behind."""
     before = everything(project)
     with pytest.raises(CommitRefused, match=match) as caught:
-        await commit_files(project, paths, MESSAGE)
+        await commit(project, paths, MESSAGE)
     assert everything(project) == before
     return caught.value
 
@@ -562,7 +560,7 @@ async def test_a_branch_that_moves_meanwhile_is_not_overwritten(
     entries = index(project)
 
     with pytest.raises(CommitRefused, match="moved") as caught:
-        await commit_files(project, ["a.txt", "new.txt", "folder/c.txt"], MESSAGE)
+        await commit(project, ["a.txt", "new.txt", "folder/c.txt"], MESSAGE)
 
     assert caught.value.hint
     assert git(project, "rev-parse", "main") == (tmp_path / "moved").read_text().strip()
@@ -584,7 +582,7 @@ async def test_outside_a_repository(tmp_path: Path) -> None:
 async def test_a_bare_repository(project: Path, tmp_path: Path) -> None:
     git(project, "clone", "--quiet", "--bare", ".", "../bare")
     with pytest.raises(CommitRefused, match="is bare"):
-        await commit_files(tmp_path / "bare", ["a.txt"], MESSAGE)
+        await commit(tmp_path / "bare", ["a.txt"], MESSAGE)
 
 
 async def test_a_repository_for_the_files_of_another_folder(
@@ -593,7 +591,7 @@ async def test_a_repository_for_the_files_of_another_folder(
     (tmp_path / "elsewhere").mkdir()
     git(project, "config", "core.worktree", str(tmp_path / "elsewhere"))
     with pytest.raises(CommitRefused, match="another folder"):
-        await commit_files(project, ["a.txt"], MESSAGE)
+        await commit(project, ["a.txt"], MESSAGE)
 
 
 async def test_nobody_in_particular(project: Path) -> None:
@@ -609,7 +607,7 @@ async def test_without_git(project: Path, monkeypatch: pytest.MonkeyPatch) -> No
     with monkeypatch.context() as patched:
         patched.setenv("PATH", "")
         with pytest.raises(CommitRefused, match="not found"):
-            await commit_files(project, ["a.txt"], MESSAGE)
+            await commit(project, ["a.txt"], MESSAGE)
 
 
 async def test_a_lock_that_is_there_is_named(project: Path) -> None:
@@ -618,34 +616,11 @@ async def test_a_lock_that_is_there_is_named(project: Path) -> None:
     for lock in ("index.lock", "refs/heads/main.lock", "HEAD.lock"):
         (project / ".git" / lock).touch()
         with pytest.raises(CommitRefused, match="The repository is locked") as caught:
-            await commit_files(project, ["a.txt"], MESSAGE)
+            await commit(project, ["a.txt"], MESSAGE)
         assert caught.value.hint.endswith(lock)
         (project / ".git" / lock).unlink()
     assert everything(project) == before
-    assert await commit_files(project, ["a.txt"], MESSAGE)
-
-
-async def test_what_is_in_a_repository_of_its_own_is_not_ours_to_commit(
-    project: Path,
-) -> None:
-    make_repository(project / "inner")
-    write(
-        project,
-        {"inner/a.txt": "", "submodule/.git": "gitdir: ../.git/modules/submodule\n"},
-    )
-    git(
-        project,
-        "update-index",
-        "--add",
-        "--cacheinfo",
-        f"160000,{git(project, 'rev-parse', 'HEAD')},submodule",
-    )
-    before = index(project)
-    for path in ("inner/a.txt", "inner", "submodule/deep/a.txt"):
-        with pytest.raises(CommitRefused, match="of its own") as caught:
-            await commit_files(project, [path], MESSAGE)
-        assert caught.value.hint, path
-    assert index(project) == before
+    assert await commit(project, ["a.txt"], MESSAGE)
 
 
 NO_PATHS = (
@@ -658,7 +633,7 @@ async def test_what_is_no_path_of_the_project(project: Path) -> None:
     before = everything(project)
     for path in NO_PATHS:
         with pytest.raises(CommitRefused, match="names no file of the project"):
-            await commit_files(project, [path], MESSAGE)
+            await commit(project, [path], MESSAGE)
     assert everything(project) == before
 
 
@@ -692,7 +667,7 @@ async def test_a_commit_is_signed_where_the_user_signs_but_not_by_way_of_the_ter
         tmp_path,
         "cat >/dev/null; echo '[GNUPG:] SIG_CREATED ' >&2; echo SIGNATURE@$GPG_TTY.",
     )
-    await commit_files(project, ["a.txt"], MESSAGE)
+    await commit(project, ["a.txt"], MESSAGE)
     assert "SIGNATURE@." in git(project, "cat-file", "commit", "HEAD")
 
 
@@ -731,7 +706,9 @@ asyncio.run(commit_files(pathlib.Path({root!r}), ["a.txt", "new.txt"], MESSAGE))
 
 @pytest.mark.crash
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("command", ["commit-tree", "--index-info", "update-ref"])
+@pytest.mark.parametrize(
+    "command", ["commit-tree", "cdd/commit", "--index-info", "update-ref*--stdin"]
+)
 async def test_after_a_kill_at_any_moment_the_next_try_makes_the_one_commit(
     project: Path, tmp_path: Path, command: str, when: str
 ) -> None:
@@ -756,8 +733,11 @@ async def test_after_a_kill_at_any_moment_the_next_try_makes_the_one_commit(
     assert done.returncode == -signal.SIGKILL
     wait_for(over.exists)  # a git that was started goes on without us
 
+    await settle_commits(project)
+    assert git(project, "for-each-ref", "refs/worktree") == ""
+    await expect_ready(project, ["a.txt", "new.txt"])  # nothing of it is staged
     found = await already_committed(project, MESSAGE.trailer)
-    name = await commit_files(project, ["a.txt", "new.txt"], MESSAGE)
+    name = await commit(project, ["a.txt", "new.txt"], MESSAGE)
 
     assert [found, name].count(None) == 1
     assert git(project, "rev-parse", "HEAD") == found or name
@@ -769,7 +749,7 @@ async def test_after_a_kill_at_any_moment_the_next_try_makes_the_one_commit(
 async def test_a_commit_is_found_again_by_its_trailer(project: Path) -> None:
     assert await already_committed(project, MESSAGE.trailer) is None
     write(project, {"a.txt": "new\n"})
-    name = await commit_files(project, ["a.txt"], MESSAGE)
+    name = await commit(project, ["a.txt"], MESSAGE)
     user_commits(
         project,
         {"b.txt": "later\n"},
@@ -787,7 +767,7 @@ async def test_a_commit_is_found_again_by_its_trailer(project: Path) -> None:
 
 async def test_trailers_that_people_add_do_not_hide_it(project: Path) -> None:
     write(project, {"a.txt": "new\n"})
-    await commit_files(project, ["a.txt"], MESSAGE)
+    await commit(project, ["a.txt"], MESSAGE)
     git(project, "commit", "--quiet", "--amend", "--no-edit", "--signoff")
     assert await already_committed(project, MESSAGE.trailer) == git(
         project, "rev-parse", "HEAD"
@@ -799,7 +779,7 @@ async def test_it_is_looked_for_among_the_last_fifty_of_the_branchs_own(
 ) -> None:
     git(project, "checkout", "--quiet", "-b", "side")
     write(project, {"a.txt": "new\n"})
-    name = await commit_files(project, ["a.txt"], MESSAGE)
+    name = await commit(project, ["a.txt"], MESSAGE)
     git(project, "checkout", "--quiet", "main")
     git(project, "merge", "--quiet", "--no-ff", "--no-edit", "side")
     # it came by a merge
@@ -827,7 +807,7 @@ async def test_git_takes_no_part_of_a_message_for_the_trailer(project: Path) -> 
     )
     write(project, {"a.txt": "new\n"})
     other = f"{MESSAGE.trailer[:-1]}9"
-    await commit_files(project, ["a.txt"], CommitMessage(forged, forged, other))
+    await commit(project, ["a.txt"], CommitMessage(forged, forged, other))
     assert git(project, "log", "-1", "--format=%(trailers:only)").strip() == other
     assert await already_committed(project, MESSAGE.trailer) is None
     patch = git(project, "format-patch", "-1", "--stdout")

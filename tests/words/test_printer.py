@@ -276,7 +276,7 @@ EDITED = (
                 "as before: a.py",
                 "! edited since, left as it is: b.py",
                 "! as they were edited in between, not as before: c.py",
-                "! made before, and left on the branch: 0123456789",
+                "! commits that stay on their branch: 0123456789",
             ],
         ),
         (

@@ -1,0 +1,224 @@
+"""One commit in one repository, from the files on the disk to the user's branch.
+
+The commit is made with an index in a private folder. Only `publish` changes something
+of the user's, in this order:
+
+1. a reference, `refs/worktree/cdd/commit`, names the new commit;
+2. the entries of its paths in the user's index are set to what the commit has;
+3. the branch moves, if it is still where it was, and the reference is deleted.
+
+A kill between 2 and 3 leaves the commit's files staged: a `git commit` of the user's
+then includes them, and nothing is lost. `settle` finds the reference and unstages them.
+In the reverse order the index would keep the old content, and the user's next commit
+would revert the step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from msgspec import Struct
+
+from cdd_agent.git.commit_git import (
+    CommitGit,
+    CommitRefused,
+    check_result,
+    lacks_name,
+    quote_error,
+)
+from cdd_agent.git.commit_message import CommitMessage
+from cdd_agent.git.diff import Change, TreeEntry
+
+_PENDING = "refs/worktree/cdd/commit"
+"""The commit that is being published. Each linked worktree has a private one."""
+_SUBMODULE = "160000"
+_SIGNING = (
+    "`commit.gpgsign` asks for it. Unlock the key in another terminal and try again, or"
+    " set it to false."
+)
+
+
+class CommitDraft(Struct, frozen=True):
+    """A commit on top of the last one, or the first one."""
+
+    git: CommitGit
+    base: str | None
+    tree: str
+    """The tree of the last commit; an empty tree if there is none."""
+
+    @classmethod
+    async def begin(cls, git: CommitGit) -> Self:
+        base = await git.head()
+        words = ["hash-object", "-t", "tree", "--stdin"]
+        if base is not None:
+            words = ["rev-parse", f"{base}^{{tree}}"]
+        return cls(git, base, (await git.ask(*words)).strip())
+
+    async def staged(self) -> dict[str, Change]:
+        """Return the differences between the last commit and the user's index."""
+        return {change.path: change for change in await self.git.differences(self.tree)}
+
+    async def take(
+        self,
+        files: Collection[str],
+        pointers: Mapping[str, str],
+        staged: Mapping[str, Change],
+    ) -> list[Change]:
+        """Put the files, as they are now, and the commits of submodules into the
+        private index. Return the differences from the last commit. Files that git
+        ignores and does not track are left out.
+        """
+        await self._ask("read-tree", self.tree)
+        present = [file for file in files if _is_file(self.git.top / file)]
+        # Deletions come first, because a folder may have become a file. Other files are
+        # not removed: they keep the mode and line ends that the disk does not know.
+        await self._update("--force-remove", sorted({*files} - {*present}))
+        await self._update("--add", present)
+        links = [
+            Change(path, None, TreeEntry(_SUBMODULE, commit))
+            for path, commit in pointers.items()
+        ]
+        await self.git.write_index(links, self._index)
+        changes = await self.git.differences(self.tree, self._index)
+        ignored = await self._ignored(changes, staged)
+        await self._update("--force-remove", sorted(ignored))
+        return [change for change in changes if change.path not in ignored]
+
+    async def commit(self, message: CommitMessage) -> str:
+        """Write the commit object, to which no branch points yet. Return its id."""
+        # a partial clone lacks the content that did not change
+        tree = (await self._ask("write-tree", "--missing-ok")).strip()
+        text = self.git.scratch / "message"
+        text.write_text(message.text, encoding="utf-8", newline="\n")
+        words = ["commit-tree"]
+        if self.base is not None:
+            words += ["-p", self.base]
+        words += ["-F", str(text), tree]
+        signs = await self.git.run("config", "--type=bool", "--get", "commit.gpgsign")
+        if signs.return_code != 1:  # 1: it is not set
+            check_result("config", signs)
+        if signs.stdout.strip() != "true":
+            return (await self._ask(*words)).strip()
+        result = await self.git.run(*words, "-S", index=self._index)
+        if result.return_code and not result.timed_out and not lacks_name(result):
+            raise CommitRefused(
+                f"The commit could not be signed: {quote_error(result)}", hint=_SIGNING
+            )
+        check_result("commit-tree", result)
+        return result.stdout.strip()
+
+    async def publish(self, changes: Sequence[Change], name: str, subject: str) -> None:
+        """Set the entries of the changed paths in the user's index, and move the branch
+        to the commit: both or neither. Cannot be cancelled half-way.
+        """
+        publishing = asyncio.ensure_future(self._publish(changes, name, subject))
+        try:
+            await asyncio.shield(publishing)
+        except asyncio.CancelledError:
+            while not publishing.done():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait([publishing])
+            publishing.exception()
+            raise
+
+    async def _publish(
+        self, changes: Sequence[Change], name: str, subject: str
+    ) -> None:
+        git = self.git
+        staged = await self.staged()
+        await git.ask("update-ref", _PENDING, name)
+        try:
+            await git.write_index(changes)
+            await self._move_branch(name, subject)
+        except CommitRefused as error:
+            with contextlib.suppress(CommitRefused):
+                await git.write_index(_reversed(changes, staged))
+                await git.ask("update-ref", "-d", _PENDING)
+            if await git.head() != self.base:
+                raise CommitRefused(
+                    "The branch moved while the commit was being made; nothing was"
+                    " committed.",
+                    hint=(
+                        "The files are as they were. Try again when nobody else is at"
+                        " work on the branch."
+                    ),
+                ) from error
+            raise
+
+    async def _move_branch(self, name: str, subject: str) -> None:
+        """Move the branch and delete the reference in one transaction, in which git
+        moves the branch first.
+        """
+        base = self.base or "0" * len(name)
+        given = ("update HEAD", name, base, f"delete {_PENDING}", name)
+        reason = f"cdd: {subject}"
+        await self.git.ask("update-ref", "-m", reason, "--stdin", "-z", given=given)
+
+    async def settle(self) -> None:
+        """Finish what a kill during `publish` left: delete the reference, and unstage
+        the files if the branch has not moved.
+        """
+        git = self.git
+        name = await git.find_commit(_PENDING)
+        if name is None:
+            return
+        if await git.find_commit(f"{_PENDING}~") == self.base:
+            staged = await self.staged()
+            meant = await git.tree_differences(self.tree, name)
+            ours = [change for change in meant if staged.get(change.path) == change]
+            await git.write_index(_reversed(ours, {}))
+        await git.ask("update-ref", "-d", _PENDING)
+
+    async def _ignored(
+        self, changes: Sequence[Change], staged: Mapping[str, Change]
+    ) -> set[str]:
+        """Return the files that git ignores and that are not in the user's index."""
+        untracked = []
+        for change in changes:
+            entry = staged.get(change.path)
+            is_tracked = change.before if entry is None else entry.after
+            if change.after and not is_tracked:
+                untracked.append(change.path)
+        if not untracked:
+            return set()
+        # `check-ignore` knows no literal paths. A leading dot disables the special
+        # characters, and without the index no path matches as a pattern.
+        given = [f"./{path}" for path in untracked]
+        result = await self.git.run(
+            "check-ignore", "--no-index", "-z", "--stdin", given=given
+        )
+        if result.return_code != 1:  # 1: none is
+            check_result("check-ignore", result)
+        return {path.removeprefix("./") for path in result.stdout.split("\0") if path}
+
+    async def _update(self, how: str, paths: Sequence[str]) -> None:
+        if paths:
+            await self._ask("update-index", how, "-z", "--stdin", given=paths)
+
+    async def _ask(self, *words: str, given: Iterable[str] = ()) -> str:
+        return await self.git.ask(*words, given=given, index=self._index)
+
+    @property
+    def _index(self) -> Path:
+        return self.git.scratch / "index"
+
+
+def _reversed(changes: Sequence[Change], staged: Mapping[str, Change]) -> list[Change]:
+    """Return the changes that lead back to an index with these staged changes."""
+    back = []
+    for change in changes:
+        before = change.before
+        if change.path in staged:
+            before = staged[change.path].after
+        back.append(Change(change.path, change.after, before))
+    return back
+
+
+def _is_file(place: Path) -> bool:
+    """True for a file or a link, wherever it leads; false for a folder."""
+    return os.path.lexists(place) and (place.is_symlink() or not place.is_dir())

@@ -1,0 +1,233 @@
+"""Git for commits in the user's name: their settings, filters, signature; no hooks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Self
+
+from msgspec import Struct
+
+from cdd_agent.errors import CddError
+from cdd_agent.git.command import CONFIG, HIDDEN, Git
+from cdd_agent.git.diff import Change, read_raw
+from cdd_agent.process.run import CommandResult
+from cdd_agent.sanitize import sanitize_for_display
+
+SECONDS = 120.0
+"""Limit of one git command. A filter may upload files, and the user may have to type a
+passphrase.
+"""
+_MOST_QUOTED = 600
+"""Characters of git's own message that are shown."""
+_IDENTITY = (
+    "GIT_AUTHOR_NAME",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_COMMITTER_NAME",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
+)
+"""The variables of git that are passed on: who commits, and where the settings are."""
+_HIDDEN = (*HIDDEN, "GPG_TTY")
+"""No program may ask for a passphrase in the terminal: the shell uses it."""
+_IN_PROGRESS = {
+    "MERGE_HEAD": "A merge",
+    "rebase-merge": "A rebase",
+    "rebase-apply": "A rebase or `git am`",
+    "CHERRY_PICK_HEAD": "A cherry-pick",
+    "REVERT_HEAD": "A revert",
+    "sequencer": "A cherry-pick or revert",
+    "BISECT_LOG": "A bisect",
+}
+"""Entries of git's folder that exist during an operation."""
+_RAW = ("--raw", "--no-abbrev", "--no-renames", "--ignore-submodules=none", "-z")
+OR_OFF = "Or set `commit: off`."
+_NAME_HINT = (
+    'In the project: `git config user.name "Your Name"` and `git config user.email'
+    " you@example.org`. With --global they are set for all projects."
+)
+_LOCKED = re.compile(r"Unable to create '(.+\.lock)': File exists")
+_NO_NAME = re.compile(
+    r"Please tell me who you are|empty ident|unable to auto-detect|no (email|name) was"
+    r" given"
+)
+
+
+class CommitRefused(CddError):
+    """No commit was made: branch and files are unchanged."""
+
+
+class CommitGit(Struct, frozen=True):
+    """Git at the top of a working tree. Its paths are relative to there."""
+
+    top: Path
+    prefix: str
+    """The project's folder below `top`, with a slash at the end; empty if they are the
+    same.
+    """
+    folder: Path
+    """The repository's `.git` folder; of a linked worktree, its private one."""
+    scratch: Path
+    """A private folder for git's input, and for another index than the user's."""
+
+    @classmethod
+    async def open(cls, root: Path, scratch: Path) -> Self:
+        """Open the repository that a folder is in. Raises `CommitRefused`."""
+        here = cls(root, "", root, scratch)
+        what = ("--is-bare-repository", "--is-inside-work-tree", "--show-prefix")
+        result = await here.run("rev-parse", *what)
+        if result.started and "not a git repository" in result.stderr:
+            raise CommitRefused(
+                f"{root} is in no git repository.",
+                hint=f"`git init` makes one. {OR_OFF}",
+            )
+        check_result("rev-parse", result)
+        bare, inside, prefix = result.stdout.removesuffix("\n").split("\n", 2)
+        if inside != "true":  # `core.worktree` can be any folder
+            why = "is set up for the files of another folder"
+            if bare == "true":
+                why = "is bare"
+            raise CommitRefused(
+                f"The repository at {root} {why}: nothing can be committed from here.",
+                hint=OR_OFF,
+            )
+        top = (await here.ask("rev-parse", "--show-toplevel")).removesuffix("\n")
+        folder = (await here.ask("rev-parse", "--absolute-git-dir")).removesuffix("\n")
+        if "\ufffd" in top + prefix:
+            raise CommitRefused(
+                f"The name of the folder {root} is not UTF-8.",
+                hint=f"Give it another one. {OR_OFF}",
+            )
+        return cls(Path(top), prefix, Path(folder), scratch)
+
+    def expect_at_rest(self) -> None:
+        """Raise `CommitRefused` during a merge or the like, which a commit would become
+        a part of.
+        """
+        for name, what in _IN_PROGRESS.items():
+            if os.path.lexists(self.folder / name):
+                raise CommitRefused(
+                    f"{what} is in progress.",
+                    hint="Finish it, or abort it, and try again.",
+                )
+
+    async def expect_identity(self) -> None:
+        """Raise `CommitRefused` if git does not know who commits."""
+        for who in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
+            await self.ask("var", who)
+
+    async def head(self) -> str | None:
+        """Return the commit that is checked out; None on a branch without commits."""
+        return await self.find_commit("HEAD")
+
+    async def find_commit(self, name: str) -> str | None:
+        """Return the commit that a name means; None if there is none."""
+        meant = f"{name}^{{commit}}"
+        result = await self.run("rev-parse", "--verify", "--quiet", meant)
+        return result.stdout.strip() if result.return_code == 0 else None
+
+    async def ask(
+        self, *words: str, given: Iterable[str] = (), index: Path | None = None
+    ) -> str:
+        """Return git's output. Raises `CommitRefused` if git fails."""
+        result = await self.run(*words, given=given, index=index)
+        check_result(words[0], result)
+        return result.stdout
+
+    async def run(
+        self, *words: str, given: Iterable[str] = (), index: Path | None = None
+    ) -> CommandResult:
+        """Run git, however it ends. It reads what is `given`, each item ended by a NUL.
+        It uses `index` instead of the user's.
+        """
+        config = [*CONFIG, "i18n.commitEncoding=UTF-8"]
+        env = {name: os.environ[name] for name in _IDENTITY if name in os.environ}
+        if index:
+            config.append("core.splitIndex=false")
+            env["GIT_INDEX_FILE"] = str(index)
+        stdin = self.scratch / "stdin"
+        stdin.write_bytes("".join(f"{item}\0" for item in given).encode())
+        git = Git(self.top, env, tuple(config), _HIDDEN, SECONDS)
+        return await git.run(*words, stdin=stdin)
+
+    async def differences(self, tree: str, index: Path | None = None) -> list[Change]:
+        """Return the differences between a tree and an index. An entry that was added
+        with `--intent-to-add` is an empty file.
+        """
+        words = ("diff-index", "--cached", "--ita-visible-in-index", *_RAW, tree, "--")
+        return list(read_raw(await self.ask(*words, index=index)))
+
+    async def tree_differences(self, before: str, after: str) -> list[Change]:
+        """Return the differences between two trees."""
+        return list(read_raw(await self.ask("diff-tree", "-r", *_RAW, before, after)))
+
+    async def write_index(
+        self, changes: Sequence[Change], index: Path | None = None
+    ) -> None:
+        """Set the entries of these paths to the content after the changes. Deletions
+        come first. Git's own lock ensures that all or none are written.
+        """
+        entries = []
+        for change in sorted(changes, key=lambda change: change.after is not None):
+            if change.after is not None:
+                entry = change.after
+                entries.append(f"{entry.mode} {entry.content}\t{change.path}")
+            elif change.before is not None:
+                entries.append(f"0 {change.before.content}\t{change.path}")
+        if entries:
+            await self.ask(
+                "update-index", "-z", "--index-info", given=entries, index=index
+            )
+
+
+@contextlib.contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Make a private folder, and remove it at the end. Raises `CommitRefused`."""
+    try:
+        with tempfile.TemporaryDirectory(
+            prefix="cdd-commit-", ignore_cleanup_errors=True
+        ) as folder:
+            yield Path(folder).resolve()
+    except OSError as error:
+        raise CommitRefused(
+            f"The commit could not be prepared: {error.strerror or error}"
+        ) from error
+
+
+def check_result(command: str, result: CommandResult) -> None:
+    """Raise `CommitRefused` if git failed, with what the user can do about it."""
+    if result.return_code == 0:
+        return
+    if result.return_code == 127:
+        raise CommitRefused(
+            "git was not found.",
+            hint=f"Install git, or see that it is on the PATH. {OR_OFF}",
+        )
+    if result.timed_out:
+        raise CommitRefused(f"git {command} took longer than {SECONDS:.0f} s.")
+    if locked := _LOCKED.search(result.stderr):
+        hint = (
+            "Another git is at work there; if none is, remove"
+            f" {sanitize_for_display(locked[1])}"
+        )
+        raise CommitRefused("The repository is locked.", hint=hint)
+    if lacks_name(result):
+        raise CommitRefused("git does not know who you are.", hint=_NAME_HINT)
+    raise CommitRefused(f"git {command} failed: {quote_error(result)}")
+
+
+def lacks_name(result: CommandResult) -> bool:
+    """True if git failed because it does not know who commits."""
+    return bool(_NO_NAME.search(result.stderr))
+
+
+def quote_error(result: CommandResult) -> str:
+    """Return git's own message in one line."""
+    lines = (line.strip() for line in result.stderr.splitlines())
+    return sanitize_for_display("; ".join(filter(None, lines)))[:_MOST_QUOTED]
