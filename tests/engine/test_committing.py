@@ -4,6 +4,7 @@ had staged stays theirs.
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -296,3 +297,111 @@ async def test_a_file_that_is_staged_during_the_step_is_committed_as_it_is_at_th
     )
     assert git(repository.root, "show", "HEAD:a.txt") == "good\n"
     assert git(repository.root, "status", "--porcelain", "a.txt") == ""
+
+
+# Submodules
+
+
+@pytest.fixture
+def with_submodule(
+    repository: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> Sandbox:
+    """The project with a submodule `lib`, on its branch, of which step 1 makes a
+    file.
+    """
+    root, source = repository.root, tmp_path_factory.mktemp("source")
+    git(source, "init", "-q", "-b", "main")
+    name = ("-c", "user.name=A", "-c", "user.email=a@localhost")
+    git(source, *name, "commit", "-q", "--allow-empty", "-m", "start")
+    allowed = ("-c", "protocol.file.allow=always")
+    git(root, *allowed, "submodule", "--quiet", "add", str(source), "lib")
+    git(root / "lib", "config", "user.name", "A")
+    git(root / "lib", "config", "user.email", "a@localhost")
+    git(root, "commit", "-q", "-m", "lib", "lib", ".gitmodules")
+    repository.write(Step("lib/a.txt", check("lib/a.txt"), also=("b.txt",)))
+    return repository
+
+
+LIB_REPLY = says("lib/a.txt", "good") + says("b.txt", "good")
+
+
+async def test_a_step_in_a_submodule_is_a_commit_in_both_repositories(
+    with_submodule: Sandbox,
+) -> None:
+    root = with_submodule.root
+    events = await run_all(with_submodule.replies(LIB_REPLY))
+
+    own, lib = (
+        git(folder, "rev-parse", "HEAD").strip() for folder in (root, root / "lib")
+    )
+    (committed,) = [event for event in events if isinstance(event, StepCommitted)]
+    assert (committed.commit, committed.submodule_commits) == (own, {"lib": lib})
+    assert with_submodule.state()["step_executions"]["1"]["submodule_commits"] == {
+        "lib": lib
+    }
+    assert git(root, "rev-parse", "HEAD:lib").strip() == lib
+    assert git(root, "show", "HEAD:b.txt") == git(root / "lib", "show", "HEAD:a.txt")
+
+    engine = with_submodule.engine()
+    (undone,) = [
+        event
+        for event in await collect(engine.undo())
+        if isinstance(event, StepsUndone)
+    ]
+    engine.close()
+    assert undone.commits == (own, lib)
+
+
+async def test_a_submodule_on_no_branch_is_refused_before_the_model_is_asked(
+    with_submodule: Sandbox,
+) -> None:
+    git(with_submodule.root / "lib", "checkout", "-q", "--detach")
+    engine = with_submodule.replies(LIB_REPLY).engine()
+    with pytest.raises(CommitRefused, match="lib"):
+        await collect(engine.run_all())
+    engine.close()
+    assert with_submodule.model.requests == []
+
+
+KILLER = """\
+#!/bin/sh
+case "$*" in
+    *update-ref\\ -m*) kill -9 $PPID ;;
+    *) exec {git} "$@" ;;
+esac
+"""
+
+
+@pytest.mark.fork
+def test_a_kill_between_index_and_branch_is_made_good_by_the_next_start(
+    with_submodule: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = with_submodule.root
+    killer = tmp_path_factory.mktemp("bin") / "git"
+    killer.write_text(KILLER.format(git=shutil.which("git")))
+    killer.chmod(0o755)
+    code = (
+        "import asyncio\n"
+        "from pathlib import Path\n"
+        "from tests.engine.test_committing import LIB_REPLY\n"
+        "from tests.support.projects import Sandbox, run_all\n"
+        f"sandbox = Sandbox(Path({str(root)!r}), flags={{'commit': 'step'}})\n"
+        "asyncio.run(run_all(sandbox.replies(LIB_REPLY)))\n"
+    )
+    top = Path(__file__).parents[2]
+    path = os.pathsep.join((str(killer.parent), os.environ["PATH"]))
+    environment = {**os.environ, "PYTHONPATH": str(top), "PATH": path}
+    died = subprocess.run([sys.executable, "-c", code], cwd=top, env=environment)
+    assert died.returncode == -signal.SIGKILL
+    assert git(root / "lib", "diff", "--cached", "--name-only") == "a.txt\n"
+
+    engine = with_submodule.engine()
+    asyncio.run(collect(engine.recover()))
+    engine.close()
+    assert git(root / "lib", "diff", "--cached", "--name-only") == ""
+
+    asyncio.run(run_all(with_submodule.replies()))
+    assert with_submodule.statuses() == ["completed"]
+    assert subjects(with_submodule) == ["Make lib/a.txt", "lib", "start"]
+    assert git(root, "diff", "--cached", "--name-only") == "mine.txt\n"
+    assert git(root / "lib", "status", "--porcelain") == ""
