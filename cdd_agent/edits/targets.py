@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.files.paths import PathRefused, confine
+from cdd_agent.git.index import read_tracked_files
 
 Protected = Callable[[Path], bool]
 """Tells of a resolved place that no reply and no action may touch it."""
@@ -43,6 +44,9 @@ def _as_any_disk_reads(name: str) -> str:
 
 
 def refuse_unwritable(root: Path, path: PurePosixPath) -> None:
+    """Raise `ReplyRefused` if a reply or an action cannot write the file. Blocks while
+    git runs, if there is no such file on the disk.
+    """
     found = look_at(root, path)
     mode = found.st_mode if found else 0
     if stat.S_ISLNK(mode):
@@ -54,6 +58,8 @@ def refuse_unwritable(root: Path, path: PurePosixPath) -> None:
             f"{path} is not a file to be changed here: it is a device, or over"
             f" {_LARGEST:,} bytes."
         )
+    if found is None:
+        _refuse_absent(root, path)
     # the last is the project itself
     blocker = next(parent for parent in path.parents if look_at(root, parent))
     if not (root / blocker).is_dir():
@@ -62,6 +68,17 @@ def refuse_unwritable(root: Path, path: PurePosixPath) -> None:
         )
     if not os.access(root / (path if found else blocker), os.W_OK):
         raise ReplyRefused(f"{path} cannot be written: it is read-only.")
+
+
+def _refuse_absent(root: Path, path: PurePosixPath) -> None:
+    """Raise `ReplyRefused` for a tracked file that is not checked out: a new file would
+    replace content that no one was shown.
+    """
+    if why := read_tracked_files(root).explain_absence(str(path)):
+        raise ReplyRefused(
+            f"{path} must not be written: {why}.",
+            hint="Leave it alone. Only the user can check it out.",
+        )
 
 
 def look_at(root: Path, path: PurePosixPath) -> os.stat_result | None:

@@ -68,14 +68,14 @@ def expect_checked_out(root: Path, steps: Sequence[PlanStep]) -> None:
             path = _find_absent(file, tracked)
             if why := tracked.explain_absence(path):
                 raise BadInput(
-                    f"Step {step.label} declares {path}: {why}.",
+                    f"Step {step.label} declares {file.path}: {why}.",
                     hint=tracked.describe_checkout(path),
                 )
 
 
 def _find_absent(file: DeclaredFile, tracked: TrackedFiles) -> str:
-    """Return a tracked file that is not checked out and that is declared; empty if
-    there is none. Patterns declare the files that exist, if there are any.
+    """Return a path that is declared and may not be checked out. A pattern declares
+    the files that exist, if there are any.
     """
     if file.refusal:
         return ""
@@ -83,9 +83,10 @@ def _find_absent(file: DeclaredFile, tracked: TrackedFiles) -> str:
         return file.path
     if file.matches:
         return ""
-    inside = f"{file.path}x" if file.path.endswith("/") else ""
-    skipped = (path for path in sorted(tracked.index.skipped) if file.covers(path))
-    return next(skipped, inside)
+    for path in sorted(tracked.index.skipped):
+        if file.covers(path):
+            return path
+    return str(file.glob.folder / "any file")
 
 
 async def expect_commit(

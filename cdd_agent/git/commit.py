@@ -240,7 +240,8 @@ class _StepCommit(Struct, frozen=True):
         if not changes:
             return draft.base
         name = await draft.commit(self.message)
-        self.prepared.append(_PreparedCommit(repository.folder, draft, entries, name))
+        prepared = _PreparedCommit(repository.folder, draft, entries, staged, name)
+        self.prepared.append(prepared)
         return name
 
     async def publish(self) -> CommittedFiles:
@@ -249,7 +250,10 @@ class _StepCommit(Struct, frozen=True):
         for commit in self.prepared:
             try:
                 await commit.draft.publish(
-                    commit.entries, commit.name, self.message.first_line
+                    commit.entries,
+                    commit.staged,
+                    commit.name,
+                    self.message.first_line,
                 )
             except CommitRefused as error:
                 raise self._add_published(error) from error
@@ -333,6 +337,8 @@ class _PreparedCommit(Struct, frozen=True):
     draft: CommitDraft
     entries: Sequence[Change]
     """The entries of the user's index that will match the commit."""
+    staged: Mapping[str, Change]
+    """The user's staged changes."""
     name: str
 
 

@@ -53,11 +53,12 @@ class CommitDraft(Struct, frozen=True):
 
     @classmethod
     async def begin(cls, git: CommitGit) -> Self:
-        base = await git.head()
-        words = ["hash-object", "-t", "tree", "--stdin"]
-        if base is not None:
-            words = ["rev-parse", f"{base}^{{tree}}"]
-        return cls(git, base, (await git.ask(*words)).strip())
+        last = await git.run("rev-parse", "HEAD^{commit}", "HEAD^{tree}")
+        if last.return_code == 0:
+            base, tree = last.stdout.split()
+            return cls(git, base, tree)
+        empty = await git.ask("hash-object", "-t", "tree", "--stdin")
+        return cls(git, None, empty.strip())
 
     async def staged(self) -> dict[str, Change]:
         """Return the differences between the last commit and the user's index."""
@@ -112,11 +113,18 @@ class CommitDraft(Struct, frozen=True):
         check_result("commit-tree", result)
         return result.stdout.strip()
 
-    async def publish(self, changes: Sequence[Change], name: str, subject: str) -> None:
-        """Set the entries of the changed paths in the user's index, and move the branch
-        to the commit: both or neither. Cannot be cancelled half-way.
+    async def publish(
+        self,
+        entries: Sequence[Change],
+        staged: Mapping[str, Change],
+        name: str,
+        subject: str,
+    ) -> None:
+        """Set these entries in the user's index, which has `staged` changes, and move
+        the branch to the commit: both or neither. Cannot be cancelled half-way.
         """
-        publishing = asyncio.ensure_future(self._publish(changes, name, subject))
+        back = _reversed(entries, staged)
+        publishing = asyncio.ensure_future(self._publish(entries, back, name, subject))
         try:
             await asyncio.shield(publishing)
         except asyncio.CancelledError:
@@ -127,17 +135,16 @@ class CommitDraft(Struct, frozen=True):
             raise
 
     async def _publish(
-        self, changes: Sequence[Change], name: str, subject: str
+        self, entries: Sequence[Change], back: Sequence[Change], name: str, subject: str
     ) -> None:
         git = self.git
-        staged = await self.staged()
         await git.ask("update-ref", _PENDING, name)
         try:
-            await git.write_index(changes)
+            await git.write_index(entries)
             await self._move_branch(name, subject)
         except CommitRefused as error:
             with contextlib.suppress(CommitRefused):
-                await git.write_index(_reversed(changes, staged))
+                await git.write_index(back)
                 await git.ask("update-ref", "-d", _PENDING)
             if await git.head() != self.base:
                 raise CommitRefused(

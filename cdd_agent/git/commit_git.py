@@ -97,11 +97,11 @@ class CommitGit(Struct, frozen=True):
                 f"The repository at {root} {why}: nothing can be committed from here.",
                 hint=OR_OFF,
             )
-        top = (await here.ask("rev-parse", "--show-toplevel")).removesuffix("\n")
-        folder = (await here.ask("rev-parse", "--absolute-git-dir")).removesuffix("\n")
-        if "\ufffd" in top + prefix:
+        places = await here.ask("rev-parse", "--show-toplevel", "--absolute-git-dir")
+        top, folder, *more = places.split("\n")
+        if "\ufffd" in places + prefix or more != [""]:
             raise CommitRefused(
-                f"The name of the folder {root} is not UTF-8.",
+                f"The name of the folder {root} is not UTF-8, or has a line break.",
                 hint=f"Give it another one. {OR_OFF}",
             )
         return cls(Path(top), prefix, Path(folder), scratch)

@@ -1,9 +1,6 @@
-"""GitPython's commands, by which a repository is looked at; each is started as every
-other git is (`command.py`).
-
-Of GitPython nothing else is used. Its `Repo` follows GIT_DIR, and reads HEAD, settings
-and references in this process: a pipe in the place of one, or an endless file that the
-settings include, would stop it for good.
+"""GitPython's git commands, for the read-only views of a repository. Each is started
+like every other git (`command.py`). `docs/decisions/gitpython.md` says why no other
+part of GitPython is used.
 """
 
 from __future__ import annotations
@@ -23,8 +20,8 @@ _MOST = 5_000_000
 
 @contextmanager
 def _without_git() -> Iterator[None]:
-    """GitPython runs `git version` when it is imported, with all variables of this
-    process, unless there is no git.
+    """Hide git from GitPython, which otherwise runs `git version` when it is imported,
+    with all variables of this process.
     """
     nowhere = {
         "GIT_PYTHON_GIT_EXECUTABLE": str(Path(__file__).with_name("none")),
@@ -36,7 +33,10 @@ def _without_git() -> Iterator[None]:
         yield
     finally:
         for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 with _without_git():
@@ -44,25 +44,22 @@ with _without_git():
 
 
 class LookingGit(GitCommands):
-    """A repository's git: `await git.log("--max-count=1")` gives what it answered, a
-    `CommandResult`.
+    """A repository's git: `await git.log("--max-count=1")` returns a `CommandResult`.
 
     Raises `GitUnusable` when git fails, unless it is called `with_exceptions=False`.
     """
 
     def __init__(self, folder: Path, settings: Sequence[str]) -> None:
-        """`settings` are those of every command, whatever the repository configures."""
+        """`settings` apply to every command, whatever the repository configures."""
         super().__init__(folder)
-        self._folder, self._skipped = folder, 1 + 2 * len(settings)
-        self.set_persistent_git_options(c=list(settings))
+        self._git = Git(folder, config=tuple(settings), seconds=_SECONDS)
 
-    # GitPython's own starts a process itself, and waits for it
+    # GitPython's own method blocks until the process ends
     async def execute(  # type: ignore[override]
         self, command: Sequence[str], with_exceptions: bool = True
     ) -> CommandResult:
-        result = await Git(self._folder, config=(), seconds=_SECONDS).run(
-            *command[1:], most=_MOST
-        )
+        _, *words = command
+        result = await self._git.run(*words, most=_MOST)
         if with_exceptions and (result.timed_out or result.return_code):
-            raise refusal(command[self._skipped], result)
+            raise refusal(words[0], result)
         return result

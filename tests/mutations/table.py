@@ -1542,6 +1542,67 @@ MUTATIONS = [
         ]
     ],
     *[
+        Mutation(rule, file, old, new, *tests)
+        for rule, file, old, new, *tests in [
+            (
+                "staged content of an undeclared file is left out of the commit",
+                "git/commit.py",
+                "if entry.after != change.after and not self.declares(path):",
+                "if False:",
+                "tests/git/test_commit_and_index.py",
+            ),
+            (
+                "a declared file that is staged is refused before the step",
+                "git/commit.py",
+                "if path and (path in paths or declares(path)):",
+                "if False:",
+                "tests/git/test_commit_and_index.py",
+            ),
+            (
+                "the index learns of the commit",
+                "git/commit_draft.py",
+                "            await git.write_index(entries)\n",
+                "",
+                "tests/git/test_commit_and_index.py",
+            ),
+            (
+                "a file that git does not compare is not committed",
+                "git/commit.py",
+                "            elif repository.has_flag(path):\n",
+                "            elif False:\n",
+                "tests/git/test_commit_and_index.py",
+            ),
+            (
+                "a commit in a submodule needs a branch",
+                "git/commit.py",
+                "    if branch.return_code:",
+                "    if False:",
+                "tests/git/test_commit_submodules.py",
+            ),
+            (
+                "a submodule that was moved is not committed with the step",
+                "git/commit.py",
+                "    if head == pointer or await",
+                "    if True or await",
+                "tests/git/test_commit_submodules.py",
+            ),
+            (
+                "a tracked file that is not checked out is not replaced",
+                "edits/targets.py",
+                "    if found is None:\n        _refuse_absent(root, path)\n",
+                "",
+                "tests/engine/test_not_checked_out.py",
+            ),
+            (
+                "a step that declares a file that is not checked out is refused",
+                "engine/step_commit.py",
+                "    if not tracked.lacks_any:",
+                "    if True:",
+                "tests/engine/test_not_checked_out.py",
+            ),
+        ]
+    ],
+    *[
         Mutation(rule, file, old, new, "tests/git/test_status.py")
         for rule, file, old, new in [
             (
@@ -1559,7 +1620,7 @@ MUTATIONS = [
             (
                 "looking heeds the settings",
                 "git/look.py",
-                "        self.set_persistent_git_options(c=list(settings))\n",
+                "config=tuple(settings), ",
                 "",
             ),
             (
