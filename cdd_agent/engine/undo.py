@@ -205,7 +205,11 @@ class Undoing(Struct, frozen=True):
         """
         if not step.remaining_attempts:
             return
-        attempt = self.run.standing(step)[-1]
+        # a later attempt without a reply may have changed nothing
+        attempt = next(
+            (one for one in reversed(self.run.standing(step)) if one.span is not None),
+            self.run.standing(step)[-1],
+        )
         try:
             left = await self.run.history.close(attempt)
         except CheckpointGone:
