@@ -206,6 +206,10 @@ class About(StrEnum):
     """
     NO_BUDGET = "no_budget"
     COME_BACK_LATER = "come_back_later"
+    MODEL_FAILED = "model_failed"
+    """The model could not be asked, or gave no usable reply: the run's error."""
+    FAILURE_REINSTATED = "failure_reinstated"
+    """A failed step is as it was, because its next attempt got no reply."""
     COMMAND_ENDED = "command_ended"
     """A command of a run that was killed, and that had outlived it."""
     CHANGED_BESIDE = "changed_beside"
@@ -1094,6 +1098,8 @@ class StepFinished(NamesStep, frozen=True):
     evidence: Evidence | None = None
     cost: Cost = NO_COST
     """Of all its attempts so far."""
+    is_earlier_failure: bool = False
+    """True for a failure of an earlier attempt: the last one got no reply."""
 
     @classmethod
     def of(

@@ -801,6 +801,12 @@ def _step_finished(event: StepFinished) -> tuple[str, Tone]:
             )
         case StepStatus.SKIPPED:
             return f"Step {event.label} skipped: {event.reason} {where}", Tone.WARNING
+        case StepStatus.FAILED if event.is_earlier_failure:
+            words = (
+                f"Step {event.label} of {event.total} got no reply. Its earlier failure"
+                f" stands: {_clause(event.error)}"
+            )
+            return words, Tone.WARNING
         case StepStatus.FAILED:
             return (
                 f"Step {event.label} of {event.total} failed: {_clause(event.error)}",

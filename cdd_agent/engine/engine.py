@@ -26,6 +26,7 @@ from msgspec.structs import replace
 
 from cdd_agent.engine.accepted import accepted
 from cdd_agent.engine.attempt import AttemptOutcome
+from cdd_agent.engine.failed_step import FailedStep
 from cdd_agent.engine.known_before import KnownBefore
 from cdd_agent.engine.ledger import OpenCheckpoints
 from cdd_agent.engine.load_state import drift
@@ -73,7 +74,7 @@ from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.commit import already_committed, settle_commits
 from cdd_agent.git.commit_git import CommitRefused
 from cdd_agent.git.restore import entry_now
-from cdd_agent.llm.port import RateLimited
+from cdd_agent.llm.port import ModelError, RateLimited
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.declared_files import (
     declare_files,
@@ -86,15 +87,18 @@ from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.before import Before
 
-_WAITS_FOR: dict[type[NotApproved | BudgetExhausted | RateLimited], About] = {
+_PAUSES: dict[type[CddError], About] = {
     NotApproved: About.NOT_APPROVED,
     BudgetExhausted: About.NO_BUDGET,
     RateLimited: About.COME_BACK_LATER,
+    ModelError: About.MODEL_FAILED,
 }
-"""Errors that end a step without a word on it, as they are told: it is pending again,
-and goes on when a person or a provider lets it.
+"""Errors of the run that pause a step, and the subjects of their notices. The step
+becomes pending again, or has its earlier failure again, and resumes once the user or
+the provider allows it. The first type that fits counts.
 """
-_UNDECIDED = tuple(_WAITS_FOR)
+_PAUSING = tuple(_PAUSES)
+_OF_MODEL = (BudgetExhausted, ModelError)
 
 Clock = Callable[[], datetime]
 
@@ -121,11 +125,15 @@ class Engine(Struct):
     """The error that ended the last step, besides its own check, for whoever turns it
     into an exit code.
     """
+    failed_steps: dict[int, FailedStep] = field(default_factory=dict)
+    """Failed steps whose files were restored, until their next attempt is over."""
     edited: dict[int, frozenset[str]] = field(default_factory=dict)
     """By step, the files of an attempt that failed which a person has edited since: its
     model is shown them.
     """
     _recovered: bool = False
+    _has_side_trees: bool = False
+    """Steps run side by side. No failed files are put back before all are done."""
 
     @classmethod
     def open(
@@ -323,7 +331,9 @@ class Engine(Struct):
             return
         self.stopped_by = None
         await self._expect_ready(step)
-        also_show = frozenset(self.run.restore(step.number))
+        if not await self._can_ask_model(step, guidance):
+            return
+        also_show = frozenset(self._restore_failed(step.number))
         first = self.first_attempt(step, guidance)
         number, left = first, attempts
         async with self._begin_baseline(step) as known:
@@ -358,15 +368,84 @@ class Engine(Struct):
                 )
                 if not will_retry:
                     break
-                also_show |= frozenset(self.run.restore(step.number))
+                also_show |= frozenset(self._restore_failed(step.number))
                 number += 1
-            self.run.emit(StepFinished.of(step, self.run.plan, self.run.state))
+            self._report_step(step)
             self._tell_why_it_stopped(self.stopped_by)
             if self.run.next_step is None:
                 self.ask_again()
             with suppress(CddError):  # it is told already, where it has ended the step
                 # where no reply came, it is kept for when the run goes on
                 await known()
+
+    async def _can_ask_model(self, step: PlanStep, guidance: str) -> bool:
+        """Check the model, if the step needs one, before anything changes. If it cannot
+        be asked, report that as the run's error.
+
+        A server is looked for only before a failed step, whose files would be restored.
+        Other steps are safe, and a call is more patient than this check.
+        """
+        if not self.run.needs_model(step.number, guidance):
+            return True
+        has_failed = self.run.state.step(step.number).status is StepStatus.FAILED
+        try:
+            await self.runner.model().check(connect=has_failed)
+        except (BadInput, ModelError) as error:
+            self.stopped_by = error
+            about = _find_pause(error) or About.MODEL_FAILED
+            self.run.emit(Notice(error.message, Tone.ERROR, about=about))
+            if error.hint:
+                self.run.emit(Notice(error.hint))
+            return False
+        return True
+
+    def _restore_failed(self, number: int) -> tuple[str, ...]:
+        """Restore the files of a step before its next attempt. Returns those that the
+        user has edited since.
+        """
+        failed, kept = FailedStep.restore(self.run, number)
+        if failed is not None:
+            self.failed_steps[number] = failed
+        elif not self._has_side_trees:
+            self.failed_steps.pop(number, None)
+        return kept
+
+    def _pause(self, number: int) -> None:
+        """Restore an attempt that got no reply. The step has its earlier failure again,
+        if it had failed, and otherwise is pending.
+        """
+        failed = self.failed_steps.get(number)
+        if failed is None:
+            self.run.interrupt(number)
+            return
+        back = self.run.restore_files(number)
+        self.run.save(self.run.state.reinstate(failed.execution))
+        if back is not None:
+            self.run.emit(back)
+
+    def _put_back_failures(self) -> None:
+        """Write the files of failed steps again whose next attempt got no reply, so
+        that the user sees what failed.
+        """
+        for number, failed in self.failed_steps.items():
+            now = self.run.state.step(number)
+            is_unchanged = now.attempts == failed.execution.attempts
+            if now.status is not StepStatus.FAILED or not is_unchanged:
+                continue
+            if written := failed.put_back(self.run):
+                text = (
+                    f"The files of step {self.run.plan.label_of(number)} are again as"
+                    f" its failed attempt left them: {named(written)}"
+                )
+                notice = Notice(text, about=About.FAILURE_REINSTATED, step=number)
+                self.run.emit(notice)
+        self.failed_steps.clear()
+
+    def _report_step(self, step: PlanStep) -> None:
+        """Emit how a step stands after it ran."""
+        finished = StepFinished.of(step, self.run.plan, self.run.state)
+        is_reinstated = self.run.state.step(step.number).open_attempt > 0
+        self.run.emit(replace(finished, is_earlier_failure=is_reinstated))
 
     async def carry_out(self, *, attempts: int = 1) -> None:
         """Put the run in order, tell how it stands, and run it to its end, as far as it
@@ -444,8 +523,17 @@ class Engine(Struct):
             if self.stopped_by is not None:
                 self.run.emit(self.run.summary())
                 return
-        if (side := await self._side_by_side(attempts)) is not None:
-            await side.carry_out()
+        side = await self._side_by_side(attempts)
+        if self.stopped_by is not None:
+            self.run.emit(self.run.summary())
+            return
+        if side is not None:
+            self._has_side_trees = True
+            try:
+                await side.carry_out()
+            finally:
+                self._has_side_trees = False
+                self._put_back_failures()
         else:
             while (step := self.run.next_step) is not None:
                 await self.run_step(step, attempts=attempts)
@@ -479,8 +567,9 @@ class Engine(Struct):
 
     async def _side_by_side(self, attempts: int) -> SideBySide | None:
         """Prepare steps to be run at once; None where they are run one after the
-        other.
+        other, or where the model cannot be asked (`stopped_by`).
         """
+        self.stopped_by = None
         left = [
             step
             for step in self.run.plan.order()
@@ -490,12 +579,14 @@ class Engine(Struct):
             return None
         await self.recover()
         await self._expect_ready(*left)
+        for step in left:
+            if not await self._can_ask_model(step, ""):
+                return None
         for step in left:  # of what failed, nothing is to be in the trees that are made
-            if kept := self.run.restore(step.number):
+            if kept := self._restore_failed(step.number):
                 self.edited[step.number] = frozenset(kept)
         side = await SideBySide.of(self, self.jobs, attempts)
         if side is not None:
-            self.stopped_by = None
             async with self._begin_baseline(left[0]) as known:
                 # no tree is made of a project in which the tests are running
                 await known()
@@ -514,12 +605,14 @@ class Engine(Struct):
         """A step beside others was ended by an error: it is pending again, or has
         failed; its files are not there.
         """
-        if isinstance(error, _UNDECIDED):
+        if isinstance(error, _OF_MODEL):
+            self._pause(step.number)
+        elif isinstance(error, NotApproved):
             self.run.interrupt(step.number)
         else:
             why = self.run.record.redactor.redact(error.message)
             self.run.save(self.run.state.failed(step.number, self.clock(), why))
-        self.run.emit(StepFinished.of(step, self.run.plan, self.run.state))
+        self._report_step(step)
         self._tell_why_it_stopped(error)
 
     def fail_beside(self, number: int, failed: Failed) -> None:
@@ -692,7 +785,7 @@ class Engine(Struct):
         """
         attempt = self.run.attempt(step.number, number)
         # a new one, not an interrupted one that goes on
-        if number != self.run.state.step(step.number).attempts:
+        if number != self.run.state.step(step.number).last_attempt:
             attempt.begin(guidance)
         self.run.begin_step(step)
         self.run.save(self.run.state.started(step, self.clock(), attempt=number))
@@ -739,10 +832,15 @@ class Engine(Struct):
             if committed is not None:
                 self.run.emit(committed)
             return outcome
-        except _UNDECIDED as error:
-            self.run.interrupt(step.number)
+        except _PAUSING as error:
+            if isinstance(error, _OF_MODEL):
+                self._pause(step.number)
+            else:
+                self.run.interrupt(step.number)
             settled, self.stopped_by = True, error
             await self._tell_what_is_left(step.number)
+            if not self._has_side_trees:
+                self._put_back_failures()
         except CddError as error:
             # nothing is known of the step then: it is pending again
             if error is self.run.recorder.refused:
@@ -833,13 +931,24 @@ class Engine(Struct):
         if isinstance(error, CommitRefused):
             text = f"It was not committed: {error.message}"
             self.run.emit(Notice(text, Tone.WARNING, about=About.NOT_COMMITTED))
-        if isinstance(error, _UNDECIDED):  # any other reason is the step's own error
-            about = next(
-                about for kind, about in _WAITS_FOR.items() if isinstance(error, kind)
-            )
-            self.run.emit(Notice(error.message, Tone.WARNING, about=about))
+        # any other reason is the step's own error
+        if error is not None and (about := _find_pause(error)) is not None:
+            self.run.emit(Notice(error.message, _tone_of(about), about=about))
         if error is not None and error.hint:
             self.run.emit(Notice(error.hint))
+
+
+def _find_pause(error: CddError) -> About | None:
+    """Return the subject of the notice about an error that pauses a step; None for
+    other errors.
+    """
+    return next(
+        (about for kind, about in _PAUSES.items() if isinstance(error, kind)), None
+    )
+
+
+def _tone_of(about: About) -> Tone:
+    return Tone.ERROR if about is About.MODEL_FAILED else Tone.WARNING
 
 
 def _runnable_plan(ticket: Ticket, runner: StepRunner) -> ImplementationPlan:

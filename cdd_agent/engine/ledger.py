@@ -575,43 +575,40 @@ class Ledger(Struct):
         )
 
     def restore(self, attempts: Sequence[Attempt]) -> RestoreResult:
-        """Reverse the changes of all attempts at a step that may remain, because one
-        failed or was interrupted, or the step is skipped. What only commands and checks
-        made is saved in `kept` first. Harmless when repeated.
+        """Take the changes of these attempts back, because one of them failed, was
+        interrupted, or its step is skipped. What only commands and checks made is saved
+        in `kept` first. That is entered before anything changes.
         """
-        if not attempts:
-            return RestoreResult()
         plan = self.plan_back(attempts)
-        net = self.net(attempts)
-        self._enter_restoring(attempts[-1], net, plan)
         exact = {
-            change.path for change in net.all if change.last in (Kind.REPLY, Kind.TOOL)
+            change.path
+            for change in self.net(attempts).all
+            if change.last in (Kind.REPLY, Kind.TOOL)
         }
-        return self.carry_out(attempts, plan, lambda path: path not in exact)
-
-    def _enter_restoring(
-        self, attempt: Attempt, net: NetChanges, plan: RestorePlan
-    ) -> None:
-        """Enter what the files are to be, if that is news."""
-        root = self.record.root
-        targets = {one.path: one.before for one in (*plan.changes, *plan.settled)}
-        targets |= {path: entry_now(root, path) for path in plan.kept}
-        changes = tuple(
-            Change(change.path, change.after, targets[change.path])
-            for change in net.all
-            if targets[change.path] != UNKNOWN
-            and not is_same(change.after, targets[change.path])
-        )
-        if changes or was_cut(attempt):
-            attempt.ledger.append(
+        last = attempts[-1] if attempts else None
+        if last is not None and (plan.changes or plan.kept or was_cut(last)):
+            last.ledger.append(
                 Entry(
                     Kind.RESTORED,
-                    attempt.number,
-                    changes=changes,
+                    last.number,
+                    changes=plan.made,
                     kept=tuple(plan.kept),
                     merged=tuple(plan.merged),
                 )
             )
+        return self.carry_out(attempts, plan, lambda path: path not in exact)
+
+    def put_back(self, attempts: Sequence[Attempt]) -> RestoreResult:
+        """Make the files again what they were before the last `restore` of these
+        attempts, except those that have changed since.
+        """
+        restored = [
+            entry for entry in in_order(attempts) if entry.kind is Kind.RESTORED
+        ]
+        if not restored:
+            return RestoreResult()
+        plan = self.plan(attempts, restored[-1].changes, can_merge=False)
+        return self.carry_out(attempts, plan, lambda path: False)
 
     def _contents(
         self, attempts: Sequence[Attempt], entries: Iterable[TreeEntry | None]

@@ -480,10 +480,20 @@ class Run(Struct):
         """
         now = self.state.step(step.number)
         return (
-            now.attempts
+            now.last_attempt
             if not guidance and self._goes_on(step, now, root)
-            else now.attempts + 1
+            else now.last_attempt + 1
         )
+
+    def needs_model(self, number: int, guidance: str) -> bool:
+        """True if a model is asked when the step runs now. A step with a saved reply
+        may still need one, if the files that its model was shown have changed.
+        """
+        last = self.state.step(number).last_attempt
+        if guidance or not last:
+            return True
+        attempt = self.attempt(number, last)
+        return attempt.reply is None or attempt.failure is not None
 
     def resume_hint(self, number: int) -> str:
         """How an interrupted step will go on, for people."""
@@ -491,7 +501,7 @@ class Run(Struct):
         now = self.state.step(number)
         if step is None or not now.attempts:
             return "starts again"
-        attempt = self.attempt(number, now.attempts)
+        attempt = self.attempt(number, now.last_attempt)
         if not self._goes_on(step, now) or (
             attempt.reply is None and not attempt.dialogue
         ):
@@ -549,9 +559,9 @@ class Run(Struct):
         made beside others. Not if the plan's step, or a file that the model was shown,
         has changed since.
         """
-        if now.attempts == now.hidden_attempts:
+        if now.last_attempt == now.hidden_attempts:
             return False
-        attempt = self.attempt(step.number, now.attempts)
+        attempt = self.attempt(step.number, now.last_attempt)
         if attempt.is_over:
             return False
         if attempt.reply is None and not attempt.dialogue:
@@ -578,8 +588,8 @@ class Run(Struct):
         """
         now = self.state.step(step.number)
         return (
-            self._changed_since_shown(self.attempt(step.number, now.attempts))
-            if now.attempts
+            self._changed_since_shown(self.attempt(step.number, now.last_attempt))
+            if now.last_attempt
             else ()
         )
 

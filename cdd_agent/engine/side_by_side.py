@@ -285,7 +285,7 @@ class SideBySide(Struct):
     ) -> AttemptOutcome:
         run = self.engine.run
         attempt = run.attempt(step.number, number, tree.record)
-        if number != run.state.step(step.number).attempts:
+        if number != run.state.step(step.number).last_attempt:
             attempt.begin("")
         run.begin_step(step)
         run.save(run.state.started(step, self.engine.clock(), attempt=number))

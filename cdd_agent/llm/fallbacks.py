@@ -72,6 +72,16 @@ class WithFallbacks(ModelWrapper):
     def window(self) -> int | None:
         return self._in_turn()[0].window
 
+    async def check(self, *, connect: bool) -> None:
+        models = self._in_turn()
+        for model in models:
+            try:
+                await model.check(connect=connect)
+                return
+            except ModelError as error:
+                if model is models[-1] or not _is_out_of_service(error):
+                    raise
+
     async def reply(self, request: Request, hear: Hear) -> Done:
         has_begun = False
 

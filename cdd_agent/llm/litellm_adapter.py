@@ -25,10 +25,11 @@ from cdd_agent.llm.direct.dialects import openai_word
 from cdd_agent.llm.direct.json_values import as_dict, read_json
 from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.direct.reported_failures import failure_in
+from cdd_agent.llm.direct.server_check import expect_server
 from cdd_agent.llm.failures import Failure, Listener, translated, unfinished
 from cdd_agent.llm.known_models import has_provider, known_model
 from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
-from cdd_agent.llm.port import Done, Hear, Price, Request
+from cdd_agent.llm.port import AuthenticationFailed, Done, Hear, Price, Request
 from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, silence_timeout
 
 DUMMY_KEY = "no-key"
@@ -81,6 +82,30 @@ class LitellmModel:
         threading.Thread(
             target=import_early, name="import-litellm", daemon=True
         ).start()
+
+    async def check(self, *, connect: bool) -> None:
+        if await asyncio.to_thread(self._lacks_key):
+            raise AuthenticationFailed(
+                f"There is no key for {self.name}.", hint=self._key_hint()
+            )
+        if connect and self.api_base:
+            await expect_server(self.name, self.api_base, self._key_hint)
+
+    def _lacks_key(self) -> bool:
+        """True if a call would fail in the client of OpenAI's protocol, which demands a
+        key. Other providers have ways to log in that only a call finds out.
+        """
+        litellm = _litellm()
+        try:
+            _, provider, key, _ = litellm.get_llm_provider(
+                self.name, api_base=self.api_base
+            )
+        except litellm.exceptions.BadRequestError:  # the call says so
+            return False
+        if provider not in ("openai", *litellm.openai_compatible_providers):
+            return False
+        is_missing = bool(missing_keys(self.name)) and not key
+        return is_missing and not self._needs_dummy_key(litellm)
 
     async def reply(self, request: Request, hear: Hear) -> Done:
         outer = sys.exception()

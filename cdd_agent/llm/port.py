@@ -275,6 +275,13 @@ class Model(Protocol):
         """Begin, without waiting, whatever is slow before the first answer."""
         ...
 
+    async def check(self, *, connect: bool) -> None:
+        """Raise `ModelError` if no call can succeed because there is no key; with
+        `connect`, also if no server answers. It makes no call that is paid for, and
+        does not repeat itself. What it cannot find out is no error.
+        """
+        ...
+
     async def reply(self, request: Request, hear: Hear) -> Done:
         """Ask for a reply, and tell `hear` of its text, thoughts and calls as they
         arrive, and of waits on the way.

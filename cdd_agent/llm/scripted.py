@@ -151,6 +151,9 @@ class ScriptedModel:
     def warm_up(self) -> None:
         """Nothing is slow here."""
 
+    async def check(self, *, connect: bool) -> None:
+        """A script needs no key and no server."""
+
     async def reply(self, request: Request, hear: Hear) -> Done:
         entry, was_heard = self.next_reply(request), False
         try:

@@ -14,6 +14,8 @@ FACTS_TIMEOUT = 3.0
 """Until a server has answered a question about its model."""
 LOCAL_FACTS_TIMEOUT = 1.0
 """The same for a server on this computer, where requests can do without the answer."""
+SERVER_CHECK_TIMEOUT = 5.0
+"""Until a server has answered the check before a call."""
 LOCAL_SERVERS_TIMEOUT = 1.0
 """For the whole list of models of a server on this computer."""
 

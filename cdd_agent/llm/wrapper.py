@@ -44,6 +44,9 @@ class ModelWrapper:
     def warm_up(self) -> None:
         self.inner.warm_up()
 
+    async def check(self, *, connect: bool) -> None:
+        await self.inner.check(connect=connect)
+
 
 class SwappableModel(ModelWrapper):
     """A model that can be exchanged for another (`inner`): whoever holds this one asks

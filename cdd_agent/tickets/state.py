@@ -100,6 +100,10 @@ class StepExecution(Struct, frozen=True):
     evidence: Evidence | None = None
     attempts: int = 0
     """Number of attempts. An interrupted attempt that is resumed counts once."""
+    open_attempt: int = 0
+    """The attempt after these that got no reply because of the model; the next run
+    resumes it. Only failed steps have one; the file has the key only then.
+    """
     known_cost: Cost | None = field(default=None, name="spent")
     undone_attempts: int = field(default=0, name="taken_back")
     """The first attempts, of which nothing remains because they were undone."""
@@ -184,9 +188,14 @@ class StepExecution(Struct, frozen=True):
         return Files(self.files_created, self.files_modified, self.files_deleted)
 
     @property
+    def last_attempt(self) -> int:
+        """The number of the attempt that was begun last."""
+        return max(self.attempts, self.open_attempt)
+
+    @property
     def remaining_attempts(self) -> range:
         """The attempts of which something may remain."""
-        return range(self.undone_attempts + 1, self.attempts + 1)
+        return range(self.undone_attempts + 1, self.last_attempt + 1)
 
     def to_pending(self) -> "StepExecution":
         """Return the step without the outcome of its last attempt."""
@@ -430,6 +439,15 @@ class ExecutionState(Struct, frozen=True):
         """
         return self._with(self.step(number).to_pending())
 
+    def reinstate(self, failed: StepExecution) -> Self:
+        """Give a step its failure back, after an attempt without a reply. That attempt
+        is resumed under the same number.
+        """
+        last = self.step(failed.step_number)
+        return self._with(
+            replace(failed, known_cost=last.spent, open_attempt=last.last_attempt)
+        )
+
     def hide_attempts(self, number: int) -> Self:
         """Keep the attempts so far out of the prompts of later ones."""
         step = self.step(number)
@@ -456,8 +474,9 @@ class ExecutionState(Struct, frozen=True):
             state = state._with(
                 replace(
                     pending,
-                    undone_attempts=step.attempts,
-                    hidden_attempts=step.attempts,
+                    attempts=step.last_attempt,
+                    undone_attempts=step.last_attempt,
+                    hidden_attempts=step.last_attempt,
                 )
             )
         return replace(
@@ -544,8 +563,9 @@ class ExecutionState(Struct, frozen=True):
             for key in ("id", "serves", "spec_version", "submodule_commits"):
                 if step[key] is None:
                     del step[key]
-            if not step["is_for_all"]:
-                del step["is_for_all"]
+            for key in ("is_for_all", "open_attempt"):
+                if not step[key]:
+                    del step[key]
         values["status"] = self.status.value
         data = {key: values[key] for key in _REQUIRED_KEYS}
         for key in _OPTIONAL_KEYS:

@@ -105,6 +105,9 @@ class Storyteller:
     def price(self) -> Price:
         return FREE
 
+    async def check(self, *, connect: bool) -> None:
+        """It can always be asked."""
+
     def warm_up(self) -> None:
         """Nothing is slow here."""
 

@@ -421,6 +421,8 @@ class _Breaks:
     def __init__(self) -> None:
         self._inner = ScriptedModel([calls(("read_file", {"path": "a.txt"}))])
 
+    async def check(self, *, connect: bool) -> None: ...
+
     def warm_up(self) -> None:
         pass
 

@@ -300,7 +300,7 @@ async def test_what_came_of_it_is_told_also_where_the_run_is_stopped_before_the_
 @pytest.mark.parametrize(
     ("error", "status"),
     [
-        (AuthenticationFailed("No key"), StepStatus.FAILED),
+        (AuthenticationFailed("No key"), StepStatus.PENDING),
         (QuotaUsedUp("Nothing left"), StepStatus.PENDING),
     ],
 )

@@ -309,7 +309,8 @@ async def test_a_model_that_cannot_be_asked_ends_the_run_with_its_exit_code(
     engine.close()
     assert engine.stopped_by is error
     assert engine.stopped_by.exit_code is ExitCode.BAD_INPUT
-    assert of(StepFinished, events)[0].error == "no"
+    assert of(StepFinished, events)[0].status is StepStatus.PENDING
+    assert notice(events, About.MODEL_FAILED) == "no"
     assert len(sandbox.model.requests) == 1
 
 

@@ -12,7 +12,7 @@ from cdd_agent.tickets.status import StepStatus
 from tests.engine.test_prompt import prompt_of
 from tests.engine.tool_steps import calls, create, finished, read, run, stopped_after
 from tests.support.pictures import png
-from tests.support.projects import Sandbox, Step, check, says
+from tests.support.projects import Sandbox, Step, check, notice, says
 from tests.support.tables import each_row
 
 SHOT = png(60, 40)
@@ -149,6 +149,6 @@ async def test_a_refused_picture_is_not_taken_for_refused_tools(
 ) -> None:
     refusal = PicturesRefused("It takes no pictures.")
     events = await run(pictured.replies(refusal, calls(create("a.txt", "good\n"))))
-    assert finished(events).error == refusal.message
+    assert notice(events, About.MODEL_FAILED) == refusal.message
     assert About.NO_TOOLS not in told(events)
     assert len(pictured.model.requests) == 1

@@ -26,7 +26,6 @@ from cdd_agent.events import (
     StepsUndone,
 )
 from cdd_agent.git.restore import CheckpointGone
-from cdd_agent.llm.port import ModelError
 from tests.support.forked import ran
 from tests.support.listening import collect
 from tests.support.projects import (
@@ -475,7 +474,7 @@ async def test_redo_brings_back_what_the_undo_found_and_not_what_was_put_back_be
     sandbox.write(THREE[0], Step("a.txt", check("a.txt", "better"), "Step 1"))
     await run_all(sandbox.replies(REPLIES[0], says("a.txt", "bad")))
     # the failed attempt is restored, and the next one writes nothing
-    await run_all(sandbox.replies(ModelError("no")))
+    await run_all(sandbox.replies("I would rather not."))
     assert sandbox.text("a.txt") == "good\n"
     assert (await back(sandbox, 1)).restored == ("a.txt",)
     assert not (sandbox.root / "a.txt").exists()

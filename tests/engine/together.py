@@ -57,6 +57,9 @@ class Together:
     def price(self) -> Price:
         return FREE
 
+    async def check(self, *, connect: bool) -> None:
+        """It can always be asked."""
+
     def warm_up(self) -> None:
         """Nothing is slow here."""
 

@@ -629,7 +629,7 @@ MUTATIONS = [
     Mutation(
         "a failed attempt is restored before the next",
         "engine/engine.py",
-        "                also_show |= frozenset(self.run.restore(step.number))\n",
+        "                also_show |= frozenset(self._restore_failed(step.number))\n",
         "",
         _ENGINE,
     ),
@@ -709,6 +709,27 @@ MUTATIONS = [
         "        await self.transaction.redo_beside()\n",
         "",
         "tests/engine/test_side_by_side.py",
+    ),
+    Mutation(
+        "a step that failed keeps its failure when the model gives no reply",
+        "engine/engine.py",
+        "self.run.save(self.run.state.reinstate(failed.execution))",
+        "self.run.save(self.run.state.restore(number))",
+        "tests/engine/test_model_errors.py",
+    ),
+    Mutation(
+        "the model is checked before the files of a failed step are restored",
+        "engine/engine.py",
+        "await self.runner.model().check(connect=has_failed)",
+        "await self.runner.model().check(connect=False)",
+        "tests/engine/test_model_errors.py",
+    ),
+    Mutation(
+        "the files of a failed step are put back when the model gives no reply",
+        "engine/failed_step.py",
+        "or present[path] != restored or file == restored:",
+        "or present[path] == restored or file == restored:",
+        "tests/engine/test_model_errors.py",
     ),
     Mutation(
         "steps whose files are apart begin together, and no others",

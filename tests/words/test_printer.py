@@ -259,6 +259,24 @@ EDITED = (
         ),
         (
             StepFinished(
+                1,
+                "Test it",
+                StepStatus.FAILED,
+                None,
+                "2 tests failed.",
+                None,
+                (),
+                (),
+                0,
+                2,
+                is_earlier_failure=True,
+            ),
+            [
+                "! Step 1 of 2 got no reply. Its earlier failure stands: 2 tests failed",
+            ],
+        ),
+        (
+            StepFinished(
                 1, "Test it", StepStatus.SKIPPED, None, None, "not needed", (), (), 0, 2
             ),
             ["! Step 1 skipped: not needed (0/2)"],

@@ -27,6 +27,7 @@ from cdd_agent.llm.direct.protocol import (
     ServerFailed,
     WireProtocol,
 )
+from cdd_agent.llm.direct.server_check import expect_server
 from cdd_agent.llm.direct.silent_cut import expect_read_whole, looks_short
 from cdd_agent.llm.failures import Failure, Listener, translated, unfinished
 from cdd_agent.llm.known_models import known_model
@@ -101,6 +102,13 @@ class DirectModel:
             name="read-certificates",
             daemon=True,
         ).start()
+
+    async def check(self, *, connect: bool) -> None:
+        self._check_key()
+        if connect:
+            await expect_server(
+                self.name, self.endpoint.base, lambda: self.endpoint.key_hint
+            )
 
     async def reply(self, request: Request, hear: Hear) -> Done:
         outer = sys.exception()

@@ -1,0 +1,37 @@
+"""A step's failure as the user sees it, while the step is retried.
+
+The files of a failed attempt are restored before the next attempt. If no model can be
+asked then, the run has an error and the step does not: its failure and its files are
+reinstated.
+"""
+
+from typing import Self
+
+from msgspec import Struct
+
+from cdd_agent.engine.run import Run
+from cdd_agent.tickets.state import StepExecution
+from cdd_agent.tickets.status import StepStatus
+
+
+class FailedStep(Struct, frozen=True):
+    """A failed step, whose files were restored."""
+
+    execution: StepExecution
+
+    @classmethod
+    def restore(cls, run: Run, number: int) -> tuple[Self | None, tuple[str, ...]]:
+        """Restore what a step's attempts changed. Returns its failure, None if the step
+        has not failed, and the files that stay because they were edited since.
+        """
+        execution = run.state.step(number)
+        kept = run.restore(number)
+        if execution.status is not StepStatus.FAILED or not execution.attempts:
+            return None, kept
+        return cls(execution), kept
+
+    def put_back(self, run: Run) -> tuple[str, ...]:
+        """Write the files again as the failed attempt left them, except those that
+        have changed since. Returns the files that were written.
+        """
+        return run.ledger.put_back(run.standing(self.execution)).restored
