@@ -575,40 +575,56 @@ class Ledger(Struct):
         )
 
     def restore(self, attempts: Sequence[Attempt]) -> RestoreResult:
-        """Take the changes of these attempts back, because one of them failed, was
-        interrupted, or its step is skipped. What only commands and checks made is saved
-        in `kept` first. That is entered before anything changes.
+        """Reverse the changes of all attempts at a step that may remain, because one
+        failed or was interrupted, or the step is skipped. What only commands and checks
+        made is saved in `kept` first. Harmless when repeated.
         """
+        if not attempts:
+            return RestoreResult()
         plan = self.plan_back(attempts)
+        net = self.net(attempts)
+        self._enter_restoring(attempts[-1], net, plan)
         exact = {
-            change.path
-            for change in self.net(attempts).all
-            if change.last in (Kind.REPLY, Kind.TOOL)
+            change.path for change in net.all if change.last in (Kind.REPLY, Kind.TOOL)
         }
-        last = attempts[-1] if attempts else None
-        if last is not None and (plan.changes or plan.kept or was_cut(last)):
-            last.ledger.append(
-                Entry(
-                    Kind.RESTORED,
-                    last.number,
-                    changes=plan.made,
-                    kept=tuple(plan.kept),
-                    merged=tuple(plan.merged),
-                )
-            )
         return self.carry_out(attempts, plan, lambda path: path not in exact)
 
     def put_back(self, attempts: Sequence[Attempt]) -> RestoreResult:
         """Make the files again what they were before the last `restore` of these
-        attempts, except those that have changed since.
+        attempts, except those that a person has changed.
         """
-        restored = [
-            entry for entry in in_order(attempts) if entry.kind is Kind.RESTORED
-        ]
-        if not restored:
+        entries = [one for one in in_order(attempts) if one.kind is Kind.RESTORED]
+        if not entries:
             return RestoreResult()
-        plan = self.plan(attempts, restored[-1].changes, can_merge=False)
+        last = entries[-1]
+        edited = {*last.kept, *last.merged}
+        changes = [one for one in last.changes if one.path not in edited]
+        plan = self.plan(attempts, changes, can_merge=False)
         return self.carry_out(attempts, plan, lambda path: False)
+
+    def _enter_restoring(
+        self, attempt: Attempt, net: NetChanges, plan: RestorePlan
+    ) -> None:
+        """Enter what the files are to be, if that is news."""
+        root = self.record.root
+        targets = {one.path: one.before for one in (*plan.changes, *plan.settled)}
+        targets |= {path: entry_now(root, path) for path in plan.kept}
+        changes = tuple(
+            Change(change.path, change.after, targets[change.path])
+            for change in net.all
+            if targets[change.path] != UNKNOWN
+            and not is_same(change.after, targets[change.path])
+        )
+        if changes or was_cut(attempt):
+            attempt.ledger.append(
+                Entry(
+                    Kind.RESTORED,
+                    attempt.number,
+                    changes=changes,
+                    kept=tuple(plan.kept),
+                    merged=tuple(plan.merged),
+                )
+            )
 
     def _contents(
         self, attempts: Sequence[Attempt], entries: Iterable[TreeEntry | None]
