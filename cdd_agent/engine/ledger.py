@@ -50,6 +50,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.json_file import stamp
 from cdd_agent.files.paths import without_links
 from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
+from cdd_agent.git.content_store import hash_content
 from cdd_agent.git.diff import Change, TreeEntry
 from cdd_agent.git.merge import merge_texts
 from cdd_agent.git.restore import (
@@ -311,11 +312,10 @@ class Ledger(Struct):
         again = replace(
             entry, attempt=attempt.number, at="", others=(), ignored=(), tree=None
         )
-        attempt.ledger.append(again)
         reverse = [Change(one.path, one.after, one.before) for one in entry.changes]
-        restore(
-            root, reverse, self._contents([attempt], (one.before for one in reverse))
-        )
+        contents = self._find_contents([attempt], reverse)
+        attempt.ledger.append(again)
+        restore(root, reverse, contents)
         return ""
 
     # Reading
@@ -486,10 +486,7 @@ class Ledger(Struct):
             else:
                 plan.changes.append(Change(change.path, merged, now))
                 plan.merged.append(change.path)
-        wanted = [change.before for change in plan.changes]
-        contents = self._contents(attempts, wanted)
-        if any(entry and entry.content not in contents.places for entry in wanted):
-            raise CheckpointGone
+        self._find_contents(attempts, plan.changes)
         return plan
 
     def _merge(
@@ -532,7 +529,7 @@ class Ledger(Struct):
         refuses.
         """
         root = self.record.root
-        contents = self._contents(attempts, (change.before for change in plan.changes))
+        contents = self._find_contents(attempts, plan.changes)
         restored: list[str] = []
         kept = [*plan.kept]
         restore(root, plan.settled, contents)
@@ -592,6 +589,19 @@ class Ledger(Struct):
                     merged=tuple(plan.merged),
                 )
             )
+
+    def _find_contents(
+        self, attempts: Sequence[Attempt], changes: Sequence[Change]
+    ) -> Contents:
+        """Return where the contents are that these changes replaced. Raises
+        `CheckpointGone` if one is gone, or is not what was saved.
+        """
+        wanted = [change.before for change in changes]
+        contents = self._contents(attempts, wanted)
+        for entry in wanted:
+            if entry is not None and not _is_intact(contents, entry.content):
+                raise CheckpointGone
+        return contents
 
     def _contents(
         self, attempts: Sequence[Attempt], entries: Iterable[TreeEntry | None]
@@ -749,6 +759,14 @@ def _read(contents: Contents, entry: TreeEntry | None) -> bytes | None:
     if entry.content not in contents.places:
         raise CheckpointGone
     return b"".join(contents.chunks(entry.content))
+
+
+def _is_intact(contents: Contents, name: str) -> bool:
+    """True if the content is there, and is what was saved."""
+    piece = contents.places.get(name)
+    if not isinstance(piece, Piece):
+        return False
+    return hash_content(contents.chunks(name), piece.size, "sha1") == name
 
 
 def _is_text(path: str) -> bool:
