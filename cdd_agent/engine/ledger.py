@@ -541,6 +541,8 @@ class Ledger(Struct):
                 if (change.before is None) is is_removed
                 and saved(change.path) is is_saved
             ]
+            if not group:
+                continue
             folder = attempts[0].kept if is_saved else None
             result = restore(root, group, contents, kept=folder)
             restored += result.restored
