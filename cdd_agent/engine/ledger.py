@@ -550,7 +550,7 @@ class Ledger(Struct):
         return RestoreResult(
             tuple(sorted(set(restored).difference(plan.merged))),
             tuple(sorted(set(kept))),
-            tuple(sorted(set(restored).intersection(plan.merged))),
+            tuple(sorted(set(plan.merged).difference(kept))),
         )
 
     def restore(self, attempts: Sequence[Attempt]) -> RestoreResult:
@@ -566,7 +566,19 @@ class Ledger(Struct):
         exact = {
             change.path for change in net.all if change.last in (Kind.REPLY, Kind.TOOL)
         }
+        self._add_reported(attempts, plan)
         return self.carry_out(attempts, plan, lambda path: path not in exact)
+
+    def _add_reported(self, attempts: Sequence[Attempt], plan: RestorePlan) -> None:
+        """Add the files that the last restoring kept or merged, if nothing was done
+        since: a kill may have come before anyone was told of them.
+        """
+        last = _last_restoring(in_order(attempts))
+        if last is None:
+            return
+        settled = {change.path for change in plan.settled}
+        plan.kept += settled.intersection(last.kept)
+        plan.merged += settled.intersection(last.merged)
 
     def _enter_restoring(
         self, attempt: Attempt, net: NetChanges, plan: RestorePlan
@@ -695,6 +707,16 @@ def _current(attempt: Attempt) -> list[Entry]:
     entries = attempt.entries
     begins = [place for place, entry in enumerate(entries) if entry.kind is Kind.BEGIN]
     return without_withdrawn(entries[begins[-1] :]) if begins else []
+
+
+def _last_restoring(entries: Sequence[Entry]) -> Entry | None:
+    """Return the entry of the last restoring, unless an attempt continued since."""
+    for entry in reversed(entries):
+        if entry.kind is Kind.RESTORED:
+            return entry
+        if entry.kind is Kind.BEGIN or entry.kind in CHANGING:
+            return None
+    return None
 
 
 def changes_by_path(attempt: Attempt) -> dict[str, Change]:
