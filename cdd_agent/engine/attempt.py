@@ -227,8 +227,12 @@ class Attempt(Struct, frozen=True):
             path.name != "guidance.md" for path in self.folder.iterdir()
         ):
             set_aside(self.folder)
-        if any(entry.attempt >= self.number for entry in self.ledger.entries()):
+        entries = self.ledger.entries()
+        earlier = [entry for entry in entries if entry.attempt < self.number]
+        if len(earlier) < len(entries):
             set_aside(self.ledger.path)
+            for entry in earlier:
+                self.ledger.append(entry)
         if guidance:
             self._write("guidance.md", self.redactor.redact(guidance))
         else:

@@ -50,7 +50,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.json_file import stamp
 from cdd_agent.files.paths import without_links
 from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
-from cdd_agent.git.content_store import ContentStore
+from cdd_agent.git.content_store import ContentStore, hash_content
 from cdd_agent.git.diff import LINK, Change, TreeEntry
 from cdd_agent.git.merge import merge_texts
 from cdd_agent.git.restore import (
@@ -331,11 +331,10 @@ class Ledger(Struct):
         again = replace(
             entry, attempt=attempt.number, at="", others=(), ignored=(), tree=None
         )
-        attempt.ledger.append(again)
         reverse = [Change(one.path, one.after, one.before) for one in entry.changes]
-        restore(
-            root, reverse, self._contents([attempt], (one.before for one in reverse))
-        )
+        contents = self._find_contents([attempt], reverse)
+        attempt.ledger.append(again)
+        restore(root, reverse, contents)
         return ""
 
     # Reading
@@ -506,10 +505,7 @@ class Ledger(Struct):
             else:
                 plan.changes.append(Change(change.path, merged, now))
                 plan.merged.append(change.path)
-        wanted = [change.before for change in plan.changes]
-        contents = self._contents(attempts, wanted)
-        if any(entry and entry.content not in contents.places for entry in wanted):
-            raise CheckpointGone
+        self._find_contents(attempts, plan.changes)
         return plan
 
     def _merge(
@@ -552,7 +548,7 @@ class Ledger(Struct):
         refuses.
         """
         root = self.record.root
-        contents = self._contents(attempts, (change.before for change in plan.changes))
+        contents = self._find_contents(attempts, plan.changes)
         restored: list[str] = []
         kept = [*plan.kept]
         restore(root, plan.settled, contents)
@@ -564,6 +560,8 @@ class Ledger(Struct):
                 if (change.before is None) is is_removed
                 and saved(change.path) is is_saved
             ]
+            if not group:
+                continue
             folder = attempts[0].kept if is_saved else None
             result = restore(root, group, contents, kept=folder)
             restored += result.restored
@@ -571,7 +569,7 @@ class Ledger(Struct):
         return RestoreResult(
             tuple(sorted(set(restored).difference(plan.merged))),
             tuple(sorted(set(kept))),
-            tuple(sorted(set(restored).intersection(plan.merged))),
+            tuple(sorted(set(plan.merged).difference(kept))),
         )
 
     def restore(self, attempts: Sequence[Attempt]) -> RestoreResult:
@@ -587,6 +585,7 @@ class Ledger(Struct):
         exact = {
             change.path for change in net.all if change.last in (Kind.REPLY, Kind.TOOL)
         }
+        self._add_reported(attempts, plan)
         return self.carry_out(attempts, plan, lambda path: path not in exact)
 
     def put_back(self, attempts: Sequence[Attempt]) -> RestoreResult:
@@ -601,6 +600,17 @@ class Ledger(Struct):
         changes = [one for one in last.changes if one.path not in edited]
         plan = self.plan(attempts, changes, can_merge=False)
         return self.carry_out(attempts, plan, lambda path: False)
+
+    def _add_reported(self, attempts: Sequence[Attempt], plan: RestorePlan) -> None:
+        """Add the files that the last restoring kept or merged, if nothing was done
+        since: a kill may have come before anyone was told of them.
+        """
+        last = _last_restoring(in_order(attempts))
+        if last is None:
+            return
+        settled = {change.path for change in plan.settled}
+        plan.kept += settled.intersection(last.kept)
+        plan.merged += settled.intersection(last.merged)
 
     def _enter_restoring(
         self, attempt: Attempt, net: NetChanges, plan: RestorePlan
@@ -625,6 +635,19 @@ class Ledger(Struct):
                     merged=tuple(plan.merged),
                 )
             )
+
+    def _find_contents(
+        self, attempts: Sequence[Attempt], changes: Sequence[Change]
+    ) -> Contents:
+        """Return where the contents are that these changes replaced. Raises
+        `CheckpointGone` if one is gone, or is not what was saved.
+        """
+        wanted = [change.before for change in changes]
+        contents = self._contents(attempts, wanted)
+        for entry in wanted:
+            if entry is not None and not _is_intact(contents, entry.content):
+                raise CheckpointGone
+        return contents
 
     def _contents(
         self, attempts: Sequence[Attempt], entries: Iterable[TreeEntry | None]
@@ -747,6 +770,16 @@ def _current(attempt: Attempt) -> list[Entry]:
     return without_withdrawn(entries[begins[-1] :]) if begins else []
 
 
+def _last_restoring(entries: Sequence[Entry]) -> Entry | None:
+    """Return the entry of the last restoring, unless an attempt continued since."""
+    for entry in reversed(entries):
+        if entry.kind is Kind.RESTORED:
+            return entry
+        if entry.kind is Kind.BEGIN or entry.kind in CHANGING:
+            return None
+    return None
+
+
 def changes_by_path(attempt: Attempt) -> dict[str, Change]:
     """Return what became of each file while an attempt ran, whoever it belongs to."""
     entries = in_order([attempt])
@@ -819,6 +852,14 @@ def is_larger(place: Path, most: int) -> bool:
         return place.lstat().st_size > most
     except (OSError, ValueError):
         return False
+
+
+def _is_intact(contents: Contents, name: str) -> bool:
+    """True if the content is there, and is what was saved."""
+    piece = contents.places.get(name)
+    if not isinstance(piece, Piece):
+        return False
+    return hash_content(contents.chunks(name), piece.size, "sha1") == name
 
 
 def _is_text(path: str) -> bool:

@@ -5,8 +5,10 @@ is only looked at.
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cdd_agent.engine.attempt import Attempt, AttemptFailure, Shown
+from cdd_agent.engine.ledger_file import Entry, Kind
 from cdd_agent.llm.port import Message, ToolCall
 
 REPLY = "of a run whose state is gone"
@@ -25,9 +27,9 @@ def test_of_what_was_not_saved_there_is_nothing(attempt: Attempt) -> None:
         attempt.reply,
         attempt.shown,
         attempt.tests,
-        attempt.span,
         attempt.failure,
-    ] == [None] * 5
+    ] == [None] * 4
+    assert (attempt.entries, attempt.all_entries) == ((), ())
 
 
 def test_texts_are_kept_without_secrets_and_the_reply_word_for_word(
@@ -61,6 +63,40 @@ def test_an_existing_one_is_set_aside_and_one_that_was_only_begun_is_begun_again
     assert (aside / "reply.md").read_text() == REPLY
 
 
+def test_entries_of_an_attempt_whose_state_is_gone_are_set_aside(
+    attempt: Attempt,
+) -> None:
+    """Those of earlier attempts stay."""
+    later = Attempt(attempt.root, attempt.folder.with_name("attempt-2"))
+    attempt.begin("")
+    first = attempt.ledger.append(Entry(Kind.BEGIN, 1))
+    later.begin("")
+    later.ledger.append(Entry(Kind.BEGIN, 2))
+    whole = later.ledger.path.read_bytes()
+    later.begin("")
+    assert (attempt.entries, later.entries) == ((first,), ())
+    (aside,) = attempt.folder.parent.glob("ledger*.aside-*")
+    assert aside.read_bytes() == whole
+    attempt.begin("")
+    assert attempt.entries == ()
+
+
+def test_what_was_done_beside_is_an_attempts_too_and_in_the_order_of_time(
+    attempt: Attempt,
+) -> None:
+    beside = replace(attempt, side=attempt.folder.parent / "side")
+    beside.ledger.append(Entry(Kind.TOOL, 1, at="1", call=0))
+    attempt.ledger.append(Entry(Kind.BEGIN, 1, at="2"))
+    Attempt(attempt.root, attempt.folder.with_name("attempt-2")).ledger.append(
+        Entry(Kind.BEGIN, 2, at="3")
+    )
+    assert [entry.at for entry in attempt.all_entries] == ["1", "2"]
+    assert [entry.at for entry in attempt.entries] == ["2"]
+    assert beside.all_entries == beside.entries != attempt.entries
+    attempt.drop_dialogue()
+    assert [entry.at for entry in attempt.all_entries] == ["2"]
+
+
 def test_what_the_model_said_is_its_words_its_calls_and_its_reply(
     attempt: Attempt,
 ) -> None:
@@ -87,15 +123,9 @@ def test_what_an_older_version_kept_is_read(attempt: Attempt) -> None:
         '{"messages": [{"role": "user", "content": "Do it.", "tool_calls": [],'
         ' "tool_call_id": null}]}'
     )
-    point = '{"name": "step-01/attempt-1/20261122T101500123456-before", "id": "1234"}'
-    (attempt.folder / "span.json").write_text(
-        f'{{"before": {point}, "after": null, "closed": null, "paths": ["a"]}}'
-    )
     assert attempt.shown is not None
     assert attempt.shown.all_files == {"a": None}
     assert (
         [message.content for message in attempt.dialogue],
         attempt.dialogue_seconds,
     ) == (["Do it."], 0.0)
-    assert attempt.span is not None
-    assert attempt.span.segments() == ()

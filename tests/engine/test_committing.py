@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.errors import CddError, ExitCode
-from cdd_agent.events import About, StepCommitted, StepsUndone
+from cdd_agent.events import About, Event, StepCommitted, StepsUndone, TestsFinished
 from cdd_agent.git.commit_git import CommitRefused
 from tests.engine.tool_steps import (
     FORMAT,
@@ -24,8 +24,17 @@ from tests.engine.tool_steps import (
     replace,
     run_with,
 )
-from tests.support.listening import collect
-from tests.support.projects import SLUG, Sandbox, Step, check, notice, run_all, says
+from tests.support.listening import collect, told_to
+from tests.support.projects import (
+    SLUG,
+    Sandbox,
+    Step,
+    check,
+    notice,
+    noticed,
+    run_all,
+    says,
+)
 from tests.support.tables import each_row
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
@@ -130,23 +139,32 @@ async def test_a_commit_that_is_refused_ends_the_run_and_not_the_step(
     assert repository.statuses() == ["completed", "pending"]
 
 
-EDITS = "python -c \"open('a.txt', 'a').write('half of an idea')\""
+MAKES = (
+    "python -c \"for name in ('a.txt', 'c.txt', 'beside.txt'): open(name,"
+    " 'a').write('x')\""
+)
 
 
 @each_row("with_tools", [False, True])
 async def test_what_somebody_else_made_of_a_steps_file_is_not_committed_for_them(
     repository: Sandbox, with_tools: bool
 ) -> None:
-    """The check stands for a person here: nobody can tell the two."""
-    repository.write(Step("a.txt", EDITS, also=("c.txt",)), TWO[1])
+    """After the check, as the user's own edit."""
+    repository.write(Step("a.txt", check("a.txt"), also=("c.txt",)), TWO[1])
     first = (
         calls(create("a.txt", "good\n"), create("c.txt", "c\n"))
         if with_tools
         else says("a.txt", "good")
     )
-    events = await run_all(
-        repository.replies(first, *(["Done."] if with_tools else []))
-    )
+    repository.replies(first, *(["Done."] if with_tools else []))
+
+    def edit(event: Event) -> None:
+        if isinstance(event, TestsFinished):
+            with (repository.root / "a.txt").open("a") as file:
+                file.write("half of an idea")
+
+    with told_to(edit):
+        events = await run_all(repository)
     assert subjects(repository) == ["start"]
     assert "a.txt" in notice(events, About.NOT_COMMITTED)
     assert repository.statuses() == ["completed", "pending"]
@@ -155,6 +173,20 @@ async def test_what_somebody_else_made_of_a_steps_file_is_not_committed_for_them
 
     await run_all(repository.replies(REPLIES[1]))
     assert subjects(repository) == ["Make b.txt", "start"]
+
+
+async def test_what_a_check_made_of_the_steps_files_is_committed_and_nothing_else(
+    repository: Sandbox,
+) -> None:
+    """It was made while the step ran, on a path that the step declares or wrote."""
+    repository.write(Step("a.txt", MAKES, also=("c.txt",)), TWO[1])
+    events = await run_all(repository.replies(*REPLIES))
+    assert noticed(events) == []
+    assert subjects(repository) == ["Make b.txt", "Make a.txt", "start"]
+    shown = git(repository.root, "show", "--format=", "--name-status", "HEAD^")
+    assert shown == "A\ta.txt\nA\tc.txt\n"
+    assert git(repository.root, "show", "HEAD:a.txt") == "good\nx"
+    assert repository.text("beside.txt") == "x"
 
 
 async def test_what_a_command_of_the_step_made_of_its_file_is_committed(

@@ -3,7 +3,6 @@ can go on.
 """
 
 import asyncio
-import json
 import os
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -14,11 +13,13 @@ import pytest
 from cdd_agent.edits.changes import ChangeSet, changed_meanwhile
 from cdd_agent.edits.review import Review
 from cdd_agent.engine.engine import Engine
+from cdd_agent.engine.ledger_file import Kind, LedgerFile
 from cdd_agent.engine.lock import TicketTaken
 from cdd_agent.errors import BadInput, ExitCode, NotApproved
 from cdd_agent.events import (
     About,
     AttemptFailed,
+    ChangesApplied,
     ChangesPutBack,
     Choice,
     CommandOutput,
@@ -58,7 +59,7 @@ def lose_state(sandbox: Sandbox) -> None:
 
 
 def hash_of(sandbox: Sandbox, path: str) -> str:
-    """The digest by which a journal knows a file's content."""
+    """The name by which the ledger knows a file's content."""
     found = held((sandbox.root / path).read_bytes(), 0).content
     assert isinstance(found, str)
     return found
@@ -611,8 +612,8 @@ async def test_what_an_attempt_replaced_is_kept_also_when_the_check_rewrites_the
         sandbox.replies(*[says("a.txt", f"bad {n}") for n in range(3)]), attempts=3
     )
 
-    kept = [path.read_text() for path in (sandbox.root / ".cdd/runs").rglob("before-*")]
-    assert "ORIGINAL" in kept
+    saved = sandbox.root / ".cdd/runs" / SLUG / "versions"
+    assert "ORIGINAL" in [path.read_text() for path in saved.iterdir()]
 
 
 async def test_after_a_lost_state_the_record_of_the_old_run_is_set_aside_not_lost(
@@ -625,9 +626,14 @@ async def test_after_a_lost_state_the_record_of_the_old_run_is_set_aside_not_los
 
     await run_all(sandbox.replies(says("a.txt", "good")))
 
-    assert [
-        p.read_text() for p in (sandbox.root / ".cdd/runs").rglob("*.aside-*/before-0")
-    ] == ["ORIGINAL"]
+    runs = sandbox.root / ".cdd/runs" / SLUG
+    (aside,) = runs.glob("step-01/ledger*.aside-*")
+    (reply,) = [
+        entry for entry in LedgerFile(aside).entries() if entry.kind is Kind.REPLY
+    ]
+    before = reply.changes[0].before
+    assert before
+    assert (runs / "versions" / before.content).read_text() == "ORIGINAL"
 
 
 async def test_a_reply_of_a_run_whose_state_was_taken_back_is_not_used(
@@ -710,7 +716,7 @@ async def test_what_could_not_be_saved_is_not_believed(
     assert not places["the copy"].is_file()
 
 
-async def test_the_journal_is_on_the_disk_before_the_first_file_is_written(
+async def test_the_ledger_is_on_the_disk_before_the_first_file_is_written(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kill comes between the two, and the next process finds what it needs."""
@@ -718,16 +724,19 @@ async def test_the_journal_is_on_the_disk_before_the_first_file_is_written(
         says("a.txt", "good") + says("b.txt", "new")
     )
     (sandbox.root / "a.txt").write_text("ORIGINAL")
-    found: list[tuple[dict[str, str | None], list[str]]] = []
+    found: list[tuple[list[Kind], dict[str, str | None], list[str]]] = []
     apply = ChangeSet.apply
 
     def looked_at(changes: ChangeSet, root: Path) -> None:
-        (folder,) = (root / ".cdd/runs" / SLUG).glob("step-01/attempt-1")
-        entries = json.loads((folder / "changes.json").read_text())["files"]
-        kept = [path.read_text() for path in folder.glob("before-*")]
-        found.append(
-            ({entry["path"]: entry["after"]["content"] for entry in entries}, kept)
-        )
+        run = root / ".cdd/runs" / SLUG
+        entries = LedgerFile(run / "step-01/ledger.jsonl").entries()
+        kinds = [entry.kind for entry in entries]
+        written = {
+            change.path: change.after.content if change.after else None
+            for change in entries[-1].changes
+        }
+        saved = [path.read_text() for path in (run / "versions").iterdir()]
+        found.append((kinds, written, sorted(saved)))
         assert (root / "a.txt").read_text() == "ORIGINAL"
         assert not (root / "b.txt").exists()
         apply(changes, root)
@@ -735,12 +744,13 @@ async def test_the_journal_is_on_the_disk_before_the_first_file_is_written(
     monkeypatch.setattr(ChangeSet, "apply", looked_at)
     await run_all(sandbox)
 
-    ((written, kept),) = found
+    ((kinds, written, saved),) = found
+    assert kinds == [Kind.BEGIN, Kind.REPLY]
     assert written == {
         "a.txt": hash_of(sandbox, "a.txt"),
         "b.txt": hash_of(sandbox, "b.txt"),
     }
-    assert kept == ["ORIGINAL"]
+    assert saved == ["ORIGINAL", "good", "new\n"]
     assert sandbox.statuses() == ["completed"]
 
 
@@ -812,9 +822,10 @@ async def test_a_name_that_no_disk_takes_is_refused(
     assert "xxx" in (of(StepFinished, events)[0].error or "")
 
 
-async def test_what_was_kept_when_a_step_was_stopped_is_told_afterwards(
+async def test_what_is_edited_while_a_check_runs_is_saved_before_it_is_discarded(
     sandbox: Sandbox,
 ) -> None:
+    """An edit of the step's own file cannot be told from a change of the check."""
     slow = "python -c \"import time; print('running', flush=True); time.sleep(30)\""
     sandbox.write(Step("a.txt", slow)).replies(
         says("a.txt", "good") + says("b.txt", "x")
@@ -823,12 +834,42 @@ async def test_what_was_kept_when_a_step_was_stopped_is_told_afterwards(
 
     def is_checked(event: Event) -> bool:
         if isinstance(event, CommandOutput):
-            (sandbox.root / "a.txt").write_text("a person's edit")
+            (sandbox.root / "a.txt").write_text(BY_HAND)
+            (sandbox.root / "c.txt").write_text(BY_HAND)
         return isinstance(event, CommandOutput)
 
     events = await stop_at(engine.run_all(), is_checked)
-    assert of(ChangesPutBack, events) == [ChangesPutBack(1, ("b.txt",), ("a.txt",))]
+    assert of(ChangesPutBack, events) == [ChangesPutBack(1, ("a.txt", "b.txt"), ())]
+    assert "c.txt" in notice(events, About.LEFT_AS_IS)
     engine.close()
+    assert not (sandbox.root / "a.txt").exists()
+    assert sandbox.text("c.txt") == BY_HAND
+    kept = sandbox.root / ".cdd/runs" / SLUG / "kept"
+    assert {path.name: path.read_text() for path in kept.iterdir()} == {
+        "a.txt": BY_HAND
+    }
+
+
+async def test_what_is_edited_before_a_check_starts_is_kept_and_named(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(
+        says("a.txt", "bad") + says("b.txt", "x")
+    )
+    engine = sandbox.engine()
+
+    def edit(event: Event) -> None:
+        if isinstance(event, ChangesApplied):
+            (sandbox.root / "a.txt").write_text(BY_HAND)
+
+    with told_to(edit):
+        await engine.run_all()
+    step = engine.run.next_step
+    assert step
+    events = await collect(engine.skip(step, "no", keep=False))
+    engine.close()
+    assert of(ChangesPutBack, events) == [ChangesPutBack(1, ("b.txt",), ("a.txt",))]
+    assert sandbox.text("a.txt") == BY_HAND
 
 
 async def test_leftovers_of_a_killed_write_are_removed(sandbox: Sandbox) -> None:

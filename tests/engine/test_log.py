@@ -4,6 +4,7 @@ happened to it.
 
 import json
 import os
+import stat
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -278,7 +279,11 @@ async def test_a_secret_is_neither_shown_nor_stored_and_the_projects_files_keep_
         if path.is_file() and "checkpoints.git" not in path.parts
     ]
     with_secret = {path.name for path in texts if TOKEN in path.read_text()}
-    assert with_secret == {"reply.md", "before-0"}
+    # contents of the project's files are saved as they are, for the user's eyes alone
+    versions = {path.name for path in (runs / "versions").iterdir()}
+    assert versions < with_secret
+    assert with_secret - versions == {"reply.md"}
+    assert stat.S_IMODE((runs / "versions").stat().st_mode) == 0o700
     for name in ("guidance.md", "request.md", "output.txt", "failure.json"):
         assert GONE in next(runs.rglob(name)).read_text()
 

@@ -640,7 +640,7 @@ async def test_a_file_behind_a_linked_folder_is_found_where_it_is(
     code, events = await carry_out(sandbox, says("link/a.txt", "good"))
     assert (code, lost(events)) == (ExitCode.DONE, {})
     (sandbox.root / "real" / "a.txt").unlink()
-    expected = {"1": {"missing": ("link/a.txt",)}}
+    expected = {"1": {"missing": ("real/a.txt",)}}
     assert lost((await carry_out(sandbox))[1]) == expected
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from cdd_agent.engine.ledger import History
+from cdd_agent.engine.ledger import Ledger
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.side_tree import SideTrees, remove_all
 from cdd_agent.redaction import Redactor
@@ -37,23 +37,23 @@ async def made(root: Path) -> tuple[dict[str, str], str]:
     """The files of a tree, and what git says there; it is removed again."""
     record = RunRecord.of(root, "feature", Redactor())
     record.prepare()
-    history = History(record)
-    trees = await SideTrees.of(history, {})
+    ledger = Ledger(record)
+    trees = await SideTrees.of(ledger, {})
     assert trees is not None
     tree = await trees.make(3, await trees.base(["ignored.txt"]))
     assert (tree.root / "new.txt").stat().st_mode & 0o777 == 0o600
     assert (tree.root / "link").readlink() == Path("kept.txt")
     assert (tree.root / ".venv").resolve() == root / ".venv"
-    before = await (await tree.history.open()).take("before")
+    before = await (await tree.ledger.open()).take("before")
     (tree.root / "made.txt").write_text("made\n")
-    after = await (await tree.history.open()).take("after")
-    changes = await (await tree.history.open()).changes(before, after)
+    after = await (await tree.ledger.open()).take("after")
+    changes = await (await tree.ledger.open()).changes(before, after)
     assert [change.path for change in changes] == ["made.txt"]
     around = {path.name: path.read_text() for path in tree.place.glob("*.txt")}
     files = {path.name: path.read_bytes().decode() for path in tree.root.glob("*.txt")}
     said = git(tree.place, "status", "--porcelain", "--untracked-files=no")
     assert not (root / "made.txt").exists()
-    await remove_all(history)
+    await remove_all(ledger)
     return {**around, **files}, said
 
 

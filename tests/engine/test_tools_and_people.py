@@ -155,8 +155,8 @@ async def test_what_a_command_makes_in_the_place_of_a_file_does_not_stop_the_ste
     assert problems(events) == [""] * 5
     assert finished(events).status is StepStatus.FAILED
     await leave_out(sandbox)
-    # what is no file is nobody's to remove
-    assert os.path.lexists(sandbox.root / "a.txt")
+    # a link is a file of the step; what is no file is nobody's to remove
+    assert os.path.lexists(sandbox.root / "a.txt") is ("symlink" not in made)
     assert not (sandbox.root / "b.txt").exists()
     assert not (sandbox.root / "c.txt").exists()
 
@@ -247,17 +247,30 @@ async def test_a_file_in_another_encoding_is_not_replaced_by_who_saw_it_in_part(
     assert (sandbox.root / "b.txt").read_bytes() == b"caf\xe9\n"
 
 
-async def test_a_file_that_git_ignores_is_left_alone_in_the_first_call_too(
+async def test_a_file_that_git_ignores_is_the_steps_from_the_first_call_on(
     sandbox: Sandbox,
 ) -> None:
+    """Declared or not, its content is saved before it is changed."""
     git(sandbox.root, "init", "--quiet")
     (sandbox.root / ".gitignore").write_text("*.log\n")
+    (sandbox.root / "old.log").write_text("old\n")
     sandbox.write(STEP).replies(
-        calls(create("run.log", "x"), create("a.txt", "good\n")), "Done."
+        calls(read("old.log"), create("run.log", "x")),
+        calls(replace("old.log", "old", "new"), create("a.txt", "good\n")),
+        "Done.",
     )
     events = await run(sandbox)
-    assert "run.log" in problems(events)[0]
+    assert problems(events) == [""] * 4
+    engine = sandbox.engine()
+    (undone,) = [
+        event
+        for event in await collect(engine.undo())
+        if isinstance(event, StepsUndone)
+    ]
+    engine.close()
+    assert undone.restored == ("a.txt", "old.log", "run.log")
     assert not (sandbox.root / "run.log").exists()
+    assert sandbox.text("old.log") == "old\n"
 
 
 async def test_a_file_that_came_and_went_in_a_step_is_not_put_back(
@@ -405,7 +418,7 @@ async def test_renamed_created_again_and_deleted_a_file_is_as_it_was_after_undo(
     script = sandbox.root / "b.sh"
     script.write_text("one\ntwo\nthree\n")
     script.chmod(0o755)
-    sandbox.write(Step("a.txt", "python -c pass", also=("b.sh",))).replies(
+    sandbox.write(Step("a.txt", "python -c pass", also=("b.sh", "c.sh"))).replies(
         calls(
             read("b.sh"),
             replace("b.sh", "two", "2"),

@@ -29,6 +29,7 @@ from cdd_agent.git.restore import CheckpointGone
 from tests.support.forked import ran
 from tests.support.listening import collect
 from tests.support.projects import (
+    SLUG,
     Copied,
     Sandbox,
     Step,
@@ -72,6 +73,16 @@ async def diff(sandbox: Sandbox, step: int | None = None) -> str:
         return only(StepDiff, await collect(engine.diff(step))).diff
     finally:
         engine.close()
+
+
+def kept(sandbox: Sandbox) -> dict[str, str]:
+    """What was saved before it was discarded, by its path."""
+    folder = sandbox.root / ".cdd/runs" / SLUG / "kept"
+    return {
+        path.relative_to(folder).as_posix(): path.read_text()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def only(kind: type[T], events: list[Event]) -> T:
@@ -201,18 +212,72 @@ async def test_undo_covers_what_commands_did(sandbox: Sandbox) -> None:
         " os.remove('gone.txt'); os.remove('link'); os.symlink('a.txt', 'link');"
         " os.makedirs('made/deep'); open('made/deep/x', 'w').close()"
     )
+    changed = ("data.bin", "gone.txt", "link", "made/deep/x", "tool.sh")
     await run_all(
-        sandbox.write(Step("a.txt", running(code))).replies(says("a.txt", "good"))
+        sandbox.write(Step("a.txt", running(code), also=changed)).replies(
+            says("a.txt", "good")
+        )
     )
     assert sandbox.statuses() == ["completed"]
 
-    await back(sandbox)
+    undone = await back(sandbox)
 
+    assert (undone.restored, undone.others) == (("a.txt", *changed), ())
     assert stat.S_IMODE((root / "tool.sh").stat().st_mode) == 0o755
     assert (root / "data.bin").read_bytes() == bytes(range(256))
     assert (root / "gone.txt").read_text() == "x"
     assert (root / "link").readlink() == Path("gone.txt")
     assert not (root / "made").exists()
+
+
+async def test_what_commands_did_beside_the_steps_files_stays_and_is_named(
+    sandbox: Sandbox,
+) -> None:
+    """It may be the user's. What is no longer so is theirs anyway, and not named."""
+    (sandbox.root / "gone.txt").write_text("x")
+    (sandbox.root / "notes.txt").write_text("one\n")
+    code = (
+        "import os; os.remove('gone.txt'); open('made.txt', 'w').write('m');"
+        " open('notes.txt', 'a').write('two\\n'); open('edited.txt', 'w').close()"
+    )
+    await run_all(
+        sandbox.write(Step("a.txt", running(code))).replies(says("a.txt", "good"))
+    )
+    (sandbox.root / "edited.txt").write_text("mine\n")
+    undone = await back(sandbox)
+    assert undone.restored == ("a.txt",)
+    assert undone.others == ("gone.txt", "made.txt", "notes.txt")
+    assert not (sandbox.root / "gone.txt").exists()
+    assert sandbox.text("made.txt") == "m"
+    assert sandbox.text("notes.txt") == "one\ntwo\n"
+
+
+async def test_an_edit_since_is_merged_by_undo_and_by_redo(sandbox: Sandbox) -> None:
+    lines = "one\ntwo\nthree\nfour\nfive\nsix\n"
+    (sandbox.root / "a.txt").write_text(lines)
+    better = lines.replace("one", "good")
+    await run_all(
+        sandbox.write(Step("a.txt", check("a.txt"))).replies(
+            says("a.txt", better.strip())
+        )
+    )
+    (sandbox.root / "a.txt").write_text(better.replace("six", "mine"))
+    undone = await back(sandbox)
+    assert (undone.restored, undone.merged, undone.kept) == ((), ("a.txt",), ())
+    assert sandbox.text("a.txt") == lines.replace("six", "mine")
+    assert kept(sandbox) == {"a.txt": better.replace("six", "mine")}
+
+    redone = only(StepsRedone, await again(sandbox))
+
+    assert (redone.restored, redone.merged, redone.kept) == (("a.txt",), (), ())
+    assert sandbox.text("a.txt") == better.replace("six", "mine")
+    (sandbox.root / "a.txt").write_text(better.replace("six", "mine").upper())
+    assert (await back(sandbox)).kept == ("a.txt",)
+
+
+async def test_whatever_an_undo_discards_is_saved_first(done: Sandbox) -> None:
+    await back(done, 1)
+    assert kept(done) == {"a.txt": "better\n", "b.txt": "good\n"}
 
 
 async def test_an_ignored_file_that_a_reply_wrote_is_taken_back_too(
@@ -252,12 +317,14 @@ async def test_undo_of_a_step_with_a_repair_goes_back_to_before_its_first_attemp
         Step(
             "a.txt",
             running(leaves + "raise SystemExit('good' not in open('a.txt').read())"),
+            also=("runs.log",),
         )
     )
     await run_all(
         sandbox.replies(says("a.txt", "bad"), says("a.txt", "good")), attempts=2
     )
-    assert sandbox.text("runs.log") == "xx"
+    # the first attempt's went with it
+    assert sandbox.text("runs.log") == "x"
 
     undone = await back(sandbox)
 
@@ -265,7 +332,7 @@ async def test_undo_of_a_step_with_a_repair_goes_back_to_before_its_first_attemp
     assert sandbox.text("a.txt") == "old\n"
     assert not (sandbox.root / "runs.log").exists()
     await again(sandbox)
-    assert (sandbox.text("a.txt"), sandbox.text("runs.log")) == ("good\n", "xx")
+    assert (sandbox.text("a.txt"), sandbox.text("runs.log")) == ("good\n", "x")
 
 
 async def test_a_failed_step_can_be_undone_and_is_pending_then(
@@ -282,43 +349,48 @@ async def test_retry_takes_back_what_the_reply_wrote_and_keeps_a_persons_fix(
     sandbox: Sandbox,
 ) -> None:
     spoils = (
-        "open('made.txt', 'w').close(); raise SystemExit('good' not in"
-        " open('a.txt').read())"
+        "[open(p, 'w').close() for p in ('made.txt', 'beside.txt')];"
+        " raise SystemExit('good' not in open('a.txt').read())"
     )
-    sandbox.write(Step("a.txt", running(spoils), also=("b.txt",)))
+    sandbox.write(Step("a.txt", running(spoils), also=("b.txt", "made.txt")))
     await run_all(sandbox.replies(says("a.txt", "bad") + says("b.txt", "bad too")))
     (sandbox.root / "b.txt").write_text(BY_HAND)
 
     events = await run_all(sandbox.replies(says("a.txt", "good")))
 
     told = [event for event in events if isinstance(event, ChangesPutBack)]
-    assert told == [ChangesPutBack(1, ("a.txt",), ("b.txt",))]
+    assert told == [ChangesPutBack(1, ("a.txt", "made.txt"), ("b.txt",))]
     assert BY_HAND in sandbox.prompt()
     assert sandbox.text("b.txt") == BY_HAND
     undone = await back(sandbox)
-    assert undone.restored == ("a.txt", "made.txt")
+    assert (undone.restored, undone.kept) == (("a.txt", "made.txt"), ("b.txt",))
+    assert undone.others == ("beside.txt",)
     assert sandbox.text("b.txt") == BY_HAND
 
 
 async def test_skip_discards_what_the_reply_wrote_and_names_what_else_changed(
     sandbox: Sandbox,
 ) -> None:
-    sandbox.write(
-        Step("a.txt", running("open('made.txt', 'w').close(); raise SystemExit(1)"))
-    )
+    makes = "[open(p, 'w').close() for p in ('made.txt', 'beside.txt')]"
+    fails = running(f"{makes}; raise SystemExit(1)")
+    sandbox.write(Step("a.txt", fails, also=("made.txt",)))
     await run_all(sandbox.replies(says("a.txt", "bad")))
     engine = sandbox.engine()
     step = engine.run.next_step
     assert step
     events = await collect(engine.skip(step, "not needed", keep=False))
     engine.close()
+    told = [event for event in events if isinstance(event, ChangesPutBack)]
+    assert told == [ChangesPutBack(1, ("a.txt", "made.txt"), ())]
     assert not (sandbox.root / "a.txt").exists()
-    assert "made.txt" in notice(events, About.LEFT_AS_IS)  # it may be a person's
-    assert (await back(sandbox)).restored == ("made.txt",)
     assert not (sandbox.root / "made.txt").exists()
+    left = notice(events, About.LEFT_AS_IS)  # it may be the user's
+    assert re.findall(r"\w+\.txt", left) == ["beside.txt"]
+    undone = await back(sandbox)
+    assert (undone.restored, undone.others) == ((), ("beside.txt",))
     assert sandbox.statuses() == ["pending"]
     await again(sandbox)
-    assert (sandbox.root / "made.txt").exists()
+    assert (sandbox.root / "beside.txt").exists()
     assert not (sandbox.root / "a.txt").exists()  # it was discarded
     assert sandbox.statuses() == ["skipped"]
 
@@ -326,14 +398,13 @@ async def test_skip_discards_what_the_reply_wrote_and_names_what_else_changed(
 async def test_diff_shows_what_a_step_changed_commands_included(
     sandbox: Sandbox,
 ) -> None:
-    sandbox.write(
-        Step("a.txt", running("open('made.txt', 'w').write('by a command')")),
-        Step(None),
-    )
+    makes = "[open(p, 'w').write('by a command') for p in ('made.txt', 'beside.txt')]"
+    sandbox.write(Step("a.txt", running(makes), also=("made.txt",)), Step(None))
     await run_all(sandbox.replies(says("a.txt", "good"), "Nothing to do."))
     shown = await diff(sandbox, 1)
     assert "+good" in shown
     assert "+by a command" in shown
+    assert re.findall(r"^diff .* b/(.*)", shown, re.MULTILINE) == ["a.txt", "made.txt"]
     assert "execution-state" not in shown
     assert await diff(sandbox) == ""
     record = sandbox.root / ".cdd/runs/feature-words/step-01/attempt-1/changes.diff"
@@ -521,7 +592,7 @@ async def test_redo_after_a_skip_has_nothing_to_bring_back(done: Sandbox) -> Non
     assert done.statuses() == ["completed", "completed", "pending"]
 
 
-async def test_an_undone_steps_journal_is_not_used_again(done: Sandbox) -> None:
+async def test_an_undone_steps_entries_are_not_used_again(done: Sandbox) -> None:
     await back(done, 2)
     # by hand, and just what the step had written
     (done.root / "b.txt").write_text("good\n")
@@ -576,19 +647,41 @@ async def test_where_the_record_is_gone_nothing_is_undone(done: Sandbox) -> None
     assert done.statuses() == ["completed"] * 3
 
 
-async def test_without_checkpoints_nothing_is_undone_and_a_failed_step_can_be_retried(
+async def test_without_checkpoints_steps_are_undone_and_carried_out(
     sandbox: Sandbox,
 ) -> None:
+    """The way back needs the contents in the run's own folder alone."""
+    (sandbox.root / "a.txt").write_text("old\n")
     sandbox.write(*THREE[:2])
     await run_all(sandbox.replies(says("a.txt", "good"), says("b.txt", "bad")))
     shutil.rmtree(sandbox.root / ".cdd/runs/feature-words/checkpoints.git")
-    engine = sandbox.engine()
-    with pytest.raises(CheckpointGone, match="no longer there"):
-        await collect(engine.undo(1))
-    engine.close()
-    assert sandbox.statuses() == ["completed", "failed"]
     await run_all(sandbox.replies(says("b.txt", "good")))
     assert sandbox.statuses() == ["completed", "completed"]
+    shutil.rmtree(sandbox.root / ".cdd/runs/feature-words/checkpoints.git")
+    assert (await back(sandbox, 1)).restored == ("a.txt", "b.txt")
+    assert sandbox.text("a.txt") == "old\n"
+
+
+async def test_without_the_contents_nothing_is_undone_and_a_step_can_be_skipped(
+    sandbox: Sandbox,
+) -> None:
+    (sandbox.root / "a.txt").write_text("old\n")
+    await run_all(
+        sandbox.write(THREE[0]).replies(says("a.txt", "bad") + says("b.txt", "x"))
+    )
+    before = sandbox.state()
+    shutil.rmtree(sandbox.root / ".cdd/runs/feature-words/versions")
+    engine = sandbox.engine()
+    for going in (engine.undo(1), engine.preview_undo(1)):
+        with pytest.raises(CheckpointGone, match="no longer there"):
+            await collect(going)
+    engine.close()
+    assert sandbox.state() == before
+    assert (sandbox.text("a.txt"), sandbox.text("b.txt")) == ("bad\n", "x\n")
+    engine = sandbox.engine()
+    await collect(engine.skip(engine.run.plan.steps[0], "no", keep=True))
+    engine.close()
+    assert sandbox.statuses() == ["skipped"]
 
 
 async def test_redo_under_another_plan_is_refused(done: Sandbox) -> None:
