@@ -174,7 +174,7 @@ class Attempt(Struct, frozen=True):
         beside the person's, in one of its own.
         """
         if self.side is not None:
-            return self._ledger_beside
+            return self.ledger_beside
         return LedgerFile(self.folder.parent / "ledger.jsonl")
 
     @property
@@ -189,11 +189,12 @@ class Attempt(Struct, frozen=True):
         """The same, with those of a tree beside the person's, in the order of time."""
         if self.side is not None:
             return self.entries
-        entries = (*self._ledger_beside.entries(), *self.entries)
+        entries = (*self.ledger_beside.entries(), *self.entries)
         return tuple(sorted(entries, key=lambda entry: entry.at))
 
     @property
-    def _ledger_beside(self) -> LedgerFile:
+    def ledger_beside(self) -> LedgerFile:
+        """What it changed in a tree beside the person's, to be done again in theirs."""
         return LedgerFile(self.folder / "beside.jsonl")
 
     @property

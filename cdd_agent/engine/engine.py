@@ -277,6 +277,10 @@ class Engine(Struct):
         """A step that was under way when its process was killed. It is pending when all
         of it is told: who is killed here begins again, and hears of it again.
         """
+        refusal = self.run.old_record_refusal(found)
+        if refusal is not None:
+            self._wait_for_user(refusal, About.INTERRUPTED)
+            return
         attempt = (
             self.run.record.attempt(found.folder, found.attempts)
             if found.attempts
@@ -300,7 +304,7 @@ class Engine(Struct):
         if back is not None:
             self.run.emit(back)
         if back is not None and back.kept:
-            self.stopped_by = NotApproved(
+            edited = NotApproved(
                 f"You have edited {named(back.kept)} since: the run waits for you to"
                 " look at it",
                 hint=(
@@ -308,13 +312,16 @@ class Engine(Struct):
                     " the model is shown it."
                 ),
             )
-            self.run.emit(
-                Notice(self.stopped_by.message, Tone.WARNING, about=About.NOT_APPROVED)
-            )
-            self.run.emit(Notice(self.stopped_by.hint))
+            self._wait_for_user(edited, About.NOT_APPROVED)
         if self.commits:
             await settle_commits(self.runner.root)
         self.run.save(self.run.state.restore(number))
+
+    def _wait_for_user(self, why: CddError, about: About) -> None:
+        """Stop the run before it begins."""
+        self.stopped_by = why
+        self.run.emit(Notice(why.message, Tone.WARNING, about=about))
+        self.run.emit(Notice(why.hint))
 
     async def run_step(
         self, step: PlanStep, *, guidance: str = "", attempts: int = 1

@@ -27,12 +27,12 @@ from collections.abc import (
 )
 from contextlib import contextmanager
 from itertools import product
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.edits.changes import ChangeSet, FileChange
+from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
 from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.ledger_diff import diff_changes
@@ -262,7 +262,7 @@ class Ledger(Struct):
         ]
         is_beside = attempt.side is not None
         mine = [one for one in found if is_beside or owns(one.path)]
-        saved = await self._saved(attempt, mine)
+        saved = await self.save_changes(attempt, mine)
         own = {change.path for change in saved}
         changes = (*self._changes_since(attempt, states), *saved)
         return attempt.ledger.append(
@@ -320,22 +320,38 @@ class Ledger(Struct):
                 commands[entry.call] = entry
         return commands
 
-    def redo_command(self, attempt: Attempt, entry: Entry) -> str:
-        """Make once more what a command made of the step's files. Returns the path of a
-        file that is another one by now: then nothing was made.
+    def redo_command(self, attempt: Attempt, entry: Entry) -> tuple[Change, ...]:
+        """Make once more what a command made of the step's files. Returns the changes.
+
+        Raises `ReplyRefused` if a file is neither as the attempt left it nor as the
+        command found it: then nothing was made.
         """
         root = self.record.root
+        written = {
+            change.path: change.after
+            for earlier in _current(attempt)
+            if earlier.kind in CHANGING
+            for change in earlier.changes
+        }
+        changes = []
         for change in entry.changes:
-            if not is_same(entry_now(root, change.path), change.before):
-                return change.path
-        again = replace(
-            entry, attempt=attempt.number, at="", others=(), ignored=(), tree=None
+            expected = written.get(change.path, change.before)
+            if not is_same(entry_now(root, change.path, expected), expected):
+                raise changed_meanwhile(PurePosixPath(change.path))
+            before = self.save_file(attempt, change.path)
+            changes.append(replace(change, before=before))
+        again = Entry(
+            entry.kind,
+            attempt.number,
+            by=entry.by,
+            call=entry.call,
+            changes=tuple(changes),
         )
-        reverse = [Change(one.path, one.after, one.before) for one in entry.changes]
+        reverse = [Change(one.path, one.after, one.before) for one in changes]
         contents = self._find_contents([attempt], reverse)
         attempt.ledger.append(again)
         restore(root, reverse, contents)
-        return ""
+        return again.changes
 
     # Reading
 
@@ -396,7 +412,7 @@ class Ledger(Struct):
             for path, change in net.items()
             if wanted(path)
         }
-        others = _first_to_last(
+        others = first_to_last(
             change
             for entry in in_order(attempts)
             for change in entry.others
@@ -698,7 +714,9 @@ class Ledger(Struct):
             return replace(entry, content=store.put(os.fsencode(place.readlink())))
         return replace(entry, content=store.put(place))
 
-    async def _saved(self, attempt: Attempt, changes: Sequence[Change]) -> list[Change]:
+    async def save_changes(
+        self, attempt: Attempt, changes: Sequence[Change]
+    ) -> list[Change]:
         """Save the contents of changes between two checkpoints. Returns the changes by
         the names that the contents have in the store, without those of files that are
         too large.
@@ -783,7 +801,7 @@ def _last_restoring(entries: Sequence[Entry]) -> Entry | None:
 def changes_by_path(attempt: Attempt) -> dict[str, Change]:
     """Return what became of each file while an attempt ran, whoever it belongs to."""
     entries = in_order([attempt])
-    others = _first_to_last(
+    others = first_to_last(
         change for entry in entries if entry.kind in CHANGING for change in entry.others
     )
     own = [
@@ -828,7 +846,7 @@ def _written_since_look(entries: Sequence[Entry]) -> dict[str, TreeEntry | None]
     return written
 
 
-def _first_to_last(changes: Iterable[Change]) -> list[Change]:
+def first_to_last(changes: Iterable[Change]) -> list[Change]:
     """Return one change for each path, from its first state to its last."""
     joined: dict[str, Change] = {}
     for change in changes:

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 from msgspec import Struct
 
-from cdd_agent.files.atomic import NotWritten, read_bytes, sync_folder
+from cdd_agent.files.atomic import NotWritten, read_bytes, sync_folder, write_atomic
 from cdd_agent.files.json_file import Damaged, as_short_json, stamp
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.diff import Change
@@ -112,6 +112,11 @@ class LedgerFile(Struct, frozen=True):
         except OSError as error:
             raise NotWritten(self.path, error) from error
         return entry
+
+    def write(self, entries: Iterable[Entry]) -> None:
+        """Write all entries at once; each has its time. Raises `NotWritten`."""
+        lines = (as_short_json(entry) + b"\n" for entry in entries)
+        write_atomic(self.path, _HEADER + b"".join(lines))
 
     def _append(self, line: bytes) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)

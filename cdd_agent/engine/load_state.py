@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.ledger import Ledger
+from cdd_agent.engine.old_records import is_old, restore_written
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.errors import BadInput
+from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import About, ChangesPutBack, Event, Notice, Tone
 from cdd_agent.files.atomic import digest, sync_folder, write_atomic
 from cdd_agent.files.json_file import aside_of, set_aside
@@ -284,6 +286,26 @@ def _done(state: ExecutionState) -> str:
     return f"{state.finished_count} of {len(state.step_executions)} steps are done"
 
 
+def _restore_interrupted(
+    record: RunRecord, attempt: Attempt, step: int, label: str
+) -> Event:
+    """Restore the files of an attempt that was under way when its process was killed.
+    Returns what the user has to know.
+    """
+    if not is_old(attempt):
+        back = Ledger(record).restore([attempt])
+        return ChangesPutBack(step, back.restored, back.kept, back.merged)
+    try:
+        back = restore_written(attempt, record)
+    except CddError as error:
+        text = (
+            f"The files of step {label}, which was interrupted in version 0.1, are not"
+            f" restored: {error.message}"
+        )
+        return Notice(text, Tone.WARNING, about=About.LEFT_AS_IS)
+    return ChangesPutBack(step, back.restored, back.kept, back.merged)
+
+
 def _start_over(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> Opened:
     """A step that was killed in the middle of its writing is restored first: it is no
     half of a step afterwards.
@@ -298,12 +320,9 @@ def _start_over(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> 
         (*state.former_steps.values(), *state.step_executions.values()) if state else ()
     ):
         if step.status is StepStatus.IN_PROGRESS and step.attempts:
+            label = plan.label_of(step.step_number)
             attempt = record.attempt(step.folder, step.attempts)
-            back = Ledger(record).restore([attempt])
-            event = ChangesPutBack(
-                step.step_number, back.restored, back.kept, back.merged
-            )
-            news.append(event)
+            news.append(_restore_interrupted(record, attempt, step.step_number, label))
     earlier = record.start_over()
     if ticket.state_path.exists():
         try:

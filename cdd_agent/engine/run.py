@@ -24,12 +24,17 @@ from cdd_agent.engine.ledger import Ledger, OpenCheckpoints, no_part
 from cdd_agent.engine.load_state import drift, open_state, renumbered, save
 from cdd_agent.engine.lock import TicketLock, others_at_work
 from cdd_agent.engine.missing_work import find_missing_work
+from cdd_agent.engine.old_records import (
+    OldRecordUnreadable,
+    find_old_steps,
+    take_over,
+)
 from cdd_agent.engine.prompt import Earlier, StepPrompt, step_digest, step_prompt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.recording import Recorder
 from cdd_agent.engine.report import Report
 from cdd_agent.engine.whereabouts import expect_here
-from cdd_agent.errors import BadInput, StepFailed
+from cdd_agent.errors import BadInput, CddError, StepFailed
 from cdd_agent.events import (
     About,
     ChangesPutBack,
@@ -48,6 +53,7 @@ from cdd_agent.files.atomic import digest, read_bytes, remove_leftovers
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.llm.port import Usage
 from cdd_agent.redaction import Redactor
+from cdd_agent.threads import waited_for
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.served_criteria import (
     adopt_criteria,
@@ -101,6 +107,10 @@ class Run(Struct):
     """
     require: Literal["verified"] | None = None
     """`verified`: a step that no tests have shown to be done fails the run."""
+    unreadable: dict[int, CddError] = field(default_factory=dict)
+    """Why the records of steps that version 0.1 began cannot be read, by the folders of
+    the steps.
+    """
     _found: list[Event] = field(default_factory=list)
     """Things to know of how it was opened that were not told yet."""
     _met: set[str] = field(default_factory=set)
@@ -137,15 +147,18 @@ class Run(Struct):
         record = RunRecord.of_ticket(ticket, redactor)
         record.prepare()
         lock = lock or TicketLock.take(record.folder, ticket.slug, since)
+        own = (*own, ticket.shown(ticket.folder))
+        ledger = Ledger(record, no_part(root, own), open_checkpoints=open_checkpoints)
+        unreadable: dict[int, CddError] = {}
         try:
             record.tidy()
             remove_leftovers(ticket.folder)
             opened = open_state(ticket, plan, record, start_over=start_over)
+            if find_old_steps(record, opened.state):
+                unreadable = waited_for(_take_over(ledger, opened.state))
         except BaseException:
             lock.release()
             raise
-        own = (*own, ticket.shown(ticket.folder))
-        ledger = Ledger(record, no_part(root, own), open_checkpoints=open_checkpoints)
         recorder = Recorder(redactor, record.log, emit)
         state = opened.state
         if any(step.attempts and step.lacks_costs for step in state.all_steps.values()):
@@ -170,6 +183,7 @@ class Run(Struct):
             own,
             code,
             require=require,
+            unreadable=unreadable,
             _found=[*opened.news, *lock.news],
         )
 
@@ -464,13 +478,24 @@ class Run(Struct):
 
     def standing(self, *steps: StepExecution) -> list[Attempt]:
         """The attempts of which something may be left, of steps in the order in which
-        they were over.
+        they were over. Raises `OldRecordUnreadable`.
         """
+        for step in steps:
+            refusal = self.old_record_refusal(step)
+            if refusal is not None:
+                raise refusal
         return [
             self.record.attempt(step.folder, number)
             for step in steps
             for number in step.remaining_attempts
         ]
+
+    def old_record_refusal(self, step: StepExecution) -> OldRecordUnreadable | None:
+        """Return why nothing is known of what the attempts at a step changed."""
+        why = self.unreadable.get(step.folder)
+        if why is None or not step.remaining_attempts:
+            return None
+        return OldRecordUnreadable(self.plan.label_of(step.step_number), why)
 
     def attempt_number(
         self, step: PlanStep, guidance: str, root: Path | None = None
@@ -603,3 +628,10 @@ class Run(Struct):
             for path, seen in known.items()
             if digest(read_bytes(root / path)) != seen
         )
+
+
+async def _take_over(ledger: Ledger, state: ExecutionState) -> dict[int, CddError]:
+    """Take over the records of version 0.1, with checkpoints that no other event loop
+    uses.
+    """
+    return await take_over(replace(ledger), state)

@@ -342,12 +342,10 @@ class StepTransaction(Struct):
         `ReplyRefused` where somebody else has changed one since.
         """
         await self.begin([change.path for change in entry.changes])
-        changed = await to_its_end(
+        changes = await to_its_end(
             partial(self.ledger.redo_command, self.attempt, entry), name="redo"
         )
-        if changed:
-            raise changed_meanwhile(PurePosixPath(changed))
-        self._take_over_changes(entry.changes)
+        self._take_over_changes(changes)
 
     def _take_over_changes(self, changes: Sequence[Change]) -> None:
         """Take in what a command changed."""

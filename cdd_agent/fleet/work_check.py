@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from cdd_agent.engine.ledger import Ledger, no_part
 from cdd_agent.engine.lock import locked
 from cdd_agent.engine.missing_work import find_missing_work
+from cdd_agent.engine.old_records import take_over
 from cdd_agent.errors import CddError
 from cdd_agent.fleet.board import Row, RunState
 from cdd_agent.fleet.known import record_of
@@ -48,4 +49,5 @@ async def _find_missing_work(
     record.prepare()
     with locked(record.folder, record.slug):
         ledger = Ledger(record, no_part(record.root, [there.shown(there.folder)]))
+        await take_over(ledger, state)
         return await find_missing_work(plan, state, record, ledger)

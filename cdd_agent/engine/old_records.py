@@ -1,0 +1,482 @@
+"""The records of a run that version 0.1 began, taken over into ledgers.
+
+Version 0.1 kept what an attempt changed in several files of `step-02/attempt-1/`:
+
+    span.json                    the checkpoints around it
+    changes.json  before-0 …     its journal: the files that the reply wrote, and their
+                                 content before; removed when it was restored
+    call-4.json  call-4-0 …      what the command of a call made of these files
+    beside.json  beside-0 …      what commands made of other files in a side tree
+
+When such a run is opened, each step gets its ledger before anything reads it. All that
+differs between the checkpoints of an attempt belongs to it: so it was in version 0.1.
+The ledger of a step is written last and at once, so a kill loses nothing: the next
+start takes the step over again. The old files stay where they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from cdd_agent.engine.attempt import Attempt
+from cdd_agent.engine.ledger import Ledger, first_to_last, last_tree
+from cdd_agent.engine.ledger_file import Entry, Kind, expect_inside
+from cdd_agent.engine.net_changes import fold, is_same
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.errors import BadInput, CddError
+from cdd_agent.files.atomic import read_bytes
+from cdd_agent.files.json_file import Damaged, JsonFile, stamp
+from cdd_agent.files.paths import without_links
+from cdd_agent.git.checkpoint import Checkpoint
+from cdd_agent.git.diff import Change
+from cdd_agent.git.restore import RestoreResult, entry_now, held
+from cdd_agent.tickets.state import ExecutionState, StepExecution
+from cdd_agent.tools.acting import ExecuteCommandTool
+
+OLD_FILES = re.compile(
+    r"(span|changes|beside)\.json|before-[0-9]+|beside-[0-9]+"
+    r"|call-[0-9]+\.json|call-[0-9]+-[0-9]+"
+)
+"""The names of the files of version 0.1 in the folder of an attempt."""
+_CALL = re.compile(r"call-([0-9]+)\.json")
+
+
+class OldRecordUnreadable(BadInput):
+    """A step that version 0.1 began, whose record cannot be taken over."""
+
+    def __init__(self, label: str, why: CddError) -> None:
+        super().__init__(
+            f"Step {label} was begun by version 0.1 of cdd, and its record cannot be"
+            f" read: {why.message}. Nothing was changed",
+            hint=(
+                "The files stay as they are. `skip keep` goes on from them;"
+                " `--start-over` begins anew."
+            ),
+        )
+
+
+class _Segment(JsonFile, frozen=True):
+    """What an attempt did until it was interrupted."""
+
+    before: Checkpoint
+    after: Checkpoint
+    own: tuple[str, ...] = ()
+
+
+class _Span(JsonFile, frozen=True):
+    before: Checkpoint
+    after: Checkpoint | None = None
+    """None for an attempt that was interrupted."""
+    seen: Checkpoint | None = None
+    """After its last command."""
+    earlier: tuple[_Segment, ...] = ()
+    closed: Checkpoint | None = None
+    paths: tuple[str, ...] = ()
+    """The files that its reply wrote."""
+
+    def __post_init__(self) -> None:
+        expect_inside(self.paths)
+        for segment in self.earlier:
+            expect_inside(segment.own)
+
+    def checkpoints(self) -> Iterator[Checkpoint]:
+        for one in (self.before, self.after, self.seen, self.closed):
+            if one is not None:
+                yield one
+        for segment in self.earlier:
+            yield from (segment.before, segment.after)
+
+
+class _Journal(JsonFile, frozen=True):
+    files: tuple[Change, ...]
+    """The content before the N-th of them is in `before-N`. `before` is always what the
+    file was first.
+    """
+
+    def __post_init__(self) -> None:
+        expect_inside(change.path for change in self.files)
+
+
+class _Copy(JsonFile, frozen=True):
+    name: Annotated[str, Meta(pattern=r"^call-[0-9]+-[0-9]+\Z")]
+    permissions: int
+
+
+class _Copies(JsonFile, frozen=True):
+    files: dict[str, _Copy | None]
+
+    def __post_init__(self) -> None:
+        expect_inside(self.files)
+
+
+class _Beside(JsonFile, frozen=True):
+    changes: tuple[Change, ...]
+    """The content that the N-th of them led to is in `beside-N`."""
+
+    def __post_init__(self) -> None:
+        expect_inside(change.path for change in self.changes)
+
+
+class _OldAttempt(Struct, frozen=True):
+    """The folder of an attempt that version 0.1 made. Raises `Damaged` where a file is
+    not what it should be.
+    """
+
+    attempt: Attempt
+
+    @property
+    def folder(self) -> Path:
+        return self.attempt.folder
+
+    @property
+    def number(self) -> int:
+        return self.attempt.number
+
+    @property
+    def span(self) -> _Span | None:
+        return _Span.load(self.folder / "span.json")
+
+    @property
+    def journal(self) -> tuple[Change, ...]:
+        saved = _Journal.load(self.folder / "changes.json")
+        return saved.files if saved else ()
+
+    @property
+    def beside(self) -> tuple[Change, ...]:
+        saved = _Beside.load(self.folder / "beside.json")
+        return saved.changes if saved else ()
+
+    @property
+    def calls(self) -> dict[int, _Copies]:
+        """What the commands of calls made of the step's files."""
+        calls = {}
+        for place in self.folder.glob("call-*.json"):
+            name = _CALL.fullmatch(place.name)
+            saved = _Copies.load(place) if name else None
+            if name and saved:
+                calls[int(name[1])] = saved
+        return calls
+
+    def take_journal(self) -> Entry:
+        """Return the entry of what the reply wrote, and save the contents before."""
+        known = self.journal
+        store = self.attempt.versions
+        changes = []
+        for index, change in enumerate(known):
+            content = read_bytes(self.folder / f"before-{index}")
+            if content is not None:
+                store.put(content)
+            changes.append(
+                replace(change, path=without_links(self.attempt.root, change.path))
+            )
+        for change in changes:
+            if change.before is not None and not store.has(change.before.content):
+                raise Damaged(
+                    self.folder / "changes.json",
+                    f"the content of {change.path} before the step is gone",
+                )
+        return Entry(Kind.REPLY, self.number, changes=tuple(changes))
+
+    def take_commands(self, others: Iterable[Change]) -> Iterator[Entry]:
+        """Yield what commands made, to be made again with the saved dialogue. `others`
+        are changes of files that the step did not write.
+        """
+        store = self.attempt.versions
+        by_call = dict[int, list[Change]]()
+        for call, copies in self.calls.items():
+            changes = by_call.setdefault(call, [])
+            for path, copy in copies.files.items():
+                if copy is None:
+                    changes.append(Change(path, None, None))
+                    continue
+                content = self._content(copy.name)
+                store.put(content)
+                changes.append(Change(path, None, held(content, copy.permissions)))
+        beside = []
+        for index, change in enumerate(self.beside):
+            after = change.after
+            if after is not None:
+                content_id = store.put(self._content(f"beside-{index}"))
+                after = replace(after, content=content_id)
+            beside.append(replace(change, after=after))
+        last = self._last_command()
+        if last is not None:
+            by_call.setdefault(last, []).extend(first_to_last((*beside, *others)))
+        for call, changes in sorted(by_call.items()):
+            yield Entry(
+                Kind.COMMAND,
+                self.number,
+                at=stamp(),
+                call=call,
+                changes=tuple(changes),
+            )
+
+    def _content(self, name: str) -> bytes:
+        content = read_bytes(self.folder / name)
+        if content is None:
+            raise Damaged(self.folder / name, "what a command made of a file is gone")
+        return content
+
+    def _last_command(self) -> int | None:
+        messages = self.attempt.dialogue
+        calls = [call for message in messages for call in message.tool_calls]
+        for number in reversed(range(len(calls))):
+            if calls[number].name == ExecuteCommandTool.name:
+                return number
+        return None
+
+
+class _Taken(Struct):
+    """What is written for one step."""
+
+    attempts: list[Attempt]
+    entries: list[Entry]
+    commands: dict[int, list[Entry]]
+    """What commands made, to be made again, by the numbers of the attempts."""
+
+    def save(self) -> None:
+        """The ledger of the step comes last: a step that has it is taken over."""
+        for attempt in self.attempts:
+            commands = self.commands.get(attempt.number)
+            if commands:
+                attempt.ledger_beside.write(commands)
+        self.attempts[0].ledger.write(self.entries)
+
+
+def find_old_steps(
+    record: RunRecord, state: ExecutionState
+) -> dict[int, list[Attempt]]:
+    """Return the attempts that version 0.1 made, by the folders of their steps, as far
+    as they were not taken over.
+    """
+    found = {}
+    for folder, count in _attempts_of(state).items():
+        attempts = [record.attempt(folder, number + 1) for number in range(count)]
+        if attempts and any(map(is_old, attempts)):
+            found[folder] = attempts
+    return found
+
+
+def _attempts_of(state: ExecutionState) -> dict[int, int]:
+    """Return how many attempts were made, by the folders of the steps."""
+    undone = (step for undo in state.undone for step in undo.steps)
+    counts: dict[int, int] = {}
+    for step in (*state.all_steps.values(), *undone):
+        counts[step.folder] = max(counts.get(step.folder, 0), step.attempts)
+    return counts
+
+
+def is_old(attempt: Attempt) -> bool:
+    """True if version 0.1 made the attempt, and its step was not taken over."""
+    if attempt.ledger.path.exists() or not attempt.folder.is_dir():
+        return False
+    return any(OLD_FILES.fullmatch(place.name) for place in attempt.folder.iterdir())
+
+
+def expect_readable(attempt: Attempt, checkpoints: Mapping[str, str]) -> None:
+    """Raise `Damaged` or `ValueError` if the old files of an attempt cannot be read, or
+    name another checkpoint than these, given by their names.
+    """
+    old = _OldAttempt(attempt)
+    _ = old.journal, old.beside, old.calls
+    span = old.span
+    for one in span.checkpoints() if span else ():
+        if checkpoints.get(one.name) != one.id:
+            raise ValueError(f"the checkpoint {one.name!r} is not part of it")
+
+
+async def take_over(ledger: Ledger, state: ExecutionState) -> dict[int, CddError]:
+    """Write the ledgers of all steps that version 0.1 began. Returns why a step cannot
+    be taken over, by the folders of the steps; of these, nothing is written.
+    """
+    refused: dict[int, CddError] = {}
+    taken: dict[int, _Taken] = {}
+    for folder, attempts in find_old_steps(ledger.record, state).items():
+        try:
+            taken[folder] = await _take_step(ledger, attempts)
+        except CddError as error:
+            refused[folder] = error
+    for undo, steps in _undos(ledger.record, state):
+        first = taken.get(steps[0].folder)
+        if first is None or any(step.folder in refused for step in steps):
+            continue
+        try:
+            first.entries.append(await _take_undo(ledger, undo, steps, taken))
+        except CddError as error:
+            refused[steps[0].folder] = error
+            del taken[steps[0].folder]
+    for step in taken.values():
+        step.save()
+    return refused
+
+
+async def _take_step(ledger: Ledger, attempts: list[Attempt]) -> _Taken:
+    taken = _Taken(attempts, [], {})
+    for attempt in attempts:
+        old = _OldAttempt(attempt)
+        entries, others = await _take_attempt(ledger, old)
+        taken.entries += entries
+        taken.commands[attempt.number] = [*old.take_commands(others)]
+    return taken
+
+
+async def _take_attempt(
+    ledger: Ledger, old: _OldAttempt
+) -> tuple[list[Entry], list[Change]]:
+    """Return the entries of an attempt, and what its commands changed of files that the
+    step did not write. Raises `CddError`.
+    """
+    span = old.span
+    if span is None:
+        if old.journal:
+            raise Damaged(old.folder / "span.json", "it is gone")
+        return [], []
+    number = old.number
+    own = {*span.paths, *(change.path for change in old.journal)}
+    entries: list[Entry] = []
+    others: list[Change] = []
+    for segment in span.earlier:
+        changes = await _changes(ledger, old, segment.before, segment.after)
+        changes = [change for change in changes if change.path not in segment.own]
+        others += changes
+        entries += [
+            _entry(Kind.BEGIN, number, segment.before),
+            _entry(Kind.COMMAND, number, segment.after, changes),
+        ]
+    entries.append(_entry(Kind.BEGIN, number, span.before))
+    written = old.take_journal()
+    if written.changes:
+        entries.append(replace(written, at=_time_of(span.before)))
+    by_commands: list[Change] = []
+    if span.seen is not None:
+        by_commands = await _changes(ledger, old, span.before, span.seen)
+        by_commands = [change for change in by_commands if change.path not in own]
+        others += by_commands
+    if span.after is not None:
+        changes = await _changes(ledger, old, span.before, span.after)
+        commanded = {change.path for change in by_commands}
+        entries += _of_finished(number, span.after, changes, own, commanded)
+    elif span.seen is not None:
+        entries.append(_entry(Kind.COMMAND, number, span.seen, by_commands))
+    return entries, others
+
+
+def _of_finished(
+    number: int,
+    after: Checkpoint,
+    changes: Sequence[Change],
+    own: Collection[str],
+    commanded: Collection[str],
+) -> list[Entry]:
+    """Return the entries of what an attempt had changed when its check was over."""
+    by_kind: dict[Kind, list[Change]] = {
+        Kind.REPLY: [],
+        Kind.COMMAND: [],
+        Kind.CHECK: [],
+    }
+    for change in changes:
+        if change.path in own:
+            by_kind[Kind.REPLY].append(change)
+        elif change.path in commanded:
+            by_kind[Kind.COMMAND].append(change)
+        else:
+            by_kind[Kind.CHECK].append(change)
+    entries = [
+        _entry(kind, number, after, group)
+        for kind, group in by_kind.items()
+        if group or kind is Kind.CHECK
+    ]
+    return [*entries, replace(_entry(Kind.END, number, after), tree=None)]
+
+
+async def _changes(
+    ledger: Ledger, old: _OldAttempt, before: Checkpoint, after: Checkpoint
+) -> list[Change]:
+    """Return what differs between two checkpoints, with the contents saved."""
+    found = await (await ledger.open()).changes(before, after)
+    return await ledger.save_changes(old.attempt, found)
+
+
+def _entry(
+    kind: Kind, number: int, tree: Checkpoint, changes: Iterable[Change] = ()
+) -> Entry:
+    return Entry(kind, number, at=_time_of(tree), changes=tuple(changes), tree=tree)
+
+
+def _time_of(checkpoint: Checkpoint) -> str:
+    return checkpoint.moment.partition("-")[0]
+
+
+def _undos(
+    record: RunRecord, state: ExecutionState
+) -> Iterator[tuple[str, Sequence[StepExecution]]]:
+    """Yield the undos of a run, also one that was interrupted, with their steps."""
+    for undo in state.undone:
+        if undo.steps:
+            yield undo.id, undo.steps
+    going = record.going_back
+    if going is None or going.again or going.id in {undo.id for undo in state.undone}:
+        return
+    steps = [step for step in state.ended_steps() if step.folder in going.steps]
+    if steps:
+        yield going.id, steps
+
+
+async def _take_undo(
+    ledger: Ledger,
+    undo: str,
+    steps: Sequence[StepExecution],
+    taken: Mapping[int, _Taken],
+) -> Entry:
+    """Return the entry of an undo: what it restored, from the project as it found it.
+    Raises `CddError`.
+    """
+    entries: list[Entry] = []
+    for step in steps:
+        known = taken.get(step.folder)
+        all_entries = (
+            known.entries
+            if known
+            else ledger.record.attempt(step.folder, 1).ledger.entries()
+        )
+        entries += [
+            entry for entry in all_entries if entry.attempt in step.remaining_attempts
+        ]
+    entries.sort(key=lambda entry: entry.at)
+    checkpoints = await ledger.open()
+    found, last = await checkpoints.find(f"undo/{undo}"), last_tree(entries)
+    edited: dict[str, Change] = {}
+    if found is not None and last is not None:
+        attempt = ledger.record.attempt(steps[0].folder, 1)
+        later = await ledger.save_changes(
+            attempt, await checkpoints.changes(last, found)
+        )
+        edited = {change.path: change for change in later}
+    restored = []
+    for change in fold(entries).all:
+        now = edited[change.path].after if change.path in edited else change.after
+        back = change.way_back(now)
+        if is_same(back.after, now) and not is_same(back.before, now):
+            restored.append(Change(change.path, now, back.before))
+    return Entry(Kind.UNDONE, at=undo, by=undo, changes=tuple(restored))
+
+
+def restore_written(attempt: Attempt, record: RunRecord) -> RestoreResult:
+    """Restore what the reply of an interrupted attempt wrote, by its journal alone.
+    Raises `BadInput`.
+    """
+    ledger = Ledger(record)
+    changes = [
+        change.way_back(
+            entry_now(record.root, change.path, change.before or change.after)
+        )
+        for change in fold([_OldAttempt(attempt).take_journal()]).all
+    ]
+    plan = ledger.plan([attempt], changes)
+    return ledger.carry_out([attempt], plan, lambda path: False)
