@@ -63,6 +63,8 @@ class Touch:
     op: Op
     pick: int
     is_declared: bool
+    joins: bool = False
+    """A tool call that is made in the same round as the one before."""
 
 
 class End(StrEnum):
@@ -83,6 +85,20 @@ class Attempt:
     end: End = End.REPLY
     stop_at: Moment | None = None
     """Stopped as by Escape: while the model answers, or in a command or the check."""
+
+    def at(self, *moments: Moment) -> list[Touch]:
+        return [touch for touch in self.touches if touch.moment in moments]
+
+    @property
+    def rounds(self) -> list[list[Touch]]:
+        """The tool calls, by the round that they are made in."""
+        rounds: list[list[Touch]] = []
+        for touch in self.at(Moment.TOOL, Moment.COMMAND):
+            if touch.joins and rounds:
+                rounds[-1].append(touch)
+            else:
+                rounds.append([touch])
+        return rounds if self.with_tools else []
 
 
 @dataclass(frozen=True)
@@ -269,7 +285,8 @@ def _attempt(chance: random.Random) -> Attempt:
     if with_tools:
         for _ in range(chance.randint(1, 4)):
             moment = chance.choice((Moment.TOOL, Moment.COMMAND, Moment.COMMAND))
-            touches.append(_touch(chance, moment, 0.7))
+            touch = _touch(chance, moment, 0.7)
+            touches.append(replace(touch, joins=chance.random() < 0.25))
         if chance.random() < 0.2:
             touches.append(_touch(chance, Moment.IN_COMMAND, 0.6))
     if not with_tools or chance.random() < 0.1:

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -162,6 +162,32 @@ class Repositories:
                     continue
                 found.append(f"{folder}/{name}")
         return found
+
+    def heads(self) -> list[str]:
+        """The commit of each repository."""
+        return [
+            self._git(self.place / folder, "rev-parse", "HEAD").strip()
+            for folder in self.variant.repositories
+        ]
+
+    def committed(self, heads: Sequence[str]) -> Iterator[tuple[Path, list[str]]]:
+        """Each repository that has commits since, with the files in them."""
+        folders = self.variant.repositories
+        for folder, old, new in zip(folders, heads, self.heads(), strict=True):
+            if old != new:
+                place = self.place / folder
+                words = ("diff", "--name-only", "--no-renames", "-z", old, new)
+                yield place, self._git(place, *words).split("\0")[:-1]
+
+    def staged(self, place: Path, paths: Sequence[str]) -> list[str]:
+        """Return which of the paths differ between HEAD and index."""
+        words = ("diff", "--cached", "--name-only", "-z", "--", *paths)
+        return self._git(place, *words).split("\0")[:-1]
+
+    def _git(self, place: Path, *words: str) -> str:
+        words = ("git", "--literal-pathspecs", *words)
+        done = subprocess.run(words, cwd=place, capture_output=True, check=True)
+        return os.fsdecode(done.stdout)
 
     def _read(self) -> list[dict[str, bytes]]:
         return [_read_git(self.place / folder) for folder in self.variant.git_folders]

@@ -71,6 +71,7 @@ from tests.engine.histories_project import (
     is_ignored,
 )
 from tests.engine.histories_tree import (
+    UNFINISHED,
     Conflict,
     Entry,
     Tree,
@@ -108,7 +109,7 @@ class Give:
 
     def result(self, now: Entry | None) -> Entry | None:
         """Raises `Conflict` where it does not fit."""
-        if self.is_new != (now is None):
+        if self.is_new and now is not None:
             raise Conflict
         return Entry(self.text.encode(), now.mode if now else 0o644)
 
@@ -179,8 +180,10 @@ class Running:
     """Counts the attempts of the history."""
     has_met_engine: bool = False
     """A model or a program was called."""
-    call: ModelEdit | None = None
-    """The tool call whose answer is to come."""
+    calls: list[ModelEdit | None] = field(default_factory=list)
+    """The calls of the last round; None: a command, or one that only reads."""
+    settled: int = 0
+    """How many of these have been compared."""
     disturbed: set[str] = field(default_factory=set)
     """Files that the user or a command has changed since the attempt began."""
     reply: list[ModelEdit] | None = None
@@ -237,6 +240,8 @@ class Play:
         self.texts = 0
         self.attempts = 0
         self.commits = False
+        self.staged = set[str]()
+        """Files that git's index may have as the user left them."""
         self.may_commit = False
         """The engine is at work on a step, with `commit: step`."""
 
@@ -253,9 +258,15 @@ class Play:
             try:
                 for action in (*self.history.actions, Undo(back=99)):
                     await self.act(action)
+                self.expect_no_leftovers()
             finally:
                 self.killer.disarm()
                 self.close()
+
+    def expect_no_leftovers(self) -> None:
+        """A write that a kill interrupted leaves no file for good."""
+        if leftovers := sorted(self.root.rglob(f"{UNFINISHED}*")):
+            raise Fault("leftovers of a write", str(leftovers[0]))
 
     async def act(self, action: Action) -> None:
         if action.reopens:
@@ -331,6 +342,7 @@ class Play:
         )
         self.say(words + (f", killed at point {action.kill}" if action.kill else ""))
         had_life = step.number in self.model.lives
+        heads = self.repositories.heads() if self.commits else []
         self.running = Running(
             step.number, self.model.begin(step.number), list(action.attempts)
         )
@@ -352,6 +364,8 @@ class Play:
             self.model.lives.pop(step.number)
         self.settle(self.after_run(running, status, before), "after a step")
         self.expect_status(running, status)
+        if self.commits:
+            self.expect_commit(running, status, heads)
 
     async def _until_stopped(self, task: "asyncio.Future[None]") -> None:
         self.task = task
@@ -394,6 +408,36 @@ class Play:
         )
         if has_changed and status is not StepStatus.COMPLETED:
             raise Fault("status", f"its check passed, and the step is {status}")
+
+    def expect_commit(
+        self, running: Running, status: StepStatus, heads: Sequence[str]
+    ) -> None:
+        """What was committed is the step's, all of it, and as it is on the disk."""
+        required, allowed = self.changed_by(running.step)
+        required = {path for path in required if self.is_committable(path)}
+        committed = set[str]()
+        for place, paths in self.repositories.committed(heads):
+            for path in paths:
+                full = os.path.relpath(place / path, self.root)
+                if (self.root / full).is_dir():
+                    continue
+                if full not in allowed:
+                    raise Fault("another file is committed", full)
+                committed.add(full)
+            if staged := self.repositories.staged(place, paths):
+                raise Fault("the index is not as the commit", ", ".join(staged))
+        if status is not StepStatus.COMPLETED or self.open().stopped_by is not None:
+            return
+        if missing := required - committed:
+            raise Fault("not committed", ", ".join(sorted(missing)))
+
+    def is_committable(self, path: str) -> bool:
+        """True if a repository of the project has the file, or would take it."""
+        if path in self.staged or is_ignored(path) or not self.commits:
+            return False
+        short = path.removeprefix(self.variant.main)
+        is_outside = not path.startswith(self.variant.main)
+        return not is_outside and not short.startswith((CLONE, IGNORED_CLONE))
 
     async def resume_run(
         self, running: Running, before: dict[int, StepStatus], action: Run
@@ -461,14 +505,13 @@ class Play:
         elif running.script is None:
             self.go_on_after_interruption(running)
         else:
-            self.settle(self.after_call(running, request), "after a tool call")
+            self.settle(self.after_calls(running, request), "after a tool call")
         script = running.script
         assert script is not None
         reply = self.compose(running, script, index)
-        for touch in script.touches:
-            if touch.moment is Moment.ANSWERING and index == 0:
-                self.say("  the user, while the model answers")
-                running.disturbed |= {*self.change(touch, Who.USER)}
+        for touch in script.at(Moment.ANSWERING) if index == 0 else ():
+            self.say("  the user, while the model answers")
+            running.disturbed |= {*self.change(touch, Who.USER)}
         if script.stop_at is Moment.ANSWERING:
             await self.stop("while the model answers")
         if running.reply is not None:
@@ -484,7 +527,7 @@ class Play:
         running.attempt, running.checked = self.attempts, None
         running.goes_on = False
         running.script = self.next_script(running)
-        running.call, running.disturbed = None, set()
+        running.calls, running.settled, running.disturbed = [], 0, set()
         self.saved_replies.pop(running.life, None)
         self.interrupted.pop(running.life, None)
         self.say(f"  attempt {running.attempt}")
@@ -524,17 +567,38 @@ class Play:
                     candidates[path].append(Outcome(entry, (*stack, again)))
         self.settle(candidates, "when the model goes on")
 
-    def after_call(self, running: Running, request: Request) -> Candidates:
-        """What the last tool call has done, as its answer says."""
+    def after_calls(self, running: Running, request: Request) -> Candidates:
+        """What the calls of the last round have done, as their answers say."""
         answers = [message for message in request.messages if message.role == "tool"]
-        call, running.call = running.call, None
-        if call is None:
-            return self.unchanged()
-        has_done = bool(json.loads(answers[-1].content).get("success"))
-        if not has_done:
-            self.say(f"    refused: {answers[-1].content[:300]}")
-            return self.unchanged()
-        return self.applied([call], running, who=Who.TOOL)
+        candidates = self.unchanged()
+        calls, running.calls = running.calls, []
+        settled, running.settled = running.settled, 0
+        for place, call in enumerate(calls):
+            answer = answers[place - len(calls)].content
+            if call is None or place < settled:
+                continue
+            if not json.loads(answer).get("success"):
+                self.say(f"    refused: {answer[:300]}")
+                continue
+            candidates = self.applied([call], running, who=Who.TOOL, base=candidates)
+        return candidates
+
+    def before_command(self, running: Running, call: int) -> Candidates:
+        """What the calls before a command in its round have done."""
+        candidates = self.unchanged()
+        for place in range(running.settled, call):
+            edit = running.calls[place]
+            if edit is not None:
+                candidates = self.applied(
+                    [edit],
+                    running,
+                    who=Who.TOOL,
+                    is_certain=False,
+                    base=candidates,
+                    group=f"call {place}",
+                )
+        running.settled = call
+        return candidates
 
     def compose(self, running: Running, script: Attempt, index: int) -> ScriptedReply:
         """Make the reply, or the next call."""
@@ -544,30 +608,29 @@ class Play:
         if script.end is End.LATER:
             self.say("    come back later")
             return ScriptedReply(error=RateLimited("later", retry_after=1e9))
-        rounds = [
-            touch
-            for touch in script.touches
-            if touch.moment in (Moment.TOOL, Moment.COMMAND)
-        ]
-        if script.with_tools and index < len(rounds):
-            call = self.compose_call(running, rounds[index], index)
-            return ScriptedReply("", tool_calls=(call,))
+        if index < len(script.rounds):
+            calls = [
+                self.compose_call(running, touch, f"{index}-{place}")
+                for place, touch in enumerate(script.rounds[index])
+            ]
+            return ScriptedReply("", tool_calls=tuple(calls))
         edits: list[ModelEdit] = []
-        for touch in script.touches:
-            if touch.moment is Moment.REPLY:
-                edit = self.compose_edit(touch, by_tool=False)
-                if edit and all(edit.path != other.path for other in edits):
-                    edits.append(edit)
+        for touch in script.at(Moment.REPLY):
+            edit = self.compose_edit(touch, by_tool=False)
+            if edit and all(edit.path != other.path for other in edits):
+                edits.append(edit)
         running.reply = edits
         shown = ", ".join(f"{type(edit).__name__} {edit.path}" for edit in edits)
         self.say(f"    reply: {shown or 'done'}")
         return ScriptedReply(_reply_text(edits) if edits else "I have done it.")
 
-    def compose_call(self, running: Running, touch: Touch, index: int) -> ToolCall:
+    def compose_call(self, running: Running, touch: Touch, number: str) -> ToolCall:
         edit = None
         if touch.moment is Moment.TOOL:
             edit = self.compose_edit(touch, by_tool=True)
-        running.call = edit
+            if any(call and edit and call.path == edit.path for call in running.calls):
+                edit = None
+        running.calls.append(edit)
         match edit:
             case Give(path, text):
                 name, arguments = "create_file", {"file_path": path, "content": text}
@@ -578,9 +641,9 @@ class Play:
                 name, arguments = "read_file", {"path": self.pick(touch)}
             case _:
                 name = "execute_command"
-                arguments = {"command": f"make act-{index}"}
+                arguments = {"command": f"make act-{number}"}
         self.say(f"    call: {name} {next(iter(arguments.values()))}")
-        return ToolCall(f"call-{index}", name, json.dumps(arguments))
+        return ToolCall(f"call-{number}", name, json.dumps(arguments))
 
     def compose_edit(self, touch: Touch, *, by_tool: bool) -> ModelEdit | None:
         """An edit that fits the file as it is now, if there is one."""
@@ -619,17 +682,10 @@ class Play:
         if name.startswith("check-"):
             return await self.check(running)
         assert running.script is not None
-        script, index = running.script, int(name.removeprefix("act-"))
-        self.settle(self.unchanged(), "when a command starts")
-        rounds = [
-            touch
-            for touch in script.touches
-            if touch.moment in (Moment.TOOL, Moment.COMMAND)
-        ]
-        touches = list(rounds[index : index + 1])
-        touches += [
-            touch for touch in script.touches if touch.moment is Moment.IN_COMMAND
-        ]
+        script = running.script
+        index, place = map(int, name.removeprefix("act-").split("-"))
+        self.settle(self.before_command(running, place), "when a command starts")
+        touches = [script.rounds[index][place], *script.at(Moment.IN_COMMAND)]
         self.work(running, touches, Who.COMMAND)
         if script.stop_at is Moment.COMMAND:
             await self.stop("during a command")
@@ -654,8 +710,7 @@ class Play:
             running.reply = None
         self.settle(candidates, "when the check starts")
         script = running.script
-        moments = (Moment.CHECK, Moment.IN_CHECK)
-        touches = [touch for touch in script.touches if touch.moment in moments]
+        touches = script.at(Moment.CHECK, Moment.IN_CHECK)
         self.say(f"    check: {'passes' if script.passes else 'fails'}")
         self.work(running, touches, Who.CHECK)
         if script.stop_at is Moment.CHECK:
@@ -942,6 +997,7 @@ class Play:
         if touch.op in (Op.RENAME, Op.GIT_MV) and now is not None:
             target = f"{path}.moved-{self.texts}"
             self.say(f"        {touch.op} of {path} to {target}")
+            self.staged |= {path, target}
             if touch.op is Op.RENAME or not self._git_mv(path, target):
                 (self.root / path).rename(self.root / target)
             return [path, target]
@@ -985,6 +1041,7 @@ class Play:
             GitOp.COMMIT: [["add", name], ["commit", "-qm", "by the user", name]],
         }
         self.say(f"the user: git {op} {path}")
+        self.staged.add(path)
         for words in commands[op]:
             subprocess.run(
                 ["git", *words], cwd=folder, capture_output=True, check=False
@@ -1018,8 +1075,9 @@ class Play:
         who: Who = Who.REPLY,
         is_certain: bool = True,
         base: Candidates | None = None,
+        group: str = "reply",
     ) -> Candidates:
-        """With edits, all or none of which were made."""
+        """With edits, all or none of which were made. `group` names them."""
         candidates = base if base is not None else self.unchanged()
         given: Candidates = {}
         for edit in edits:
@@ -1033,12 +1091,12 @@ class Play:
                     version = Version(entry, who, running.life, running.attempt, owned)
                     stack = (*outcome.stack, version)
                     given[path].append(
-                        replace(outcome, entry=entry, stack=stack, tag="applied")
+                        replace(outcome, entry=entry, stack=stack, tag=f"{group}: yes")
                     )
         fits = all(given.values())
         for path, outcomes in given.items():
             refused = candidates.get(path) or [Outcome(None, self.model.stack(path))]
-            refused = [replace(outcome, tag="refused") for outcome in refused]
+            refused = [replace(outcome, tag=f"{group}: no") for outcome in refused]
             if not fits:
                 candidates[path] = refused
             elif is_certain:
@@ -1060,14 +1118,9 @@ class Play:
         found = dict[str, list[Outcome]]()
         for path in sorted(disk.keys() | candidates.keys() | self.loose.keys()):
             found[path] = self.matching(path, disk.get(path), candidates, where)
-        tags = [
-            {outcome.tag for outcome in outcomes}
-            for outcomes in found.values()
-            if any(outcome.tag for outcome in outcomes)
-        ]
-        common = set.intersection(*tags) if tags else {""}
-        if not common:
-            raise Fault(f"{where}: a reply is applied in part", str(tags))
+        common = common_tags(found.values())
+        if common is None:
+            raise Fault(f"{where}: a reply is applied in part", "")
         for path, outcomes in found.items():
             fitting = [o for o in outcomes if not o.tag or o.tag in common]
             chosen = self.choose(path, fitting, where, is_told=is_told)
@@ -1194,6 +1247,18 @@ class Play:
         prefix = f"{self.variant.root}/"
         tree = read_tree(self.projects.place)
         return {path: e for path, e in tree.items() if not path.startswith(prefix)}
+
+
+def common_tags(found: Iterable[list[Outcome]]) -> set[str] | None:
+    """The tags that all paths of a group have; None where a group has none."""
+    groups: dict[str, list[set[str]]] = {}
+    for outcomes in found:
+        tags = {outcome.tag for outcome in outcomes if outcome.tag}
+        if tags:
+            group = next(iter(tags)).partition(":")[0]
+            groups.setdefault(group, []).append(tags)
+    common = [set.intersection(*sets) for sets in groups.values()]
+    return set().union(*common) if all(common) else None
 
 
 def both(one: Candidates, other: Candidates) -> Candidates:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+UNFINISHED = ".cdd-"
+"""The name of a file that is being written begins so."""
 _NO_PART = frozenset({".git", ".cdd", "tickets"})
 
 
@@ -65,7 +67,7 @@ def read_tree(root: Path) -> Tree:
 
 def _walk(folder: Path, prefix: str) -> Iterator[tuple[str, Entry | None]]:
     for item in os.scandir(folder):
-        if item.name in _NO_PART:
+        if item.name in _NO_PART or item.name.startswith(UNFINISHED):
             continue
         path = prefix + item.name
         if item.is_dir(follow_symlinks=False):
