@@ -28,7 +28,7 @@ from cdd_agent.git.commit_draft import CommitDraft
 from cdd_agent.git.commit_git import OR_OFF, CommitGit, CommitRefused, scratch_folder
 from cdd_agent.git.commit_message import CommitMessage, carries, carries_prefix
 from cdd_agent.git.diff import Change
-from cdd_agent.git.index import LIST_INDEX, IndexView
+from cdd_agent.git.index import LIST_INDEX, IndexView, quote_path
 from cdd_agent.sanitize import sanitize_for_display
 
 Declares = Callable[[str], bool]
@@ -385,12 +385,12 @@ def _expect_not_staged(
             found.append(repository.to_project(blocker) or blocker)
     if not found:
         return
-    shown = " ".join(sanitize_for_display(path) for path in dict.fromkeys(found))
+    names = dict.fromkeys(found)
+    command = f"git restore --staged {' '.join(map(quote_path, names))}"
     raise CommitRefused(
-        f"{shown}: staged changes, in files of this step.",
-        hint=(
-            f"Unstage them (`git restore --staged {shown}`), or commit them. {OR_OFF}"
-        ),
+        "The step declares files with staged changes:"
+        f" {sanitize_for_display(', '.join(names))}.",
+        hint=f"Unstage them (`{command}`), or commit them. {OR_OFF}",
     )
 
 
@@ -400,13 +400,11 @@ def _expect_no_flag(repository: _StepRepository, paths: Collection[str]) -> None
     """
     for path in paths:
         if repository.has_flag(path) and repository.is_on_disk(path):
-            shown = sanitize_for_display(path)
+            command = "git update-index --no-assume-unchanged --no-skip-worktree"
             raise CommitRefused(
-                f"{shown}: {_FLAGGED} (`assume-unchanged` or `skip-worktree`).",
-                hint=(
-                    "Call `git update-index --no-assume-unchanged --no-skip-worktree"
-                    f" {shown}`. {OR_OFF}"
-                ),
+                f"The step declares {sanitize_for_display(path)}, but {_FLAGGED}"
+                " (`assume-unchanged` or `skip-worktree`).",
+                hint=f"Call `{command} {quote_path(path)}`. {OR_OFF}",
             )
 
 
@@ -416,14 +414,14 @@ async def _expect_submodule_ready(
     """Raise `CommitRefused` if no commit in the submodule could be recorded in the
     repository around it.
     """
-    folder = inner.folder
+    folder = quote_path(inner.folder)
     branch = await inner.git.run("symbolic-ref", "--quiet", "HEAD")
     if branch.return_code:
         raise CommitRefused(
             "it is on no branch (detached HEAD).",
             hint=f"Check out a branch: `git -C {folder} switch main`. {OR_OFF}",
         )
-    name = outer.to_git(folder)
+    name = outer.to_git(inner.folder)
     staged = await (await CommitDraft.begin(outer.git)).staged()
     if name in staged:
         raise CommitRefused(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -15,6 +16,7 @@ from msgspec import Struct
 
 from cdd_agent.files.regular_files import git_folder
 from cdd_agent.git.command import Git, GitUnusable
+from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.threads import waited_for
 
 LIST_INDEX = ("ls-files", "--stage", "-v", "-z")
@@ -87,15 +89,17 @@ class TrackedFiles(Struct, frozen=True):
     def describe_checkout(self, path: str) -> str:
         """Return how the user checks the file out. Blocks while git runs."""
         if submodule := self.absent_submodule(path):
-            return f"`git submodule update --init {submodule}` checks it out."
+            place = quote_path(submodule)
+            return f"`git submodule update --init {place}` checks it out."
         words = ("config", "--type=bool", "--get", "core.sparseCheckout")
         answer = waited_for(Git(self.root, seconds=_SECONDS).run(*words))
         if answer.stdout.strip() == "true":
             folder = str(PurePosixPath(path).parent)
-            place = path if folder == "." else folder
+            place = quote_path(path if folder == "." else folder)
             return f"`git sparse-checkout add {place}` checks it out."
+        place = quote_path(path)
         return (
-            f"`git update-index --no-skip-worktree {path}` and `git restore {path}`"
+            f"`git update-index --no-skip-worktree {place}` and `git restore {place}`"
             " check it out."
         )
 
@@ -107,6 +111,11 @@ class TrackedFiles(Struct, frozen=True):
                 is_here = os.path.lexists(self.root / name / ".git")
                 return "" if is_here else name
         return ""
+
+
+def quote_path(path: str) -> str:
+    """Return a path as an argument of a command line that is shown to the user."""
+    return shlex.quote(sanitize_for_display(path))
 
 
 _NO_INDEX = IndexView({}, frozenset(), frozenset(), frozenset())

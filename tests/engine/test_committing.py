@@ -294,6 +294,19 @@ async def test_a_declared_file_that_is_staged_is_refused_before_anything_is_paid
     assert repository.statuses() == ["completed", "completed"]
 
 
+async def test_side_by_side_all_declared_files_are_looked_at_before_the_first_call(
+    repository: Sandbox,
+) -> None:
+    repository.flags["jobs"] = 2
+    repository.write(TWO[0], Step("b.txt", check("b.txt")))
+    stage(repository.root, "b.txt", "mine\n")
+    engine = repository.replies(*REPLIES).engine()
+    with pytest.raises(CommitRefused, match=r"b\.txt"):
+        await collect(engine.run_all())
+    engine.close()
+    assert repository.model.requests == []
+
+
 async def test_an_undeclared_file_that_is_staged_is_left_out_and_named(
     repository: Sandbox,
 ) -> None:

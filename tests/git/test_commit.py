@@ -380,7 +380,7 @@ async def test_a_staged_file_is_not_displaced_by_a_folder_of_its_name(
     entries = index(project)
     done = await commit_files(project, ["new/inside"], MESSAGE)
     assert (done.name, [*done.left_out]) == (None, ["new/inside"])
-    with pytest.raises(CommitRefused, match="new: staged changes"):
+    with pytest.raises(CommitRefused, match="staged changes: new"):
         await expect_ready(project, ["new/inside"])
     assert index(project) == entries
 

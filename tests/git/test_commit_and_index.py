@@ -14,6 +14,7 @@ from cdd_agent.git.commit import commit_files, expect_ready
 from cdd_agent.git.commit_git import CommitRefused
 from cdd_agent.git.commit_message import CommitMessage
 from tests.git.repositories import git
+from tests.support.tables import each_row
 
 MESSAGE = CommitMessage("A step", "Of a ticket.", "Cdd-Step: feature-x/1/1")
 HEAD, STAGED, STEP = "as committed\n", "as staged\n", "as the step wrote it\n"
@@ -297,3 +298,37 @@ async def test_a_declared_file_with_staged_changes_is_refused_before_the_step(
                 if not is_fine:
                     wrong.append((state, "not refused"))
     assert not wrong
+
+
+SPARSE = {
+    "cone": ("--cone", "src"),
+    "sparse index": ("--cone", "--sparse-index", "src"),
+    "patterns": ("--no-cone", "/src/"),
+}
+
+
+@each_row("arguments", SPARSE.values(), ids=SPARSE)
+async def test_in_a_sparse_checkout_the_other_files_stay_in_the_commit(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    root = start(tmp_path / "project")
+    for name in ("src/a.txt", "old/b.txt", "old/deep/c.txt"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(HEAD)
+    commit_all(root)
+    git(root, "sparse-checkout", "set", *arguments)
+    flags = git(root, "ls-files", "-t", "old")
+    (root / "old").mkdir()
+    for name in ("src/a.txt", "old/new.txt", "src/new.txt"):
+        (root / name).write_text(STEP)
+
+    await commit_files(root, ["src/a.txt", "old/new.txt", "src/new.txt"], MESSAGE)
+
+    changed = git(root, "show", "--format=", "--name-status", "HEAD").splitlines()
+    assert changed == ["A\told/new.txt", "M\tsrc/a.txt", "A\tsrc/new.txt"]
+    assert git(root, "status", "--porcelain") == ""
+    lines = git(root, "ls-files", "-t", "old").splitlines()
+    assert [line for line in lines if "new" not in line] == flags.splitlines()
+    (root / "src/a.txt").write_text("the user's\n")
+    git(root, "commit", "--quiet", "--all", "--message=next")
+    assert git(root, "show", "--format=", "--name-only", "HEAD") == "src/a.txt"

@@ -117,7 +117,7 @@ RUN: tuple[Event, ...] = (
         1,
         2,
     ),
-    StepCommitted(1, "0123456789abcdef"),
+    StepCommitted(1, "0123456789abcdef", {"lib/core": "89abcdef0123"}),
     TestsFinished(
         2,
         Verification.BASELINE,

@@ -82,7 +82,7 @@ restored login.py
 Step 1: Test it (attempt 2)
 ✓ `pytest` passed (1.2 s)
 ✓ Step 1 completed (1/2)
-committed as 0123456789
+committed as 0123456789, 89abcdef01 in lib/core
 ! `pytest`: 5 passed, 1 failed as before step 1 (1.0 s)
 ! failed before too: tests/test_old.py::test_old
 ! Step 2 completed, old failures remain (2/2)
