@@ -183,6 +183,10 @@ class _Dialogue(JsonFile, frozen=True):
     seconds: float = 0.0
 
 
+class _StartedCommand(JsonFile, frozen=True):
+    call: int
+
+
 def _output_name(place: int) -> str:
     """Return the file name of the output of the check at this place, from 0."""
     return f"output-{place + 1}.txt" if place else "output.txt"
@@ -274,10 +278,21 @@ class Attempt(Struct, frozen=True):
             self.folder / "dialogue.json", as_json(_Dialogue(tuple(messages), seconds))
         )
 
+    def save_started_command(self, call: int) -> None:
+        """Note that the command of a call is about to start."""
+        _StartedCommand(call=call).save(self.folder / "command.json")
+
+    @property
+    def started_command(self) -> int | None:
+        """The number of the call whose command started last."""
+        saved = _StartedCommand.load(self.folder / "command.json")
+        return saved.call if saved else None
+
     def drop_dialogue(self) -> None:
         """It cannot go on, and neither can what it led to; both are kept to be looked
         at.
         """
+        remove(self.folder / "command.json")
         for name in ("dialogue.json", "reply.md", "beside.json"):
             if (self.folder / name).exists():
                 set_aside(self.folder / name)
