@@ -133,6 +133,15 @@ class Added(Struct, frozen=True):
     messages: tuple[Message, ...]
     used: Used = _NOTHING
     """By the turn so far."""
+    is_reply: bool = False
+    """True if the message is the model's last one, and whole."""
+
+
+Keep = Callable[[Added], None]
+
+
+def _drop(added: Added) -> None:
+    del added
 
 
 class Turn(Struct, frozen=True):
@@ -178,7 +187,8 @@ class Dialogue(Struct, frozen=True):
         self,
         messages: Sequence[Message],
         *,
-        keep: Callable[[Added], None] = lambda added: None,
+        keep: Keep = _drop,
+        keep_part: Keep = _drop,
         step: int | None = None,
         hidden: str | None = None,
         used: Used = _NOTHING,
@@ -187,10 +197,14 @@ class Dialogue(Struct, frozen=True):
         """Ask the model for its say on a conversation, whose first message is the
         system's.
 
-        `keep` is given what each round `Added`; what it raises ends the turn. `hidden`
-        is the info string of code blocks that the caller reads instead of a person.
-        `meanwhile` gives what a person has said since it was asked last: the model gets
-        to hear it with the answers to its calls.
+        `keep` is given what each round `Added`; what it raises ends the turn.
+        `keep_part` is given the message of the model as soon as it is whole, and then
+        what the unfinished round has so far, after each call that acts. A conversation
+        that ends with such a part of native calls is continued there.
+
+        `hidden` is the info string of code blocks that the caller reads instead of a
+        person. `meanwhile` gives what a person has said since it was asked last: the
+        model gets to hear it with the answers to its calls.
 
         Raises `ContextTooLong` before a call is made with more than the model takes in,
         other `ModelError`s, or `BudgetExhausted`; what was `Added` before that stays
@@ -206,14 +220,23 @@ class Dialogue(Struct, frozen=True):
         self.refuse_too_long(messages)
         if notice is not None:
             self.emit(notice)
-        talk, spoken = self, tuple(messages)
-        began, calls = self.clock() - used.seconds, _Calls()
-        why = self._why_over(used)
-        """Why the round is the last one."""
+        talk = self
+        now = _Progress(
+            tuple(messages),
+            used,
+            self.clock() - used.seconds,
+            step,
+            keep,
+            keep_part,
+            meanwhile,
+            self._why_over(used),
+        )
+        if self.is_native and (open_calls := _find_open_calls(now.spoken)):
+            await self._use_tools(now, open_calls)
         while True:
             round_ = _Round(talk, step, hidden)
             try:
-                await round_.listen(spoken)
+                await round_.listen(now.spoken)
             except RequestRejected as error:
                 may_be_for_tools = (
                     talk.is_native
@@ -223,7 +246,7 @@ class Dialogue(Struct, frozen=True):
                 is_sure = (
                     self.tool_calls == "on"
                     or isinstance(error, ContextTooLong)
-                    or spoken != tuple(messages)
+                    or now.spoken != tuple(messages)
                 )
                 if may_be_for_tools and not is_sure:
                     # some servers know none, although their models would
@@ -232,55 +255,84 @@ class Dialogue(Struct, frozen=True):
                 if may_be_for_tools and _IF_NO_TOOLS not in error.hint:
                     error.hint = f"{error.hint} {_IF_NO_TOOLS}".strip()
                 raise
-            if not round_.calls or why:
-                keep(Added((round_.last_message,), used))
-                problem = round_.problem or (
-                    _NEVER_DONE.format(why) if round_.calls else ""
-                )
-                return Turn(
-                    round_.screen.text,
-                    round_.screen.of(hidden) if hidden else (),
-                    problem,
-                )
-            answers: list[tuple[ToolCall, str]] = []
-            room, left = MOST_IN_A_ROUND, talk._left((*spoken, round_.message))
-            for call in round_.calls:
-                started, at = self._started(call, step), self.clock()
-                self.emit(started)
-                is_late = bool(answers) and self.clock() - began > self.limits.seconds
-                objection = _TOO_LATE if is_late else _TOO_MUCH if room <= 0 else ""
-                answer = (
-                    {"error": objection}
-                    if objection
-                    else await self._answer(call, calls)
-                )
-                text = _cut(
-                    json.dumps(answer, ensure_ascii=False, default=str), room, left
-                )
-                answers.append((call, text))
-                room -= len(text)
-                left = None if left is None else left - estimated_tokens(text)
-                self.emit(_finished(started, answer, self.clock() - at))
-                await self.told(call, text)
-            used = Used(used.rounds + 1, self.clock() - began)
-            why = self._why_over(used)
-            said = (Message("user", text) for text in meanwhile())
-            answered = _as_messages(
-                answers, talk.is_native, _NO_MORE.format(why) if why else ""
+            if round_.calls and not now.why:
+                if talk.is_native:
+                    keep_part(Added((round_.message,), now.used))
+                round_.report()
+                await talk._use_tools(now, round_.calls, round_.message)
+                continue
+            problem = round_.problem or (
+                _NEVER_DONE.format(now.why) if round_.calls else ""
             )
-            added = (round_.message, *answered, *said)
-            spoken += added
-            keep(Added(added, used))
-            left = talk._left(spoken)
-            if (
-                not why
-                and left is not None
-                and left < min(_SHORTEST_ANSWER // 3, (self.model.window or 0) // 16)
-            ):
-                why = _FULL
-                spoken += (Message("user", _NO_MORE.format(why)),)
-                keep(Added(spoken[-1:], used))
-            talk.refuse_too_long(spoken)
+            last = Added((round_.last_message,), now.used, is_reply=not problem)
+            if last.is_reply:
+                keep_part(last)
+            round_.report()
+            keep(last)
+            blocks = round_.screen.of(hidden) if hidden else ()
+            return Turn(round_.screen.text, blocks, problem)
+
+    async def _use_tools(
+        self,
+        now: "_Progress",
+        calls: Sequence[ToolCall],
+        message: Message | None = None,
+    ) -> None:
+        """Make the calls of a round, and add the round to the conversation. `message`
+        is the model's; None if the conversation has it already.
+        """
+        before = now.spoken
+        begun = () if message is None else (message,)
+        answers = await self._answer_calls(now, calls, begun)
+        now.used = Used(now.used.rounds + 1, self.clock() - now.began)
+        now.why = self._why_over(now.used)
+        said = (Message("user", text) for text in now.meanwhile())
+        no_more = _NO_MORE.format(now.why) if now.why else ""
+        answered = _as_messages(answers, self.is_native, no_more)
+        added = (*begun, *answered, *said)
+        now.spoken = before + added
+        now.keep(Added(added, now.used))
+        left = self._left(now.spoken)
+        if (
+            not now.why
+            and left is not None
+            and left < min(_SHORTEST_ANSWER // 3, (self.model.window or 0) // 16)
+        ):
+            now.why = _FULL
+            now.spoken += (Message("user", _NO_MORE.format(now.why)),)
+            now.keep(Added(now.spoken[-1:], now.used))
+        self.refuse_too_long(now.spoken)
+
+    async def _answer_calls(
+        self, now: "_Progress", calls: Sequence[ToolCall], begun: tuple[Message, ...]
+    ) -> list[tuple[ToolCall, str]]:
+        """Make calls one after the other, and return them with their answers."""
+        answers: list[tuple[ToolCall, str]] = []
+        spoken = now.spoken + begun
+        earlier = takewhile(_is_answer, reversed(spoken))
+        room = MOST_IN_A_ROUND - sum(len(each.content) for each in earlier)
+        left = self._left(spoken)
+        for call in calls:
+            started, at = self._started(call, now.step), self.clock()
+            self.emit(started)
+            is_late = bool(answers) and at - now.began > self.limits.seconds
+            objection = _TOO_LATE if is_late else _TOO_MUCH if room <= 0 else ""
+            if objection:
+                answer: Answer = {"error": objection}
+            else:
+                answer = await self._answer(call, now.calls)
+            text = _cut(json.dumps(answer, ensure_ascii=False, default=str), room, left)
+            answers.append((call, text))
+            room -= len(text)
+            left = None if left is None else left - estimated_tokens(text)
+            self.emit(_finished(started, answer, self.clock() - at))
+            await self.told(call, text)
+            tool = self._tool(call)
+            if self.is_native and tool is not None and tool.acts:
+                part = (*begun, *_as_messages(answers, True, ""))
+                used = Used(now.used.rounds, self.clock() - now.began)
+                now.keep_part(Added(part, used))
+        return answers
 
     def _about_pictures(self, pictures: tuple[Picture, ...]) -> Notice:
         """For people, whether pictures go to the model. Asks a server of one's own,
@@ -443,6 +495,21 @@ class _Calls:
         return times > _SAME_CALLS
 
 
+class _Progress(Struct):
+    """How far a turn is."""
+
+    spoken: tuple[Message, ...]
+    used: Used
+    began: float
+    step: int | None
+    keep: Keep
+    keep_part: Keep
+    meanwhile: Callable[[], tuple[str, ...]]
+    why: str
+    """Why the next round is the last one; empty if it is not."""
+    calls: _Calls = field(default_factory=_Calls)
+
+
 class _Round:
     """One call of the model."""
 
@@ -456,6 +523,8 @@ class _Round:
         self.end = Done()
         """How it ended, when it is over."""
         self._native_calls: list[ToolCall] = []
+        self._rest = ""
+        """Text that comes to light at the end of the reply."""
         self._said: list[str] = []
         self._thinking = Thinking(step, dialogue.clock)
 
@@ -512,8 +581,15 @@ class _Round:
         request = self._dialogue.request(messages)
         emit(ReplyStarted(step, model.name, prompt_tokens=estimated_prompt(request)))
         self.end = await model.reply(request, self._hear)
-        if rest := self.screen.end():
-            emit(ReplyDelta(step, rest))
+        self._rest = self.screen.end()
+
+    def report(self) -> None:
+        """Report that the model's reply is over. What must not be lost is saved
+        before.
+        """
+        emit, step = self._dialogue.emit, self._step
+        if self._rest:
+            emit(ReplyDelta(step, self._rest))
         for told in self._thinking.finished(self.end.usage):
             emit(told)
         emit(ReplyFinished(step, self.end.usage))
@@ -547,6 +623,24 @@ class _Round:
                 self.screen = HiddenBlockFilter(self._hidden)
                 self._said.clear()
                 emit(ReplyRestarted(step, was_thought=True))
+
+
+def finished_rounds(messages: Sequence[Message]) -> int:
+    """Return the number of rounds of native calls that have all their answers."""
+    begun = sum(bool(message.tool_calls) for message in messages)
+    return begun - bool(_find_open_calls(messages))
+
+
+def _find_open_calls(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
+    """Return the calls at the end of a conversation that have no answers yet."""
+    answers = sum(1 for _ in takewhile(_is_answer, reversed(messages)))
+    if answers == len(messages):
+        return ()
+    return messages[-answers - 1].tool_calls[answers:]
+
+
+def _is_answer(message: Message) -> bool:
+    return message.role == "tool"
 
 
 def _joined(messages: Sequence[Message]) -> Iterator[Message]:

@@ -71,6 +71,7 @@ OpenCheckpoints = Callable[[Path, Path, str, Sequence[str]], Awaitable[Checkpoin
 """Opens the checkpoints of a project, as `Checkpoints.open` does."""
 Owns = Callable[[str], bool]
 """True for a file that a step declares."""
+_DIALOGUE = "dialogue"
 States = Mapping[str, TreeEntry | None]
 """Files as they were at a moment, by path; None: it was not there."""
 LARGEST_SAVED = 50_000_000
@@ -296,12 +297,28 @@ class Ledger(Struct):
         return tuple(change.path for change in others)
 
     def drop_calls(self, attempt: Attempt, since: int) -> None:
-        """Enter that the calls from this number on are void: their round was
-        interrupted, and others get their numbers.
+        """Enter that what the calls from this number on made is not made again: they
+        have no answer.
         """
         calls = [entry.call for entry in attempt.all_entries if entry.call is not None]
         if any(call >= since for call in calls):
             attempt.ledger.append(Entry(Kind.DROPPED, attempt.number, call=since))
+
+    def drop_dialogue(self, attempt: Attempt) -> None:
+        """Enter that all calls are void: other calls get their numbers."""
+        if any(entry.call is not None for entry in attempt.all_entries):
+            number, by = attempt.number, _DIALOGUE
+            attempt.ledger.append(Entry(Kind.DROPPED, number, by=by, call=0))
+
+    def last_started_call(self, attempt: Attempt) -> int | None:
+        """Return the number of the call whose command was started last."""
+        started = None
+        for entry in attempt.all_entries:
+            if entry.kind is Kind.DROPPED and entry.by == _DIALOGUE:
+                started = None
+            elif entry.kind is Kind.STARTED and entry.call is not None:
+                started = entry.call
+        return started
 
     def commands_to_redo(self, attempt: Attempt) -> dict[int, Entry]:
         """Return the commands of the attempt that changed files of the step, by the

@@ -392,7 +392,7 @@ def _of_finished(
         for kind, group in by_kind.items()
         if group or kind is Kind.CHECK
     ]
-    return [*entries, replace(_entry(Kind.END, number, after), tree=None)]
+    return entries
 
 
 async def _changes(

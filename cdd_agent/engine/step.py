@@ -15,7 +15,14 @@ from msgspec.structs import replace
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.dialogue.token_budget import for_answers, left_out_in_words
-from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Used, definitions
+from cdd_agent.dialogue.turns import (
+    Added,
+    Dialogue,
+    ToolCalls,
+    Used,
+    definitions,
+    finished_rounds,
+)
 from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.engine.approval import Approval, ChangesRefused
 from cdd_agent.engine.attempt import Attempt, AttemptOutcome
@@ -298,8 +305,8 @@ class StepRunner(Struct, frozen=True):
     async def _take_turn(
         self, dialogue: Dialogue, make: MakePrompt, tools: StepTools
     ) -> None:
-        """Take the model's turn, or continue an interrupted one. Saves it after each
-        round.
+        """Take the model's turn, or continue an interrupted one. Saves each message of
+        the model as soon as it is whole, and the answers to its calls.
 
         Raises `ContextTooLong`, or `_NoRoomForTools` if the model has tools.
         """
@@ -309,8 +316,14 @@ class StepRunner(Struct, frozen=True):
         def keep(added: Added) -> None:
             nonlocal spoken
             spoken += added.messages
-            if any(message.tool_calls for message in added.messages):
+            if any(each.tool_calls or each.role == "tool" for each in added.messages):
                 attempt.save_dialogue(spoken, added.used.seconds)
+
+        def keep_part(part: Added) -> None:
+            if part.is_reply:
+                attempt.save_reply(part.messages[-1].content)
+            else:
+                attempt.save_dialogue((*spoken, *part.messages), part.used.seconds)
 
         def meanwhile() -> tuple[str, ...]:
             words = tuple(map(attempt.add_words, self.steering.take()))
@@ -318,18 +331,19 @@ class StepRunner(Struct, frozen=True):
                 self.emit(GuidanceTaken(step.number, text, label=step.label))
             return words
 
-        used = Used(
-            sum(bool(message.tool_calls) for message in spoken),
-            attempt.dialogue_seconds,
-        )
+        used = Used(finished_rounds(spoken), attempt.dialogue_seconds)
         with self.steering.heard() if dialogue.tools else nullcontext():
             turn = await dialogue.turn(
-                spoken, keep=keep, step=step.number, used=used, meanwhile=meanwhile
+                spoken,
+                keep=keep,
+                keep_part=keep_part,
+                step=step.number,
+                used=used,
+                meanwhile=meanwhile,
             )
         if turn.problem:
             attempt.save_partial(spoken[-1].content)
             raise ReplyRefused(f"{turn.problem} Nothing of it was used.")
-        attempt.save_reply(spoken[-1].content)
         await self.saved()
 
     async def _request(

@@ -1,8 +1,9 @@
 """The tools by which a model carries a step out: to look around freely, and to act as
 one transaction.
 
-Calls that were made before an interruption are made once more from the saved dialogue,
-and not by asking the model.
+After an interruption the calls that have answers in the saved dialogue change the files
+again, without asking the model. A round that was saved before it was over goes on at
+its first call without an answer.
 """
 
 import asyncio
@@ -52,6 +53,11 @@ from cdd_agent.tools.read_only import (
 
 _LONGEST_REFUSAL = 300
 """Characters of a call and why it was refused, where they are told once more."""
+_INTERRUPTED = (
+    "This command was interrupted after its start, because the run was stopped. It may"
+    " have done a part of its work, and what it made of this step's files is undone."
+    " Run it again if you need it."
+)
 _HISTORY = re.compile(
     r"\b(?:git|commit|branch|histor|revert|regress)|[^\W\d_a-z]", re.IGNORECASE
 )
@@ -74,6 +80,8 @@ class StepTools(Struct):
     """
     _calls: int = 0
     """How many are over."""
+    _cut_call: int | None = None
+    """The number of the call whose command was interrupted."""
     _written: tuple[FileDiff, ...] = ()
     """The changes of the call that is made."""
 
@@ -128,16 +136,20 @@ class StepTools(Struct):
                 await transaction.change([edit], call=number, again=True)
             else:
                 await asyncio.to_thread(self._remember, call, answer)
+        # the calls without an answer are made again, under their numbers
+        all_calls = sum(len(message.tool_calls) for message in messages)
+        attempt.answers.set_calls_aside(all_calls)
+        self._cut_call = ledger.last_started_call(attempt)
         ledger.drop_calls(attempt, self._calls)
-        attempt.answers.set_calls_aside(self._calls)
 
     def discard_dialogue(self) -> None:
         """Restore the files that the dialogue wrote, and forget the dialogue."""
         self.transaction.discard_work()
         self.transaction.attempt.drop_dialogue()
-        self.transaction.ledger.drop_calls(self.transaction.attempt, 0)
+        self.transaction.ledger.drop_dialogue(self.transaction.attempt)
         self.transaction.attempt.answers.set_calls_aside(0)
         self._calls = 0
+        self._cut_call = None
 
     async def run(self, action: Action) -> ActionResult:
         """Do an action that changes a file: for the tools."""
@@ -173,8 +185,13 @@ class StepTools(Struct):
         self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> CommandResult:
         """Run a command by the project's settings, and take over what it makes of the
-        step's files.
+        step's files. A command that was interrupted is not run a second time: the model
+        decides.
         """
+        if self._cut_call == self._calls:
+            return CommandResult(
+                "", _INTERRUPTED, return_code=126, started=False, refused=True
+            )
         try:
             await self.transaction.begin()
         except CddError as error:

@@ -4,11 +4,12 @@ own computers do.
 
 import pytest
 
+from cdd_agent.events import About
 from cdd_agent.llm.port import ContextTooLong, Message, NotAReply, Request
 from cdd_agent.llm.window_limited import WindowLimited
 from tests.llm.server import Answer, LoopbackServer
 from tests.llm.test_direct import model_at
-from tests.support.projects import Sandbox, Step, run_all
+from tests.support.projects import Sandbox, Step, notice, run_all
 from tests.support.replies import all_of
 
 NOTHING = Answer(raw="", content_type="text/event-stream")
@@ -38,6 +39,6 @@ async def test_a_request_that_is_too_long_is_not_sent_again(sandbox: Sandbox) ->
     with LoopbackServer([NOTHING, "never"]) as server:
         # too small for anything
         sandbox.real_model = WindowLimited(model_at(server.url), 1)
-        await run_all(sandbox)
+        events = await run_all(sandbox)
         assert len(server.requests) == 1
-    assert "openai/test-model" in sandbox.state()["step_executions"]["1"]["error"]
+    assert "openai/test-model" in notice(events, About.MODEL_FAILED)

@@ -711,6 +711,20 @@ MUTATIONS = [
         "tests/engine/test_side_by_side.py",
     ),
     Mutation(
+        "a round of calls is saved before its tools run",
+        "dialogue/turns.py",
+        "keep_part(Added((round_.message,), now.used))",
+        "pass",
+        "tests/engine/test_rounds_paid_once.py",
+    ),
+    Mutation(
+        "a command that was interrupted is not run again by itself",
+        "engine/step_tools.py",
+        "if self._cut_call == self._calls:",
+        "if False:",
+        "tests/engine/test_rounds_paid_once.py",
+    ),
+    Mutation(
         "a step that failed keeps its failure when the model gives no reply",
         "engine/engine.py",
         "self.run.save(self.run.state.reinstate(failed.execution))",
