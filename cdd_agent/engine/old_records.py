@@ -387,12 +387,11 @@ def _of_finished(
             by_kind[Kind.COMMAND].append(change)
         else:
             by_kind[Kind.CHECK].append(change)
-    entries = [
+    return [
         _entry(kind, number, after, group)
         for kind, group in by_kind.items()
         if group or kind is Kind.CHECK
     ]
-    return entries
 
 
 async def _changes(
