@@ -16,9 +16,9 @@ from rich.console import Console
 from rich.text import Text
 
 from cdd_agent.cli.boards import as_json as row_as_json
-from cdd_agent.cli.many import accepted_flag, carry_out, one_at_a_time, own_tree
+from cdd_agent.cli.many import Fleet, one_at_a_time, own_tree
+from cdd_agent.cli.orders import find_tickets, read_comparison
 from cdd_agent.cli.trusting import open_for_work
-from cdd_agent.cli.without_screen import reference
 from cdd_agent.engine.lock import locked
 from cdd_agent.engine.whereabouts import load_own_tree
 from cdd_agent.errors import BadInput, ExitCode
@@ -39,12 +39,7 @@ def compare(options: Namespace) -> int:
         "approval": "auto" if options.yes else None,
     }
     project = open_for_work(options, flags)
-    tickets = list(
-        {
-            t.slug: t
-            for t in (project.tickets.find(reference(slug)) for slug in options.slugs)
-        }.values()
-    )
+    tickets = find_tickets(project.tickets, options.slugs)
     models = [
         model.strip() for model in (options.models or "").split(",") if model.strip()
     ]
@@ -60,18 +55,8 @@ def compare(options: Namespace) -> int:
         jobs = {
             job: ticket for ticket in tickets for job in _jobs(project, ticket, models)
         }
-        given = ["--yes"] if options.yes else []
-        given += accepted_flag(project)
-        given += (
-            ["--max-attempts", str(options.max_attempts)]
-            if options.max_attempts
-            else []
-        )
-        given += ["--api-base", options.api_base] if options.api_base else []
-        options.stop_on_failure, options.on = False, None
-        board, code = carry_out(
-            project, own, folder, jobs, given, options, failed_is_over=True
-        )
+        comparison = read_comparison(options)
+        board, code = Fleet(project, own, folder, jobs, comparison).carry_out()
         _tell(board, _diffs(project, folder, board), as_json=options.json)
     return code
 

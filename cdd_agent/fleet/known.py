@@ -56,6 +56,11 @@ def folder_of(root: Path, name: str = TOGETHER) -> Path:
     return root / ".cdd" / "runs" / name
 
 
+def prepare_folder(folder: Path) -> None:
+    """Make the folder that runs share, ignored by git. Raises `BadInput`."""
+    RunRecord.of(folder.parents[2], folder.name, Redactor()).prepare()
+
+
 def record_of(
     root: Path, prefix: str, job: TicketJob, ticket: Ticket
 ) -> tuple[RunRecord, Ticket] | None:

@@ -344,7 +344,7 @@ async def test_a_budget_of_all_runs_is_asked_for_before_each_call(
     assert over.exit_code == ExitCode.NOT_APPROVED
     assert over.budget_used_up
     assert len(server.requests) == 2
-    assert desk.account.spent.tokens > 0
+    assert desk.purse.tally.spent.tokens > 0
 
 
 async def test_another_version_does_not_take_it(
