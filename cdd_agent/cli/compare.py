@@ -24,8 +24,8 @@ from cdd_agent.engine.whereabouts import load_own_tree
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.files.atomic import remove_folder, write_atomic
 from cdd_agent.fleet.board import Board
-from cdd_agent.fleet.known import COMPARING, folder_of
-from cdd_agent.fleet.place import TicketJob
+from cdd_agent.fleet.job import TicketJob
+from cdd_agent.fleet.local_runs import COMPARING, folder_of
 from cdd_agent.fleet.table import comparison
 from cdd_agent.open_project import Project
 from cdd_agent.threads import waited_for

@@ -15,7 +15,7 @@ from cdd_agent.cli.without_screen import printer_for, reference
 from cdd_agent.cli.working import Output, whoever_answers
 from cdd_agent.engine.whereabouts import load_own_tree
 from cdd_agent.errors import ExitCode
-from cdd_agent.fleet.known import folder_of
+from cdd_agent.fleet.local_runs import folder_of
 from cdd_agent.fleet.order import RunOrder
 from cdd_agent.open_project import Project, in_tree
 from cdd_agent.travel.own_tree import OwnTree

@@ -26,17 +26,17 @@ from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events import About, Notice, Tone
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.coordinator import Coordinator
-from cdd_agent.fleet.known import (
+from cdd_agent.fleet.job import TicketJob
+from cdd_agent.fleet.local_runs import (
+    find_planned,
     folder_of,
-    known,
-    planned,
+    load_row,
+    load_spent,
     prepare_folder,
-    remember_planned,
     save_board,
-    spent_before,
+    save_planned,
 )
 from cdd_agent.fleet.order import Place
-from cdd_agent.fleet.place import TicketJob
 from cdd_agent.fleet.this_machine import ThisMachine
 from cdd_agent.fleet.work_check import check_work
 from cdd_agent.llm.budget import Limit, Tally
@@ -80,8 +80,10 @@ def execute_many(options: Namespace) -> int:
     folder, own = folder_of(project.root), own_tree(project)
     with one_at_a_time(folder):
         if options.all:
-            tickets = planned(project.root, project.tickets.list(), folder, own.prefix)
-            remember_planned(folder, tickets)
+            tickets = find_planned(
+                project.root, project.tickets.list(), folder, own.prefix
+            )
+            save_planned(folder, tickets)
         if not tickets and not many.as_json:
             sys.stderr.write(
                 "cdd: no ticket has a plan that is not carried out; `cdd list` shows"
@@ -156,7 +158,7 @@ class Fleet(Struct):
         if config.require == "verified":
             require = "verified"
         for job, ticket in self.jobs.items():
-            row = known(self.project.root, self.own.prefix, job, ticket, require)
+            row = load_row(self.project.root, self.own.prefix, job, ticket, require)
             if row.state is not RunState.DONE and not self.many.is_comparison:
                 row = replace(row, state=RunState.WAITING, steps={}, why="")
             rows.append(row)
@@ -168,7 +170,7 @@ class Fleet(Struct):
         """
         tally = Tally()
         for job, ticket in self.jobs.items():
-            spent = spent_before(self.project.root, self.own.prefix, job, ticket)
+            spent = load_spent(self.project.root, self.own.prefix, job, ticket)
             tally.add(Usage(spent.tokens, 0, spent.estimated, spent.usd))
         return tally
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from cdd_agent.cli.without_screen import reference
 from cdd_agent.errors import BadInput
+from cdd_agent.fleet.job import TicketJob
 from cdd_agent.fleet.order import RunOrder
-from cdd_agent.fleet.place import TicketJob
 from cdd_agent.tickets.slugs import is_folder_name
 from cdd_agent.tickets.store import Ticket, TicketStore
 

@@ -28,7 +28,7 @@ from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.whereabouts import how_to_hand_back, in_its_tree
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events import About, Notice
-from cdd_agent.fleet.known import folder_of, prepare_folder
+from cdd_agent.fleet.local_runs import folder_of, prepare_folder
 from cdd_agent.fleet.order import RunOrder
 from cdd_agent.frontend import Frontend
 from cdd_agent.llm.budget import Limit

@@ -25,8 +25,8 @@ from cdd_agent.cluster.worker import ENVIRONMENT
 from cdd_agent.config import of_role
 from cdd_agent.errors import BadInput, CddError, ExitCode
 from cdd_agent.events import About, Notice, Tone, to_json
+from cdd_agent.fleet.job import Ending
 from cdd_agent.fleet.order import RunOrder, Tell
-from cdd_agent.fleet.place import Ending
 from cdd_agent.llm.purse import Purse
 from cdd_agent.open_project import Project, config_without_user
 from cdd_agent.version import VERSION

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.fleet.board import Board, Row, RunState
+from cdd_agent.fleet.job import Ending
 from cdd_agent.fleet.order import Place, RunOrder
-from cdd_agent.fleet.place import Ending
 
 _END_ALL = (RunState.NO_BUDGET, RunState.LATER)
 """After one of these no other run is begun: it would stop for the same reason."""
@@ -67,7 +67,7 @@ class Coordinator(Struct):
 
         def tell(event: Mapping[str, Any]) -> None:
             try:
-                row = self.board.rows[name].told(event)
+                row = self.board.rows[name].after_event(event)
             except (LookupError, TypeError, ValueError) as error:
                 what = event.get("event")
                 raise BadEvent(f"The run reported a damaged event: {what!r}") from error
@@ -79,7 +79,7 @@ class Coordinator(Struct):
         except CddError as error:
             ending = Ending(error.exit_code, error.in_a_line)
         finally:
-            row = self.board.rows[name].over(ending, self.clock())
+            row = self.board.rows[name].after_end(ending, self.clock())
             self._put(row)
         if row.state in _END_ALL:
             self._waiting.clear()

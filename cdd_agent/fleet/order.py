@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
-from cdd_agent.fleet.place import Ending, TicketJob
+from cdd_agent.fleet.job import Ending, TicketJob
 
 
 class RunOrder(Struct, frozen=True):

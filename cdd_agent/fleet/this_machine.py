@@ -12,8 +12,8 @@ from msgspec import DecodeError, Struct, ValidationError, convert, field, json
 from cdd_agent.errors import BudgetExhausted, ExitCode
 from cdd_agent.events import AnswerNeeded, BudgetSpent, CallEnded, QuestionKind
 from cdd_agent.fleet.answers import NOBODY, AnswerLine
+from cdd_agent.fleet.job import Ending
 from cdd_agent.fleet.order import RunOrder, Tell
-from cdd_agent.fleet.place import Ending
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.port import Usage
 from cdd_agent.llm.purse import Purse

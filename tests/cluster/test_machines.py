@@ -20,7 +20,7 @@ from cdd_agent.cluster.words import ClientFailed, Over
 from cdd_agent.cluster.worker import ENVIRONMENT
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.fleet.board import Row
-from cdd_agent.fleet.place import TicketJob
+from cdd_agent.fleet.job import TicketJob
 from cdd_agent.travel.came_back import CameBack
 from tests.cluster.machines import Machine, Question, good, made_project, opened_desk
 from tests.llm.server import Answer, LoopbackServer

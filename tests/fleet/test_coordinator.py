@@ -11,8 +11,8 @@ from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events import ReplyFinished, to_json
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.coordinator import Coordinator
+from cdd_agent.fleet.job import Ending, TicketJob
 from cdd_agent.fleet.order import RunOrder, Tell
-from cdd_agent.fleet.place import Ending, TicketJob
 from cdd_agent.llm.port import Usage
 from tests.support.tables import each_row
 

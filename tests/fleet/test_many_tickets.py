@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.fleet.board import RunState
-from cdd_agent.fleet.known import board_here, folder_of
+from cdd_agent.fleet.local_runs import board_here, folder_of
 from cdd_agent.llm.shared_waits import SharedWaits
 from cdd_agent.model_names import provider_of
 from cdd_agent.tickets.store import TicketStore

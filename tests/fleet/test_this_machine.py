@@ -7,8 +7,8 @@ import pytest
 from cdd_agent.errors import ExitCode
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.coordinator import Coordinator
+from cdd_agent.fleet.job import TicketJob
 from cdd_agent.fleet.order import RunOrder
-from cdd_agent.fleet.place import TicketJob
 from cdd_agent.fleet.this_machine import ThisMachine
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.purse import Purse
