@@ -1367,7 +1367,6 @@ class AnswerTaken(Struct, frozen=True):
 
     id: int
     choice: str
-    text: str = ""
 
 
 class CallEnded(Struct, frozen=True):

@@ -45,6 +45,7 @@ from cdd_agent.llm.port import Usage
 from cdd_agent.llm.purse import SharedCalls
 from cdd_agent.open_project import AcceptThese, TrustAnswer, TrustQuestion
 from cdd_agent.printer import JsonPrinter
+from cdd_agent.redaction import Redactor
 from cdd_agent.trust_words import in_lines
 from cdd_agent.wording import answers, question
 
@@ -171,7 +172,7 @@ class Driver:
         if choices and said.choice not in (*choices, NOBODY):
             raise ValueError(f"Question {said.id} has the choices {', '.join(choices)}")
         self._waiting.pop(said.id, None)
-        self._show_from_thread(AnswerTaken(said.id, said.choice, said.text))
+        self._show_from_thread(AnswerTaken(said.id, said.choice))
         # the run may have given up on the question just now
         with suppress(InvalidStateError):
             question.answer.set_result(said)
@@ -211,24 +212,28 @@ class DriverAnswers(Struct, frozen=True):
     """The `Frontend` of a driven run."""
 
     driver: Driver
+    redactor: Redactor
+    """Takes secrets out of questions, as out of events."""
 
     async def approve(self, proposal: Proposal) -> Choice:
         choices = answers(proposal)
-        kind = _KINDS[type(proposal)]
-        answer = await self.driver.ask(kind, question(proposal), *choices)
+        text = self.redactor.redact(question(proposal))
+        answer = await self.driver.ask(_KINDS[type(proposal)], text, *choices)
         if answer.choice == NOBODY:
             return await Nobody().approve(proposal)
         return choices[answer.choice]
 
     async def review(self, review: Review) -> Reviewed:
         choices = {"yes": Choice.YES, "no": Choice.NO, "always": Choice.ALWAYS}
-        answer = await self.driver.ask(QuestionKind.CHANGES, question(review), *choices)
+        text = self.redactor.redact(question(review))
+        answer = await self.driver.ask(QuestionKind.CHANGES, text, *choices)
         if answer.choice == NOBODY:
             return await Nobody().review(review)
         return Reviewed(choices[answer.choice], review, answer.text)
 
     async def ask(self, prompt: str) -> str:
-        answer = await self.driver.ask(QuestionKind.TEXT, prompt)
+        text = self.redactor.redact(prompt)
+        answer = await self.driver.ask(QuestionKind.TEXT, text)
         if answer.choice == NOBODY:
             return await Nobody().ask(prompt)
         return answer.text

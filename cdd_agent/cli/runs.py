@@ -35,6 +35,7 @@ from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.purse import SharedCalls
 from cdd_agent.open_project import Project, accept_once, in_tree, open_project
 from cdd_agent.printer import JsonPrinter, TextPrinter
+from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.plan import NoSuchStep
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.wiring import Wiring, keeping_lease, prepare_model
@@ -67,8 +68,10 @@ def _execute_driven(order: RunOrder, output: Output) -> ExitCode:
     prepare_folder(folder)
     budget = Limit(project.config.budget.tokens, project.config.budget.usd)
     shared = calls_of_driven_run(driver, budget, folder)
+    redactor = Redactor.of_environment(project.config.commands.hide_env)
+    frontend = DriverAnswers(driver, redactor)
     with holding_run(folder, name):
-        return run_plan(project, order, output, DriverAnswers(driver), shared)
+        return run_plan(project, order, output, frontend, shared)
 
 
 def undo(options: Namespace) -> int:

@@ -47,10 +47,12 @@ from cdd_agent.open_project import (
     TrustAnswer,
     TrustQuestion,
 )
+from cdd_agent.redaction import Redactor
 from tests.support.replies import all_of
 from tests.support.reviews import review_of
 from tests.support.tables import each_row
 
+SECRET = "s3cr3t" * 4
 COMMAND = CommandProposed("rm -r build", "`rm` is not on the list")
 REQUEST = Request((Message("user", "Say hello."),))
 REVIEW = review_of(1, {"a.txt": (None, "good\n")})
@@ -82,6 +84,7 @@ class Drive:
         self.times_stopped = 0
         self.driver = Driver(Output(self.lines), read, self._stop)
         self.driver.start()
+        self.person = DriverAnswers(self.driver, Redactor({SECRET: "TOKEN"}))
 
     def _stop(self) -> None:
         self.times_stopped += 1
@@ -132,7 +135,7 @@ async def test_a_proposal_waits_for_the_answer_of_the_driver(
     drive: Drive, proposal: Any, kind: QuestionKind, choice: str, expected: Choice
 ) -> None:
     drive.answer(choice=choice)
-    assert await DriverAnswers(drive.driver).approve(proposal) is expected
+    assert await drive.person.approve(proposal) is expected
     asked, taken = drive.lines.events[-2:]
     assert isinstance(asked, AnswerNeeded)
     assert asked.kind is kind
@@ -147,26 +150,37 @@ async def test_changes_are_reviewed_with_a_reason(
     drive: Drive, choice: str, expected: Choice
 ) -> None:
     drive.answer(choice=choice, text="not so")
-    reviewed = await DriverAnswers(drive.driver).review(REVIEW)
+    reviewed = await drive.person.review(REVIEW)
     assert (reviewed.choice, reviewed.reason) == (expected, "not so")
     assert "a.txt" in drive.lines.of(AnswerNeeded)[-1].text
 
 
 async def test_a_question_in_words_gets_words(drive: Drive) -> None:
     drive.answer(text="in the evening")
-    assert await DriverAnswers(drive.driver).ask("When?") == "in the evening"
+    assert await drive.person.ask("When?") == "in the evening"
+
+
+async def test_questions_have_no_secrets(drive: Drive) -> None:
+    drive.answer(choice="no")
+    command = CommandProposed(f"curl {SECRET}", "`curl` is not on the list")
+    await drive.person.approve(command)
+    await drive.person.review(review_of(1, {"a.txt": (None, f"{SECRET}\n")}))
+    await drive.person.ask(f"Is it {SECRET}?")
+    questions = drive.lines.of(AnswerNeeded)
+    assert len(questions) == 3
+    assert all(SECRET not in question.text for question in questions)
 
 
 async def test_without_a_user_the_run_stops_as_without_a_driver(drive: Drive) -> None:
     drive.answer(choice=NOBODY)
-    person = DriverAnswers(drive.driver)
+    person = drive.person
     for asking in (person.approve(COMMAND), person.review(REVIEW), person.ask("When?")):
         with pytest.raises(NobodyHere):
             await asking
 
 
 async def test_answers_find_their_questions_in_any_order(drive: Drive) -> None:
-    person = DriverAnswers(drive.driver)
+    person = drive.person
     asking = asyncio.gather(*(person.ask(f"{number}?") for number in range(5)))
     await asyncio.sleep(0)
     for question in reversed(drive.lines.of(AnswerNeeded)):
@@ -197,7 +211,7 @@ BAD_LINES = (
 async def test_a_line_that_makes_no_sense_is_refused_and_the_question_waits(
     drive: Drive,
 ) -> None:
-    asking = asyncio.ensure_future(DriverAnswers(drive.driver).approve(COMMAND))
+    asking = asyncio.ensure_future(drive.person.approve(COMMAND))
     await asyncio.sleep(0)
     for line in BAD_LINES:
         await asyncio.to_thread(drive.write, line)
@@ -208,7 +222,7 @@ async def test_a_line_that_makes_no_sense_is_refused_and_the_question_waits(
 
 
 async def test_a_question_that_is_given_up_takes_no_answer(drive: Drive) -> None:
-    asking = asyncio.ensure_future(DriverAnswers(drive.driver).ask("When?"))
+    asking = asyncio.ensure_future(drive.person.ask("When?"))
     await asyncio.sleep(0)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -224,8 +238,9 @@ def test_cancel_and_the_end_of_input_stop_the_run_once(drive: Drive) -> None:
     drive.write('{"command": "cancel"}')
     drive.close()
     assert drive.stopped.wait(60)
-    (listening,) = (t for t in threading.enumerate() if t.name == "stdin")
-    listening.join(60)
+    for thread in threading.enumerate():
+        if thread.name == "stdin":
+            thread.join(60)
     assert drive.times_stopped == 1
 
 
