@@ -80,6 +80,12 @@ class TrustAnswer(Enum):
     """They are left out of this run."""
 
 
+class AcceptThese(Struct, frozen=True):
+    """The decision that just these settings take effect in this run."""
+
+    digests: frozenset[str]
+
+
 class TrustQuestion(Struct, frozen=True):
     """The settings that need the user's decision. What is shown is what is used."""
 
@@ -93,7 +99,7 @@ class TrustQuestion(Struct, frozen=True):
     """The reason why earlier answers do not count."""
 
 
-Decide = Callable[[TrustQuestion], TrustAnswer]
+Decide = Callable[[TrustQuestion], TrustAnswer | AcceptThese]
 """Raises `NotTrusted` where there is no user to ask."""
 
 
@@ -119,13 +125,11 @@ def open_project(
     *,
     exactly: bool = False,
     decide: Decide = leave_out,
-    accepted: Collection[str] = (),
 ) -> Project:
     """Open the project that contains `folder`, with the settings that take effect.
     Raises `BadInput`, and `NotTrusted` from `decide`.
 
-    `exactly`: the folder itself is the root, also inside another project. `accepted`:
-    the digests of settings that the process which started this one has trusted.
+    `exactly`: the folder itself is the root, also inside another project.
     """
     try:
         if not folder.is_dir():
@@ -138,7 +142,7 @@ def open_project(
     # read once: what is shown is what is used
     layers = SettingsLayers.read(_read_settings(root), flags)
     tickets = _open_tickets(root, layers.config)
-    config, trust = _decide(layers, tickets, decide, accepted)
+    config, trust = _decide(layers, tickets, decide)
     return Project(root, config, tickets, trust)
 
 
@@ -258,7 +262,6 @@ def _decide(
     layers: SettingsLayers,
     tickets: TicketStore,
     decide: Decide,
-    accepted: Collection[str],
 ) -> tuple[Config, ProjectTrust]:
     """Return the settings that take effect, and the state of those that need trust."""
     root, store = tickets.root, TrustStore.open()
@@ -266,7 +269,7 @@ def _decide(
     if not found and layers.config.commands.mode != "unsafe":
         return layers.config, ProjectTrust()
     answers, note = _read_answers(store, root)
-    trusted = {*accepted, *_digests(answers)}
+    trusted = _digests(answers)
     untrusted = tuple(s for s in found if s.digest not in trusted)
     before = _last_shown(answers)
     question = TrustQuestion(root, untrusted, before, layers.project.text, note)
@@ -276,6 +279,8 @@ def _decide(
         trusted |= {setting.digest for setting in untrusted}
     if answer is TrustAnswer.ONCE:
         return layers.config, ProjectTrust(tuple(found))
+    if isinstance(answer, AcceptThese):
+        trusted |= answer.digests
     layers, left_out = leave_out_untrusted(layers, root, trusted)
     left_out += [s for s in untrusted if s.name == CHECK and s.digest not in trusted]
     config = layers.config
@@ -306,7 +311,7 @@ def _last_shown(answers: Answers) -> dict[str, str]:
     }
 
 
-def _ask(question: TrustQuestion, decide: Decide) -> TrustAnswer:
+def _ask(question: TrustQuestion, decide: Decide) -> TrustAnswer | AcceptThese:
     """Return the decision. `decide` is asked only where no other answer counts."""
     if os.environ.get(TRUST, "").strip().lower() in ("1", "true", "yes"):
         return TrustAnswer.ONCE

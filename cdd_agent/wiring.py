@@ -54,15 +54,22 @@ from cdd_agent.events import (
 from cdd_agent.files.json_file import from_json
 from cdd_agent.frontend import AnswersTold, Frontend, Nobody
 from cdd_agent.git.checkpoint import Checkpoints
-from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally, ToldWhileItRuns
+from cdd_agent.llm.budget import (
+    Account,
+    Budgeted,
+    Limit,
+    Spent,
+    Tally,
+    ToldWhileItRuns,
+)
 from cdd_agent.llm.cassette import Recorded
 from cdd_agent.llm.fallbacks import WithFallbacks
 from cdd_agent.llm.options import Effort, ModelOptions
 from cdd_agent.llm.port import Model, Usage
 from cdd_agent.llm.providers import PROVIDERS, Endpoint, endpoint_of
+from cdd_agent.llm.purse import SharedCalls
 from cdd_agent.llm.retrying import Clock, Retrying
 from cdd_agent.llm.scripted import ScriptedModel
-from cdd_agent.llm.shared import Shared
 from cdd_agent.llm.window_limited import WindowLimited
 from cdd_agent.llm.wrapper import RejectEmpty, SwappableModel
 from cdd_agent.model_names import provider_of
@@ -134,8 +141,8 @@ class Wiring(Struct, frozen=True, dict=True):
     """Runs the programs of commands and checks in place of real processes."""
     open_checkpoints: OpenCheckpoints | None = None
     """Opens the checkpoints of runs elsewhere than in git."""
-    shared: Shared | None = None
-    """What a run has in common with others that are under way."""
+    shared: SharedCalls | None = None
+    """What a run's model calls share with other runs."""
     tally: Tally = field(default_factory=Tally)
     models: dict[Role, SwappableModel] = field(default_factory=dict)
     environments: dict[Path, Mapping[str, str]] = field(default_factory=dict)
@@ -577,19 +584,17 @@ def equipped(
     spent: Spent | None = None,
     lost: Callable[[Usage], None] = lambda usage: None,
     clock: Clock | None = None,
-    shared: Shared | None = None,
+    shared: SharedCalls | None = None,
 ) -> Model:
     """An adapter, and its fallbacks, as work needs them: an empty reply is an error,
     each call is counted at its own model's price and must fit the budget; patience is
     around that, so that every call it makes is one that the budget allowed. Raises
     `BadInput` for an unknown price.
     """
-    limit = shared.limit if shared else Limit(config.budget.tokens, config.budget.usd)
-    account = (
-        shared.account(spent or Spent())
-        if shared and limit != Limit()
-        else Tally(spent or Spent())
-    )
+    limit = Limit(config.budget.tokens, config.budget.usd)
+    account: Account = Tally(spent or Spent())
+    if shared:
+        limit, account = shared.limit, shared.account(spent or Spent())
 
     def with_patience(adapter: Model, asked: Config) -> Model:
         budgeted = Budgeted(
@@ -600,11 +605,10 @@ def equipped(
             spend=tally.add,
             lost=lost,
         )
-        waits = (
-            shared.waits(f"{provider_of(asked.model)} {asked.api_base or ''}".strip())
-            if shared
-            else None
-        )
+        waits = None
+        if shared:
+            provider = f"{provider_of(asked.model)} {asked.api_base or ''}"
+            waits = shared.waits_of(provider.strip())
         return Retrying(ToldWhileItRuns(budgeted, tally), clock, waits)
 
     if isinstance(model, WithFallbacks):

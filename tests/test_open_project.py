@@ -4,7 +4,7 @@ counts.
 
 import json
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,8 @@ from cdd_agent.engine.lock import TicketLock
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Notice
 from cdd_agent.open_project import (
+    AcceptThese,
+    Decide,
     Project,
     TrustAnswer,
     TrustQuestion,
@@ -279,11 +281,15 @@ def test_a_tree_that_cdd_made_inherits_the_answer(tmp_path: Path) -> None:
         assert not project.config.web.private
 
 
+def accept_these(digests: Collection[str]) -> Decide:
+    return lambda question: AcceptThese(frozenset(digests))
+
+
 def test_a_process_that_cdd_began_uses_what_was_trusted_there(tmp_path: Path) -> None:
     write(tmp_path, "approval: auto\ncommit: step\n")
     accepted = User(TrustAnswer.ONCE).opens(tmp_path).trust.accepted
     write(tmp_path, "approval: auto\ncommit: step\nweb: {private: true}\n")
-    project = open_project(tmp_path, {}, accepted=accepted)
+    project = open_project(tmp_path, {}, decide=accept_these(accepted))
     assert (project.config.approval, project.config.commit) == ("auto", "step")
     assert left_out(project) == ["web.private"]
 
@@ -484,5 +490,6 @@ def test_a_process_that_cdd_began_does_without_a_model_whose_address_is_left_out
     write(tmp_path, f"model: openai/x\napi_base: {EVIL}\n")
     project = User(TrustAnswer.DEFAULTS).opens(tmp_path)
     assert (project.config.model, project.config.api_base) == (None, None)
-    child = open_project(tmp_path, {}, accepted=project.trust.accepted)
+    decide = accept_these(project.trust.accepted)
+    child = open_project(tmp_path, {}, decide=decide)
     assert (child.config.model, child.config.api_base) == (None, None)

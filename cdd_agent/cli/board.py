@@ -4,7 +4,7 @@ from argparse import Namespace
 
 from cdd_agent.cli.boards import board_as_json
 from cdd_agent.cli.without_screen import open_project_of, print_json, print_text
-from cdd_agent.fleet.known import board_here
+from cdd_agent.fleet.local_runs import board_here
 from cdd_agent.fleet.table import in_lines
 
 

@@ -1,31 +1,31 @@
-"""`cdd compare`: tickets carried out by several models beside each other, and a table
-of what came of it.
-"""
+"""`cdd compare`: tickets carried out by several models, and a table of the results."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
 from cdd_agent.cli.boards import as_json as row_as_json
-from cdd_agent.cli.many import accepted_flag, carry_out, one_at_a_time, own_tree
+from cdd_agent.cli.many import Fleet, one_at_a_time, own_tree
+from cdd_agent.cli.orders import find_tickets, read_comparison
 from cdd_agent.cli.trusting import open_for_work
-from cdd_agent.cli.without_screen import reference
+from cdd_agent.cli.without_screen import print_json
 from cdd_agent.engine.lock import locked
 from cdd_agent.engine.whereabouts import load_own_tree
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.files.atomic import remove_folder, write_atomic
 from cdd_agent.fleet.board import Board
-from cdd_agent.fleet.known import COMPARING, folder_of
-from cdd_agent.fleet.place import TicketJob
+from cdd_agent.fleet.job import TicketJob
+from cdd_agent.fleet.local_runs import COMPARING, folder_of
 from cdd_agent.fleet.table import comparison
 from cdd_agent.open_project import Project
 from cdd_agent.threads import waited_for
@@ -39,15 +39,9 @@ def compare(options: Namespace) -> int:
         "approval": "auto" if options.yes else None,
     }
     project = open_for_work(options, flags)
-    tickets = list(
-        {
-            t.slug: t
-            for t in (project.tickets.find(reference(slug)) for slug in options.slugs)
-        }.values()
-    )
-    models = [
-        model.strip() for model in (options.models or "").split(",") if model.strip()
-    ]
+    tickets = find_tickets(project.tickets, options.slugs)
+    typed = (options.models or "").split(",")
+    models = [model.strip() for model in typed if model.strip()]
     if not options.clear and not (tickets and models):
         raise BadInput(
             "Which tickets, and which models?",
@@ -57,50 +51,38 @@ def compare(options: Namespace) -> int:
     with one_at_a_time(folder):
         if options.clear:
             return _clear(project, [ticket.slug for ticket in tickets])
-        jobs = {
-            job: ticket for ticket in tickets for job in _jobs(project, ticket, models)
-        }
-        given = ["--yes"] if options.yes else []
-        given += accepted_flag(project)
-        given += (
-            ["--max-attempts", str(options.max_attempts)]
-            if options.max_attempts
-            else []
-        )
-        given += ["--api-base", options.api_base] if options.api_base else []
-        options.stop_on_failure, options.on = False, None
-        board, code = carry_out(
-            project, own, folder, jobs, given, options, failed_is_over=True
-        )
-        _tell(board, _diffs(project, folder, board), as_json=options.json)
+        jobs = dict[TicketJob, Ticket]()
+        for ticket in tickets:
+            for job in _jobs(project, ticket, models):
+                jobs[job] = ticket
+        comparison = read_comparison(options)
+        board, code = Fleet(project, own, folder, jobs, comparison).carry_out()
+        _print_comparison(board, _diffs(project, folder, board), as_json=options.json)
     return code
 
 
 def _jobs(project: Project, ticket: Ticket, models: Sequence[str]) -> list[TicketJob]:
-    """A run for each model, all from the same commit: that of runs of this comparison
-    that were begun before.
+    """Return a run for each model, all from the same commit: that of runs of this
+    comparison that were begun before, else HEAD.
     """
-    jobs = [
-        TicketJob(ticket.slug, f"compare-{name_of(model)}", model)
-        for model in dict.fromkeys(models)
-    ]
-    made = (load_own_tree(folder_of(project.root, job.name)) for job in jobs)
-    base = next((tree.base for tree in made if tree is not None), None)
+    jobs, base = list[TicketJob](), None
+    for model in dict.fromkeys(models):
+        job = TicketJob(ticket.slug, f"compare-{name_of(model)}", model)
+        made = load_own_tree(folder_of(project.root, job.name))
+        if made is not None:
+            base = base or made.base
+        jobs.append(job)
     base = base or waited_for(own_tree(project).trees.commit_of("HEAD"))
-    return [TicketJob(job.slug, job.variant, job.model, base) for job in jobs]
+    return [replace(job, base=base) for job in jobs]
 
 
 def name_of(model: str) -> str:
-    """A model's name as a part of a branch's: the same each time, and no other
-    model's.
-    """
+    """Return a model's name as a part of a branch's name. No two models share one."""
     name = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:80]
-    is_plain = (
-        re.fullmatch(r"[a-z0-9]+/[a-z0-9]+(-[a-z0-9]+)*", model) and len(model) <= 80
-    )
-    return (
-        name if is_plain else f"{name}-{hashlib.sha256(model.encode()).hexdigest()[:6]}"
-    )
+    is_plain = re.fullmatch(r"[a-z0-9]+/[a-z0-9]+(-[a-z0-9]+)*", model)
+    if is_plain and len(model) <= 80:
+        return name
+    return f"{name}-{hashlib.sha256(model.encode()).hexdigest()[:6]}"
 
 
 def _diffs(project: Project, folder: Path, board: Board) -> dict[str, Path]:
@@ -119,15 +101,13 @@ def _diffs(project: Project, folder: Path, board: Board) -> dict[str, Path]:
     return files
 
 
-def _tell(board: Board, diffs: dict[str, Path], *, as_json: bool) -> None:
+def _print_comparison(board: Board, diffs: dict[str, Path], *, as_json: bool) -> None:
     if as_json:
-        runs = [
-            {**row_as_json(row), "diff": str(diffs.get(name, "")) or None}
-            for name, row in board.rows.items()
-        ]
-        sys.stdout.write(
-            json.dumps({"event": "compared", "runs": runs}, ensure_ascii=False) + "\n"
-        )
+        runs = list[dict[str, Any]]()
+        for name, row in board.rows.items():
+            diff = diffs.get(name)
+            runs.append({**row_as_json(row), "diff": str(diff) if diff else None})
+        print_json({"event": "compared", "runs": runs})
         return
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
     console.print()
@@ -135,35 +115,30 @@ def _tell(board: Board, diffs: dict[str, Path], *, as_json: bool) -> None:
         console.print(line)
     console.print("\nWhat each has changed:")
     for path in diffs.values():
-        console.print(
-            Text(f"  {path}", f"link {path.as_uri()}" if console.is_terminal else "")
-        )
+        link = f"link {path.as_uri()}" if console.is_terminal else ""
+        console.print(Text(f"  {path}", link))
     console.print(
         "To take one: git merge BRANCH. To remove them all: cdd compare --clear"
     )
 
 
 def _clear(project: Project, slugs: Sequence[str]) -> ExitCode:
-    runs = sorted((project.root / ".cdd" / "runs").glob("*--compare-*/tree.json"))
-    chosen = [
-        path.parent
-        for path in runs
-        if not slugs or path.parent.name.partition("--compare-")[0] in slugs
-    ]
+    """Remove the runs of comparisons, of these tickets or of all."""
+    removed = list[str]()
 
     async def remove(own: OwnTree) -> None:
         with locked(own.record.folder, own.record.slug):
             await own.trees.remove(own.place)
             await own.trees.delete_branch(own.branch)
 
-    for folder in chosen:
+    runs = sorted((project.root / ".cdd" / "runs").glob("*--compare-*/tree.json"))
+    for folder in (path.parent for path in runs):
+        if slugs and folder.name.partition("--compare-")[0] not in slugs:
+            continue
         waited_for(remove(own_tree(project, folder.name)))
         remove_folder(folder)
-        (folder_of(project.root, COMPARING) / f"{folder.name}.diff").unlink(
-            missing_ok=True
-        )
-    sys.stdout.write(
-        "Removed:"
-        f" {', '.join(folder.name for folder in chosen) or 'there was nothing'}\n"
-    )
+        diff = folder_of(project.root, COMPARING) / f"{folder.name}.diff"
+        diff.unlink(missing_ok=True)
+        removed.append(folder.name)
+    sys.stdout.write(f"Removed: {', '.join(removed) or 'there was nothing'}\n")
     return ExitCode.DONE

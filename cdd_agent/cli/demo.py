@@ -5,8 +5,11 @@ from argparse import Namespace
 
 from cdd_agent.cli.runs import run_plan
 from cdd_agent.cli.shell import DEMO_NOTE, run_demo_in_shell
+from cdd_agent.cli.without_screen import printer_for
+from cdd_agent.cli.working import Output, whoever_answers
 from cdd_agent.demo.sample import SLUG, copy_sample, own_environment
 from cdd_agent.errors import BadInput
+from cdd_agent.fleet.order import RunOrder
 from cdd_agent.open_project import accept_once, open_project
 
 
@@ -28,8 +31,7 @@ def demo(options: Namespace) -> int:
         if seen and not (options.headless or options.json):
             return run_demo_in_shell(options, folder, SLUG)
         sys.stderr.write(DEMO_NOTE.format(folder=folder) + "\n")
-        return run_plan(
-            open_project(folder, {"approval": "auto"}, decide=accept_once),
-            SLUG,
-            as_json=options.json,
-        )
+        project = open_project(folder, {"approval": "auto"}, decide=accept_once)
+        output = Output(printer_for(options.json))
+        order = RunOrder(folder, SLUG)
+        return run_plan(project, order, output, whoever_answers(output.printer))

@@ -8,40 +8,41 @@ import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.cli.boards import board_face
+from cdd_agent.cli.orders import ManyOrders, find_tickets, read_many_orders
 from cdd_agent.cli.trusting import open_for_work
-from cdd_agent.cli.without_screen import reference
 from cdd_agent.cli.working import Output
 from cdd_agent.engine.lock import TicketLock, TicketTaken
-from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.whereabouts import load_own_tree
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events import About, Notice, Tone
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.coordinator import Coordinator
-from cdd_agent.fleet.known import (
+from cdd_agent.fleet.job import TicketJob
+from cdd_agent.fleet.local_runs import (
+    find_planned,
     folder_of,
-    known,
-    planned,
-    remember_planned,
+    load_row,
+    load_spent,
+    prepare_folder,
     save_board,
-    spent_before,
+    save_planned,
 )
-from cdd_agent.fleet.place import Place, TicketJob
+from cdd_agent.fleet.order import Place
 from cdd_agent.fleet.this_machine import ThisMachine
 from cdd_agent.fleet.work_check import check_work
-from cdd_agent.llm.budget import Limit
-from cdd_agent.llm.shared import Shared
+from cdd_agent.llm.budget import Limit, Tally
+from cdd_agent.llm.port import Usage
+from cdd_agent.llm.purse import Purse
 from cdd_agent.open_project import Project
-from cdd_agent.process.child import Children
-from cdd_agent.redaction import Redactor
 from cdd_agent.threads import waited_for
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.own_tree import OwnTree
@@ -49,16 +50,15 @@ from cdd_agent.travel.travelling import utc_now
 from cdd_agent.wiring import open_own_tree
 
 AT_ONCE = 3
-"""Runs, where nobody says how many: they wait for a model most of the time, but tests
-are run on this machine.
+"""The default number of runs at once. They mostly wait for a model, but tests run on
+this machine.
 """
 _SAVED_EVERY = 0.5
-"""Seconds between two times that the board is saved while it only goes on."""
+"""Seconds between two saves of the board without news."""
 
 
-def execute_many(options: Namespace, flags: Mapping[str, Any]) -> int:
+def execute_many(options: Namespace) -> int:
     """Carry out the tickets that are named, or with `--all` those that are planned."""
-    project = open_for_work(options, flags)
     if options.all and options.slugs:
         raise BadInput("Name tickets, or `--all planned`, not both")
     if options.start_over:
@@ -66,171 +66,185 @@ def execute_many(options: Namespace, flags: Mapping[str, Any]) -> int:
             "Several tickets cannot be started over at once",
             hint="`cdd exec SLUG --start-over` does one.",
         )
+    if options.driven or options.variant:
+        raise BadInput("`--driven` and `--variant` are for the run of one ticket")
+    many = read_many_orders(options)
+    # `jobs` are those of tickets here
+    project = open_for_work(options, {**many.each.settings, "jobs": None})
     if project.config.record and Path(project.config.record).is_absolute():
         raise BadInput(
             "Several runs cannot record into one file",
             hint="Give `record` a path in the project.",
         )
-    tickets = list(
-        {
-            t.slug: t
-            for t in (project.tickets.find(reference(s)) for s in options.slugs)
-        }.values()
-    )
+    tickets = find_tickets(project.tickets, options.slugs)
     folder, own = folder_of(project.root), own_tree(project)
     with one_at_a_time(folder):
         if options.all:
-            tickets = planned(project.root, project.tickets.list(), folder, own.prefix)
-            remember_planned(folder, tickets)
-        if not tickets and not options.json:
+            tickets = find_planned(
+                project.root, project.tickets.list(), folder, own.prefix
+            )
+            save_planned(folder, tickets)
+        if not tickets and not many.as_json:
             sys.stderr.write(
                 "cdd: no ticket has a plan that is not carried out; `cdd list` shows"
                 " them all\n"
             )
             return ExitCode.DONE
-        given = [
-            word
-            for name in ("model", "api_base", "max_attempts", "require", "record")
-            for word in _flag(options, name)
-        ]
-        given += ["--yes"] if options.yes else []
-        given += accepted_flag(project)
-        jobs = {TicketJob(ticket.slug): ticket for ticket in tickets}
-        board, code = carry_out(project, own, folder, jobs, given, options)
-        if not options.json:
-            _tell_what_next(project.root, board)
+        jobs = {
+            many.order_for(TicketJob(ticket.slug)).job: ticket for ticket in tickets
+        }
+        board, code = Fleet(project, own, folder, jobs, many).carry_out()
+        if not many.as_json:
+            _show_next_commands(project.root, board)
     return code
 
 
-def carry_out(
-    project: Project,
-    own: OwnTree,
-    folder: Path,
-    jobs: Mapping[TicketJob, Ticket],
-    flags: Iterable[str],
-    options: Namespace,
-    *,
-    failed_is_over: bool = False,
-) -> tuple[Board, ExitCode]:
-    """See the runs to their end, and show their board meanwhile; `own` is what their
-    trees have in common. Raises `KeyboardInterrupt` when interrupted; the board is
-    shown then, too.
-    """
-    config = project.config
-    require: Literal["verified"] | None = (
-        "verified" if config.require == "verified" else None
-    )
-    limit = Limit(config.budget.tokens, config.budget.usd)
-    rows = [
-        known(project.root, own.prefix, job, ticket, require)
-        for job, ticket in jobs.items()
-    ]
-    rows = rows if failed_is_over else [_again(row) for row in rows]
-    spent = {
-        job.name: spent_before(project.root, own.prefix, job, ticket)
-        for job, ticket in jobs.items()
-    }
-    Shared.begin(folder, limit, spent)
-    face, children = board_face(options.json, limit), Children()
-    output, saved_at = Output(face), 0.0
+class Fleet(Struct):
+    """Runs that are carried out together: they share a board, a budget and a folder."""
 
-    def changed(row: Row, event: Mapping[str, Any] | None) -> None:
-        nonlocal saved_at
-        output.write(lambda: face.changed(coordinator.board, row, event))
-        if event is None or time.monotonic() - saved_at >= _SAVED_EVERY:
-            save_board(folder, coordinator.board)
-            saved_at = time.monotonic()
+    project: Project
+    own: OwnTree
+    """What the trees of all runs have in common."""
+    folder: Path
+    jobs: Mapping[TicketJob, Ticket]
+    many: ManyOrders
 
-    coordinator = Coordinator(
-        Board({row.job.name: row for row in rows}),
-        ThisMachine(project.root, folder, children, tuple(flags)),
-        options.jobs or (len(jobs) if getattr(options, "on", None) else AT_ONCE),
-        changed,
-        limit,
-        stop_on_failure=options.stop_on_failure,
-    )
+    def carry_out(self) -> tuple[Board, ExitCode]:
+        """Bring the runs to their ends, and show their board meanwhile. Raises
+        `KeyboardInterrupt` when interrupted, with the board shown.
+        """
+        budget = self.project.config.budget
+        purse = Purse(Limit(budget.tokens, budget.usd), self._spent_before())
+        face = board_face(self.many.as_json, purse.limit)
+        output = Output(face)
+        saving = BoardSaving(self.folder)
 
-    async def work() -> None:
-        for row in rows:
+        def on_change(row: Row, event: Mapping[str, Any] | None) -> None:
+            output.write(lambda: face.changed(coordinator.board, row, event))
+            saving.note(coordinator.board, is_news=event is None)
+
+        coordinator = Coordinator(
+            Board({row.job.name: row for row in self._rows()}),
+            {job.name: self.many.order_for(job) for job in self.jobs},
+            ThisMachine(purse, tuple(self.project.trust.accepted)),
+            self._number_at_once(),
+            on_change,
+            stop_on_failure=self.many.stops_on_failure,
+        )
+
+        async def work() -> None:
+            await self._check_work(coordinator)
+            await self._warn_of_changes(output)
+            output.write(lambda: face.begin(coordinator.board))
+            save_board(self.folder, coordinator.board)
+            code = ExitCode.INTERRUPTED
+            try:
+                async with self._cluster(purse) as place:
+                    coordinator.place = place or coordinator.place
+                    code = await coordinator.carry_out()
+            finally:
+                save_board(self.folder, coordinator.board)
+                output.write(lambda: face.end(coordinator.board, code))
+
+        output.carry_out(work())
+        return coordinator.board, self._exit_code(coordinator.board)
+
+    def _rows(self) -> list[Row]:
+        """The runs as they are now. One that has failed is tried again, except in a
+        comparison.
+        """
+        config, rows = self.project.config, list[Row]()
+        require: Literal["verified"] | None = None
+        if config.require == "verified":
+            require = "verified"
+        for job, ticket in self.jobs.items():
+            row = load_row(self.project.root, self.own.prefix, job, ticket, require)
+            if row.state is not RunState.DONE and not self.many.is_comparison:
+                row = replace(row, state=RunState.WAITING, steps={}, why="")
+            rows.append(row)
+        return rows
+
+    def _spent_before(self) -> Tally:
+        """What the runs took in earlier processes. Raises `BadInput` if a log cannot be
+        read.
+        """
+        tally = Tally()
+        for job, ticket in self.jobs.items():
+            spent = load_spent(self.project.root, self.own.prefix, job, ticket)
+            tally.add(Usage(spent.tokens, 0, spent.estimated, spent.usd))
+        return tally
+
+    def _number_at_once(self) -> int:
+        if self.many.at_once is not None:
+            return self.many.at_once
+        return len(self.jobs) if self.many.cluster else AT_ONCE
+
+    async def _check_work(self, coordinator: Coordinator) -> None:
+        """A run that is done counts as failed if its work is gone."""
+        root, prefix = self.project.root, self.own.prefix
+        for row in coordinator.board.rows.values():
             if row.state is RunState.DONE:
-                ticket = jobs[row.job]
-                checked = await check_work(project.root, own.prefix, row, ticket)
+                checked = await check_work(root, prefix, row, self.jobs[row.job])
                 coordinator.board = coordinator.board.with_row(checked)
-        new = [
-            job
-            for job in jobs
-            if load_own_tree(folder_of(project.root, job.name)) is None
-        ]
-        # else each run tells
-        if (
-            new
-            and not options.json
-            and await own.trees.changed(own.trees.top, untracked=False)
-        ):
+
+    async def _warn_of_changes(self, output: Output) -> None:
+        """Warn of changes that the new trees will not have. With `--json`, each run
+        warns.
+        """
+        root = self.project.root
+        made = [load_own_tree(folder_of(root, job.name)) for job in self.jobs]
+        if self.many.as_json or None not in made:
+            return
+        if await self.own.trees.changed(self.own.trees.top, untracked=False):
             text = (
                 "What you have changed and not committed is not in the trees that are"
                 " made now."
             )
             output.emit(Notice(text, Tone.WARNING, about=About.OWN_TREE))
-        output.write(lambda: face.begin(coordinator.board))
-        save_board(folder, coordinator.board)
-        code = ExitCode.INTERRUPTED
+
+    def _exit_code(self, board: Board) -> ExitCode:
+        if not self.many.is_comparison:
+            return board.exit_code
+        rows = board.rows.items()
+        over = {name: row for name, row in rows if row.state is not RunState.FAILED}
+        return Board(over).exit_code
+
+    @asynccontextmanager
+    async def _cluster(self, purse: Purse) -> AsyncIterator[Place | None]:
+        """The cluster that `--on` names; None if it names none. Raises `BadInput`."""
+        where = self.many.cluster
+        if not where:
+            yield None
+            return
         try:
-            async with cluster(project, folder, options, len(jobs)) as place:
-                coordinator.place = place or coordinator.place
-                code = await coordinator.carry_out()
-        finally:
-            await children.close()
-            save_board(folder, coordinator.board)
-            output.write(lambda: face.end(coordinator.board, code))
-
-    output.carry_out(work())
-    board = coordinator.board
-    if failed_is_over:
-        board = Board(
-            {
-                name: row
-                for name, row in board.rows.items()
-                if row.state is not RunState.FAILED
-            }
-        )
-    return coordinator.board, board.exit_code
+            # late: Dask is optional
+            from cdd_agent.cluster.place import ClusterPlace  # noqa: PLC0415
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] not in ("distributed", "dask"):
+                raise
+            raise BadInput(
+                "`--on` needs a library that is not installed",
+                hint=(
+                    'Where cdd is installed: pip install "cdd-shell[cluster]", or pipx'
+                    " inject cdd-shell distributed."
+                ),
+            ) from error
+        workers = self.many.at_once or min(len(self.jobs), os.cpu_count() or 1)
+        async with ClusterPlace.open(self.project, purse, where, workers) as place:
+            yield place
 
 
-def _again(row: Row) -> Row:
-    """A run that has failed is tried again."""
-    return (
-        row
-        if row.state is RunState.DONE
-        else replace(row, state=RunState.WAITING, steps={}, why="")
-    )
+class BoardSaving(Struct):
+    """Saves the board for the shell: news at once, mere progress rarely."""
 
+    folder: Path
+    saved_at: float = 0.0
 
-@asynccontextmanager
-async def cluster(
-    project: Project, folder: Path, options: Namespace, count: int
-) -> AsyncIterator[Place | None]:
-    """The cluster that `--on` names; None where it names none. Raises `BadInput`."""
-    if not (on := getattr(options, "on", None)):
-        yield None
-        return
-    try:
-        # late: Dask is optional
-        from cdd_agent.cluster.place import ClusterPlace  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("distributed", "dask"):
-            raise
-        raise BadInput(
-            "`--on` needs a library that is not installed",
-            hint=(
-                'Where cdd is installed: pip install "cdd-shell[cluster]", or pipx'
-                " inject cdd-shell distributed."
-            ),
-        ) from error
-    async with ClusterPlace.open(
-        project, folder, on, options.jobs or min(count, os.cpu_count() or 1)
-    ) as place:
-        yield place
+    def note(self, board: Board, *, is_news: bool) -> None:
+        """Raises `BadInput` when the disk refuses."""
+        if is_news or time.monotonic() - self.saved_at >= _SAVED_EVERY:
+            save_board(self.folder, board)
+            self.saved_at = time.monotonic()
 
 
 def own_tree(project: Project, name: str = "") -> OwnTree:
@@ -246,7 +260,7 @@ def own_tree(project: Project, name: str = "") -> OwnTree:
 @contextmanager
 def one_at_a_time(folder: Path) -> Iterator[None]:
     """Hold the folder that runs share. Raises `BadInput` where somebody else does."""
-    RunRecord.of(folder.parents[2], folder.name, Redactor()).prepare()
+    prepare_folder(folder)
     try:
         lock = TicketLock.take(
             folder, folder.name, utc_now().replace(microsecond=0).isoformat()
@@ -265,37 +279,30 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def accepted_flag(project: Project) -> list[str]:
-    """The flag by which a run inherits the user's trust in the settings."""
-    return ["--accepted", ",".join(project.trust.accepted)]
-
-
-def _flag(options: Namespace, name: str) -> list[str]:
-    value = getattr(options, name)
-    return [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
-
-
-def _tell_what_next(root: Path, board: Board) -> None:
-    done = [row.job.slug for row in board.rows.values() if row.state is RunState.DONE]
-    # others have landed
-    done = [slug for slug in done if load_own_tree(folder_of(root, slug)) is not None]
-    left = [row for row in board.rows.values() if row.state is not RunState.DONE]
+def _show_next_commands(root: Path, board: Board) -> None:
+    """Print the commands that bring over what is done, and resume the others."""
+    done, states = list[str](), set[RunState]()
+    waiting = ""
+    for row in board.rows.values():
+        states.add(row.state)
+        if row.state is RunState.NEEDS_YOU:
+            waiting = waiting or row.job.slug
+        # others have landed
+        is_here = load_own_tree(folder_of(root, row.job.slug)) is not None
+        if row.state is RunState.DONE and is_here:
+            done.append(row.job.slug)
     if done:
-        sys.stdout.write(
-            "Bring over what is done:"
-            f" {' && '.join(f'cdd land {slug}' for slug in done[:3])}"
-        )
-        sys.stdout.write(" ...\n" if len(done) > 3 else "\n")
-    if waiting := next(
-        (row.job.slug for row in left if row.state is RunState.NEEDS_YOU), None
-    ):
+        commands = " && ".join(f"cdd land {slug}" for slug in done[:3])
+        more = " ..." if len(done) > 3 else ""
+        sys.stdout.write(f"Bring over what is done: {commands}{more}\n")
+    if waiting:
         sys.stdout.write(
             f"For a yes: cdd exec {waiting} --worktree, which asks you; or the same"
             " command with --yes\n"
         )
-    if any(row.state is RunState.NO_BUDGET for row in left):
+    if RunState.NO_BUDGET in states:
         sys.stdout.write(
             "The budget is used up: raise `budget` in .cdd/config.yaml to go on.\n"
         )
-    if left:
+    if states - {RunState.DONE}:
         sys.stdout.write("The same command goes on with what is not done.\n")

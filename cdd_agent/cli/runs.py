@@ -10,59 +10,68 @@ from contextlib import closing, nullcontext
 
 from msgspec.structs import replace
 
+from cdd_agent.cli.driven import (
+    DrivenPrinter,
+    Driver,
+    DriverAnswers,
+    calls_of_driven_run,
+    holding_run,
+)
 from cdd_agent.cli.land import in_own_tree
 from cdd_agent.cli.many import execute_many
+from cdd_agent.cli.orders import read_order
 from cdd_agent.cli.trusting import open_for_work
 from cdd_agent.cli.without_screen import open_project_of, printer_for, reference
-from cdd_agent.cli.working import Output, preparing_model, whoever_is_there
+from cdd_agent.cli.working import Output, preparing_model, whoever_answers
 from cdd_agent.config import only_model
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.whereabouts import how_to_hand_back, in_its_tree
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events import About, Notice
-from cdd_agent.fleet.place import TicketJob
-from cdd_agent.frontend import Nobody
-from cdd_agent.llm.shared import Shared
-from cdd_agent.open_project import Project, in_tree
+from cdd_agent.fleet.local_runs import folder_of, prepare_folder
+from cdd_agent.fleet.order import RunOrder
+from cdd_agent.frontend import Frontend
+from cdd_agent.llm.budget import Limit
+from cdd_agent.llm.purse import SharedCalls
+from cdd_agent.open_project import Project, accept_once, in_tree, open_project
 from cdd_agent.printer import JsonPrinter, TextPrinter
-from cdd_agent.process.child import stop_with_stdin
+from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.plan import NoSuchStep
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.wiring import Wiring, keeping_lease, prepare_model
 
 
 def execute(options: Namespace) -> int:
-    flags = {
-        name: getattr(options, name)
-        for name in ("model", "api_base", "max_attempts", "jobs", "require", "record")
-    }
-    flags |= {"approval": "auto"} if options.yes else {}
-    if options.variant:  # it is the settings' address that is no other provider's
-        flags |= {"model": None, "api_base": None}
-    if options.on:
-        flags["jobs"] = None  # of tickets
     if options.all or options.on or len(options.slugs) > 1:
-        return execute_many(options, flags)
+        return execute_many(options)
     if not options.slugs:
         raise BadInput("Which ticket?", hint="Name one, several, or `--all planned`.")
-    shared = _one_of_several(options) if options.beside else None
-    project, slug = open_for_work(options, flags), reference(options.slugs[0])
-    if options.worktree:
-        own = {"variant": options.variant, "base": options.base}
-        project, slug = in_own_tree(project, slug, as_json=options.json, **own)
-    if options.variant:
-        project = replace(
-            project, config=only_model(project.config, options.model, options.api_base)
-        )
-    lands = options.worktree and shared is None
-    return run_plan(
-        project,
-        slug,
-        as_json=options.json,
-        start_over=options.start_over,
-        shared=shared,
-        lands=lands,
-    )
+    order = read_order(options)
+    if not order.own_tree and (order.variant or order.base):
+        raise BadInput("`--variant` and `--base` are for runs with `--worktree`")
+    output = Output(DrivenPrinter() if order.is_driven else printer_for(order.as_json))
+    if order.is_driven:
+        return _execute_driven(order, output)
+    project = open_for_work(options, order.settings)
+    return run_plan(project, order, output, whoever_answers(output.printer))
+
+
+def _execute_driven(order: RunOrder, output: Output) -> ExitCode:
+    """Run a ticket's plan while another program answers the questions."""
+    driver = Driver(output)
+    driver.start()
+    decide = accept_once if order.trusts_all else driver.decide_about_trust
+    project = open_project(order.project, order.settings, decide=decide)
+    ticket = project.tickets.find(order.ticket)
+    name = replace(order, ticket=ticket.slug).job.name
+    folder = folder_of(project.root)
+    prepare_folder(folder)
+    budget = Limit(project.config.budget.tokens, project.config.budget.usd)
+    shared = calls_of_driven_run(driver, budget, folder)
+    redactor = Redactor.of_environment(project.config.commands.hide_env)
+    frontend = DriverAnswers(driver, redactor)
+    with holding_run(folder, name):
+        return run_plan(project, order, output, frontend, shared)
 
 
 def undo(options: Namespace) -> int:
@@ -93,33 +102,28 @@ def _typed_step(engine: Engine, options: Namespace) -> int | None:
     return number
 
 
-def _one_of_several(options: Namespace) -> Shared:
-    """What this run shares with others, beside which somebody has begun it: it ends
-    with them.
-    """
-    stop_with_stdin()
-    shared = Shared(options.beside, TicketJob(options.slugs[0], options.variant).name)
-    shared.hold()
-    return shared
-
-
 def run_plan(
     project: Project,
-    slug: str,
-    *,
-    as_json: bool,
-    start_over: bool = False,
-    shared: Shared | None = None,
-    lands: bool = False,
+    order: RunOrder,
+    output: Output,
+    frontend: Frontend,
+    shared: SharedCalls | None = None,
 ) -> ExitCode:
-    """Run a ticket's plan to its end. `lands`: it is in a tree of its own, and a person
-    is told how it gets from there. Raises `CddError`, `KeyboardInterrupt` when
+    """Run a ticket's plan to its end. Raises `CddError`, and `KeyboardInterrupt` when
     interrupted.
     """
-    output = Output(printer_for(as_json))
-    engine = _open_engine(project, slug, output, start_over=start_over, shared=shared)
+    slug = order.ticket
+    if order.own_tree:
+        project, slug = in_own_tree(project, order, output)
+    if order.variant and order.model:
+        config = only_model(project.config, order.model, order.api_base)
+        project = replace(project, config=config)
+    wiring = Wiring(project, frontend, output.emit, watched=False, shared=shared)
+    ticket = project.tickets.find(slug)
+    engine = wiring.engine(ticket, start_over=order.starts_over)
     with preparing_model():
         prepare_model(engine)
+    lands = order.own_tree and not order.is_driven
 
     async def whole_run() -> None:
         async with keeping_lease(engine.run.record, output.emit):
@@ -151,9 +155,9 @@ def _going_through(
     ticket = in_its_tree(project.tickets.find(reference(options.slug)))
     if ticket.root != project.root:
         project = in_tree(project, ticket.root)
-    engine = _open_engine(
-        project, ticket.slug, output, runs_steps=False, is_look=is_look
-    )
+    frontend = whoever_answers(output.printer)
+    wiring = Wiring(project, frontend, output.emit, watched=False)
+    engine = wiring.engine(ticket, runs_steps=False, is_look=is_look)
 
     async def work() -> None:
         async with (
@@ -177,25 +181,3 @@ def _recorded(
     with closing(engine):
         output.carry_out(recorded())
         return engine.exit_code
-
-
-def _open_engine(
-    project: Project,
-    slug: str,
-    output: Output,
-    *,
-    start_over: bool = False,
-    shared: Shared | None = None,
-    runs_steps: bool = True,
-    is_look: bool = False,
-) -> Engine:
-    frontend = (
-        Nobody()
-        if isinstance(output.printer, JsonPrinter)
-        else whoever_is_there(output.printer)
-    )
-    wiring = Wiring(project, frontend, output.emit, watched=False, shared=shared)
-    ticket = project.tickets.find(slug)
-    return wiring.engine(
-        ticket, start_over=start_over, runs_steps=runs_steps, is_look=is_look
-    )

@@ -15,7 +15,6 @@ from cdd_agent.open_project import (
     TrustAnswer,
     TrustQuestion,
     accept_once,
-    leave_out,
     open_project,
 )
 from cdd_agent.sanitize import sanitize_for_display
@@ -35,15 +34,8 @@ def open_for_work(
     """Open the project of a command that uses all settings. Raises `BadInput`, and
     `NotTrusted` where settings need trust and there is no user to ask.
     """
-    # the process that ordered this one has decided
-    accepted = getattr(options, "accepted", None)
-    decide = leave_out if accepted is not None else decision(options)
     project = open_project(
-        folder or options.project,
-        flags,
-        exactly=exactly,
-        decide=decide,
-        accepted=(accepted or "").split(","),
+        folder or options.project, flags, exactly=exactly, decide=decision(options)
     )
     if project.trust.not_stored:
         _print(f"cdd: {project.trust.not_stored}")

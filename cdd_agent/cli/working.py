@@ -12,7 +12,7 @@ from functools import partial
 
 from cdd_agent.events import Event
 from cdd_agent.frontend import Frontend, Nobody
-from cdd_agent.printer import Printer
+from cdd_agent.printer import JsonPrinter, Printer
 from cdd_agent.terminal import Terminal, find_keyboard
 
 NOTICE_DELAY = 1.0
@@ -36,6 +36,13 @@ def preparing_model() -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+def whoever_answers(printer: Printer) -> Frontend:
+    """No one next to lines of JSON, else the user at the terminal, if there is one."""
+    if isinstance(printer, JsonPrinter):
+        return Nobody()
+    return whoever_is_there(printer)
 
 
 def whoever_is_there(printer: Printer) -> Frontend:

@@ -38,11 +38,10 @@ from cdd_agent.engine.lock import locked
 from cdd_agent.errors import BadInput, BudgetExhausted, CddError
 from cdd_agent.events import About, Event, Notice, Tone, to_json
 from cdd_agent.files.atomic import remove
-from cdd_agent.fleet.place import Tell
+from cdd_agent.fleet.order import Tell
 from cdd_agent.git.new_commit import OUT
-from cdd_agent.llm.budget import Limit, Spent
 from cdd_agent.llm.port import Usage
-from cdd_agent.llm.shared import SharedAccount
+from cdd_agent.llm.purse import Purse
 from cdd_agent.open_project import Project
 from cdd_agent.threads import in_thread
 from cdd_agent.travel.bundles import RunHere, bundle
@@ -74,10 +73,8 @@ class Desk(Struct):
     own: OwnTree
     settings: dict[str, Any]
     author: tuple[str, str]
-    limit: Limit
-    """Of all runs."""
-    account: SharedAccount
-    """What this one took of it."""
+    purse: Purse
+    """The budget of all runs."""
     tell: Tell
     busy: asyncio.Semaphore
     """So much is done here at once, for all tickets."""
@@ -142,7 +139,7 @@ class Desk(Struct):
                     case Hold():
                         return await self._hold(asked)
                     case Took(tokens=tokens, usd=usd, estimated=estimated):
-                        self.account.add(Usage(tokens, 0, estimated, usd))
+                        self.purse.tally.add(Usage(tokens, 0, estimated, usd))
                         await self._calls.aclose()
                     case Alive():
                         pass
@@ -201,8 +198,8 @@ class Desk(Struct):
             prefix=self.own.prefix,
             folder=self.own.ticket.folder.relative_to(self.own.record.root).as_posix(),
             settings=self.settings,
-            tokens=self.limit.tokens,
-            usd=self.limit.usd,
+            tokens=self.purse.limit.tokens,
+            usd=self.purse.limit.usd,
             author=self.author,
         )
         self.tell(to_json(Notice(text, tone, about=About.AT_WORKER)))
@@ -230,28 +227,17 @@ class Desk(Struct):
         return tip
 
     async def _hold(self, asked: Hold) -> Answer:
-        limit = self.limit
-
-        def expect(spent: Spent) -> None:
-            no_tokens = (
-                limit.tokens is not None and spent.tokens + asked.tokens > limit.tokens
-            )
-            if no_tokens or (
-                limit.usd is not None and spent.usd + asked.usd > limit.usd
-            ):
-                raise BudgetExhausted("There is no room for the call")
-
         verdict = "go"
         try:
             async with asyncio.timeout(_SHORT):
                 await self._calls.enter_async_context(
-                    self.account.holding(Usage(asked.tokens, 0, usd=asked.usd), expect)
+                    self.purse.holding(Usage(asked.tokens, 0, usd=asked.usd))
                 )
         except TimeoutError:
             verdict = "wait"
         except BudgetExhausted:
             verdict = "no"
-        spent = self.account.spent
+        spent = self.purse.tally.spent
         return {
             "verdict": verdict,
             "tokens": spent.tokens,

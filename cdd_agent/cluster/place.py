@@ -25,9 +25,9 @@ from cdd_agent.cluster.worker import ENVIRONMENT
 from cdd_agent.config import of_role
 from cdd_agent.errors import BadInput, CddError, ExitCode
 from cdd_agent.events import About, Notice, Tone, to_json
-from cdd_agent.fleet.place import Ending, Tell, TicketJob
-from cdd_agent.llm.budget import Limit
-from cdd_agent.llm.shared import Shared
+from cdd_agent.fleet.job import Ending
+from cdd_agent.fleet.order import RunOrder, Tell
+from cdd_agent.llm.purse import Purse
 from cdd_agent.open_project import Project, config_without_user
 from cdd_agent.version import VERSION
 from cdd_agent.wiring import open_own_tree
@@ -54,7 +54,7 @@ class ClusterPlace(Struct):
     """
 
     project: Project
-    folder: Path
+    purse: Purse
     client: Client
     on: str
     patience: float
@@ -76,10 +76,10 @@ class ClusterPlace(Struct):
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, project: Project, folder: Path, on: str, at_once: int
+        cls, project: Project, purse: Purse, on: str, at_once: int
     ) -> AsyncIterator[ClusterPlace]:
         """Speak to the scheduler at an address, or start so many workers here
-        (`local`). `folder` has the budget of all runs. Raises `BadInput`.
+        (`local`). Raises `BadInput`.
         """
         try:
             patience = float(os.environ.get(PATIENCE) or _PATIENCE)
@@ -95,7 +95,7 @@ class ClusterPlace(Struct):
                     f"There is no Dask scheduler at {on}: {error}",
                     hint="`dask scheduler` starts one; see docs/cluster.md.",
                 ) from error
-            place = cls(project, folder, client, on, patience)
+            place = cls(project, purse, client, on, patience)
             place._hearing = asyncio.create_task(place._hear())
             try:
                 yield place
@@ -106,8 +106,8 @@ class ClusterPlace(Struct):
                 )
                 await client.close()
 
-    async def carry_out(self, job: TicketJob, left: Limit, tell: Tell) -> Ending:
-        del left  # what is left is asked for before each call
+    async def carry_out(self, order: RunOrder, tell: Tell) -> Ending:
+        job = order.job
         if job.variant:
             raise BadInput(
                 "Models are compared on one machine", hint="Leave out `--on`."
@@ -120,19 +120,9 @@ class ClusterPlace(Struct):
         async with self._busy:
             own = await open_own_tree(self.project, ticket)
             author, project = await author_of(own), await project_id(own)
-        shared = Shared(self.folder, job.name)
-        desk = Desk(
-            self.project,
-            own,
-            settings,
-            author,
-            shared.limit,
-            shared.its_account,
-            tell,
-            self._busy,
-        )
+        desk = Desk(self.project, own, settings, author, self.purse, tell, self._busy)
         self._desks[job.name] = desk
-        order = Order(
+        task = Order(
             ticket=job.name,
             project=project,
             version=VERSION,
@@ -140,7 +130,7 @@ class ClusterPlace(Struct):
             patience=self.patience,
         ).told()
         try:
-            over = await self._carried_out(job.name, desk, order)
+            over = await self._carried_out(job.name, desk, task)
         finally:
             del self._desks[job.name]
             for queue in self._answers.pop(job.name, {}).values():

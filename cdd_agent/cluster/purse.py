@@ -7,15 +7,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 
 from msgspec import Struct, field
 
+from cdd_agent.cluster.cache import cache_folder
 from cdd_agent.cluster.words import Ask, ClientGone
 from cdd_agent.errors import BudgetExhausted
-from cdd_agent.llm.budget import Limit, Spent
+from cdd_agent.llm.budget import Account, Limit, Spent, Tally
 from cdd_agent.llm.port import Usage
-from cdd_agent.llm.shared import Shared
+from cdd_agent.llm.purse import SharedCalls
 
 _LOOK = 1.0
 """Seconds between two questions whether there is room for a call by now."""
@@ -78,29 +78,15 @@ class ClientsAccount(Struct):
                 )
 
 
-class SharedByClient(Shared, frozen=True):
-    """What this run has in common with all others of its client, and with those on this
-    machine.
+def calls_shared_by_client(limit: Limit, account: ClientsAccount) -> SharedCalls:
+    """Return what the calls of a run share with the client's other runs, and with
+    those on this machine. Raises `BadInput` when the disk refuses.
     """
-
-    of_all: Limit
-    clients: ClientsAccount
-
-    @property
-    def limit(self) -> Limit:
-        return self.of_all
-
-    # it is one, elsewhere
-    def account(self, spent: Spent) -> ClientsAccount:  # type: ignore[override]
-        del spent  # the client knows
-        return self.clients
-
-
-def shared_by_client(
-    folder: Path, name: str, limit: Limit, account: ClientsAccount
-) -> SharedByClient:
-    """`folder` is for what the runs on this machine share: how long a provider asks to
-    wait.
-    """
+    folder = cache_folder() / "shared"
     folder.mkdir(parents=True, exist_ok=True)
-    return SharedByClient(folder, name, limit, account)
+
+    def open_account(spent: Spent) -> Account:
+        # the client knows what was spent; without a budget it is not asked
+        return Tally(spent) if limit == Limit() else account
+
+    return SharedCalls(limit, open_account, folder / "waits.json")

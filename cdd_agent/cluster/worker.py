@@ -23,8 +23,8 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.cluster.cache import Cache, cache_folder
-from cdd_agent.cluster.purse import ClientsAccount, shared_by_client
+from cdd_agent.cluster.cache import Cache
+from cdd_agent.cluster.purse import ClientsAccount, calls_shared_by_client
 from cdd_agent.cluster.words import (
     PIECE,
     Ask,
@@ -261,9 +261,7 @@ class _Run(Struct, dict=True):
         project = Project(self.root, config, TicketStore(self.root, config.tickets_dir))
         env = await self._equip()
         limit = Limit(self.begun.tokens, self.begun.usd)
-        shared = shared_by_client(
-            cache_folder() / "shared", self.begun.slug, limit, self.account
-        )
+        shared = calls_shared_by_client(limit, self.account)
         engine = Wiring(
             project, Nobody(), self.emit, watched=False, shared=shared
         ).engine(self.ticket)

@@ -47,7 +47,7 @@ from cdd_agent.events import (
     Notice,
     ScreenAsked,
 )
-from cdd_agent.fleet.known import board_here
+from cdd_agent.fleet.local_runs import board_here
 from cdd_agent.fleet.table import in_lines
 from cdd_agent.open_project import Project
 from cdd_agent.project.context import project_context

@@ -3,7 +3,6 @@
 The parser reads only this module; the function's module is imported when it runs.
 """
 
-from argparse import SUPPRESS
 from pathlib import Path
 
 from cdd_agent.commands.terminal import (
@@ -194,11 +193,23 @@ TERMINAL_COMMANDS = {
             "in a git worktree on the branch cdd/SLUG, which leaves your files alone;"
             " see `cdd land`",
         ),
-        Argument("--beside", SUPPRESS, type=Path),
-        Argument("--variant", SUPPRESS, default=""),
-        Argument("--base", SUPPRESS),
-        # by their digests, the settings that the process trusts that began this run
-        Argument("--accepted", SUPPRESS),
+        Argument(
+            "--base",
+            "with --worktree: the commit at which a new tree begins (default: HEAD)",
+            metavar="COMMIT",
+        ),
+        Argument(
+            "--variant",
+            "with --worktree: another run of the ticket, on the branch"
+            " cdd/SLUG--NAME; --model replaces all models of the settings in it",
+            metavar="NAME",
+            default="",
+        ),
+        flag(
+            "--driven",
+            "as --json, and another program answers the run's questions on standard"
+            " input; its end stops the run. See docs/driving.md",
+        ),
         run="cdd_agent.cli.runs:execute",
     ),
     "criteria": TerminalCommand(

@@ -1,36 +1,40 @@
-"""The board: where each of several runs is, what it took, what it waits for. A value,
-made from the runs' events.
+"""The board: the progress and the cost of several runs. A value, made from the runs'
+events.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.errors import ExitCode
-from cdd_agent.fleet.place import Ending, TicketJob
+from cdd_agent.fleet.job import Ending, TicketJob
 from cdd_agent.tickets.status import NO_COST, Cost, StepStatus
+
+EventFields = Mapping[str, Any]
+"""An event, as `cdd exec --json` prints it."""
+T = TypeVar("T")
 
 
 class RunState(StrEnum):
-    """Where one of the runs is."""
+    """The state of one run."""
 
     WAITING = "waiting"
-    """Its turn has not come."""
+    """Not begun yet."""
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
     REFUSED = "refused"
-    """It could not be begun, or not be gone on with."""
+    """It could not be begun or resumed."""
     NEEDS_YOU = "needs you"
-    """It stopped at something that nobody approved."""
+    """It stopped because no one approved what it was about to do."""
     NO_BUDGET = "no budget"
     LATER = "later"
-    """The provider asks to come back."""
+    """The provider wants to be asked again later."""
     STOPPED = "stopped"
 
     @property
@@ -64,31 +68,29 @@ class Row(Struct, frozen=True):
     state: RunState = RunState.WAITING
     done: int = 0
     total: int = 0
-    """Steps; 0 while that is not known."""
+    """Number of steps; 0 while it is unknown."""
     steps: Mapping[int, str] = field(default_factory=dict)
-    """The titles of those that are under way, or failed."""
+    """Titles of the steps that are under way or failed."""
     labels: Mapping[int, str] = field(default_factory=dict)
-    """What users call the steps."""
+    """The steps' numbers, as the plan writes them."""
     wait: str = ""
-    """What keeps it waiting."""
-    attempts: int = 0
-    """Of all steps."""
+    """What the run waits for, if it does."""
     tests: tuple[int, int] | None = None
-    """How many passed and failed in the last check that told."""
+    """Passed and failed tests of the last check that reported them."""
     why: str = ""
-    """The reason why it stopped."""
+    """Why the run stopped."""
     question: str = ""
-    """What it waits for a person to approve."""
+    """What the user must approve for the run to continue."""
     costs: Mapping[int, Cost] = field(default_factory=dict)
     """By step; 0 has those of steps that are no longer in the plan."""
     unsaved: Mapping[int, Cost] = field(default_factory=dict)
-    """Of calls in steps that are under way, by step."""
+    """Costs of calls in steps that are under way, by step."""
     tries: Mapping[int, int] = field(default_factory=dict)
     """Attempts by step."""
     earlier: float = 0.0
-    """Seconds that it took before it was begun here."""
+    """Seconds that the run took in earlier processes."""
     worked: float = 0.0
-    """Seconds of its steps so far, waiting for a person left out."""
+    """Seconds of its steps so far, without waiting for the user."""
     began: float | None = None
     """As a Unix time."""
     ended: float | None = None
@@ -105,135 +107,18 @@ class Row(Struct, frozen=True):
             return self.earlier
         return self.earlier + (self.ended or now) - self.began
 
-    def told(self, event: Mapping[str, Any]) -> Row:
-        """The row after this event of the run, as `cdd exec --json` prints it."""
-        match event:
-            case {"event": "plan_opened", "steps": [*steps]}:
-                over = [step for step in steps if StepStatus(step["status"]).is_over]
-                seen = [step["evidence"] for step in steps if step["evidence"]]
-                worked = sum(step["seconds"] or 0.0 for step in steps)
-                tests = [
-                    (each["passed"], each["failed"])
-                    for each in seen
-                    if each["passed"] is not None
-                ]
-                return replace(
-                    self,
-                    done=len(over),
-                    total=len(steps),
-                    tests=tests[-1] if tests else self.tests,
-                    costs={0: _cost(event["former_cost"])}
-                    | {step["number"]: _cost(step["cost"]) for step in steps},
-                    tries={step["number"]: step["attempts"] for step in steps},
-                    labels={step["number"]: step["label"] for step in steps},
-                    earlier=worked,
-                    worked=worked,
-                    unsaved={},
-                )
-            case {
-                "event": "step_started",
-                "step": int(step),
-                "title": title,
-                "attempt": int(attempt),
-            }:
-                tries = {**self.tries, step: attempt}
-                return replace(
-                    self,
-                    steps={**self.steps, step: title},
-                    wait="",
-                    tries=tries,
-                    question="",
-                    why="",
-                )
-            case {"event": "reply_delayed", "seconds": seconds, "reason": reason}:
-                return replace(self, wait=f"{reason} Asking again in {seconds:.0f} s")
-            case {"event": "reply_finished", "step": step, "usage": {} as usage}:
-                tokens = usage["prompt_tokens"] + usage["completion_tokens"]
-                cost = Cost(tokens, usage["usd"], usage["estimated"])
-                return replace(
-                    self,
-                    wait="",
-                    unsaved={
-                        **self.unsaved,
-                        step: self.unsaved.get(step, NO_COST) + cost,
-                    },
-                )
-            case {
-                "event": (
-                    "reply_started"
-                    | "reply_delta"
-                    | "reply_restarted"
-                    | "reply_finished"
-                )
-            }:
-                return replace(self, wait="") if self.wait else self
-            case {
-                "event": "changes_proposed",
-                "step": int(),
-                "created": created,
-                "modified": modified,
-            }:
-                return replace(
-                    self,
-                    question=(
-                        "changes of"
-                        f" {', '.join([*created, *modified, *event['deleted']])}"
-                    ),
-                )
-            case {"event": "command_proposed", "command": command}:
-                return replace(self, question=f"`{command}`")
-            case {
-                "event": "tests_finished",
-                "passed": int(passed),
-                "failed": int(failed),
-            }:
-                return replace(self, tests=(passed, failed))
-            case {
-                "event": "step_finished",
-                "step": int(step),
-                "done": done,
-                "total": total,
-            }:
-                now = replace(
-                    self,
-                    done=done,
-                    total=total,
-                    wait="",
-                    costs={**self.costs, step: _cost(event["cost"])},
-                    unsaved={
-                        number: cost
-                        for number, cost in self.unsaved.items()
-                        if number != step
-                    },
-                    why=event["error"] or "",
-                )
-                left = {
-                    number: title
-                    for number, title in self.steps.items()
-                    if number != step
-                }
-                return (
-                    replace(now, steps=left, question="")
-                    if StepStatus(event["status"]).is_over
-                    else now
-                )
-            case {"event": "run_finished", "seconds": seconds}:
-                edited = [
-                    f"criterion {criterion['place']} is {criterion['edit']}"
-                    for criterion in event.get("edited_criteria", ())
-                ]
-                why = "; ".join(edited) or self.why
-                return replace(self, worked=seconds or 0.0, why=why)
-            case {"event": "notice", "tone": "warning" | "error", "text": text}:
-                return replace(self, why=text)
-            case _:
-                return self
+    def after_event(self, event: EventFields) -> Row:
+        """The row after an event of the run, as `cdd exec --json` prints it. Raises
+        `LookupError`, `TypeError` or `ValueError` if the event lacks fields.
+        """
+        update = _UPDATES.get(event["event"])
+        return self if update is None else update(self, event)
 
-    def over(self, ending: Ending, now: float) -> Row:
+    def after_end(self, ending: Ending, now: float) -> Row:
         """The row when the run has ended, for now."""
-        state = (
-            RunState.NO_BUDGET if ending.budget_used_up else _BY_CODE[ending.exit_code]
-        )
+        state = _BY_CODE[ending.exit_code]
+        if ending.budget_used_up:
+            state = RunState.NO_BUDGET
         why = "" if state is RunState.DONE else ending.words or self.why
         question = self.question if state is RunState.NEEDS_YOU else ""
         return replace(
@@ -241,8 +126,132 @@ class Row(Struct, frozen=True):
         )
 
 
+def _open_plan(row: Row, event: EventFields) -> Row:
+    done, worked, tests = 0, 0.0, row.tests
+    costs = {0: _cost(event["former_cost"])}
+    tries, labels = dict[int, int](), dict[int, str]()
+    for step in event["steps"]:
+        number, evidence = step["number"], step["evidence"]
+        if StepStatus(step["status"]).is_over:
+            done += 1
+        if evidence and evidence["passed"] is not None:
+            tests = evidence["passed"], evidence["failed"]
+        worked += step["seconds"] or 0.0
+        costs[number] = _cost(step["cost"])
+        tries[number] = step["attempts"]
+        labels[number] = step["label"]
+    return replace(
+        row,
+        done=done,
+        total=len(event["steps"]),
+        tests=tests,
+        costs=costs,
+        tries=tries,
+        labels=labels,
+        earlier=worked,
+        worked=worked,
+        unsaved={},
+    )
+
+
+def _start_step(row: Row, event: EventFields) -> Row:
+    number = event["step"]
+    return replace(
+        row,
+        steps={**row.steps, number: event["title"]},
+        tries={**row.tries, number: event["attempt"]},
+        wait="",
+        question="",
+        why="",
+    )
+
+
+def _delay_reply(row: Row, event: EventFields) -> Row:
+    seconds, reason = event["seconds"], event["reason"]
+    return replace(row, wait=f"{reason} Asking again in {seconds:.0f} s")
+
+
+def _continue_reply(row: Row, event: EventFields) -> Row:
+    del event
+    return replace(row, wait="") if row.wait else row
+
+
+def _finish_reply(row: Row, event: EventFields) -> Row:
+    row, usage = _continue_reply(row, event), event["usage"]
+    if not usage:
+        return row
+    tokens = usage["prompt_tokens"] + usage["completion_tokens"]
+    cost = Cost(tokens, usage["usd"], usage["estimated"])
+    number = event["step"]
+    before = row.unsaved.get(number, NO_COST)
+    return replace(row, unsaved={**row.unsaved, number: before + cost})
+
+
+def _propose_changes(row: Row, event: EventFields) -> Row:
+    paths = [*event["created"], *event["modified"], *event["deleted"]]
+    return replace(row, question=f"changes of {', '.join(paths)}")
+
+
+def _propose_command(row: Row, event: EventFields) -> Row:
+    return replace(row, question=f"`{event['command']}`")
+
+
+def _finish_tests(row: Row, event: EventFields) -> Row:
+    if event["passed"] is None or event["failed"] is None:
+        return row
+    return replace(row, tests=(event["passed"], event["failed"]))
+
+
+def _finish_step(row: Row, event: EventFields) -> Row:
+    number = event["step"]
+    row = replace(
+        row,
+        done=event["done"],
+        total=event["total"],
+        wait="",
+        costs={**row.costs, number: _cost(event["cost"])},
+        unsaved=_without(row.unsaved, number),
+        why=event["error"] or "",
+    )
+    if not StepStatus(event["status"]).is_over:
+        return row
+    return replace(row, steps=_without(row.steps, number), question="")
+
+
+def _finish_run(row: Row, event: EventFields) -> Row:
+    reasons = list[str]()
+    for criterion in event.get("edited_criteria", ()):
+        reasons.append(f"criterion {criterion['place']} is {criterion['edit']}")
+    why = "; ".join(reasons) or row.why
+    return replace(row, worked=event["seconds"] or 0.0, why=why)
+
+
+def _note(row: Row, event: EventFields) -> Row:
+    if event["tone"] not in ("warning", "error"):
+        return row
+    return replace(row, why=event["text"])
+
+
+_UPDATES: Mapping[str, Callable[[Row, EventFields], Row]] = {
+    "plan_opened": _open_plan,
+    "step_started": _start_step,
+    "reply_delayed": _delay_reply,
+    "reply_started": _continue_reply,
+    "reply_delta": _continue_reply,
+    "reply_restarted": _continue_reply,
+    "reply_finished": _finish_reply,
+    "changes_proposed": _propose_changes,
+    "command_proposed": _propose_command,
+    "tests_finished": _finish_tests,
+    "step_finished": _finish_step,
+    "run_finished": _finish_run,
+    "notice": _note,
+}
+"""What the events change in a row. No other event changes it."""
+
+
 class Board(Struct, frozen=True):
-    """All runs, in the order in which they were asked for."""
+    """All runs, in the order in which the user named them."""
 
     rows: Mapping[str, Row]
 
@@ -258,14 +267,17 @@ class Board(Struct, frozen=True):
 
     @property
     def exit_code(self) -> ExitCode:
-        """0 where all is done; else that of the worst, as they stand in
-        `_WORST_FIRST`.
-        """
-        found = {row.state for row in self.rows.values()}
-        return next(
-            (code for state, code in _WORST_FIRST if state in found), ExitCode.DONE
-        )
+        """0 if all runs are done, else that of the worst (`_WORST_FIRST`)."""
+        states = {row.state for row in self.rows.values()}
+        for state, code in _WORST_FIRST:
+            if state in states:
+                return code
+        return ExitCode.DONE
 
 
 def _cost(fields: Mapping[str, Any]) -> Cost:
     return Cost(fields["tokens"], fields["usd"], fields["estimated"])
+
+
+def _without(values: Mapping[int, T], number: int) -> dict[int, T]:
+    return {key: value for key, value in values.items() if key != number}

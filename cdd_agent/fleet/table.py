@@ -1,6 +1,4 @@
-"""The board as lines of text, as wide and as high as there is room; the same for every
-face.
-"""
+"""The board as lines of text, fitted to the room that a face has."""
 
 from __future__ import annotations
 
@@ -42,28 +40,35 @@ def table(
     height: int | None = None,
     limit: Limit | None = None,
 ) -> list[Line]:
-    """A line on all runs, then each run. With a `height`, runs that are done or have
-    not begun give way to others.
+    """Return a line on all runs, then each run. With a `height`, runs that are done or
+    have not begun give way to others.
     """
-    lines = [*_wrapped(summary(board, now, limit), width)]
-    name_width = max((cell_len(name) for name in board.rows), default=0)
-    name_width = min(name_width, max(width // 3, width - 22 - 9 * _has_money(board)))
-    blocks = {
-        name: _row(row, board, now, width, name_width)
-        for name, row in board.rows.items()
-    }
-    chosen = (
-        set(blocks) if height is None else _chosen(board, blocks, height - len(lines))
-    )
+    lines = _wrapped(summary(board, now, limit), width)
+    name_width = _name_width(board, width)
+    blocks = dict[str, list[Line]]()
+    for name, row in board.rows.items():
+        blocks[name] = _row(row, board, now, width, name_width)
+    chosen = set(blocks)
+    if height is not None:
+        chosen = _chosen(board, blocks, height - len(lines))
     for name, block in blocks.items():
-        lines += block if name in chosen else []
-    if left_out := len(blocks) - len(chosen):
+        if name in chosen:
+            lines += block
+    left_out = len(blocks) - len(chosen)
+    if left_out:
         lines.append((f"  … and {left_out} more", Tone.QUIET))
     return [(_fitted(text, width).rstrip(), tone) for text, tone in lines[:height]]
 
 
+def _name_width(board: Board, width: int) -> int:
+    longest = max((cell_len(name) for name in board.rows), default=0)
+    # what the other columns of a narrow table leave
+    room = width - 22 - 9 * _has_money(board)
+    return min(longest, max(width // 3, room))
+
+
 def in_lines(board: Board) -> str:
-    """The table as it is now, as wide as the terminal."""
+    """Return the table, as wide as the terminal."""
     if not board.rows:
         return (
             "No run is under way, and none has a tree of its own. `cdd list` shows how"
@@ -74,112 +79,123 @@ def in_lines(board: Board) -> str:
 
 
 def summary(board: Board, now: float, limit: Limit | None = None) -> str:
-    """How many runs are in which state, and what they took together."""
-    counts = [(board.count(state), state.value) for state in RunState]
-    began = [row.began for row in board.rows.values() if row.began is not None]
-    ended = [row.ended or now for row in board.rows.values() if row.began is not None]
+    """Return the number of runs in each state, and what they took together."""
+    limit = limit or Limit()
     number = len(board.rows)
-    parts = [
-        f"{number} run{'s' * (number != 1)}",
-        *(f"{count} {name}" for count, name in counts if count),
-    ]
-    parts.append(
-        spent(board.cost) + (f" of {limit.tokens:,}" if limit and limit.tokens else "")
-    )
-    if board.cost.usd is not None or (limit and limit.usd):
-        parts.append(
-            (money(board.cost) or "$0")
-            + (f" of ${limit.usd:.2f}" if limit and limit.usd else "")
-        )
-    if began:
-        parts.append(duration(max(ended) - min(began)))
+    parts = [f"{number} run{'s' * (number != 1)}"]
+    for state in RunState:
+        count = board.count(state)
+        if count:
+            parts.append(f"{count} {state.value}")
+    tokens = spent(board.cost)
+    if limit.tokens:
+        tokens += f" of {limit.tokens:,}"
+    parts.append(tokens)
+    if board.cost.usd is not None or limit.usd:
+        dollars = money(board.cost) or "$0"
+        if limit.usd:
+            dollars += f" of ${limit.usd:.2f}"
+        parts.append(dollars)
+    begun = [row for row in board.rows.values() if row.began is not None]
+    if begun:
+        first = min(row.began or 0.0 for row in begun)
+        last = max(row.ended or now for row in begun)
+        parts.append(duration(last - first))
     return " · ".join(parts)
 
 
 def spent(cost: Cost) -> str:
-    return f"{'~' if cost.estimated else ''}{cost.tokens:,} tokens"
+    return f"{_about(cost)}{cost.tokens:,} tokens"
 
 
 def money(cost: Cost) -> str:
-    """Empty where no price is known."""
+    """Empty if no price is known."""
     if cost.usd is None:
         return ""
-    return f"{'~' if cost.estimated else ''}${cost.usd:.{2 if cost.usd >= 1 else 4}f}"
+    digits = 2 if cost.usd >= 1 else 4
+    return f"{_about(cost)}${cost.usd:.{digits}f}"
 
 
 def duration(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
-    return (
-        f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
-        if minutes >= 60
-        else f"{minutes}:{rest:02}"
-    )
+    if minutes < 60:
+        return f"{minutes}:{rest:02}"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"
 
 
 def doing(row: Row) -> str:
-    """What a run does, or why it does nothing, in a line."""
+    """Return what a run does, or why it does nothing, in a line."""
+    words = ""
     match row.state:
-        case RunState.RUNNING if row.wait:
-            words = row.wait
         case RunState.RUNNING:
-            words = (
-                ", ".join(
-                    f"step {row.label_of(number)}: {title}"
-                    for number, title in row.steps.items()
-                )
-                or "begins"
-            )
+            words = row.wait or _steps_in_words(row) or "begins"
         case RunState.NEEDS_YOU if row.question:
             words = f"wants your yes: {row.question}"
         case RunState.WAITING | RunState.DONE:
-            words = ""
+            pass
         case _:
             steps = " and ".join(f"step {row.label_of(number)}" for number in row.steps)
-            words = ": ".join(filter(None, (steps or row.state.value, row.why)))
+            words = steps or row.state.value
+            if row.why:
+                words += f": {row.why}"
     return " ".join(sanitize_for_display(words).split())
+
+
+def _steps_in_words(row: Row) -> str:
+    steps = row.steps.items()
+    return ", ".join(f"step {row.label_of(number)}: {title}" for number, title in steps)
+
+
+def _about(cost: Cost) -> str:
+    return "~" if cost.estimated else ""
 
 
 def _row(row: Row, board: Board, now: float, width: int, name_width: int) -> list[Line]:
     sign, tone = _SIGNS[row.state]
-    name = row.job.name
-    # of several runs of a ticket, the end tells which
-    if len(name) > name_width and name.isascii():
-        name = f"{name[: name_width // 2]}…{name[len(name) - (name_width - 1) // 2 :]}"
-    columns = [f"{sign} {_fitted(name, name_width)}"]
-    columns.append(f"{f'{row.done}/{row.total}' if row.total else '':>5}")
+    progress = f"{row.done}/{row.total}" if row.total else ""
+    columns = [
+        f"{sign} {_fitted(_name(row, name_width), name_width)}",
+        f"{progress:>5}",
+    ]
     if width >= _TOKENS_FROM:
-        about = "~" if row.cost.estimated else ""
-        columns.append(
-            f"{about + format(row.cost.tokens, ',') if row.cost.tokens else '':>9}"
-        )
+        tokens = f"{_about(row.cost)}{row.cost.tokens:,}" if row.cost.tokens else ""
+        columns.append(f"{tokens:>9}")
     if _has_money(board):
         columns.append(f"{money(row.cost):>8}")
     has_begun = row.began is not None or row.earlier
-    columns.append(f"{duration(row.seconds(now)) if has_begun else '':>6}")
+    time_taken = duration(row.seconds(now)) if has_begun else ""
+    columns.append(f"{time_taken:>6}")
     text, words = " ".join(columns), doing(row)
+    if not words:
+        return [(text.rstrip(), tone)]
     room = width - cell_len(text) - 2
-    if not words or room >= _LEAST_WORDS:
-        return [
-            (
-                f"{text}  {_fitted(words, room)}".rstrip() if words else text.rstrip(),
-                tone,
-            )
-        ]
+    if room >= _LEAST_WORDS:
+        return [(f"{text}  {_fitted(words, room)}".rstrip(), tone)]
     return [(text, tone), (f"  {_fitted(words, width - 2)}".rstrip(), tone)]
 
 
+def _name(row: Row, width: int) -> str:
+    """Return the name of a run. Of a long one the middle is left out: the end tells the
+    runs of a ticket apart.
+    """
+    name = row.job.name
+    if len(name) <= width or not name.isascii():
+        return name
+    end = (width - 1) // 2
+    return f"{name[: width // 2]}…{name[len(name) - end :]}"
+
+
 def _chosen(board: Board, blocks: Mapping[str, Sequence[Line]], most: int) -> set[str]:
-    """The runs that there is room for in so many lines, with one that says how many
-    there are beside them.
+    """Return the runs that fit into so many lines, one of which says how many others
+    there are.
     """
     if sum(map(len, blocks.values())) <= most:
         return set(blocks)
-    last = (RunState.WAITING, RunState.DONE)
+    order = {RunState.WAITING: 1, RunState.DONE: 2}
+    rows = sorted(board.rows.values(), key=lambda row: order.get(row.state, 0))
     chosen = set[str]()
-    for row in sorted(
-        board.rows.values(),
-        key=lambda row: last.index(row.state) if row.state in last else -1,
-    ):
+    for row in rows:
         name = row.job.name
         if len(blocks[name]) < most:
             chosen.add(name)
@@ -192,14 +208,16 @@ def _has_money(board: Board) -> bool:
 
 
 def _fitted(text: str, width: int) -> str:
-    """As wide as that: filled, or cut with a mark."""
+    """Return the text in that width: filled, or cut with a mark."""
     if cell_len(text) <= width:
         return set_cell_size(text, width)
-    return f"{set_cell_size(text, max(width - 1, 0))}…" if width > 0 else ""
+    if width <= 0:
+        return ""
+    return f"{set_cell_size(text, width - 1)}…"
 
 
 def _wrapped(text: str, width: int) -> list[Line]:
-    """Broken between its parts."""
+    """Return the text in lines, broken between its parts."""
     lines = [""]
     for part in text.split(" · "):
         longer = f"{lines[-1]} · {part}" if lines[-1] else part
@@ -211,51 +229,43 @@ def _wrapped(text: str, width: int) -> list[Line]:
 
 
 def comparison(board: Board, width: int) -> list[str]:
-    """The runs of each ticket beside each other; a run has two lines where there is no
-    room for one.
+    """Return the runs of each ticket as a table; if it is too wide, each run as a list
+    of its results.
     """
     heads = ("model", "done", "attempts", "tests", "tokens", "money", "time")
-    rows = [
-        (row.job.slug, (str(row.job.model), *_results(row)))
-        for row in board.rows.values()
-    ]
-    widths = [
-        max(map(cell_len, column))
-        for column in zip(heads, *(cells for _, cells in rows), strict=True)
-    ]
+    cells_of = {
+        name: (str(row.job.model), *_results(row)) for name, row in board.rows.items()
+    }
+    columns = zip(heads, *cells_of.values(), strict=True)
+    widths = [max(map(cell_len, column)) for column in columns]
     is_wide = sum(widths) + 2 * len(widths) + 2 <= width
     lines, last = list[str](), ""
-    for slug, cells in rows:
-        if slug != last:
-            lines += ["", slug] if last else [slug]
-            lines += [_in_columns(heads, widths)] if is_wide else []
-            last = slug
+    for name, row in board.rows.items():
+        if row.job.slug != last:
+            if last:
+                lines.append("")
+            last = row.job.slug
+            lines.append(last)
+            if is_wide:
+                lines.append(_in_columns(heads, widths))
+        cells = cells_of[name]
         if is_wide:
             lines.append(_in_columns(cells, widths))
         else:
-            named = [
-                f"{head} {cell}"
-                for head, cell in zip(heads[1:], cells[1:], strict=True)
-                if cell
-            ]
-            lines += [
-                f"  {cells[0]}",
-                *(f"    {line}" for line, _ in _wrapped(" · ".join(named), width - 4)),
-            ]
+            lines += _in_list(heads, cells, width)
     return lines
 
 
 def _results(row: Row) -> tuple[str, ...]:
-    done = f"{row.done}/{row.total}" if row.total else row.state.value
-    if row.state not in (RunState.DONE, RunState.FAILED):
-        done = f"{done} {row.state.value}" if row.total else done
+    done = f"{row.done}/{row.total}" if row.total else ""
+    if not row.total or row.state not in (RunState.DONE, RunState.FAILED):
+        done = f"{done} {row.state.value}".lstrip()
     tests = f"{row.tests[0]} passed, {row.tests[1]} failed" if row.tests else ""
-    about = "~" if row.cost.estimated else ""
     return (
         done,
         str(sum(row.tries.values())),
         tests,
-        f"{about}{row.cost.tokens:,}",
+        f"{_about(row.cost)}{row.cost.tokens:,}",
         money(row.cost),
         duration(row.worked),
     )
@@ -266,3 +276,14 @@ def _in_columns(cells: Sequence[str], widths: Sequence[int]) -> str:
         set_cell_size(cell, width) for cell, width in zip(cells, widths, strict=True)
     ]
     return "  " + "  ".join(padded).rstrip()
+
+
+def _in_list(heads: Sequence[str], cells: Sequence[str], width: int) -> list[str]:
+    named = list[str]()
+    for head, cell in zip(heads[1:], cells[1:], strict=True):
+        if cell:
+            named.append(f"{head} {cell}")
+    lines = [f"  {cells[0]}"]
+    for line, _ in _wrapped(" · ".join(named), width - 4):
+        lines.append(f"    {line}")
+    return lines

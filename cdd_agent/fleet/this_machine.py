@@ -1,89 +1,159 @@
-"""Runs on this machine: each `cdd exec SLUG --worktree` in its own process, so that a
-crash of one harms no other.
+"""Runs on this machine: each is a process, `cdd exec SLUG --worktree --driven`, so that
+the crash of one harms no other. This process answers what they ask.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from pathlib import Path
+import asyncio
+from typing import Any
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct, ValidationError, convert, field, json
 
-from cdd_agent.errors import ExitCode
-from cdd_agent.fleet.place import Ending, Tell, TicketJob
+from cdd_agent.errors import BudgetExhausted, ExitCode
+from cdd_agent.events import AnswerNeeded, BudgetSpent, CallEnded, QuestionKind
+from cdd_agent.fleet.answers import NOBODY, AnswerLine
+from cdd_agent.fleet.job import Ending
+from cdd_agent.fleet.order import RunOrder, Tell
 from cdd_agent.llm.budget import Limit
-from cdd_agent.llm.shared import Shared
-from cdd_agent.process.child import Children
+from cdd_agent.llm.port import Usage
+from cdd_agent.llm.purse import Purse
+from cdd_agent.process.child import BadChild, Child, ChildEnd
 
 
 class ThisMachine(Struct, frozen=True):
     """Carries out runs in trees of their own in this project."""
 
-    root: Path
-    folder: Path
-    """Shared by the runs: their budget, and how long a provider asks to wait."""
-    children: Children
-    flags: Sequence[str] = ()
-    """Of `cdd exec`, for all runs."""
+    purse: Purse
+    """The budget of all runs."""
+    accepted: tuple[str, ...] = ()
+    """The digests of the settings that the user has accepted for these runs."""
 
-    async def carry_out(self, job: TicketJob, left: Limit, tell: Tell) -> Ending:
-        del left  # the processes see to it together
-
-        def hear(line: bytes) -> None:
-            try:
-                event = json.loads(line)
-            except ValueError:  # nothing of ours
-                return
-            tell(event)
-
-        arguments = [
-            "-C",
-            str(self.root),
-            "exec",
-            "--worktree",
-            "--json",
-            "--beside",
-            str(self.folder),
-            *self.flags,
-        ]
-        arguments += ["--jobs", "1"]  # of its steps: the machine has others to do
-        given = (
-            ("--variant", job.variant),
-            ("--base", job.base),
-            ("--model", job.model),
-        )
-        arguments += [word for name, value in given if value for word in (name, value)]
-        shared = Shared(self.folder, job.name)
+    async def carry_out(self, order: RunOrder, tell: Tell) -> Ending:
+        conversation = _Conversation(self.purse, self.accepted, tell)
         try:
-            code, words = await self.children.run(
-                [*arguments, "--", job.slug], self.root, hear
-            )
+            end = await conversation.child.run(order.arguments, order.project)
         finally:
-            is_refused = shared.settle()
-        if code < 0:
-            return Ending(
-                ExitCode.FAILED,
-                "Its process was killed; the same command goes on with it.",
-            )
-        known = ExitCode(code) if code in set(ExitCode) else ExitCode.FAILED
-        return Ending(
-            known,
-            _in_short(words),
-            budget_used_up=is_refused and known is ExitCode.NOT_APPROVED,
+            await conversation.end()
+        return conversation.ending(end)
+
+
+class _Conversation(Struct, dict=True):
+    """What this process and a run's process say to each other."""
+
+    purse: Purse
+    accepted: tuple[str, ...]
+    tell: Tell
+    budget_used_up: bool = False
+    """The last call was refused because of the budget."""
+    _calls: dict[int, asyncio.Task[None]] = field(default_factory=dict)
+    """By the ids of their questions. They hold a part of the budget until they end."""
+
+    def __post_init__(self) -> None:
+        self.child = Child(self.receive)
+
+    def receive(self, line: bytes) -> None:
+        """Raises `BadChild` for a line that is no event."""
+        event = _parse(line)
+        try:
+            is_for_the_user = not self._converse(event)
+        except ValidationError as error:
+            raise _not_understood(line) from error
+        if is_for_the_user:
+            self.tell(event)
+
+    def _converse(self, event: dict[str, Any]) -> bool:
+        """Handle a line that is for this process. False for any other line."""
+        match event.get("event"):
+            case "answer_needed":
+                self._answer_question(convert(event, AnswerNeeded))
+            case "call_ended":
+                if call := self._calls.pop(convert(event, CallEnded).id, None):
+                    call.cancel()
+            case "budget_spent":
+                spent = convert(event, BudgetSpent)
+                usage = Usage(spent.tokens, 0, spent.estimated, spent.usd)
+                self.purse.tally.add(usage)
+            case "alive" | "answer_taken" | "input_refused":
+                pass
+            case _:
+                return False
+        return True
+
+    def _answer_question(self, question: AnswerNeeded) -> None:
+        if question.kind is QuestionKind.CALL:
+            worst = Usage(question.tokens or 0, 0, usd=question.usd)
+            call = asyncio.ensure_future(self._allow_call(question.id, worst))
+            self._calls[question.id] = call
+        elif question.kind is QuestionKind.TRUST:
+            self._answer(AnswerLine(question.id, "some", settings=self.accepted))
+        else:
+            self._answer(AnswerLine(question.id, NOBODY))
+
+    async def _allow_call(self, question: int, worst: Usage) -> None:
+        """Answer when there is room for the call, and hold that room until the task is
+        cancelled.
+        """
+        try:
+            async with self.purse.holding(worst) as left_by_now:
+                self.budget_used_up = False
+                self._answer_call(question, "yes", left_by_now())
+                await asyncio.Event().wait()
+        except BudgetExhausted:
+            self.budget_used_up = True
+            self._answer_call(question, "no", self.purse.left)
+
+    def _answer_call(self, question: int, choice: str, left: Limit) -> None:
+        self._answer(
+            AnswerLine(question, choice, tokens_left=left.tokens, usd_left=left.usd)
         )
 
+    def _answer(self, answer: AnswerLine) -> None:
+        self.child.send(answer.line)
 
-def _in_short(words: str) -> str:
-    """What a process said on standard error: the reason without the program's name, or
-    the end of a traceback.
+    async def end(self) -> None:
+        """Give back what calls of the run hold of the budget."""
+        for call in self._calls.values():
+            call.cancel()
+        await asyncio.gather(*self._calls.values(), return_exceptions=True)
+
+    def ending(self, end: ChildEnd) -> Ending:
+        """How the run ended, by the end of its process."""
+        if end.exit_code < 0:
+            words = "Its process was killed; the same command resumes it."
+            return Ending(ExitCode.FAILED, words)
+        code = ExitCode.FAILED
+        if end.exit_code in set(ExitCode):
+            code = ExitCode(end.exit_code)
+        budget_used_up = self.budget_used_up and code is ExitCode.NOT_APPROVED
+        return Ending(code, _reason(end.stderr), budget_used_up)
+
+
+def _parse(line: bytes) -> dict[str, Any]:
+    try:
+        event = json.decode(line)
+    except (DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _not_understood(line) from error
+    if not isinstance(event, dict):
+        raise _not_understood(line)
+    return event
+
+
+def _not_understood(line: bytes) -> BadChild:
+    text = line[:80].decode(errors="replace").strip()
+    return BadChild(f"The run's process was stopped: it printed a bad line: {text!r}")
+
+
+def _reason(stderr: str) -> str:
+    """The last error on a process's standard error, without the program's name, or the
+    end of a traceback.
     """
-    lines = [line.strip() for line in words.splitlines() if line.strip()]
-    ours = [
-        number
-        for number, line in enumerate(lines)
-        if line.startswith("cdd: ") and not line.endswith(" ...")
-    ]
-    if ours:
-        return " ".join(lines[ours[-1] :]).removeprefix("cdd: ")
-    return lines[-1] if lines and lines[0].startswith("Traceback") else ""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    errors = []
+    for number, line in enumerate(lines):
+        if line.startswith("cdd: ") and not line.endswith(" ..."):
+            errors.append(number)
+    if errors:
+        return " ".join(lines[errors[-1] :]).removeprefix("cdd: ")
+    if lines and lines[0].startswith("Traceback"):
+        return lines[-1]
+    return ""

@@ -13,8 +13,8 @@ from cdd_agent.engine.missing_work import find_missing_work
 from cdd_agent.engine.old_records import take_over
 from cdd_agent.errors import CddError
 from cdd_agent.fleet.board import Row, RunState
-from cdd_agent.fleet.known import record_of
-from cdd_agent.fleet.place import TicketJob
+from cdd_agent.fleet.job import TicketJob
+from cdd_agent.fleet.local_runs import record_of
 from cdd_agent.tickets.state import load_state
 from cdd_agent.tickets.status import MissingWork
 from cdd_agent.tickets.store import Ticket

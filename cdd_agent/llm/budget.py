@@ -176,6 +176,14 @@ class Limit(Struct, frozen=True):
     tokens: int | None = None
     usd: float | None = None
 
+    def without(self, spent: Spent) -> "Limit":
+        """What remains of it."""
+        tokens, usd = self.tokens, self.usd
+        return Limit(
+            None if tokens is None else max(tokens - spent.tokens, 0),
+            None if usd is None else max(usd - spent.usd, 0.0),
+        )
+
 
 def _ignore(usage: Usage) -> None:
     del usage

@@ -22,7 +22,7 @@ from cdd_agent.llm.port import (
     StartedAgain,
     Waiting,
 )
-from cdd_agent.llm.shared import SharedWaits
+from cdd_agent.llm.shared_waits import SharedWaits
 from cdd_agent.llm.wrapper import ModelWrapper
 
 LONGEST_WAIT = 120.0

@@ -1,211 +1,171 @@
-"""Other `cdd`s as processes of their own: their lines are heard, and they stop when
-whoever began them does.
+"""Other `cdd`s as processes: their lines are read, and lines are written to them.
 
-They have all of this process's environment, its keys, too. Commands of others are
-started in `run.py`.
+A child stops in good order when its standard input is closed. The system closes it when
+this process ends, however it ends. A child has this process's whole environment, with
+its keys. Other programs are started in `run.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import signal
-import socket
 import sys
-import threading
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
-from cdd_agent.errors import BadInput
+from cdd_agent.errors import CddError
 
-_GRACE = 60.0
-"""Seconds for a process that was told to stop: it puts a step back, and waits for its
-own commands to end.
+LONGEST_LINE = 32 * 1024 * 1024
+"""Bytes."""
+SILENCE = 180.0
+"""Seconds without a line, after which a child no longer works. A driven run prints
+one more often, see `cli/driven.py`.
 """
-_LONGEST = 256 * 1024 * 1024
-"""Bytes of a line."""
-_WORDS = 4_000
-"""Bytes of standard error that are kept: its end."""
-_KILLED = -9
+_SECOND_CHANCE = 5.0
+GRACE = 60.0
+"""Seconds for a child that was asked to stop: it restores a step, and waits for its
+commands to end.
+"""
+_KEPT = 4_000
+"""Bytes kept of standard error, from its end."""
 
 
-class _Begun(Struct):
-    """A process, by the pipes to it."""
+class BadChild(CddError):
+    """A child broke the protocol of lines, and was stopped."""
 
-    stdin: int
-    """0 when it was closed."""
-    stdout: asyncio.StreamReader
-    stderr: asyncio.StreamReader
-    status: asyncio.StreamReader
-    """Its process id, and at its end its exit code, a line each."""
-    ends: Sequence[asyncio.BaseTransport]
-    """Of the three that are read."""
+
+class ChildEnd(Struct, frozen=True):
+    """How a child ended."""
+
+    exit_code: int
+    """Below 0 after a signal."""
+    stderr: str
+    """The end of standard error."""
+
+
+class Child:
+    """One `cdd` process. `receive` gets each line of its standard output. If it raises
+    an error, the child is stopped, and `run` raises that error.
+    """
+
+    def __init__(self, receive: Callable[[bytes], None]) -> None:
+        self._receive = receive
+        self._process: asyncio.subprocess.Process | None = None
+        self._fault: Exception | None = None
+        self._has_half_line = False
+        self._stderr = bytearray()
+
+    async def run(self, arguments: Sequence[str], cwd: Path) -> ChildEnd:
+        """Run `cdd` with these arguments to its end. Raises `CddError` if it cannot be
+        started or breaks the protocol.
+
+        A caller that is cancelled stops the child, and waits for its end.
+        """
+        # -P: without the modules in `cwd`
+        command = (sys.executable, "-P", "-m", "cdd_agent", *arguments)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                cwd=cwd,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                limit=LONGEST_LINE,
+                # Ctrl+C at the terminal is for this process alone
+                start_new_session=True,
+            )
+        except OSError as error:
+            why = error.strerror or error
+            raise BadChild(f"No process could be started: {why}") from error
+        self._process = process
+        working = asyncio.ensure_future(self._work(process))
+        try:
+            exit_code = await asyncio.shield(working)
+        except BaseException:
+            self.stop()
+            while not working.done():
+                # cancelled once more: the child is stopping already
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([working])
+            raise
+        if self._fault is None and self._has_half_line and exit_code >= 0:
+            # the end of one that was killed says more
+            self._fault = BadChild("The run's process ended in the middle of a line")
+        if self._fault is not None:
+            raise self._fault
+        return ChildEnd(exit_code, self._stderr.decode(errors="replace"))
+
+    def send(self, line: bytes) -> None:
+        """Write a line to the child's standard input. Does nothing once it is
+        stopping.
+        """
+        if self._process is None or self._process.stdin is None:
+            return
+        if not self._process.stdin.is_closing():
+            self._process.stdin.write(line)
 
     def stop(self) -> None:
-        """Tell it to stop, if it goes on."""
-        if self.stdin:
-            os.close(self.stdin)
-            self.stdin = 0
+        """Ask the child to stop, and kill it if it does not."""
+        process = self._process
+        if process is None or process.stdin is None or process.stdin.is_closing():
+            return
+        process.stdin.close()
+        asyncio.get_running_loop().call_later(GRACE, _kill, process)
 
-    def close(self) -> None:
-        """The same, and nothing more is read."""
-        self.stop()
-        for end in self.ends:
-            end.close()
+    async def _work(self, process: asyncio.subprocess.Process) -> int:
+        await asyncio.gather(self._read_lines(process), self._read_stderr(process))
+        return await process.wait()
 
-
-class Children:
-    """Begins `cdd`s: forks of one that has imported what they need (`cli/child.py`),
-    made when the first is begun.
-    """
-
-    def __init__(self) -> None:
-        self._asks: socket.socket | None = None
-        self._forking: asyncio.subprocess.Process | None = None
-        self._turn = asyncio.Lock()
-
-    async def run(
-        self, arguments: Sequence[str], cwd: Path, hear: Callable[[bytes], None]
-    ) -> tuple[int, str]:
-        """Run `cdd` with these arguments; `hear` is given each line of its standard
-        output, and returns at once.
-
-        Returns the exit code, or less than 0 for one that was killed, and the end of
-        standard error. Whoever is cancelled tells it to stop, and waits until it has.
-        It is told by the end of its standard input, which comes also when this process
-        is killed: it has to watch for that (`stop_with_stdin`).
+    async def _read_lines(self, process: asyncio.subprocess.Process) -> None:
+        """Hand over each line. After a fault, lines are read and dropped, so that the
+        child is not held up while it stops.
         """
-        beginning, stopped = (
-            asyncio.ensure_future(self._begin_in_turn(arguments, cwd)),
-            False,
-        )
-        try:
-            await asyncio.shield(beginning)
-        except asyncio.CancelledError:
-            stopped = True
-        begun, pid = await beginning
-        words = bytearray()
-
-        async def read_words() -> None:
-            while data := await begun.stderr.read(_WORDS):
-                words.extend(data)
-                del words[:-_WORDS]
-
-        async def read_lines() -> None:
-            while line := await begun.stdout.readline():
-                hear(line)
-
-        async def read_status() -> int:
-            code = await begun.status.readline()
-            return int(code) if code else _KILLED
-
-        reading = asyncio.gather(read_status(), read_lines(), read_words())
-        try:
-            if stopped:
-                raise asyncio.CancelledError
-            code, _, _ = await asyncio.shield(reading)
-        except BaseException:
-            begun.stop()
-            deadline = asyncio.get_running_loop().time() + _GRACE
-            while not reading.done():
-                left = max(deadline - asyncio.get_running_loop().time(), 0)
-                # cancelled once more: it is stopping already
-                with suppress(asyncio.CancelledError):
-                    if not (await asyncio.wait([reading], timeout=left))[0]:
-                        with suppress(ProcessLookupError):
-                            os.kill(pid, signal.SIGKILL)
-                        await asyncio.wait([reading])
-            raise
-        finally:
-            begun.close()
-        return code, words.decode(errors="replace")
-
-    async def _begin_in_turn(
-        self, arguments: Sequence[str], cwd: Path
-    ) -> tuple[_Begun, int]:
-        """With its process id. Requests that came together could not be told apart."""
-        async with self._turn:
-            begun = await self._begin(arguments, cwd)
-            pid = await begun.status.readline()
-        if not pid:
-            begun.close()
-            raise BadInput(
-                "No process could be begun: it has ended before it was there"
-            )
-        return begun, int(pid)
-
-    async def _begin(self, arguments: Sequence[str], cwd: Path) -> _Begun:
-        if not hasattr(os, "fork"):
-            raise BadInput(
-                "Several tickets at once take a system that can fork: Linux, macOS, WSL"
-            )
-        if self._asks is None:
-            self._asks, theirs = socket.socketpair()
-            with theirs:
-                self._forking = await asyncio.create_subprocess_exec(
-                    # -P: not the project's
-                    *(
-                        sys.executable,
-                        "-P",
-                        "-m",
-                        "cdd_agent.cli.child",
-                        str(theirs.fileno()),
-                    ),
-                    pass_fds=(theirs.fileno(),),
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=asyncio.subprocess.DEVNULL,
-                    # Ctrl+C at the terminal is for this process to pass on
-                    start_new_session=True,
-                )
-        with ExitStack() as theirs_too:
-            pipes = [os.pipe() for _ in range(4)]
-            ends = [pipes[0][0], *(write for _, write in pipes[1:])]
-            for end in ends:
-                theirs_too.callback(os.close, end)
-            request = json.dumps({"arguments": [*arguments], "cwd": str(cwd)}).encode()
+        assert process.stdout is not None
+        while True:
             try:
-                socket.send_fds(self._asks, [request], ends)
-            except OSError as error:
-                raise BadInput(
-                    f"No process could be begun: {error.strerror or error}"
-                ) from error
-        readers = [await _reader(read) for read, _ in pipes[1:]]
-        stdout, stderr, status = (reader for reader, _ in readers)
-        return _Begun(pipes[0][1], stdout, stderr, status, [end for _, end in readers])
+                line = await _next_line(process.stdout)
+            except ValueError:
+                self._fail(f"a line of more than {LONGEST_LINE:,} bytes")
+                continue
+            except TimeoutError:
+                self._fail(f"no line for {SILENCE:g} seconds")
+                continue
+            if not line:
+                return
+            if not line.endswith(b"\n"):
+                self._has_half_line = True
+            elif self._fault is None:
+                try:
+                    self._receive(line)
+                except Exception as error:  # noqa: BLE001  # `run` raises it
+                    self._fault = error
+                    self.stop()
 
-    async def close(self) -> None:
-        """No more are begun; those that go on are not touched."""
-        if self._asks is not None and self._forking is not None:
-            self._asks.close()
-            await self._forking.wait()
+    async def _read_stderr(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stderr is not None
+        while data := await process.stderr.read(_KEPT):
+            self._stderr.extend(data)
+            del self._stderr[:-_KEPT]
+
+    def _fail(self, what: str) -> None:
+        if self._fault is None:
+            self._fault = BadChild(f"The run's process was stopped: it printed {what}")
+            self.stop()
 
 
-async def _reader(pipe: int) -> tuple[asyncio.StreamReader, asyncio.BaseTransport]:
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=_LONGEST, loop=loop)
-    file = os.fdopen(pipe, "rb", 0)
-    end, _ = await loop.connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), file
-    )
-    return reader, end
-
-
-def stop_with_stdin() -> None:
-    """From now on the end of standard input is a Ctrl+C: whoever began this process is
-    gone, or wants it to stop.
+async def _next_line(stdout: asyncio.StreamReader) -> bytes:
+    """Raises `TimeoutError` after a silence, and `ValueError` for a line that is too
+    long.
     """
-    if threading.current_thread() is threading.main_thread():
-        # also where it was begun in the background
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    with suppress(TimeoutError):
+        return await asyncio.wait_for(stdout.readline(), SILENCE)
+    # if this process was suspended (Ctrl+Z), the line has been there for long
+    return await asyncio.wait_for(stdout.readline(), _SECOND_CHANCE)
 
-    def watch() -> None:
-        with suppress(OSError, ValueError):
-            while os.read(0, 4096):
-                pass
-        os.kill(os.getpid(), signal.SIGINT)
 
-    threading.Thread(target=watch, name="stdin", daemon=True).start()
+def _kill(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            process.kill()

@@ -15,13 +15,10 @@ from cdd_agent.cluster.identity import author_of, project_id, settings_to_send
 from cdd_agent.cluster.words import Answer, ClientFailed, ClientGone, Order, Over, heard
 from cdd_agent.cluster.worker import carry_out
 from cdd_agent.config import of_role
-from cdd_agent.engine.record import RunRecord
-from cdd_agent.fleet.known import folder_of
-from cdd_agent.llm.budget import Limit, Spent
+from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.port import Request
-from cdd_agent.llm.shared import Shared
+from cdd_agent.llm.purse import Purse
 from cdd_agent.open_project import open_project
-from cdd_agent.redaction import Redactor
 from cdd_agent.version import VERSION
 from cdd_agent.wiring import open_own_tree
 from tests.llm.server import Answer as ModelAnswer
@@ -56,23 +53,9 @@ async def opened_desk(
     own = await open_own_tree(project, project.tickets.find(SLUG))
     settings = settings_to_send(of_role(project.config, "executor"), project.root)
     budget = project.config.budget
-    limit, shared = (
-        Limit(budget.tokens, budget.usd),
-        Shared(folder_of(project.root), SLUG),
-    )
-    RunRecord.of(project.root, shared.folder.name, Redactor()).prepare()
-    Shared.begin(shared.folder, limit, {SLUG: Spent()})
+    purse = Purse(Limit(budget.tokens, budget.usd))
     author = await author_of(own)
-    return Desk(
-        project,
-        own,
-        settings,
-        author,
-        limit,
-        shared.its_account,
-        tell,
-        asyncio.Semaphore(2),
-    )
+    return Desk(project, own, settings, author, purse, tell, asyncio.Semaphore(2))
 
 
 @dataclass

@@ -20,7 +20,7 @@ from cdd_agent.cluster.words import ClientFailed, Over
 from cdd_agent.cluster.worker import ENVIRONMENT
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.fleet.board import Row
-from cdd_agent.fleet.place import TicketJob
+from cdd_agent.fleet.job import TicketJob
 from cdd_agent.travel.came_back import CameBack
 from tests.cluster.machines import Machine, Question, good, made_project, opened_desk
 from tests.llm.server import Answer, LoopbackServer
@@ -344,7 +344,7 @@ async def test_a_budget_of_all_runs_is_asked_for_before_each_call(
     assert over.exit_code == ExitCode.NOT_APPROVED
     assert over.budget_used_up
     assert len(server.requests) == 2
-    assert desk.account.spent.tokens > 0
+    assert desk.purse.tally.spent.tokens > 0
 
 
 async def test_another_version_does_not_take_it(

@@ -20,7 +20,7 @@ from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.record import GoingBack
 from cdd_agent.engine.whereabouts import OwnTreeMade, Whereabouts
 from cdd_agent.files.json_file import Damaged, JsonFile, as_json, from_json
-from cdd_agent.fleet.known import load_board, save_board
+from cdd_agent.fleet.local_runs import load_board, save_board
 from cdd_agent.tickets.state import ExecutionState, StateUnreadable
 from cdd_agent.travel.came_back import CameBack
 from cdd_agent.travel.lease import Lease

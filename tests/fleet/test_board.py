@@ -23,7 +23,7 @@ from cdd_agent.events import (
     to_json,
 )
 from cdd_agent.fleet.board import Board, Row, RunState
-from cdd_agent.fleet.place import Ending, TicketJob
+from cdd_agent.fleet.job import Ending, TicketJob
 from cdd_agent.fleet.table import comparison, duration, summary, table
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.port import Usage
@@ -49,7 +49,7 @@ DONE = StepFinished(
 def told(*events: Event) -> Row:
     row = Row(TicketJob("feature-a"), RunState.RUNNING, began=0.0)
     for event in events:
-        row = row.told(to_json(event))
+        row = row.after_event(to_json(event))
     return row
 
 
@@ -62,7 +62,7 @@ def test_a_run_that_goes_on_begins_with_what_was_done_and_spent() -> None:
 def test_calls_count_when_they_are_made_and_once() -> None:
     row = told(OPENED, STARTED, ReplyFinished(2, Usage(40, 10, usd=0.1)))
     assert row.cost == Cost(150, 0.6)
-    row = row.told(to_json(DONE))
+    row = row.after_event(to_json(DONE))
     assert row.cost == Cost(170, 0.7)
     assert (row.done, row.steps, row.tries) == (2, {}, {1: 2, 2: 1})
 
@@ -91,7 +91,7 @@ def test_a_wait_is_shown_until_the_reply_goes_on() -> None:
     ],
 )
 def test_an_ending_is_a_state(ending: Ending, state: RunState) -> None:
-    row = told(OPENED, STARTED).over(ending, 9.0)
+    row = told(OPENED, STARTED).after_end(ending, 9.0)
     assert row.state is state
     assert row.seconds(now=100.0) == 12.0
 
@@ -100,15 +100,17 @@ def test_what_nobody_approved_is_a_question_that_waits() -> None:
     row = told(
         OPENED, STARTED, CommandProposed("rm -r build", "`rm` is not on the list")
     )
-    assert "rm -r build" in row.over(Ending(ExitCode.NOT_APPROVED), 1.0).question
-    assert row.over(Ending(ExitCode.FAILED), 1.0).question == ""
+    assert "rm -r build" in row.after_end(Ending(ExitCode.NOT_APPROVED), 1.0).question
+    assert row.after_end(Ending(ExitCode.FAILED), 1.0).question == ""
 
 
 def test_why_it_stopped_is_the_ending_s_word_or_the_last_warning() -> None:
     row = told(OPENED, Notice("The disk is full.", Tone.WARNING))
-    assert row.over(Ending(ExitCode.FAILED), 1.0).why == "The disk is full."
-    assert row.over(Ending(ExitCode.FAILED, "It crashed."), 1.0).why == "It crashed."
-    assert row.over(Ending(ExitCode.DONE), 1.0).why == ""
+    assert row.after_end(Ending(ExitCode.FAILED), 1.0).why == "The disk is full."
+    assert (
+        row.after_end(Ending(ExitCode.FAILED, "It crashed."), 1.0).why == "It crashed."
+    )
+    assert row.after_end(Ending(ExitCode.DONE), 1.0).why == ""
 
 
 def board(*states: RunState) -> Board:
@@ -201,7 +203,7 @@ def test_a_comparison_has_the_results_of_each_model() -> None:
         told(OPENED, STARTED, tested, DONE, finished),
         job=TicketJob("feature-a", "compare-m", "some/m"),
     )
-    done = Board({"m": row.over(Ending(ExitCode.DONE), 9.0)})
+    done = Board({"m": row.after_end(Ending(ExitCode.DONE), 9.0)})
     line: Any = comparison(done, 100)[-1].split()
     assert line == [
         "some/m",

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +11,8 @@ from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events import ReplyFinished, to_json
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.coordinator import Coordinator
-from cdd_agent.fleet.place import Ending, Tell, TicketJob
-from cdd_agent.llm.budget import Limit
+from cdd_agent.fleet.job import Ending, TicketJob
+from cdd_agent.fleet.order import RunOrder, Tell
 from cdd_agent.llm.port import Usage
 from tests.support.tables import each_row
 
@@ -31,11 +32,10 @@ class Stage:
     most: int = 0
     began: list[str] = field(default_factory=list)
     stopped: list[str] = field(default_factory=list)
-    left: list[Limit] = field(default_factory=list)
 
-    async def carry_out(self, job: TicketJob, left: Limit, tell: Tell) -> Ending:
+    async def carry_out(self, order: RunOrder, tell: Tell) -> Ending:
+        job = order.job
         self.began.append(job.slug)
-        self.left.append(left)
         self.present.add(job.slug)
         self.most = max(self.most, len(self.present))
         try:
@@ -57,14 +57,13 @@ class Stage:
 def coordinator(
     stage: Stage, at_once: int = 2, *, stop_on_failure: bool = False
 ) -> Coordinator:
-    limit = Limit(tokens=1_000)
     board = Board({job.name: Row(job) for job in JOBS})
     return Coordinator(
         board,
+        {job.name: RunOrder(Path(), job.slug) for job in JOBS},
         stage,
         at_once,
         lambda row, event: None,
-        limit,
         stop_on_failure=stop_on_failure,
     )
 
@@ -79,12 +78,6 @@ async def test_all_are_carried_out_and_never_more_at_once_than_asked_for() -> No
     assert await one.carry_out() is ExitCode.DONE
     assert (stage.began, stage.most) == (["a", "b", "c", "d", "e"], 2)
     assert one.board.cost.tokens == 500
-
-
-async def test_each_is_told_what_is_left_of_the_budget() -> None:
-    stage = Stage()
-    await coordinator(stage, at_once=1).carry_out()
-    assert [left.tokens for left in stage.left] == [1_000, 900, 800, 700, 600]
 
 
 async def test_what_fails_does_not_stop_the_others() -> None:

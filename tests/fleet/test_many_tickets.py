@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.fleet.board import RunState
-from cdd_agent.fleet.known import board_here, folder_of
-from cdd_agent.llm.shared import Shared
+from cdd_agent.fleet.local_runs import board_here, folder_of
+from cdd_agent.llm.shared_waits import SharedWaits
 from cdd_agent.model_names import provider_of
 from cdd_agent.tickets.store import TicketStore
 from tests.fleet.tickets import (
@@ -40,6 +40,12 @@ def state(root: Path, slug: str) -> str:
         (tree(root, slug) / "tickets" / slug / "execution-state.json").read_text()
     )
     return str(found["step_executions"]["1"]["status"])
+
+
+def waits_for(root: Path, model: str) -> SharedWaits:
+    folder = folder_of(root)
+    folder.mkdir(parents=True, exist_ok=True)
+    return SharedWaits(folder / "waits.json", provider_of(model))
 
 
 @pytest.mark.story
@@ -183,8 +189,7 @@ def test_while_a_provider_asks_to_come_back_later_none_of_them_asks_it(
         project(tmp_path, {"bug-a": ONE_STEP, "bug-b": ONE_STEP}, monkeypatch),
         script(tmp_path, GOOD),
     )
-    waits = Shared(folder_of(root), "bug-c").waits(provider_of(model))
-    waits.extend(time.time() + 900, "Too many requests.")
+    waits_for(root, model).extend(time.time() + 900, "Too many requests.")
 
     assert (
         cdd(root, "exec", "bug-a", "bug-b", "--jobs", "1", "--json", "--model", model)
@@ -204,9 +209,7 @@ def test_what_is_not_committed_is_said_to_be_left_out_of_the_trees_that_are_made
         project(tmp_path, {"bug-a": ONE_STEP, "bug-b": ONE_STEP}, monkeypatch),
         script(tmp_path, GOOD),
     )
-    Shared(folder_of(root), "bug-c").waits(provider_of(model)).extend(
-        time.time() + 900, "Too many requests."
-    )
+    waits_for(root, model).extend(time.time() + 900, "Too many requests.")
     (root / "notes").write_text("new\n")  # so much is always left out
     words, said = (
         ("exec", "bug-a", "bug-b", "--jobs", "1", "--model", model),

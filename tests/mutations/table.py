@@ -2100,4 +2100,59 @@ MUTATIONS = [
             ),
         ]
     ],
+    # --- runs as processes: what they share, and what a driver may do -----------------
+    *[
+        Mutation(rule, file, old, new, tests)
+        for rule, file, old, new, tests in [
+            (
+                "a call of one run waits for the calls of others",
+                "llm/purse.py",
+                "async with self.tally.holding(worst, expect_room) as spent_by_now:",
+                "async with Tally(self.tally.spent).holding(worst, expect_room) as spent_by_now:",
+                "tests/llm/test_purse.py",
+            ),
+            (
+                "a driver that says no refuses the call",
+                "cli/driven.py",
+                'if answer.choice != "yes":',
+                "if False:",
+                "tests/cli/test_driven.py",
+            ),
+            (
+                "a driven run keeps its own limit",
+                "cli/driven.py",
+                "                expect(self.spent)\n",
+                "",
+                "tests/cli/test_driven.py",
+            ),
+            (
+                "what other runs spent counts against the limit",
+                "cli/driven.py",
+                "                self._note_others(answer)\n",
+                "",
+                "tests/cli/test_driven.py",
+            ),
+            (
+                "a run that is stopped twice is interrupted once",
+                "cli/driven.py",
+                "            self._is_stopping = True\n",
+                "",
+                "tests/cli/test_driven.py",
+            ),
+            (
+                "an answer that is no choice is refused",
+                "cli/driven.py",
+                "if choices and said.choice not in (*choices, NOBODY):",
+                "if False:",
+                "tests/cli/test_driven.py",
+            ),
+            (
+                "an option of the order reaches its process",
+                "fleet/order.py",
+                '            "--base": self.base,\n',
+                "",
+                "tests/fleet/test_order.py",
+            ),
+        ]
+    ],
 ]

@@ -8,8 +8,8 @@ from textual.widgets import Static
 
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.fleet.board import Board, Row, RunState
-from cdd_agent.fleet.known import folder_of, save_board
-from cdd_agent.fleet.place import TicketJob
+from cdd_agent.fleet.job import TicketJob
+from cdd_agent.fleet.local_runs import folder_of, save_board
 from cdd_agent.tickets.status import Cost
 from cdd_agent.tui.screens.board import BoardScreen
 from tests.support.projects import Sandbox, Step

@@ -14,16 +14,16 @@ from cdd_agent.commands.listing import opened, view
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.events import CriteriaShown, PlanOpened
 from cdd_agent.fleet.board import Board, Row, RunState
-from cdd_agent.fleet.known import (
+from cdd_agent.fleet.job import TicketJob
+from cdd_agent.fleet.local_runs import (
     board_here,
+    find_planned,
     folder_of,
-    known,
     load_board,
-    planned,
-    remember_planned,
+    load_row,
     save_board,
+    save_planned,
 )
-from cdd_agent.fleet.place import TicketJob
 from cdd_agent.open_project import open_project
 from cdd_agent.tickets.status import Cost
 from cdd_agent.tickets.store import TicketStore
@@ -57,26 +57,28 @@ def test_planned_are_those_not_carried_out_and_what_the_command_began_with(
 ) -> None:
     tickets, folder = TicketStore(root).list(), folder_of(root)
     a, b, c = tickets
-    assert planned(root, tickets, folder, "") == [b, c]
-    remember_planned(folder, [a, b])
-    assert planned(root, tickets, folder, "") == [a, b, c]
-    remember_planned(folder, [a])  # all of that is done: it is another command's turn
-    assert planned(root, tickets, folder, "") == [b, c]
+    assert find_planned(root, tickets, folder, "") == [b, c]
+    save_planned(folder, [a, b])
+    assert find_planned(root, tickets, folder, "") == [a, b, c]
+    save_planned(folder, [a])  # all of that is done: it is another command's turn
+    assert find_planned(root, tickets, folder, "") == [b, c]
     c.state_path.write_text("{}")  # begun in the person's own tree
-    assert planned(root, tickets, folder, "") == [b]
+    assert find_planned(root, tickets, folder, "") == [b]
 
 
 def test_a_run_is_known_from_its_own_tree_and_by_its_rule(root: Path) -> None:
     a, b, _ = TicketStore(root).list()
-    row = known(root, "", TicketJob("bug-a"), a, "verified")
+    row = load_row(root, "", TicketJob("bug-a"), a, "verified")
     assert (row.state, row.done, row.total, row.tries) == (RunState.DONE, 1, 1, {1: 1})
-    assert known(root, "", TicketJob("bug-b"), b).state is RunState.WAITING
+    assert load_row(root, "", TicketJob("bug-b"), b).state is RunState.WAITING
     state = tree(root, "bug-a") / "tickets" / "bug-a" / "execution-state.json"
     of_step = json.loads(state.read_text())
     of_step["step_executions"]["1"]["verification"] = "none"
     state.write_text(json.dumps(of_step))
-    assert known(root, "", TicketJob("bug-a"), a).state is RunState.DONE
-    assert known(root, "", TicketJob("bug-a"), a, "verified").state is not RunState.DONE
+    assert load_row(root, "", TicketJob("bug-a"), a).state is RunState.DONE
+    assert (
+        load_row(root, "", TicketJob("bug-a"), a, "verified").state is not RunState.DONE
+    )
 
 
 def test_a_run_whose_spec_was_edited_since_is_not_done(root: Path) -> None:
@@ -92,7 +94,7 @@ def test_a_run_whose_spec_was_edited_since_is_not_done(root: Path) -> None:
     (shown,) = criteria_events(open_project(root, {}), "bug-a")
     assert isinstance(shown, CriteriaShown)
     assert [proof.text for proof in shown.criteria] == ["It is new"]
-    row = known(root, "", TicketJob("bug-a"), a)
+    row = load_row(root, "", TicketJob("bug-a"), a)
     assert (row.state, row.why) == (
         RunState.FAILED,
         "criterion 1 is changed since it was verified",
@@ -102,7 +104,7 @@ def test_a_run_whose_spec_was_edited_since_is_not_done(root: Path) -> None:
         "seconds": 2.0,
         "edited_criteria": [{"place": 1, "text": "It is new", "edit": "new"}],
     }
-    assert Row(TicketJob("bug-b")).told(finished).why == "criterion 1 is new"
+    assert Row(TicketJob("bug-b")).after_event(finished).why == "criterion 1 is new"
 
 
 def test_a_run_that_failed_or_is_under_way_is_known_with_its_step(root: Path) -> None:
@@ -111,7 +113,7 @@ def test_a_run_that_failed_or_is_under_way_is_known_with_its_step(root: Path) ->
     state = json.loads(path.read_text())
     state["step_executions"]["1"] |= {"status": "failed", "error": "`pytest` failed"}
     path.write_text(json.dumps(state | {"status": "failed"}))
-    row = known(root, "", TicketJob("bug-a"), a)
+    row = load_row(root, "", TicketJob("bug-a"), a)
     assert (row.state, list(row.steps), row.why) == (
         RunState.FAILED,
         [1],
@@ -119,7 +121,7 @@ def test_a_run_that_failed_or_is_under_way_is_known_with_its_step(root: Path) ->
     )
     state["step_executions"]["1"]["status"] = "in_progress"
     path.write_text(json.dumps(state | {"status": "in_progress"}))
-    row = known(root, "", TicketJob("bug-a"), a)
+    row = load_row(root, "", TicketJob("bug-a"), a)
     assert (list(row.steps), row.why) == ([1], "")
 
 

@@ -1,0 +1,331 @@
+"""`cdd exec --driven`: another program answers the run's questions, by lines on
+standard input. See docs/driving.md.
+"""
+
+from __future__ import annotations
+
+import _thread
+import asyncio
+import itertools
+import os
+import signal
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future, InvalidStateError
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+from msgspec import Struct
+
+from cdd_agent.cli.trusting import refuse
+from cdd_agent.cli.working import Output
+from cdd_agent.edits.review import Review
+from cdd_agent.errors import BadInput, BudgetExhausted
+from cdd_agent.events import (
+    ActionProposed,
+    Alive,
+    AnswerNeeded,
+    AnswerTaken,
+    BudgetSpent,
+    CallEnded,
+    Choice,
+    CommandProposed,
+    Event,
+    InputRefused,
+    Proposal,
+    QuestionKind,
+    TestLossProposed,
+)
+from cdd_agent.fleet.answers import NOBODY, AnswerLine, CancelLine, read_input_line
+from cdd_agent.frontend import Nobody, Reviewed
+from cdd_agent.llm.budget import Account, Limit, Spent
+from cdd_agent.llm.port import Usage
+from cdd_agent.llm.purse import SharedCalls
+from cdd_agent.open_project import AcceptThese, TrustAnswer, TrustQuestion
+from cdd_agent.printer import JsonPrinter
+from cdd_agent.redaction import Redactor
+from cdd_agent.trust_words import in_lines
+from cdd_agent.wording import answers, question
+
+ALIVE_EVERY = 15.0
+"""Seconds between two `alive` lines."""
+_LONGEST_INPUT = 1024 * 1024
+"""Bytes of a line on standard input."""
+_PATIENCE = 30.0
+"""Seconds for an earlier process of the same run to end."""
+_KINDS = {
+    CommandProposed: QuestionKind.COMMAND,
+    ActionProposed: QuestionKind.ACTION,
+    TestLossProposed: QuestionKind.TEST_LOSS,
+}
+
+
+class DrivenPrinter(JsonPrinter):
+    """Prints the lines of a run and of its driver's questions, from any thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.RLock()
+
+    def show(self, event: Event) -> None:
+        with self._lock:
+            super().show(event)
+
+
+def interrupt_this_process() -> None:
+    """Do what Ctrl+C does."""
+    if os.name == "nt":
+        # a signal would end the process at once
+        _thread.interrupt_main()
+    else:
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+class _Question(Struct, frozen=True):
+    needed: AnswerNeeded
+    answer: Future[AnswerLine]
+
+
+class Driver:
+    """The program on the other side of standard input and output."""
+
+    def __init__(
+        self,
+        output: Output,
+        stdin: int = 0,
+        interrupt: Callable[[], None] = interrupt_this_process,
+    ) -> None:
+        self.output = output
+        self._stdin = stdin
+        self._interrupt = interrupt
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, _Question] = {}
+        self._is_stopping = False
+
+    def start(self) -> None:
+        """Read standard input and print signs of life, until this process ends. The
+        end of standard input stops the run, as Ctrl+C does.
+        """
+        if threading.current_thread() is threading.main_thread():
+            # a process in the background ignores it
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        for name, work in (("stdin", self._listen), ("alive", self._show_life)):
+            threading.Thread(target=work, name=name, daemon=True).start()
+
+    @contextmanager
+    def asking(
+        self, kind: QuestionKind, text: str, **fields: Any
+    ) -> Iterator[_Question]:
+        """Print a question. Within, its answer may arrive."""
+        needed = AnswerNeeded(next(self._numbers), kind, text, **fields)
+        question = _Question(needed, Future())
+        self._waiting[needed.id] = question
+        try:
+            self.output.emit(needed)
+            yield question
+        finally:
+            self._waiting.pop(needed.id, None)
+
+    async def ask(self, kind: QuestionKind, text: str, *choices: str) -> AnswerLine:
+        with self.asking(kind, text, choices=choices) as question:
+            return await asyncio.wrap_future(question.answer)
+
+    def decide_about_trust(self, asked: TrustQuestion) -> TrustAnswer | AcceptThese:
+        """Ask about settings that need trust. There is no event loop yet."""
+        with self.asking(
+            QuestionKind.TRUST,
+            "\n".join(in_lines(asked)),
+            choices=("all", "none", "some"),
+            settings=tuple(setting.digest for setting in asked.settings),
+        ) as question:
+            answer = question.answer.result()
+        match answer.choice:
+            case "all":
+                return TrustAnswer.ONCE
+            case "some":
+                return AcceptThese(frozenset(answer.settings))
+            case "none":
+                return TrustAnswer.DEFAULTS
+            case _:
+                return refuse(asked)
+
+    def _listen(self) -> None:
+        for line in _lines(self._stdin):
+            try:
+                self._take(line)
+            except ValueError as error:
+                self._show_from_thread(InputRefused(str(error)))
+        self._stop()
+
+    def _take(self, line: bytes) -> None:
+        """Raises `ValueError` for a line that makes no sense."""
+        said = read_input_line(line)
+        if isinstance(said, CancelLine):
+            self._stop()
+            return
+        question = self._waiting.get(said.id)
+        if question is None:
+            raise ValueError(f"No question {said.id} waits for an answer")
+        choices = question.needed.choices
+        if choices and said.choice not in (*choices, NOBODY):
+            raise ValueError(f"Question {said.id} has the choices {', '.join(choices)}")
+        self._waiting.pop(said.id, None)
+        self._show_from_thread(AnswerTaken(said.id, said.choice))
+        # the run may have given up on the question just now
+        with suppress(InvalidStateError):
+            question.answer.set_result(said)
+
+    def _stop(self) -> None:
+        """Stop the run as Ctrl+C does. Only once: a second Ctrl+C would interrupt the
+        stopping.
+        """
+        if not self._is_stopping:
+            self._is_stopping = True
+            self._interrupt()
+
+    def _show_life(self) -> None:
+        pause = threading.Event()
+        while not pause.wait(ALIVE_EVERY):
+            self._show_from_thread(Alive())
+
+    def _show_from_thread(self, event: Event) -> None:
+        """Print from a thread. The run itself reports that no one reads."""
+        with suppress(OSError, ValueError):
+            self.output.printer.show(event)
+
+
+def _lines(file: int) -> Iterator[bytes]:
+    """Yield the lines of an open file, until its end. Of one that is too long, only the
+    end.
+    """
+    rest = b""
+    with suppress(OSError):
+        while data := os.read(file, 65536):
+            *lines, rest = (rest + data).split(b"\n")
+            yield from filter(bytes.strip, lines)
+            rest = rest[-_LONGEST_INPUT:]
+
+
+class DriverAnswers(Struct, frozen=True):
+    """The `Frontend` of a driven run."""
+
+    driver: Driver
+    redactor: Redactor
+    """Takes secrets out of questions, as out of events."""
+
+    async def approve(self, proposal: Proposal) -> Choice:
+        choices = answers(proposal)
+        text = self.redactor.redact(question(proposal))
+        answer = await self.driver.ask(_KINDS[type(proposal)], text, *choices)
+        if answer.choice == NOBODY:
+            return await Nobody().approve(proposal)
+        return choices[answer.choice]
+
+    async def review(self, review: Review) -> Reviewed:
+        choices = {"yes": Choice.YES, "no": Choice.NO, "always": Choice.ALWAYS}
+        text = self.redactor.redact(question(review))
+        answer = await self.driver.ask(QuestionKind.CHANGES, text, *choices)
+        if answer.choice == NOBODY:
+            return await Nobody().review(review)
+        return Reviewed(choices[answer.choice], review, answer.text)
+
+    async def ask(self, prompt: str) -> str:
+        text = self.redactor.redact(prompt)
+        answer = await self.driver.ask(QuestionKind.TEXT, text)
+        if answer.choice == NOBODY:
+            return await Nobody().ask(prompt)
+        return answer.text
+
+
+class DriverAccount:
+    """The account of a driven run. The driver is asked before each call that counts
+    against a budget, and is shown what each call took.
+    """
+
+    def __init__(self, driver: Driver, limit: Limit, spent: Spent) -> None:
+        self.driver = driver
+        self.limit = limit
+        self._own = spent
+        self._others = Spent()
+        """By other runs, as far as the driver said so."""
+
+    @property
+    def spent(self) -> Spent:
+        tokens = self._own.tokens + self._others.tokens
+        return Spent(tokens, self._own.usd + self._others.usd, self._own.estimated)
+
+    def add(self, usage: Usage) -> None:
+        self._own += usage
+        tokens = usage.prompt_tokens + usage.completion_tokens
+        left = self.limit.without(self.spent)
+        self.driver.output.emit(
+            BudgetSpent(tokens, usage.usd, usage.estimated, left.tokens, left.usd)
+        )
+
+    @asynccontextmanager
+    async def holding(
+        self, worst: Usage, expect: Callable[[Spent], None]
+    ) -> AsyncIterator[Callable[[], Spent]]:
+        """See `Account`."""
+        if self.limit == Limit():
+            yield lambda: self.spent
+            return
+        tokens = worst.prompt_tokens + worst.completion_tokens
+        with self.driver.asking(
+            QuestionKind.CALL,
+            f"May a model call take up to {tokens:,} tokens?",
+            choices=("yes", "no"),
+            tokens=tokens,
+            usd=worst.usd,
+        ) as asked:
+            try:
+                answer = await asyncio.wrap_future(asked.answer)
+                self._note_others(answer)
+                expect(self.spent)
+                if answer.choice != "yes":
+                    raise BudgetExhausted(
+                        "The budget has no room for the next call; it was not made"
+                    )
+                yield lambda: self.spent
+            finally:
+                self.driver.output.emit(CallEnded(asked.needed.id))
+
+    def _note_others(self, answer: AnswerLine) -> None:
+        """Work out what other runs spent from what the driver says remains."""
+        tokens, usd = 0, 0.0
+        if self.limit.tokens is not None and answer.tokens_left is not None:
+            tokens = self.limit.tokens - answer.tokens_left - self._own.tokens
+        if self.limit.usd is not None and answer.usd_left is not None:
+            usd = self.limit.usd - answer.usd_left - self._own.usd
+        self._others = Spent(max(tokens, 0), max(usd, 0.0))
+
+
+def calls_of_driven_run(driver: Driver, limit: Limit, folder: Path) -> SharedCalls:
+    """Return what the model calls of a driven run share with other driven runs of the
+    project. `folder` is that of all of them.
+    """
+
+    def open_account(spent: Spent) -> Account:
+        return DriverAccount(driver, limit, spent)
+
+    return SharedCalls(limit, open_account, folder / "waits.json")
+
+
+@contextmanager
+def holding_run(folder: Path, name: str) -> Iterator[None]:
+    """Keep other processes from carrying out this run. An earlier process that has just
+    lost its driver may need a moment to end. Raises `BadInput` if it does not end.
+    """
+    lock = FileLock(folder / f"{name}.run", timeout=_PATIENCE)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise BadInput(
+            f"Another process carries out {name} here, and does not end"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,116 @@
+"""What was typed after `cdd exec` or `cdd compare`, as orders for runs."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cdd_agent.cli.without_screen import reference
+from cdd_agent.errors import BadInput
+from cdd_agent.fleet.job import TicketJob
+from cdd_agent.fleet.order import RunOrder
+from cdd_agent.tickets.slugs import is_folder_name
+from cdd_agent.tickets.store import Ticket, TicketStore
+
+
+class ManyOrders(Struct, frozen=True):
+    """Several runs at once, and what all of them have in common."""
+
+    each: RunOrder
+    """The order for each run, without its ticket."""
+    at_once: int | None = None
+    """The number of runs that may be under way at once."""
+    stops_on_failure: bool = False
+    cluster: str | None = None
+    """The scheduler of the cluster that carries them out."""
+    is_comparison: bool = False
+    """A run that has failed is over, and is not tried again."""
+    as_json: bool = False
+
+    def order_for(self, job: TicketJob) -> RunOrder:
+        order = replace(self.each, ticket=job.slug, variant=job.variant)
+        if not job.variant:
+            return order
+        return replace(order, model=job.model, base=job.base)
+
+
+def read_order(options: Namespace) -> RunOrder:
+    """Return the order for the run of one ticket. Raises `BadInput`."""
+    if options.variant and not is_folder_name(options.variant):
+        raise BadInput(f"{options.variant!r} cannot be part of a branch's name")
+    return RunOrder(
+        project=options.project,
+        ticket=reference(options.slugs[0]),
+        own_tree=options.worktree,
+        variant=options.variant,
+        base=options.base,
+        model=options.model,
+        api_base=options.api_base,
+        record=options.record,
+        max_attempts=options.max_attempts,
+        require=options.require,
+        jobs=options.jobs,
+        approves_all=options.yes,
+        starts_over=options.start_over,
+        trusts_all=options.trust,
+        as_json=options.json or options.driven,
+        is_driven=options.driven,
+    )
+
+
+def read_many_orders(options: Namespace) -> ManyOrders:
+    """Return the orders for the runs of several tickets."""
+    each = RunOrder(
+        project=options.project,
+        ticket="",
+        base=options.base,
+        model=options.model,
+        api_base=options.api_base,
+        record=options.record,
+        max_attempts=options.max_attempts,
+        require=options.require,
+        approves_all=options.yes,
+    )
+    return ManyOrders(
+        each=_as_child(each),
+        at_once=options.jobs,
+        stops_on_failure=options.stop_on_failure,
+        cluster=options.on,
+        as_json=options.json,
+    )
+
+
+def read_comparison(options: Namespace) -> ManyOrders:
+    """Return the orders for the runs of tickets with several models."""
+    each = RunOrder(
+        project=options.project,
+        ticket="",
+        api_base=options.api_base,
+        max_attempts=options.max_attempts,
+        approves_all=options.yes,
+    )
+    return ManyOrders(
+        each=_as_child(each),
+        at_once=options.jobs,
+        is_comparison=True,
+        as_json=options.json,
+    )
+
+
+def find_tickets(store: TicketStore, typed: Sequence[str]) -> list[Ticket]:
+    """Return the tickets that were typed, each once. Raises `BadInput`."""
+    found = dict[str, Ticket]()
+    for name in typed:
+        ticket = store.find(reference(name))
+        found[ticket.slug] = ticket
+    return list(found.values())
+
+
+def _as_child(order: RunOrder) -> RunOrder:
+    """Return the order for a process of its own, whose questions this one answers. Of
+    its steps, one runs at a time: the machine has other runs to do.
+    """
+    return replace(order, own_tree=True, jobs=1, as_json=True, is_driven=True)

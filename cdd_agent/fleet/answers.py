@@ -1,0 +1,48 @@
+"""The lines on the standard input of a driven run: answers to its questions, or a
+request to stop. See docs/driving.md.
+"""
+
+from __future__ import annotations
+
+from msgspec import DecodeError, Struct, ValidationError, json
+
+NOBODY = "nobody"
+"""The choice of a driver that has no user to ask. The run then stops, as it does
+without a driver.
+"""
+
+
+class AnswerLine(
+    Struct, frozen=True, tag_field="command", tag="answer", forbid_unknown_fields=True
+):
+    """The answer to one question of the run."""
+
+    id: int
+    choice: str = ""
+    """One of the question's choices, or `nobody`."""
+    text: str = ""
+    """The words that a `text` wants, or the reason of a no."""
+    settings: tuple[str, ...] = ()
+    """The digests of the settings to trust, with the choice `some`."""
+    tokens_left: int | None = None
+    """What remains of the budget, with the answer to a `call`."""
+    usd_left: float | None = None
+
+    @property
+    def line(self) -> bytes:
+        return json.encode(self) + b"\n"
+
+
+class CancelLine(
+    Struct, frozen=True, tag_field="command", tag="cancel", forbid_unknown_fields=True
+):
+    """Stop as after Ctrl+C: restore the step's files, save the state."""
+
+
+def read_input_line(line: bytes) -> AnswerLine | CancelLine:
+    """Raises `ValueError` with the reason why the line makes no sense."""
+    try:
+        # one that is not UTF-8 is no JSON either
+        return json.decode(line, type=AnswerLine | CancelLine)
+    except (ValidationError, DecodeError, UnicodeDecodeError) as error:
+        raise ValueError(str(error)) from error

@@ -1,0 +1,41 @@
+"""Which run it is, and how it ended."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from cdd_agent.errors import ExitCode
+
+
+class TicketJob(Struct, frozen=True):
+    """One run of a ticket, in a tree of its own."""
+
+    slug: str
+    variant: str = ""
+    """Which of several runs of the ticket this is; empty for the ticket's own."""
+    model: str | None = None
+    """The model of a variant, which replaces all models of the settings."""
+    base: str | None = None
+    """The commit at which the tree begins; None for that of the user's branch."""
+
+    @property
+    def name(self) -> str:
+        """The name of the run's record, branch and row on the board."""
+        return f"{self.slug}--{self.variant}" if self.variant else self.slug
+
+    @property
+    def branch(self) -> str:
+        return f"cdd/{self.name}"
+
+
+class Ending(Struct, frozen=True):
+    """The end of a run."""
+
+    exit_code: ExitCode
+    """That of `cdd exec`."""
+    words: str = ""
+    """The reason, for users, if no event had it."""
+    budget_used_up: bool = False
+    """It stopped, with `NOT_APPROVED`, before a call that could pass the budget of all
+    runs.
+    """

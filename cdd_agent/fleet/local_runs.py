@@ -1,0 +1,253 @@
+"""The runs of a project on this machine, as its files show them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from msgspec.structs import replace
+
+from cdd_agent.engine.effort import effort_of
+from cdd_agent.engine.lock import is_at_work
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.whereabouts import load_own_tree
+from cdd_agent.errors import CddError
+from cdd_agent.events import (
+    About,
+    Notice,
+    PlanOpened,
+    RunFinished,
+    StepStarted,
+    to_json,
+)
+from cdd_agent.files.atomic import read_bytes, write_atomic
+from cdd_agent.files.json_file import as_short_json, from_json
+from cdd_agent.files.shared_json import json_read
+from cdd_agent.fleet.board import Board, Row, RunState
+from cdd_agent.fleet.job import TicketJob
+from cdd_agent.llm.budget import Spent
+from cdd_agent.redaction import Redactor
+from cdd_agent.tickets.run_outcome import reasons_against
+from cdd_agent.tickets.state import load_state
+from cdd_agent.tickets.status import RunStatus, StepStatus
+from cdd_agent.tickets.store import Ticket
+
+_END_OF_LOG = 64 * 1024
+"""Bytes of a log in which the reason of a stop is."""
+_WAITS_FOR = {
+    About.NOT_APPROVED: RunState.NEEDS_YOU,
+    About.NO_BUDGET: RunState.NO_BUDGET,
+    About.COME_BACK_LATER: RunState.LATER,
+}
+TOGETHER = ".together"
+COMPARING = ".compare"
+_STATES = {
+    RunStatus.COMPLETED: RunState.DONE,
+    RunStatus.FAILED: RunState.FAILED,
+    RunStatus.IN_PROGRESS: RunState.WAITING,
+}
+
+
+def folder_of(root: Path, name: str = TOGETHER) -> Path:
+    """Return the folder of a run, or of what runs share: no slug begins with a dot."""
+    return root / ".cdd" / "runs" / name
+
+
+def prepare_folder(folder: Path) -> None:
+    """Make the folder that runs share, ignored by git. Raises `BadInput`."""
+    RunRecord.of(folder.parents[2], folder.name, Redactor()).prepare()
+
+
+def record_of(
+    root: Path, prefix: str, job: TicketJob, ticket: Ticket
+) -> tuple[RunRecord, Ticket] | None:
+    """Return a run's record, and the ticket as the run has it: in the run's own tree,
+    or in the user's once it has landed. None if it was not begun. `prefix` is the
+    project's folder in its repository.
+    """
+    if job.variant:
+        record = RunRecord.of(root, job.name, Redactor())
+    else:
+        record = RunRecord.of_ticket(ticket, Redactor())
+    made = load_own_tree(record.folder)
+    if made is not None and made.is_made:
+        there = ticket.at(record.folder / "tree" / prefix)
+        return RunRecord.of_ticket(there, Redactor()), there
+    return None if job.variant else (record, ticket)
+
+
+def load_row(
+    root: Path,
+    prefix: str,
+    job: TicketJob,
+    ticket: Ticket,
+    require: Literal["verified"] | None = None,
+) -> Row:
+    """Return the row of a run. One that cannot be read waits: carrying it out will
+    report the reason.
+    """
+    row = Row(job)
+    try:
+        found = record_of(root, prefix, job, ticket)
+        if found is None:
+            return row
+        plan = ticket.read_plan()
+        state = load_state(found[1], plan)
+        if state is None:
+            return row
+        criteria = ticket.read_spec().acceptance_criteria
+        opened = PlanOpened.of("", plan, state, criteria)
+        finished = RunFinished.of(plan, state, criteria, require)
+    except CddError:
+        return row
+    row = row.after_event(to_json(opened))
+    if finished.edited_criteria:
+        why = "; ".join(reasons_against((), finished.edited_criteria))
+        return replace(row, state=RunState.FAILED, why=why)
+    return _with_steps(row, opened, finished.status)
+
+
+def _with_steps(row: Row, opened: PlanOpened, status: RunStatus) -> Row:
+    """Return the row with the state of the run, and the steps behind it."""
+    shown = {
+        RunStatus.FAILED: StepStatus.FAILED,
+        RunStatus.IN_PROGRESS: StepStatus.IN_PROGRESS,
+    }
+    titles, why = dict[int, str](), ""
+    for step in opened.steps:
+        if step.status is shown.get(status):
+            titles[step.number] = step.title
+            why = why or step.error or ""
+    if status is not RunStatus.FAILED:
+        why = ""
+    return replace(row, state=_STATES[status], steps=titles, why=why)
+
+
+def load_spent(root: Path, prefix: str, job: TicketJob, ticket: Ticket) -> Spent:
+    """Return what a run took so far, by its log. Raises `BadInput` if the log cannot be
+    read.
+    """
+    found = record_of(root, prefix, job, ticket)
+    if found is None or not found[1].state_path.exists():
+        return Spent()
+    return effort_of(found[0].log.entries()).spent
+
+
+def find_planned(
+    root: Path, tickets: Iterable[Ticket], folder: Path, prefix: str
+) -> list[Ticket]:
+    """Return the tickets whose plan is not carried out, or is being carried out in a
+    tree of its own. If the same command was stopped before, also those of its tickets
+    that are done by now, until all of them are.
+    """
+
+    def is_done(ticket: Ticket) -> bool:
+        job = TicketJob(ticket.slug)
+        return load_row(root, prefix, job, ticket).state is RunState.DONE
+
+    earlier = json_read(folder / "planned.json").get("slugs", [])
+    chosen, has_unfinished = list[Ticket](), False
+    for ticket in sorted(tickets, key=lambda ticket: ticket.slug):
+        is_waiting = ticket.plan_path.exists() and not ticket.state_path.exists()
+        if ticket.slug not in earlier and not is_waiting:
+            continue
+        if not is_done(ticket):
+            chosen.append(ticket)
+            has_unfinished = has_unfinished or ticket.slug in earlier
+        elif ticket.slug in earlier:
+            chosen.append(ticket)
+    if has_unfinished:
+        return chosen
+    return [ticket for ticket in chosen if ticket.slug not in earlier]
+
+
+def save_planned(folder: Path, tickets: Sequence[Ticket]) -> None:
+    """Keep the tickets for `find_planned`. Raises `BadInput` when the disk refuses."""
+    slugs = [ticket.slug for ticket in tickets]
+    write_atomic(folder / "planned.json", json.dumps({"slugs": slugs}).encode())
+
+
+def save_board(folder: Path, board: Board) -> None:
+    """Keep the board for the shell, which shows it. Raises `BadInput` when the disk
+    refuses.
+    """
+    write_atomic(folder / "board.json", as_short_json(board))
+
+
+def load_board(folder: Path) -> Board | None:
+    """Return the board that was saved last; None if it cannot be read."""
+    data = read_bytes(folder / "board.json")
+    try:
+        return None if data is None else from_json(data, Board)
+    except ValueError:
+        return None
+
+
+def board_here(root: Path, tickets: Iterable[Ticket]) -> Board:
+    """Return the runs of this project on this machine: those that are carried out
+    together, by the board of their coordinator, and all others that are under way or
+    have a tree of their own.
+    """
+    rows = dict[str, Row]()
+    for folder in (folder_of(root), folder_of(root, COMPARING)):
+        if is_at_work(folder) and (board := load_board(folder)) is not None:
+            rows |= board.rows
+    by_slug = {ticket.slug: ticket for ticket in tickets}
+    prefix = _prefix_of(root)
+    for folder in sorted(folder_of(root).parent.glob("[!.]*")):
+        slug, _, variant = folder.name.partition("--")
+        if folder.name in rows or slug not in by_slug:
+            continue
+        # one that cannot be read is not shown
+        with suppress(CddError):
+            job = TicketJob(slug, variant)
+            row = _row_here(root, prefix, job, by_slug[slug])
+            if row is not None:
+                rows[folder.name] = row
+    return Board(rows)
+
+
+def _prefix_of(root: Path) -> str:
+    """Return the project's folder in its repository."""
+    for top in (root, *root.parents):
+        if (top / ".git").exists():
+            return root.relative_to(top).as_posix()
+    return "."
+
+
+def _row_here(root: Path, prefix: str, job: TicketJob, ticket: Ticket) -> Row | None:
+    """Return the row of a run that is under way or has a tree of its own. Raises
+    `CddError`.
+    """
+    found = record_of(root, prefix, job, ticket)
+    if found is not None and is_at_work(found[0].folder):
+        row = load_row(root, prefix, job, ticket)
+        return replace(row, state=RunState.RUNNING)
+    if load_own_tree(folder_of(root, job.name)) is None:
+        return None
+    row = load_row(root, prefix, job, ticket)
+    if found is None or row.state is not RunState.WAITING:
+        return row
+    row = replace(row, state=RunState.STOPPED)
+    # of a log that cannot be read
+    with suppress(CddError):
+        row = _with_reason(row, found[0])
+    return row
+
+
+def _with_reason(row: Row, record: RunRecord) -> Row:
+    """Return the row of a run that has stopped, with the reason in its log. Raises
+    `BadInput`.
+    """
+    for entry in record.log.latest(_END_OF_LOG):
+        match entry.event:
+            case StepStarted():
+                row = replace(row, state=RunState.STOPPED, why="")
+            case Notice(text=text, about=About() as about) if about in _WAITS_FOR:
+                row = replace(row, state=_WAITS_FOR[about], why=text)
+            case _:
+                pass
+    return row

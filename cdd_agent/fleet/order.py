@@ -1,0 +1,114 @@
+"""The order for a run: everything that one run of a ticket needs; and the port to
+wherever it is carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from msgspec import Struct
+
+from cdd_agent.fleet.job import Ending, TicketJob
+
+
+class RunOrder(Struct, frozen=True):
+    """One run of a ticket, as `cdd exec` is given it. A setting that is None is that
+    of the project.
+    """
+
+    project: Path
+    ticket: str
+    """The slug, or what the user typed for it."""
+    own_tree: bool = False
+    variant: str = ""
+    """Which of several runs of the ticket this is; empty for the ticket's own."""
+    base: str | None = None
+    """The commit at which the tree begins; None for that of the user's branch."""
+    model: str | None = None
+    api_base: str | None = None
+    record: str | None = None
+    max_attempts: int | None = None
+    require: Literal["verified", "off"] | None = None
+    jobs: int | None = None
+    """The number of steps that may run at once."""
+    approves_all: bool = False
+    starts_over: bool = False
+    trusts_all: bool = False
+    """The settings that need the user's trust take effect in this run."""
+    as_json: bool = False
+    is_driven: bool = False
+    """Another program answers the run's questions on its standard input."""
+
+    @property
+    def job(self) -> TicketJob:
+        # the model is part of a variant's name only
+        model = self.model if self.variant else None
+        return TicketJob(self.ticket, self.variant, model, self.base)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the project that the order replaces."""
+        settings: dict[str, Any] = {
+            "model": self.model,
+            "api_base": self.api_base,
+            "max_attempts": self.max_attempts,
+            "jobs": self.jobs,
+            "require": self.require,
+            "record": self.record,
+        }
+        if self.variant:
+            # these replace the models of all roles, which settings alone do not
+            settings["model"] = settings["api_base"] = None
+        if self.approves_all:
+            settings["approval"] = "auto"
+        return settings
+
+    @property
+    def arguments(self) -> list[str]:
+        """The arguments of `cdd` that give this order."""
+        flags = {
+            "--worktree": self.own_tree,
+            "--yes": self.approves_all,
+            "--start-over": self.starts_over,
+            "--trust": self.trusts_all,
+            "--json": self.as_json,
+            "--driven": self.is_driven,
+        }
+        options = {
+            "--variant": self.variant or None,
+            "--base": self.base,
+            "--model": self.model,
+            "--api-base": self.api_base,
+            "--record": self.record,
+            "--max-attempts": self.max_attempts,
+            "--require": self.require,
+            "--jobs": self.jobs,
+        }
+        arguments = ["exec", f"--project={self.project}"]
+        arguments += [name for name, is_set in flags.items() if is_set]
+        for name, value in options.items():
+            if value is not None:
+                arguments.append(f"{name}={value}")
+        return [*arguments, "--", self.ticket]
+
+
+Tell = Callable[[Mapping[str, Any]], None]
+"""Receives a run's events as they happen, each as `cdd exec --json` prints it. Returns
+at once.
+"""
+
+
+class Place(Protocol):
+    """Carries out runs of tickets, several at once: on this machine, or on others."""
+
+    async def carry_out(self, order: RunOrder, tell: Tell) -> Ending:
+        """Begin or resume the run, and return how it ended. Its work is then on the
+        job's branch in the user's repository, and its record next to it.
+
+        A run that fails or cannot be begun is an `Ending`, too, or raises `CddError`. A
+        caller that is cancelled stops the run in good order: the step is restored,
+        replies that were paid for are kept, and the run can be resumed anywhere.
+        """
+        ...

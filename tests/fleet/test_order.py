@@ -1,0 +1,64 @@
+"""Orders for runs: `cdd exec` reads the order that its arguments were made from, and
+the command line goes no further than `cli`.
+"""
+
+import ast
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cdd_agent
+from cdd_agent.cli.orders import read_order
+from cdd_agent.cli.parser import parse_arguments
+from cdd_agent.fleet.order import RunOrder
+
+# any text that a program's argument may have
+TEXT = st.text(
+    st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1
+)
+NAMES = st.from_regex(r"[a-z0-9][a-z0-9-]{0,20}", fullmatch=True)
+NUMBERS = st.integers(1, 99)
+
+
+@st.composite
+def orders(draw: st.DrawFn) -> RunOrder:
+    is_driven = draw(st.booleans())
+    return RunOrder(
+        project=Path(draw(NAMES)),
+        ticket=draw(NAMES),
+        own_tree=draw(st.booleans()),
+        variant=draw(st.just("") | NAMES),
+        base=draw(st.none() | TEXT),
+        model=draw(st.none() | TEXT),
+        api_base=draw(st.none() | TEXT),
+        record=draw(st.none() | TEXT),
+        max_attempts=draw(st.none() | NUMBERS),
+        require=draw(st.sampled_from([None, "verified", "off"])),
+        jobs=draw(st.none() | NUMBERS),
+        approves_all=draw(st.booleans()),
+        starts_over=draw(st.booleans()),
+        trusts_all=draw(st.booleans()),
+        as_json=is_driven or draw(st.booleans()),
+        is_driven=is_driven,
+    )
+
+
+@given(order=orders())
+def test_a_process_reads_the_order_that_it_was_given(order: RunOrder) -> None:
+    assert read_order(parse_arguments(order.arguments)) == order
+
+
+def test_the_arguments_of_the_command_line_end_in_cli() -> None:
+    package = Path(cdd_agent.__file__).parent
+    readers = set()
+    for path in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = []
+            if isinstance(node, ast.ImportFrom):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.Attribute | ast.Name):
+                names = [node.attr if isinstance(node, ast.Attribute) else node.id]
+            if "Namespace" in names:
+                readers.add(path.relative_to(package).parts[0])
+    assert readers == {"cli"}
