@@ -1,10 +1,10 @@
 """How long a checkpoint takes, beside `git add --all && git commit` of the same:
 `python -m benchmarks.checkpoints`.
 
-Between two checkpoints ten files are changed, in a tree of 10,000 files and in one of
-100,000. All are committed and packed at the beginning, as in a clone. The first
-checkpoint reads every file; the others look at each one's times. Arguments are other
-numbers of files.
+Between two checkpoints nothing or ten files are changed, in a tree of 2,000 files and
+in one of 40,000. All are committed and packed at the beginning, as in a clone. The
+first checkpoint reads every file; the others look at each one's times. Arguments are
+other numbers of files.
 """
 
 import asyncio
@@ -17,10 +17,10 @@ from pathlib import Path
 
 from cdd_agent.git.checkpoint import Checkpoints
 
-SIZES = (10_000, 100_000)
+SIZES = (2_000, 40_000)
 IN_FOLDER = 100
 CHANGED = 10
-ROUNDS = 3
+ROUNDS = 5
 
 
 def git(root: Path, *arguments: str) -> None:
@@ -72,9 +72,12 @@ async def measure(root: Path, files: int) -> float:
     )
     await checkpoints.take("first")
     first = time.perf_counter() - start
-    ours, theirs, back = [], [], []
+    same, ours, theirs, back = [], [], [], []
     for round_ in range(ROUNDS):
         before = await checkpoints.take("before")
+        start = time.perf_counter()
+        await checkpoints.take("same")
+        same.append(time.perf_counter() - start)
         change(root, files, f"round {round_}")
         start = time.perf_counter()
         after = await checkpoints.take("after")
@@ -92,6 +95,10 @@ async def measure(root: Path, files: int) -> float:
     print(f"{files} files, {CHANGED} changed")
     print(f"  git add && git commit: {commit:.3f} s")
     print(f"  the first checkpoint:  {first:.3f} s, {first / commit:.1f} times git")
+    unchanged = min(same)
+    print(
+        f"  with nothing changed:  {unchanged:.3f} s, {unchanged / commit:.1f} times git"
+    )
     print(f"  a checkpoint:          {best:.3f} s, {best / commit:.1f} times git")
     print(
         f"  taking it back:        {min(back):.3f} s, {min(back) / commit:.1f}"

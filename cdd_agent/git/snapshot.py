@@ -12,6 +12,7 @@ are converted.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import re
@@ -253,8 +254,19 @@ class Snapshots(Struct):
         Raises `GitUnusable` or `BadInput`.
         """
         self._asked |= set(also)
-        tree, unseen = await self._with_sound_index(self._look)
-        snapshot = await in_thread(partial(self._note, tree, unseen), name="notes")
+        known = self._files
+        # at the same time, as both take long in a large project
+        (tree, unseen), modes = await asyncio.gather(
+            self._with_sound_index(self._look),
+            in_thread(partial(self._modes, known), name="modes"),
+        )
+
+        def note() -> Snapshot:
+            new = dict(self._files.items() - known.items())
+            found = {path: modes[path] for path in modes.keys() & self._files.keys()}
+            return self._note(tree, unseen, found | self._modes(new))
+
+        snapshot = await in_thread(note, name="notes")
         await self._refer(f"{self.namespace}/{name}", tree)
         return snapshot
 
@@ -532,7 +544,7 @@ class Snapshots(Struct):
         missing = [path for path in sorted(paths) if path not in self._files]
         return [path for path in missing if _is_own_file(self.root, path)]
 
-    def _note(self, tree: str, unseen: set[str]) -> Snapshot:
+    def _note(self, tree: str, unseen: set[str], modes: Mapping[str, int]) -> Snapshot:
         """Add to a tree what git does not know of the files."""
         also = {
             path
@@ -550,7 +562,7 @@ class Snapshots(Struct):
                 saved[path] = self._save(place, found.st_mode)
         unseen |= self.refused
         self.unseen |= unseen - self.too_large
-        return Snapshot(tree, self._modes(), frozenset(unseen), frozenset(also), saved)
+        return Snapshot(tree, modes, frozenset(unseen), frozenset(also), saved)
 
     def _save(self, place: Path, mode: int) -> TreeEntry:
         if stat.S_ISLNK(mode):
@@ -562,10 +574,10 @@ class Snapshots(Struct):
             None if permissions in USUAL_PERMISSIONS else permissions,
         )
 
-    def _modes(self) -> dict[str, int]:
-        """Return the unusual permissions of the files of the last tree."""
+    def _modes(self, files: Mapping[str, str]) -> dict[str, int]:
+        """Return the unusual permissions of files, which have git's modes."""
         modes, root, lstat = {}, f"{self.root}/", os.lstat
-        for path, kind in self._files.items():
+        for path, kind in files.items():
             if kind in (LINK, REPOSITORY):
                 continue
             try:
