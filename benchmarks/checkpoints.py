@@ -95,10 +95,8 @@ async def measure(root: Path, files: int) -> float:
     print(f"{files} files, {CHANGED} changed")
     print(f"  git add && git commit: {commit:.3f} s")
     print(f"  the first checkpoint:  {first:.3f} s, {first / commit:.1f} times git")
-    unchanged = min(same)
-    print(
-        f"  with nothing changed:  {unchanged:.3f} s, {unchanged / commit:.1f} times git"
-    )
+    idle = min(same)
+    print(f"  with nothing changed:  {idle:.3f} s, {idle / commit:.1f} times git")
     print(f"  a checkpoint:          {best:.3f} s, {best / commit:.1f} times git")
     print(
         f"  taking it back:        {min(back):.3f} s, {min(back) / commit:.1f}"
