@@ -289,8 +289,8 @@ class Checkpoints(Struct, frozen=True):
 
     @property
     def has_inner(self) -> bool:
-        """True if there are repositories below the project."""
-        return bool(self.inner.parts)
+        """True if there are repositories below the project, covered or not."""
+        return bool(self.inner.parts or self.inner.uncovered)
 
     async def take(self, name: str, also: Iterable[str] = ()) -> Checkpoint:
         """Take one, in place of an older one of that name. `also` are files that it
@@ -354,22 +354,21 @@ class Checkpoints(Struct, frozen=True):
         if before.is_same(after):
             return ()
         old, new = await self._parts_of(before), await self._parts_of(after)
+        self._in_between.update(old.keys() ^ new.keys())
+        folders = old.keys() | new.keys()
         found = list[Change]()
-        for folder in sorted(old.keys() & new.keys()):
+        for folder in old.keys() & new.keys():
             if old[folder] == new[folder]:
                 continue
             part = self.inner.all_parts.get(folder)
             if part is None:
                 raise CheckpointGone
             for change in await _PartOfChanges(part, old[folder], new[folder]).find():
-                found.append(replace(change, path=_whole(folder, change.path)))
-        only_one = old.keys() ^ new.keys()
-        self._in_between.update(only_one)
-        return tuple(
-            change
-            for change in sorted(found, key=lambda change: change.path)
-            if not _is_in(change.path, only_one)
-        )
+                path = _whole(folder, change.path)
+                # one of the two may have taken a repository below for a plain folder
+                if find_owner(path, folders) == folder:
+                    found.append(replace(change, path=path))
+        return tuple(sorted(found, key=lambda change: change.path))
 
     async def diff(
         self, before: Checkpoint, after: Checkpoint, paths: Sequence[str] = ()

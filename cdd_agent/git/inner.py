@@ -22,6 +22,9 @@ from cdd_agent.git.repository import Unreadable, inner_repository
 from cdd_agent.git.snapshot import Snapshot, Snapshots
 from cdd_agent.sanitize import sanitize_for_display
 
+_AT_ONCE = 4
+"""Repositories that git looks at at the same time."""
+
 
 def find_owner(path: str, folders: Collection[str]) -> str:
     """Return the innermost of these folders that a path is in; empty for the project's
@@ -44,6 +47,9 @@ class InnerRepositories(Struct):
     parts: dict[str, Snapshots] = field(default_factory=dict)
     uncovered: dict[str, str] = field(default_factory=dict)
     """Why a repository is not covered, by folder."""
+    _few_at_once: asyncio.Semaphore = field(
+        default_factory=lambda: asyncio.Semaphore(_AT_ONCE)
+    )
 
     @property
     def all_parts(self) -> dict[str, Snapshots]:
@@ -70,13 +76,11 @@ class InnerRepositories(Struct):
         for folder in sorted(_folders_of(asked)):
             if self._may_be_top(folder):
                 await self._open(folder)
-        taken = dict[str, Snapshot]()
         try:
-            taken[""] = await self._take_part("", name, asked)
+            taken = {"": await self._take_part("", name, asked)}
         except GitUnusable:
-            # A repository that has just been made may be one that git cannot read.
-            await self.find_all()
-            taken[""] = await self._take_part("", name, asked)
+            await self._refuse_damaged()
+            taken = {"": await self._take_part("", name, asked)}
         while unread := sorted(await self._find_new(taken)):
             looks = [self._take_inner(folder, name, asked) for folder in unread]
             for folder, snapshot in zip(
@@ -106,14 +110,34 @@ class InnerRepositories(Struct):
         self, folder: str, name: str, asked: Collection[str]
     ) -> Snapshot | None:
         """Take a snapshot of a repository below; None if git cannot read it."""
-        try:
+        async with self._few_at_once:
+            part = self.parts[folder]
+            try:
+                return await self._take_part(folder, name, asked)
+            except CddError as error:
+                await self._refuse_damaged()
+                if folder in self.parts and not part.was_taken:
+                    self._refuse(folder, sanitize_for_display(error.message))
+            if folder not in self.parts:
+                return None
             return await self._take_part(folder, name, asked)
-        except CddError as error:
-            if self.parts[folder].was_taken:
-                raise
-            self._refuse(folder, sanitize_for_display(error.message))
-            del self.parts[folder]
-            return None
+
+    async def _refuse_damaged(self) -> None:
+        """Leave out the repositories that git can no longer read: git ends at one in
+        the files of another. Raises `GitUnusable`.
+        """
+        for folder in list(self.parts):
+            if not await self._is_sound(folder):
+                self._refuse(folder, "it was damaged since the run began")
+        await self.find_all()
+
+    async def _is_sound(self, folder: str) -> bool:
+        """True if git can still read the repository in this folder."""
+        try:
+            place = self.outer.root / folder
+            return await inner_repository(place, self.allowed) is not None
+        except (GitUnusable, Unreadable):
+            return False
 
     async def _open(self, folder: str) -> bool:
         """Open the snapshots of the repository in this folder. False if there is none,
@@ -149,6 +173,7 @@ class InnerRepositories(Struct):
     def _refuse(self, folder: str, why: str) -> None:
         """Leave a repository out of all snapshots: git may end at it."""
         self.uncovered[folder] = why
+        self.parts.pop(folder, None)
         for parent in (*map(str, PurePosixPath(folder).parents), ""):
             part = self.all_parts.get(parent)
             if part is not None:

@@ -174,7 +174,7 @@ class Snapshots(Struct):
         `GitUnusable`, or `BadInput` if the folder cannot be written.
         """
         plain = Git(root)
-        if not (folder / "HEAD").exists():
+        if not (folder / "objects").exists():  # git makes it last
             form = [f"--object-format={repository.object_format}"] if repository else []
             words = ("init", "--quiet", "--bare", "--template=", *form, str(folder))
             await plain(*words)

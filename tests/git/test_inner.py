@@ -444,7 +444,7 @@ async def test_a_repository_that_cannot_be_covered_is_reported_before_the_first_
     was_outside = state(tmp_path / "elsewhere"), state(tmp_path / "elsewhere.git")
     checkpoints = await opened(project)
     assert list(checkpoints.uncovered) == ["bad"]
-    assert not checkpoints.has_inner
+    assert checkpoints.has_inner
     before = await checkpoints.take("before", ["bad/changed.py"])
     write(project, {"changed.py": "2\n", "bad/changed.py": "2\n"})
     after = await checkpoints.take("after", ["bad/changed.py"])
@@ -470,6 +470,40 @@ async def test_a_damaged_repository_that_a_step_makes_stops_no_checkpoint(
 
     assert await restore(checkpoints, before, after) == RestoreResult(("changed.py",))
     assert list(checkpoints.uncovered) == ["bad"]
+
+
+def without_objects(place: Path) -> None:
+    shutil.rmtree(place / ".git/objects")
+
+
+def without_head(place: Path) -> None:
+    (place / ".git/HEAD").unlink()
+
+
+def with_a_torn_config(place: Path) -> None:
+    (place / ".git/config").write_text("[broken\n")
+
+
+@pytest.mark.parametrize("with_commit", [True, False])
+@pytest.mark.parametrize("damage", [without_objects, without_head, with_a_torn_config])
+async def test_a_repository_that_is_damaged_during_a_step_loses_no_files(
+    project: Path, damage: Callable[[Path], None], with_commit: bool
+) -> None:
+    make_clone(project)
+    inner = make_clone(project, "in/ner", with_commit=with_commit)
+    checkpoints = await opened(project)
+    before = await checkpoints.take("before")
+    write(project, {"changed.py": "2\n"})
+    write(inner, {"new.py": "1\n"})
+    damage(inner)
+    after, was = await checkpoints.take("after"), state(inner)
+
+    restored = (await restore(checkpoints, before, after)).restored
+    assert restored[0] == "changed.py"
+    left = state(inner)
+    assert left == was or {*was} - {*left} == {"new.py"}
+    later = await (await opened(project)).take("later")
+    assert await checkpoints.changes(before, later) == ()
 
 
 async def test_an_ignored_clone_in_which_nothing_is_asked_for_is_let_be(
