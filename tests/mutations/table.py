@@ -552,8 +552,8 @@ MUTATIONS = [
     Mutation(
         "guidance begins a new attempt",
         "engine/run.py",
-        "if not guidance and self._goes_on",
-        "if self._goes_on",
+        "if guidance or not self._goes_on",
+        "if not self._goes_on",
         _ENGINE,
     ),
     Mutation(
@@ -709,6 +709,13 @@ MUTATIONS = [
         "        await self.transaction.redo_beside()\n",
         "",
         "tests/engine/test_side_by_side.py",
+    ),
+    Mutation(
+        "retry asks for a new reply where an interrupted step has a saved one",
+        "agents/executor.py",
+        "await self._run(guidance, asks_anew=not self._has_failed)",
+        "await self._run(guidance)",
+        "tests/agents/test_saved_replies.py",
     ),
     Mutation(
         "a round of calls is saved before its tools run",
