@@ -419,14 +419,15 @@ class Engine(Struct):
         """Check the model, if the step needs one, before anything changes. If it cannot
         be asked, report that as the run's error.
 
-        A server is looked for only before a failed step, whose files would be restored.
-        Other steps are safe, and a call is more patient than this check.
+        A server is looked for only before a failed step, whose files would be restored,
+        and before a saved reply is given up. Other steps are safe, and a call is more
+        patient than this check.
         """
         if not self.run.needs_model(step.number, guidance, is_new=asks_anew):
             return True
         has_failed = self.run.state.step(step.number).status is StepStatus.FAILED
         try:
-            await self.runner.model().check(connect=has_failed)
+            await self.runner.model().check(connect=has_failed or asks_anew)
         except (BadInput, ModelError) as error:
             self.stopped_by = error
             about = _find_pause(error) or About.MODEL_FAILED
@@ -440,9 +441,12 @@ class Engine(Struct):
         """Restore the files of a step before its next attempt. Returns those that the
         user has edited since.
         """
+        known = self.failed_steps.get(number)
         failed, kept = FailedStep.restore(self.run, number)
         if failed is not None:
-            self.failed_steps[number] = failed
+            # of a step that is restored already, only the first look has the files
+            if known is None or known.execution != failed.execution:
+                self.failed_steps[number] = failed
         elif not self._has_side_trees:
             self.failed_steps.pop(number, None)
         return kept

@@ -7,6 +7,8 @@ import pytest
 
 from cdd_agent.commands.registry import handle
 from cdd_agent.events import About, ChangesApplied, Event, Notice, ReplyStarted
+from cdd_agent.llm.port import ConnectionFailed
+from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.session import Session
 from tests.engine.tool_steps import calls, create, replace
@@ -166,3 +168,24 @@ async def test_nothing_is_said_where_nothing_was_saved(sandbox: Sandbox) -> None
     assert "saved" not in hint(session, "")
     assert About.SAVED_WORK not in noticed(await collect(handle(session, "c")))
     session.leave()
+
+
+class Unreachable(ScriptedModel):
+    async def check(self, *, connect: bool) -> None:
+        if connect:
+            raise ConnectionFailed("The server could not be reached.")
+
+
+async def test_a_retry_without_a_server_does_not_give_the_saved_reply_up(
+    sandbox: Sandbox,
+) -> None:
+    session = new_session(sandbox, REPLY)
+    await stopped(sandbox, session)
+    session.leave()
+    sandbox.model = Unreachable([])
+    session = sandbox.session()
+    await collect(handle(session, f"/exec {SLUG}"))
+    assert About.MODEL_FAILED in noticed(await collect(handle(session, "retry")))
+    assert About.SAVED_WORK in noticed(await collect(handle(session, "continue")))
+    session.leave()
+    assert sandbox.statuses() == ["completed", "pending"]

@@ -741,7 +741,7 @@ MUTATIONS = [
     Mutation(
         "the model is checked before the files of a failed step are restored",
         "engine/engine.py",
-        "await self.runner.model().check(connect=has_failed)",
+        "await self.runner.model().check(connect=has_failed or asks_anew)",
         "await self.runner.model().check(connect=False)",
         "tests/engine/test_model_errors.py",
     ),
