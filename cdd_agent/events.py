@@ -208,6 +208,8 @@ class About(StrEnum):
     COME_BACK_LATER = "come_back_later"
     MODEL_FAILED = "model_failed"
     """The model could not be asked, or gave no usable reply: the run's error."""
+    SAVED_WORK = "saved_work"
+    """An interrupted step goes on from what was paid for before."""
     FAILURE_REINSTATED = "failure_reinstated"
     """A failed step is as it was, because its next attempt got no reply."""
     COMMAND_ENDED = "command_ended"

@@ -2,9 +2,10 @@
 engine.
 """
 
+import asyncio
 import re
 from collections.abc import Callable, Collection
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.retelling import LONGEST_TEXT
+from cdd_agent.engine.run import SavedWork
 from cdd_agent.engine.steering import Take
 from cdd_agent.engine.whereabouts import how_to_hand_back
 from cdd_agent.errors import CddError
@@ -57,6 +59,17 @@ _LINE = re.compile(
 )
 _LONGEST_SLIP = 4_000
 """Characters. What is longer was not typed by mistake, and is not read at every key."""
+_SAVED = {
+    SavedWork.REPLY: (
+        "Its saved reply will be checked again and is not paid for; `retry` asks for a"
+        " new one."
+    ),
+    SavedWork.ROUNDS: (
+        "It resumes where it was, and what it has is not paid for again; `retry` asks"
+        " for a new reply."
+    ),
+}
+"""How an interrupted step goes on."""
 _REMEMBERED = 12
 """Questions and answers that the next question's prompt has."""
 
@@ -113,6 +126,8 @@ class ExecutorAgent(ReadsWords):
         self._left = False
         self._asked: tuple[Message, ...] = ()
         self._left_out = Omitted()
+        self._saved_work = SavedWork.NONE
+        """That of the next step, as it was after the last line."""
         self.ticket_slug = engine.run.ticket.slug
         self._own_tree = own_tree
 
@@ -161,12 +176,35 @@ class ExecutorAgent(ReadsWords):
                         about=About.STEP_FAILED,
                     )
                 )
+            self._note_saved_work()
             self.emit(self._what_next())
 
     async def say(self, line: str) -> None:
         with self._engine.recording():
             self._engine.run.recorder.note(PersonSaid(line[:LONGEST_TEXT]))
-            await self.meaning(line).act()
+            try:
+                await self.meaning(line).act()
+            except asyncio.CancelledError:
+                self._report_stop()
+                raise
+            finally:
+                self._note_saved_work()
+
+    def _report_stop(self) -> None:
+        """Report how a step goes on that was stopped just now."""
+        self._note_saved_work()
+        if self._saved_work is not SavedWork.NONE:
+            text = f"Step {self._step.label} was stopped. {_SAVED[self._saved_work]}"
+            self.emit(Notice(text, about=About.SAVED_WORK, step=self._step.number))
+
+    def _note_saved_work(self) -> None:
+        """Note what the next step has of a reply. It is read here, because `meaning`
+        reads nothing.
+        """
+        step, self._saved_work = self._engine.run.next_step, SavedWork.NONE
+        if step is not None:
+            with suppress(CddError):  # the step that needs it reports what is wrong
+                self._saved_work = self._engine.run.find_saved_work(step)
 
     def take_up_plan(self) -> None:
         """The person has edited the plan, and knows; no step runs. Raises `BadInput`
@@ -254,6 +292,16 @@ class ExecutorAgent(ReadsWords):
         )
         if is_under_way:
             return "Enter runs the step after this one"
+        if self._saved_work is SavedWork.REPLY:
+            return (
+                f"Enter checks the saved reply of step {now.label} again; `retry` asks"
+                " for a new one"
+            )
+        if self._saved_work is SavedWork.ROUNDS:
+            return (
+                f"Enter resumes step {now.label} where it was; `retry` asks for a new"
+                " reply"
+            )
         return f"Enter runs step {now.label}: {now.title}"
 
     @word(
@@ -268,24 +316,28 @@ class ExecutorAgent(ReadsWords):
         else:
             await self._run()
 
+    def _retry_hint(self, guidance: str) -> str:
+        step = self._step
+        if not self._engine.run.state.step(step.number).attempts:
+            return "Enter does nothing: no step has failed"
+        how = "again, with this guidance" if guidance else "again"
+        if self._saved_work is not SavedWork.NONE:
+            how += ", with a new reply"
+        return f"Enter runs step {step.label} {how}: {step.title}"
+
     @word(
         *("retry", "r"),
         does=(
-            "the failed step again, from where it started; `retry because …` with"
-            " guidance"
+            "the failed or interrupted step again, from where it started, with a new"
+            " reply; `retry because …` with guidance"
         ),
-        hint=lambda self, guidance: (
-            f"Enter runs step {self._step.label}"
-            f" again{', with this guidance' * bool(guidance)}: {self._step.title}"
-            if self._engine.run.state.step(self._step.number).attempts
-            else "Enter does nothing: no step has failed"
-        ),
+        hint=_retry_hint,
         about=_number_of_the_step,
         step="next",
     )
     async def _retry(self, guidance: str) -> None:
         if self._engine.run.state.step(self._step.number).attempts:
-            await self._run(guidance)
+            await self._run(guidance, asks_anew=not self._has_failed)
         else:
             self.tell(
                 Notice("No step has failed.", about=About.NO_FAILURE), self._what_next()
@@ -501,14 +553,14 @@ class ExecutorAgent(ReadsWords):
         else:
             self.emit(self._what_next())
 
-    async def _run(self, guidance: str = "") -> None:
+    async def _run(self, guidance: str = "", *, asks_anew: bool = False) -> None:
         self._engine.reread()
         step = self._engine.run.next_step
         if step is None:  # the plan ends here by now
             await self._engine.report_end()
             return
         async with self._kept():
-            await self._engine.run_step(step, guidance=guidance)
+            await self._engine.run_step(step, guidance=guidance, asks_anew=asks_anew)
         self.emit(await self._after_a_step())
 
     async def _answer(self, step: PlanStep, question: str) -> None:
@@ -601,6 +653,9 @@ class ExecutorAgent(ReadsWords):
             return Notice(f"Step {step.label} has failed: {what}")
         how = "`continue`, `all`, `skip`, `exit`, or say what matters for it."
         how = f"{self._exec} goes on with it." if self._is_visit else how
+        self._note_saved_work()
+        if self._saved_work is not SavedWork.NONE:
+            how = f"{_SAVED[self._saved_work]} {how}"
         return Notice(
             f"Next is step {step.label}: {step.title}. {how}", about=About.NEXT_STEP
         )

@@ -34,7 +34,7 @@ from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.named_files import named
 from cdd_agent.engine.net_changes import is_same
 from cdd_agent.engine.report_page import save
-from cdd_agent.engine.run import Run
+from cdd_agent.engine.run import Run, SavedWork
 from cdd_agent.engine.side_by_side import Failed, SideBySide
 from cdd_agent.engine.side_tree import remove_all
 from cdd_agent.engine.spec_notices import spec_notices
@@ -324,13 +324,19 @@ class Engine(Struct):
         self.run.emit(Notice(why.hint))
 
     async def run_step(
-        self, step: PlanStep, *, guidance: str = "", attempts: int = 1
+        self,
+        step: PlanStep,
+        *,
+        guidance: str = "",
+        attempts: int = 1,
+        asks_anew: bool = False,
     ) -> None:
         """Run a step until it is completed, or `attempts` attempts failed.
 
         A step that was interrupted goes on with its saved reply, if it has one and
-        there is no new guidance. Whatever else ends it (the model's endpoint, the disk,
-        no approval) is told, and kept in `stopped_by`.
+        there is no new guidance. With `asks_anew` the model is asked again. Whatever
+        else ends it (the model's endpoint, the disk, no approval) is told, and kept in
+        `stopped_by`.
         """
         is_first_look = not self._recovered
         await self.recover()
@@ -338,10 +344,12 @@ class Engine(Struct):
             return
         self.stopped_by = None
         await self._expect_ready(step)
-        if not await self._can_ask_model(step, guidance):
+        if not await self._can_ask_model(step, guidance, asks_anew=asks_anew):
             return
         also_show = frozenset(self._restore_failed(step.number))
-        first = self.first_attempt(step, guidance)
+        first = self.first_attempt(step, guidance, asks_anew=asks_anew)
+        if not self._has_side_trees:
+            self._report_saved_work(step, first)
         number, left = first, attempts
         async with self._begin_baseline(step) as known:
             if self.waits_for_baseline:
@@ -385,18 +393,41 @@ class Engine(Struct):
                 # where no reply came, it is kept for when the run goes on
                 await known()
 
-    async def _can_ask_model(self, step: PlanStep, guidance: str) -> bool:
+    def _report_saved_work(self, step: PlanStep, number: int) -> None:
+        """Report that an interrupted step goes on from what was paid for before."""
+        if number != self.run.state.step(step.number).last_attempt:
+            return
+        saved = self.run.find_saved_work(step)
+        if saved is SavedWork.NONE:
+            return
+        if saved is SavedWork.REPLY:
+            text = (
+                f"The saved reply of step {step.label} is checked again; the model is"
+                " not asked, so nothing is paid."
+            )
+        else:
+            text = (
+                f"Step {step.label} resumes after its saved rounds with the model;"
+                " these are not paid for again."
+            )
+        text += " To ask for a new reply instead: `retry` in the shell."
+        self.run.emit(Notice(text, about=About.SAVED_WORK, step=step.number))
+
+    async def _can_ask_model(
+        self, step: PlanStep, guidance: str, *, asks_anew: bool = False
+    ) -> bool:
         """Check the model, if the step needs one, before anything changes. If it cannot
         be asked, report that as the run's error.
 
-        A server is looked for only before a failed step, whose files would be restored.
-        Other steps are safe, and a call is more patient than this check.
+        A server is looked for only before a failed step, whose files would be restored,
+        and before a saved reply is given up. Other steps are safe, and a call is more
+        patient than this check.
         """
-        if not self.run.needs_model(step.number, guidance):
+        if not self.run.needs_model(step.number, guidance, is_new=asks_anew):
             return True
         has_failed = self.run.state.step(step.number).status is StepStatus.FAILED
         try:
-            await self.runner.model().check(connect=has_failed)
+            await self.runner.model().check(connect=has_failed or asks_anew)
         except (BadInput, ModelError) as error:
             self.stopped_by = error
             about = _find_pause(error) or About.MODEL_FAILED
@@ -410,9 +441,12 @@ class Engine(Struct):
         """Restore the files of a step before its next attempt. Returns those that the
         user has edited since.
         """
+        known = self.failed_steps.get(number)
         failed, kept = FailedStep.restore(self.run, number)
         if failed is not None:
-            self.failed_steps[number] = failed
+            # of a step that is restored already, only the first look has the files
+            if known is None or known.execution != failed.execution:
+                self.failed_steps[number] = failed
         elif not self._has_side_trees:
             self.failed_steps.pop(number, None)
         return kept
@@ -493,11 +527,16 @@ class Engine(Struct):
         )
 
     def first_attempt(
-        self, step: PlanStep, guidance: str, root: Path | None = None
+        self,
+        step: PlanStep,
+        guidance: str,
+        root: Path | None = None,
+        *,
+        asks_anew: bool = False,
     ) -> int:
         """The number of the attempt to make now, see `Run.attempt_number`."""
         number, before = (
-            self.run.attempt_number(step, guidance, root),
+            self.run.attempt_number(step, guidance, root, is_new=asks_anew),
             self.run.state.step(step.number),
         )
         if (

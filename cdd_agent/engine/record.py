@@ -38,6 +38,7 @@ journals of what was written.
                                               under way, and the model heard
       dialogue.json                           what was said before the reply, where the
                                               model used tools
+      command.json                            the call whose command was started last
       changes.json  before-0  before-1 …      the files the attempt wrote, as they were
                                               before it
       call-4.json  call-4-0 …                 and what a command, by a tool's call, made

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextvars import ContextVar
 from datetime import datetime
+from enum import Enum, auto
 from pathlib import Path
 from typing import Literal, Self
 
@@ -72,7 +73,13 @@ from cdd_agent.tickets.state import (
     next_step,
     renumbered_steps,
 )
-from cdd_agent.tickets.status import NO_COST, Cost, MissingWork, RunStatus
+from cdd_agent.tickets.status import (
+    NO_COST,
+    Cost,
+    MissingWork,
+    RunStatus,
+    StepStatus,
+)
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.before import Agenda
 
@@ -80,6 +87,15 @@ _asked_for: ContextVar[int] = ContextVar("asked_for", default=0)
 """The number of the step that the model was asked for last; each of several that run
 side by side has its own.
 """
+
+
+class SavedWork(Enum):
+    """The part of a reply that an interrupted step has, and that was paid for."""
+
+    NONE = auto()
+    REPLY = auto()
+    ROUNDS = auto()
+    """Rounds of tool calls, without the last words of the model."""
 
 
 class Run(Struct):
@@ -498,24 +514,44 @@ class Run(Struct):
         return OldRecordUnreadable(self.plan.label_of(step.step_number), why)
 
     def attempt_number(
-        self, step: PlanStep, guidance: str, root: Path | None = None
+        self,
+        step: PlanStep,
+        guidance: str,
+        root: Path | None = None,
+        *,
+        is_new: bool = False,
     ) -> int:
         """Of the attempt to make now, in the tree at `root` if it is not the person's
-        own: the last one, if it goes on there, or a new one.
+        own: the last one, if it goes on there, or a new one. `is_new`: what the last
+        one has of a reply is not used.
         """
         now = self.state.step(step.number)
-        return (
-            now.last_attempt
-            if not guidance and self._goes_on(step, now, root)
-            else now.last_attempt + 1
-        )
+        if is_new and self.find_saved_work(step) is not SavedWork.NONE:
+            return now.last_attempt + 1
+        if guidance or not self._goes_on(step, now, root):
+            return now.last_attempt + 1
+        return now.last_attempt
 
-    def needs_model(self, number: int, guidance: str) -> bool:
+    def find_saved_work(self, step: PlanStep) -> SavedWork:
+        """Return what the next run of an interrupted step uses without asking the
+        model again.
+        """
+        now = self.state.step(step.number)
+        if now.status is not StepStatus.PENDING or not now.last_attempt:
+            return SavedWork.NONE
+        if not self._goes_on(step, now):
+            return SavedWork.NONE
+        attempt = self.attempt(step.number, now.last_attempt)
+        if attempt.reply is not None:
+            return SavedWork.REPLY
+        return SavedWork.ROUNDS if attempt.dialogue else SavedWork.NONE
+
+    def needs_model(self, number: int, guidance: str, *, is_new: bool = False) -> bool:
         """True if a model is asked when the step runs now. A step with a saved reply
         may still need one, if the files that its model was shown have changed.
         """
         last = self.state.step(number).last_attempt
-        if guidance or not last:
+        if guidance or is_new or not last:
             return True
         attempt = self.attempt(number, last)
         return attempt.reply is None or attempt.failure is not None

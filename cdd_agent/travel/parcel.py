@@ -65,7 +65,7 @@ RECORD_FILES = (
 )
 ATTEMPT = re.compile(r"step-[0-9]{2,}/attempt-[0-9]+")
 ATTEMPT_FILES = re.compile(
-    r"(guidance|request|reply|reply-partial)\.md|(meanwhile|shown|dialogue|tests"
+    r"(guidance|request|reply|reply-partial)\.md|(meanwhile|shown|dialogue|command|tests"
     r"|failure|changes|span)\.json"
     r"|output(-[0-9]+)?\.txt|changes\.diff|before-[0-9]+|call-[0-9]+\.json|call-[0-9]+-[0-9]+"
 )

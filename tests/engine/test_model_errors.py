@@ -353,14 +353,17 @@ async def test_side_by_side_too_the_failure_stays_as_it_was(tmp_path: Any) -> No
     wrong = list[str]()
     found_by_check, found_by_call = models()[1], models()[-1]
     waits = ScriptedModel([RateLimited("Too many requests", retry_after=9e5)] * TIMES)
-    for number, model in enumerate([found_by_check, found_by_call, waits]):
+    rows = [(model, "b.txt") for model in (found_by_check, found_by_call, waits)]
+    # a step that declares no file runs alone
+    rows.append((models()[-1], None))
+    for number, (model, path) in enumerate(rows):
         folder = tmp_path / str(number)
         folder.mkdir()
         sandbox = project_in(folder)
         sandbox.flags["jobs"] = 1
         sandbox.write(
             Step("a.txt", check("a.txt")),
-            Step("b.txt", check("b.txt")),
+            Step(path, check("b.txt")),
             Step("c.txt", check("c.txt")),
         )
         first = ScriptedModel([says("a.txt", "good"), says("b.txt", "bad")])

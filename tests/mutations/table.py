@@ -552,8 +552,8 @@ MUTATIONS = [
     Mutation(
         "guidance begins a new attempt",
         "engine/run.py",
-        "if not guidance and self._goes_on",
-        "if self._goes_on",
+        "if guidance or not self._goes_on",
+        "if not self._goes_on",
         _ENGINE,
     ),
     Mutation(
@@ -711,6 +711,13 @@ MUTATIONS = [
         "tests/engine/test_side_by_side.py",
     ),
     Mutation(
+        "retry asks for a new reply where an interrupted step has a saved one",
+        "agents/executor.py",
+        "await self._run(guidance, asks_anew=not self._has_failed)",
+        "await self._run(guidance)",
+        "tests/agents/test_saved_replies.py",
+    ),
+    Mutation(
         "a round of calls is saved before its tools run",
         "dialogue/turns.py",
         "keep_part(Added((round_.message,), now.used))",
@@ -734,7 +741,7 @@ MUTATIONS = [
     Mutation(
         "the model is checked before the files of a failed step are restored",
         "engine/engine.py",
-        "await self.runner.model().check(connect=has_failed)",
+        "await self.runner.model().check(connect=has_failed or asks_anew)",
         "await self.runner.model().check(connect=False)",
         "tests/engine/test_model_errors.py",
     ),
