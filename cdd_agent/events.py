@@ -1168,6 +1168,10 @@ class UndoPreview(NamesSteps, frozen=True):
     """Files that were edited in between: they would be as they were edited, not as
     before.
     """
+    merged: tuple[str, ...] = ()
+    """Files that were edited since: they would keep the edit and lose the steps'
+    changes.
+    """
 
 
 class StepsUndone(NamesSteps, frozen=True):
@@ -1202,6 +1206,7 @@ class StepsRedone(NamesSteps, frozen=True):
     restored: tuple[str, ...]
     kept: tuple[str, ...]
     merged: tuple[str, ...] = ()
+    """Files that were edited since the undo: they have the changes and the edit."""
 
 
 class StepDiff(NamesStep, frozen=True):

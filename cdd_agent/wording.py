@@ -488,7 +488,7 @@ def described(event: Event) -> list[tuple[str, Tone]]:
                 )
             return lines
         case ChangesPutBack():
-            return _restored("restored", event.restored, event.kept)
+            return _restored("restored", event.restored, event.kept, event.merged)
         case StepCommitted(commit=commit, submodule_commits=inside):
             commits = [commit[:10]]
             commits += [f"{name[:10]} in {path}" for path, name in inside.items()]
@@ -517,11 +517,12 @@ def described(event: Event) -> list[tuple[str, Tone]]:
                     ),
                     Tone.WARNING if event.kept or event.edited else Tone.GOOD,
                 ),
-                *_restored("as before:", event.restored, event.kept),
+                *_restored("as before:", event.restored, event.kept, event.merged),
+                *_left_by_commands(event.others),
                 *note,
             ]
         case StepsRedone():
-            lines = _restored("there again:", event.restored, event.kept)
+            lines = _restored("there again:", event.restored, event.kept, event.merged)
             return [(f"{_steps(event.labels)} done again.", Tone.GOOD), *lines]
         case StepDiff(diff=""):
             return [(f"Step {event.label} changed no files.", Tone.PLAIN)]
@@ -722,14 +723,24 @@ def _bullets(items: Sequence[str]) -> str:
 
 
 def _restored(
-    how: str, restored: Sequence[str], kept: Sequence[str]
+    how: str, restored: Sequence[str], kept: Sequence[str], merged: Sequence[str]
 ) -> list[tuple[str, Tone]]:
-    lines = [(f"{how} {', '.join(restored)}", Tone.QUIET)] if restored else []
-    return lines + (
-        [(f"edited since, left as it is: {', '.join(kept)}", Tone.WARNING)]
-        if kept
-        else []
-    )
+    lines = []
+    if restored:
+        lines.append((f"{how} {', '.join(restored)}", Tone.QUIET))
+    if merged:
+        lines.append((f"merged with your edits: {', '.join(merged)}", Tone.PLAIN))
+    if kept:
+        text = f"edited since, left as it is: {', '.join(kept)}"
+        lines.append((text, Tone.WARNING))
+    return lines
+
+
+def _left_by_commands(paths: Sequence[str]) -> list[tuple[str, Tone]]:
+    if not paths:
+        return []
+    text = f"changed by commands outside the step's files, kept: {', '.join(paths)}"
+    return [(text, Tone.WARNING)]
 
 
 def _steps(labels: Sequence[str]) -> str:

@@ -103,9 +103,10 @@ class Undoing(Struct, frozen=True):
         kept = {*plan.kept, *(net.edited - net.paths)}
         return UndoPreview(
             tuple(step.step_number for step in steps),
-            tuple(sorted(restored - net.edited)),
+            tuple(sorted(restored - net.edited.union(plan.merged))),
             tuple(sorted(kept)),
             tuple(sorted(net.edited & net.paths - kept)),
+            tuple(plan.merged),
             labels=self._labels(steps),
         )
 

@@ -199,6 +199,7 @@ def _say_what_would_be(preview: UndoPreview, transcript: Transcript) -> None:
     )
     for label, paths, kind in (
         ("as before:", preview.restored, BlockKind.OUTPUT),
+        ("merged with your edits:", preview.merged, BlockKind.NOTE),
         ("stays as you have edited it since:", preview.kept, BlockKind.WARNING),
         (
             "as it was edited in between, not as before:",

@@ -1,10 +1,11 @@
 """Whatever steps, their failed attempts and people did before: an undo makes every file
 what a plain model says.
 
-The model is a stack of versions a file, the newest on top, each of somebody. To put an
-attempt back takes its replies' versions off the top; an undo takes off all that the
-undone steps have there. What a person wrote is taken off by nobody: what is below it
-stays, too, and is named. More runs: `pytest --hypothesis-profile many`.
+The model is a stack of versions a file, the newest on top, each of somebody. All files
+are declared, so what a check makes of them is the step's. To restore a step takes its
+versions off the top; an undo takes off all that the undone steps have there. What a
+person wrote is taken off by nobody: what is below it stays, too, and is named. More
+runs: `pytest --hypothesis-profile many`.
 
 Any of this may be interrupted: stopped as by Escape, killed, or cut from power, and a
 person may edit a file before it goes on. Then it ends as if nothing had happened, but
@@ -28,6 +29,7 @@ from hypothesis import Phase, event, given, settings
 from hypothesis import strategies as st
 
 from cdd_agent.engine.engine import Engine
+from cdd_agent.engine.ledger import was_cut
 from cdd_agent.events import Event, StepsRedone, StepsUndone
 from cdd_agent.llm.port import ModelError, RateLimited
 from cdd_agent.tickets.plan import PlanStep
@@ -166,8 +168,6 @@ class Version:
     """None: there is no such file."""
     life: int | None = None
     """Of the step that it is of, from one undo to the next; None: a person's."""
-    attempt: int | None = None
-    """If a reply gave it, and it can be restored."""
 
 
 @dataclass
@@ -196,7 +196,6 @@ class Model:
     current: dict[int, int] = field(default_factory=dict)
     """The life of each step that has one."""
     undone: list[Undone] = field(default_factory=list)
-    attempts: int = 0
     edits: int = 0
 
     @property
@@ -213,46 +212,27 @@ class Model:
             self.lives.append(Life(step, self.tree, self.edits))
         return self.lives[self.current[step]]
 
-    def writes(
-        self, step: int, path: str, text: str | None, *, attempt: int | None = None
-    ) -> None:
+    def writes(self, step: int, path: str, text: str | None) -> None:
         self.life(step).touched.add(path)
         if self.stacks[path][-1].text != text:
-            self.stacks[path].append(Version(text, self.current[step], attempt))
+            self.stacks[path].append(Version(text, self.current[step]))
 
     def edit(self, path: str, text: str | None) -> None:
         self.edits += 1
         self.stacks[path].append(Version(text))
 
     def restore(self, step: int) -> None:
-        """The replies' files of its last attempt, if it had one since it was last
-        restored.
-        """
+        """Its last attempt is restored, if it had one since that was done last."""
         life = self.current.get(step)
-        for path, stack in self.stacks.items():
-            if stack[-1].life == life and stack[-1].attempt is not None:
+        for stack in self.stacks.values():
+            while life is not None and stack[-1].life == life:
                 stack.pop()
-            self.stacks[path] = [
-                Version(v.text, v.life, None if v.life == life else v.attempt)
-                for v in stack
-            ]
 
-    def found(
-        self, step: int, path: str, text: str | None, *, reply: str, is_known: bool
-    ) -> None:
-        """A file after an interruption of a step: as it was, restored, or as a check
-        made it, which may be known.
+    def found(self, path: str, text: str | None, *, reply: str) -> None:
+        """A file after a kill in a check: as before, as the reply made it, or as the
+        check did, which nobody can tell from an edit.
         """
-        stack, life = self.stacks[path], self.current.get(step)
-        if text == stack[-1].text:
-            return
-        if stack[-1].life == life and stack[-1].attempt is not None:
-            stack.pop()
-        if text in (stack[-1].text, reply):
-            return
-        if is_known:
-            self.writes(step, path, text)
-        else:
+        if text not in (self.stacks[path][-1].text, reply):
             self.edit(path, text)
 
     def undo(self, steps: tuple[int, ...], kept: set[str] | None) -> None:
@@ -380,10 +360,9 @@ class Story:
         checks.append({"makes": makes, "code": int(attempt.end == "fails")})
 
         def effect(step: int) -> None:
-            self.model.attempts += 1
             before = {path: len(stack) for path, stack in self.model.stacks.items()}
             for path, text in reply.items():
-                self.model.writes(step, path, text, attempt=self.model.attempts)
+                self.model.writes(step, path, text)
             for path, made in makes.items():
                 self.model.writes(step, path, made)
             for path, size in before.items():
@@ -436,10 +415,8 @@ class Story:
         with self.engine() as engine:
             is_over = self.judged(engine) - before != set()
             now = engine.run.state.step(step.number)
-            span = (
-                engine.run.attempt(step.number, now.attempts).span
-                if now.attempts
-                else None
+            is_cut = now.attempts > 0 and was_cut(
+                engine.run.attempt(step.number, now.attempts)
             )
         event(
             "a step that was"
@@ -451,18 +428,10 @@ class Story:
             self.model.restore(step.number)
             effects[0](step.number)
         else:
-            for path in PATHS:
+            self.model.restore(step.number)
+            for path in PATHS if is_cut else ():
                 found = self.on_disk().get(path)
-                looked = span and (
-                    span.after or (span.seen if path not in reply else None)
-                )
-                self.model.found(
-                    step.number,
-                    path,
-                    found,
-                    reply=reply.get(path, ""),
-                    is_known=looked is not None,
-                )
+                self.model.found(path, found, reply=reply.get(path, ""))
         if act.edit is not None:
             text = self.text()
             self.put(act.edit, text)

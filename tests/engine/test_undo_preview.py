@@ -49,6 +49,7 @@ async def carried_out_around_an_edit(sandbox: Sandbox) -> None:
     [
         nothing,
         of("a.txt", "mine"),
+        of("a.txt", "two\n1\n1\nmine"),
         of("c.txt", "mine"),
         gone("b.txt"),
         of("new.txt", "mine"),
@@ -72,10 +73,11 @@ async def test_it_says_what_the_undo_then_does(
     ]
     engine.close()
     assert preview.steps == undone.steps
-    assert (preview.restored, preview.kept, preview.edited) == (
+    assert (preview.restored, preview.kept, preview.edited, preview.merged) == (
         undone.restored,
         undone.kept,
         undone.edited,
+        undone.merged,
     )
 
 

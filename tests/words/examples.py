@@ -99,7 +99,7 @@ RUN: tuple[Event, ...] = (
         (FAILED_TEST,),
     ),
     AttemptFailed(1, 1, "`pytest` failed (exit code 1).", will_retry=True),
-    ChangesPutBack(1, ("login.py",), ("tests/test_login.py",)),
+    ChangesPutBack(1, ("login.py",), ("tests/test_login.py",), ("README.md",)),
     StepStarted(1, "Test it", 2),
     TestsStarted(1, "pytest"),
     TestsFinished(

@@ -10,6 +10,7 @@ from cdd_agent.events import (
     ActionStarted,
     BaselineAwaited,
     BaselineTaken,
+    ChangesPutBack,
     CriteriaShown,
     CriterionProof,
     Event,
@@ -78,6 +79,7 @@ deleted old.py
 ! not named in the plan for this step: notes.txt
 ! Attempt 1 failed: `pytest` failed (exit code 1). Asking again.
 restored login.py
+merged with your edits: README.md
 ! edited since, left as it is: tests/test_login.py
 Step 1: Test it (attempt 2)
 ✓ `pytest` passed (1.2 s)
@@ -288,21 +290,37 @@ EDITED = (
             ["Step 1 is pending (0/2)"],
         ),
         (
-            StepsUndone((2, 3), ("a.py",), ("b.py",), ("0123456789abcdef",), ("c.py",)),
+            StepsUndone(
+                (2, 3),
+                ("a.py",),
+                ("b.py",),
+                ("0123456789abcdef",),
+                ("c.py",),
+                merged=("d.py", "e.py"),
+                others=("f.py",),
+            ),
             [
                 "! Steps 2, 3 were undone. `redo` brings them back.",
                 "as before: a.py",
+                "merged with your edits: d.py, e.py",
                 "! edited since, left as it is: b.py",
+                "! changed by commands outside the step's files, kept: f.py",
                 "! as they were edited in between, not as before: c.py",
                 "! commits that stay on their branch: 0123456789",
             ],
         ),
         (
-            StepsRedone((2,), ("a.py",), ()),
+            StepsRedone((2,), ("a.py",), ("b.py",), ("c.py",)),
             [
                 "✓ Step 2 was done again.",
                 "there again: a.py",
+                "merged with your edits: c.py",
+                "! edited since, left as it is: b.py",
             ],
+        ),
+        (
+            ChangesPutBack(1, (), (), ("a.py",)),
+            ["merged with your edits: a.py"],
         ),
         (
             RunFinished(

@@ -55,6 +55,7 @@ tests/test_login.py:3
 $ pytest                                                                ✗ 1 failed, 4 passed · 2 s
 ! Attempt 1 failed: pytest failed (exit code 1). Asking again.
 │ restored login.py
+merged with your edits: README.md
 ! edited since, left as it is: tests/test_login.py
 ── Step 1: Test it (attempt 2)
 $ pytest                                                                          ✓ 5 passed · 1 s
