@@ -441,12 +441,9 @@ class Engine(Struct):
         """Restore the files of a step before its next attempt. Returns those that the
         user has edited since.
         """
-        known = self.failed_steps.get(number)
         failed, kept = FailedStep.restore(self.run, number)
         if failed is not None:
-            # of a step that is restored already, only the first look has the files
-            if known is None or known.execution != failed.execution:
-                self.failed_steps[number] = failed
+            self.failed_steps[number] = failed
         elif not self._has_side_trees:
             self.failed_steps.pop(number, None)
         return kept
