@@ -3,9 +3,11 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from cdd_agent.engine.ledger import Ledger
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.engine.side_tree import SideTrees, remove_all
+from cdd_agent.engine.side_tree import NoSideTrees, SideTrees, remove_all
 from cdd_agent.redaction import Redactor
 from tests.travel.copies import git
 
@@ -39,7 +41,6 @@ async def made(root: Path) -> tuple[dict[str, str], str]:
     record.prepare()
     ledger = Ledger(record)
     trees = await SideTrees.of(ledger, {})
-    assert trees is not None
     tree = await trees.make(3, await trees.base(["ignored.txt"]))
     assert (tree.root / "new.txt").stat().st_mode & 0o777 == 0o600
     assert (tree.root / "link").readlink() == Path("kept.txt")
@@ -83,3 +84,23 @@ def test_a_project_below_the_top_has_what_is_around_it(tmp_path: Path) -> None:
     files, said = asyncio.run(made(root))
     assert files == {**EXPECTED, "above.txt": "above\n"}
     assert said == "M packages/one/changed.txt"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("", "a git repository with a commit"), ("inner", "submodules or other")],
+)
+async def test_there_are_no_trees_where_they_would_miss_files(
+    tmp_path: Path, name: str, reason: str
+) -> None:
+    """The repository has no commit yet, or another one is inside the project."""
+    git(tmp_path, "init", "--quiet")
+    if name:
+        (tmp_path / "a.txt").write_text("a\n")
+        git(tmp_path, "add", "--all")
+        git(tmp_path, "commit", "--quiet", "--message=start")
+        git(tmp_path, "init", "--quiet", name)
+    record = RunRecord.of(tmp_path, "feature", Redactor())
+    record.prepare()
+    with pytest.raises(NoSideTrees, match=reason):
+        await SideTrees.of(Ledger(record), {})

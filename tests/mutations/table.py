@@ -1761,6 +1761,73 @@ MUTATIONS = [
             ),
         ]
     ],
+    Mutation(
+        "what is discarded is saved first",
+        "git/restore.py",
+        "            if target:\n                put_file(target, _read_chunks(place), mode & stat.S_IRWXU | 0o600)",
+        "            pass",
+        "tests/git/test_restore_edited.py",
+    ),
+    *[
+        Mutation(
+            rule,
+            f"git/{name}.py",
+            old,
+            new,
+            "tests/git/test_inner.py tests/git/test_saved_files.py"
+            " tests/git/test_content_store.py",
+        )
+        for name, rule, old, new in [
+            (
+                "repository",
+                "the data of a repository below is inside the project",
+                "if not any(folder.is_relative_to(parent) for parent in allowed):",
+                "if False:",
+            ),
+            (
+                "inner",
+                "a repository that git cannot read is left out of the others",
+                "part.refused.add(",
+                "part.too_large.add(",
+            ),
+            (
+                "checkpoint",
+                "a path belongs to its innermost repository",
+                "if find_owner(path, folders) == folder:\n                    found.append",
+                "if True:\n                    found.append",
+            ),
+            (
+                "checkpoint",
+                "a checkpoint names no file outside the project",
+                "            if not _is_inside(path):\n",
+                "            if False:\n",
+            ),
+            (
+                "snapshot",
+                "a large ignored file is not saved",
+                "if found.st_size > LARGEST_SAVED:",
+                "if found.st_size > 9 * LARGEST_SAVED:",
+            ),
+            (
+                "snapshot",
+                "what is left out is not saved",
+                "if path not in self._files and not self.is_left_out(path)",
+                "if path not in self._files",
+            ),
+            (
+                "content_store",
+                "only the user reads saved contents",
+                "self.folder.chmod(0o700)",
+                "pass",
+            ),
+            (
+                "content_store",
+                "an id leads nowhere else",
+                'return re.fullmatch(f"[0-9a-f]{{{length}}}", text) is not None',
+                "return True",
+            ),
+        ]
+    ],
     # --- pictures ---------------------------------------------------------------------
     *[
         Mutation(rule, "llm/pictures.py", old, new, "tests/llm/test_pictures.py")
