@@ -33,6 +33,9 @@ class PlayedModel:
     def warm_up(self) -> None:
         """Nothing is slow here."""
 
+    async def check(self, *, connect: bool) -> None:
+        """Nothing is missing."""
+
     async def reply(self, request: Request, hear: Hear) -> Done:
         scripted = await self.answer(request)
         if scripted.error is not None:

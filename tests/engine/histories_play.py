@@ -49,6 +49,7 @@ from tests.engine.histories_model import (
     Model,
     Outcome,
     Owned,
+    Stack,
     Undone,
     Version,
     Who,
@@ -193,6 +194,10 @@ class Running:
     checked: int | None = None
     """The exit code of the check."""
     last_window: list[Version] = field(default_factory=list)
+    failed: dict[str, Stack] = field(default_factory=dict)
+    """Files of an attempt that had failed before, as they were before they were
+    restored for this run.
+    """
 
 
 @dataclass
@@ -392,10 +397,19 @@ class Play:
         if status is StepStatus.FAILED:
             if running.checked is not None:
                 return applied
+            if running.script and running.script.end is not End.REPLY:
+                return both(applied, self.put_back(running))
             return both(applied, restored)
         if before[running.step] is StepStatus.FAILED and not running.has_met_engine:
             return both(applied, restored)
         return restored
+
+    def put_back(self, running: Running) -> Candidates:
+        """After an error of the model an attempt that failed before is there again."""
+        found = self.unchanged()
+        for path, stack in running.failed.items():
+            found[path] = [Outcome(stack[-1].entry, stack)]
+        return found
 
     def expect_status(self, running: Running, status: StepStatus) -> None:
         """A check that passed completes a step that changed something."""
@@ -521,8 +535,13 @@ class Play:
     def begin_attempt(self, running: Running) -> None:
         """The model is asked from the beginning: earlier attempts are restored."""
         self.expect_refusable(running)
-        candidates = self.restored(running.life)
+        candidates, stacks = self.restored(running.life), dict(self.model.stacks)
         self.settle(candidates, "when the model is asked")
+        running.failed = {
+            path: stack
+            for path, stack in stacks.items()
+            if self.model.entry(path) != stack[-1].entry
+        }
         self.attempts += 1
         running.attempt, running.checked = self.attempts, None
         running.goes_on = False
@@ -1180,6 +1199,8 @@ class Play:
             entry = discarded.entry if discarded else None
             if not (discarded and discarded.who.is_program and entry and entry.data):
                 return outcome
+            if outcome.entry is not None and outcome.entry.data == entry.data:
+                return outcome
             if entry.mode is None or self.is_kept(entry.data):
                 return outcome
         raise Fault(f"{where}: not in kept/: {self.trait(path)}", path)
@@ -1194,7 +1215,7 @@ class Play:
         """Remember which paths the events so far have named."""
         for number, event in enumerate(self.events):
             if isinstance(event, StepsUndone):
-                paths = {*event.kept, *event.edited}
+                paths = {*event.kept, *event.edited, *event.others}
             elif isinstance(event, ChangesPutBack | StepsRedone):
                 paths = {*event.kept}
             elif isinstance(event, Notice):
