@@ -410,6 +410,20 @@ async def test_a_change_is_the_steps_on_paths_that_it_declares_or_wrote(
     assert (work.text("beside.txt"), work.text("old.txt")) == ("new\n", "mine\n")
 
 
+async def test_a_new_file_in_a_declared_folder_is_the_steps(work: Work) -> None:
+    """It could not be looked at before: nobody knew of it."""
+    await work.begin()
+    states = work.ledger.start(work.attempt, "make gen", ())
+    for path in ("gen/a.py", "gen/deep/b.py", "other/c.py"):
+        work.put(path, "x\n")
+    entry = await work.ledger.look_after(
+        work.attempt, states, lambda path: path.startswith("gen/"), "make gen", call=0
+    )
+    assert paths(entry) == (("gen/a.py", "gen/deep/b.py"), ("other/c.py",))
+    assert work.restore().restored == ("gen/a.py", "gen/deep/b.py")
+    assert not (work.root / "gen").exists()
+
+
 async def test_an_edit_before_a_command_starts_is_the_users(tmp_path: Path) -> None:
     """The states at its start count, and not the last look at the project."""
     work = Work(tmp_path, declared=("made.txt",))
