@@ -1,5 +1,5 @@
-"""`cdd exec` of several tickets: each in a tree and a process of its own, one board and
-one budget for all.
+"""`cdd exec` of several tickets: a tree and a process for each, one board and one
+budget for all.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Fleet(Struct):
     many: ManyOrders
 
     def carry_out(self) -> tuple[Board, ExitCode]:
-        """Bring the runs to their ends, and show their board meanwhile. Raises
+        """Bring the runs to their ends, and show their board until then. Raises
         `KeyboardInterrupt` when interrupted, with the board shown.
         """
         budget = self.project.config.budget
@@ -150,7 +150,7 @@ class Fleet(Struct):
         return coordinator.board, self._exit_code(coordinator.board)
 
     def _rows(self) -> list[Row]:
-        """The runs as they are now. One that has failed is tried again, except in a
+        """Return the current rows. A failed run is tried again, except in a
         comparison.
         """
         config, rows = self.project.config, list[Row]()
@@ -248,18 +248,17 @@ class BoardSaving(Struct):
 
 
 def own_tree(project: Project, name: str = "") -> OwnTree:
-    """The tree of the run with this name, made or not; without one, for what all of
-    them have in common: the folder of the project in its repository, and git. Raises
-    `BadInput` where there is no repository, or none with a commit.
+    """Return the tree of the run with this name, made or not. Without a name, return
+    what the trees of all runs have in common: git, and the project's folder in its
+    repository. Raises `BadInput` if there is no repository, or none with a commit.
     """
-    return waited_for(
-        open_own_tree(project, Ticket("", project.root, project.root), name)
-    )
+    ticket = Ticket("", project.root, project.root)
+    return waited_for(open_own_tree(project, ticket, name))
 
 
 @contextmanager
 def one_at_a_time(folder: Path) -> Iterator[None]:
-    """Hold the folder that runs share. Raises `BadInput` where somebody else does."""
+    """Hold the folder that runs share. Raises `BadInput` if another process does."""
     prepare_folder(folder)
     try:
         lock = TicketLock.take(

@@ -110,7 +110,7 @@ def find_tickets(store: TicketStore, typed: Sequence[str]) -> list[Ticket]:
 
 
 def _as_child(order: RunOrder) -> RunOrder:
-    """Return the order for a process of its own, whose questions this one answers. Of
-    its steps, one runs at a time: the machine has other runs to do.
+    """Return the order for a child process, whose questions this process answers. Its
+    steps run one at a time, because other runs use the machine too.
     """
     return replace(order, own_tree=True, jobs=1, as_json=True, is_driven=True)

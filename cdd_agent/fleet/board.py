@@ -178,7 +178,7 @@ def _continue_reply(row: Row, event: EventFields) -> Row:
 
 def _finish_reply(row: Row, event: EventFields) -> Row:
     row, usage = _continue_reply(row, event), event["usage"]
-    if not usage:
+    if usage is None:
         return row
     tokens = usage["prompt_tokens"] + usage["completion_tokens"]
     cost = Cost(tokens, usage["usd"], usage["estimated"])

@@ -472,7 +472,7 @@ async def test_every_question_is_answered_whatever_is_wrong_with_it_or_here(
     row = Row(TicketJob(SLUG))
 
     def tell(event: Question) -> None:
-        row.told(event)
+        row.after_event(event)
 
     desk = await opened_desk(client, tell)
     attempt = (await desk.answer({"kind": "begin", "worker": "one"}))["attempt"]
