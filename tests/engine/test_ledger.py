@@ -55,7 +55,7 @@ class Work:
         """The changes of a reply, which are entered and not written yet."""
         edits = parse_reply(reply).edits
         changes = change_set(self.root, edits, EditPolicy(seen=None))
-        with self.ledger.writing(self.attempt, changes, call):
+        with self.ledger.writing(self.attempt, changes, (), call):
             return changes
 
     def write(self, path: str, text: str, call: int | None = None) -> None:
@@ -128,7 +128,7 @@ def test_all_that_is_needed_to_go_back_is_saved_before_anything_is_written(
     found: list[list[Kind]] = []
     edits = parse_reply("```text:a.txt\none\n```\n\n```text:b.txt\nnew\n```").edits
     changes = change_set(work.root, edits, EditPolicy(seen=None))
-    with work.ledger.writing(work.attempt, changes):
+    with work.ledger.writing(work.attempt, changes, ()):
         found.append([entry.kind for entry in work.entries])
         assert (work.text("a.txt"), work.text("b.txt")) == ("first\n", None)
         # a kill before the first byte
@@ -183,7 +183,7 @@ def test_a_refused_change_is_withdrawn_and_what_was_written_before_it_is_not(
     work.write("a.txt", "one")
     edits = parse_reply("```text:b.txt\nb\n```").edits
     changes = change_set(work.root, edits, EditPolicy(seen=None))
-    with pytest.raises(ReplyRefused), work.ledger.writing(work.attempt, changes):
+    with pytest.raises(ReplyRefused), work.ledger.writing(work.attempt, changes, ()):
         raise ReplyRefused("no")
     work.put("b.txt", "b\n")  # the very same, and of the user
     assert [entry.kind for entry in work.entries] == [
@@ -483,13 +483,6 @@ async def test_after_a_kill_what_changed_beside_the_step_is_found(work: Work) ->
     assert await work.ledger.look_after_kill(work.attempt) == ("beside.txt",)
     assert work.restore() == RestoreResult(restored=("a.txt",))
     assert work.text("beside.txt") == "x\n"
-
-
-async def test_an_attempt_that_was_over_is_not_looked_after(work: Work) -> None:
-    await work.begin()
-    work.ledger.end(work.attempt)
-    work.put("beside.txt", "x\n")
-    assert await work.ledger.look_after_kill(work.attempt) == ()
 
 
 # --- Continuing -----------------------------------------------------------------------

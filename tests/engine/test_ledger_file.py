@@ -36,7 +36,7 @@ ALL = (
     Entry(Kind.CHECK, 1, by="python -m pytest; make lint"),
     Entry(Kind.DROPPED, 1, call=1),
     Entry(Kind.FOUND, 1),
-    Entry(Kind.END, 1),
+    Entry(Kind.STARTED, 1),
     Entry(Kind.RESTORED, 1, kept=("a.txt",), merged=("b.txt",)),
     Entry(Kind.UNDONE, by="20261126T221500123456", kept=("a.txt",)),
     Entry(Kind.REDONE, by="20261126T221500123456"),
@@ -79,7 +79,7 @@ def test_what_was_appended_is_read(ledger: LedgerFile) -> None:
 def test_each_entry_has_its_time_and_keeps_it(ledger: LedgerFile) -> None:
     times = [ledger.append(entry).at for entry in ALL]
     assert all(first <= second for first, second in pairwise(times))
-    assert ledger.append(Entry(Kind.END, 1, at=times[0])).at == times[0]
+    assert ledger.append(Entry(Kind.STARTED, 1, at=times[0])).at == times[0]
 
 
 @each_row("size", [1, 5, 2_000, 70_000, 200_000])
