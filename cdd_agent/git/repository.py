@@ -64,7 +64,7 @@ class Repository(Struct, frozen=True):
     @property
     def shared(self) -> Path:
         """The `.git` that all worktrees have in common."""
-        return self.folder / read_small(self.folder / "commondir", 4096).strip()
+        return _shared(self.folder)
 
 
 async def repository_of(root: Path) -> Repository | None:
@@ -106,8 +106,9 @@ async def inner_repository(place: Path, allowed: Sequence[Path]) -> Repository |
         folder = folder.resolve(strict=True)
     except (OSError, RuntimeError):
         return None
-    if not any(folder.is_relative_to(parent) for parent in allowed):
-        raise Unreadable("its repository is outside the project")
+    for data in (folder, _shared(folder).resolve()):
+        if not any(data.is_relative_to(parent) for parent in allowed):
+            raise Unreadable("its repository is outside the project")
     # As the user's git reads it: also whether it trusts the owner.
     git = Git(place, {"GIT_CEILING_DIRECTORIES": str(place.parent)})
     answer = await git.run("rev-parse", "--show-object-format")
@@ -118,9 +119,12 @@ async def inner_repository(place: Path, allowed: Sequence[Path]) -> Repository |
     repository = await _read(place, folder)
     if repository is None:
         raise Unreadable("git cannot read it")
-    if not any(repository.shared.resolve().is_relative_to(one) for one in allowed):
-        raise Unreadable("its repository is outside the project")
     return repository
+
+
+def _shared(folder: Path) -> Path:
+    """Return the `.git` that all worktrees have in common."""
+    return folder / read_small(folder / "commondir", 4096).strip()
 
 
 def _reason(answer: CommandResult) -> str:

@@ -435,7 +435,15 @@ def linked_outside(tmp: Path, project: Path) -> None:
     (project / "bad/.git").symlink_to(tmp / "elsewhere.git")
 
 
-@pytest.mark.parametrize("make", [damaged, of_somebody_else, outside, linked_outside])
+def with_data_outside(tmp: Path, project: Path) -> None:
+    make_clone(project, "bad")
+    make_clone(tmp, "elsewhere")
+    write(project, {"bad/.git/commondir": f"{tmp}/elsewhere/.git\n"})
+
+
+@pytest.mark.parametrize(
+    "make", [damaged, of_somebody_else, outside, linked_outside, with_data_outside]
+)
 async def test_a_repository_that_cannot_be_covered_is_reported_before_the_first_look(
     tmp_path: Path, project: Path, make: Callable[[Path, Path], None]
 ) -> None:

@@ -1844,7 +1844,7 @@ MUTATIONS = [
             (
                 "repository",
                 "the data of a repository below is inside the project",
-                "if not any(folder.is_relative_to(parent) for parent in allowed):",
+                "if not any(data.is_relative_to(parent) for parent in allowed):",
                 "if False:",
             ),
             (
