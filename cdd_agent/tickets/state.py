@@ -509,17 +509,6 @@ class ExecutionState(Struct, frozen=True):
             )
         )
 
-    def interrupted_steps(self) -> tuple[StepExecution, ...]:
-        """Return the pending steps that were begun and of which something may
-        remain.
-        """
-        steps = self.all_steps.values()
-        return tuple(
-            step
-            for step in steps
-            if step.status is StepStatus.PENDING and step.remaining_attempts
-        )
-
     def _ended(self, step: StepExecution, now: datetime, files: Files) -> Self:
         last = max((other.end_order for other in self.all_steps.values()), default=0)
         step = replace(
