@@ -46,6 +46,7 @@ from cdd_agent.engine.step_commit import (
     step_message,
     trailer_prefix,
 )
+from cdd_agent.engine.transaction import tell_uncovered
 from cdd_agent.engine.undo import Undoing
 from cdd_agent.errors import (
     BadInput,
@@ -599,6 +600,8 @@ class Engine(Struct):
         """Raise a `CddError` if these steps cannot begin. Report concurrent runs."""
         self.run.lock.check()
         await self.run.ledger.open()  # without checkpoints no step begins
+        for notice in tell_uncovered(self.run.ledger):
+            self.run.emit(notice)
         root = self.runner.root
         await asyncio.to_thread(expect_checked_out, root, steps)
         if self.commits:

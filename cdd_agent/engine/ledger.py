@@ -138,14 +138,15 @@ class Ledger(Struct):
             )
         return self._opened
 
-    def unseen(self) -> tuple[str, ...]:
-        """Return files that could not be read, and so are in no checkpoint; each is
-        named once.
-        """
-        opened = self._opened
-        unseen = opened.unseen.union(opened.uncovered) if opened else frozenset()
-        new, self._told = unseen - self._told, self._told | unseen
-        return tuple(sorted(new))
+    def news_of_uncovered(self) -> tuple[str, ...]:
+        """Return what no undo covers, each path once, with the reason."""
+        if self._opened is None:
+            return ()
+        reasons = dict.fromkeys(self._opened.unseen, "it cannot be read")
+        reasons |= self._opened.uncovered
+        new = {path: why for path, why in reasons.items() if path not in self._told}
+        self._told |= new.keys()
+        return tuple(f"{path} ({why})" for path, why in sorted(new.items()))
 
     # Writing
 

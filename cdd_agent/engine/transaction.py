@@ -9,7 +9,7 @@ transaction: the ledger (`ledger.py`) knows what all of it replaced.
 
 import asyncio
 import codecs
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -54,6 +54,14 @@ Known = Callable[[], Awaitable[Before]]
 """What is known of the tests before a step; from then on the project may be changed.
 See `KnownBefore`.
 """
+
+
+def tell_uncovered(ledger: Ledger) -> Iterator[Notice]:
+    """Yield a warning about what no undo covers and nobody was told of."""
+    uncovered = ledger.news_of_uncovered()
+    if uncovered:
+        text = f"No undo covers {', '.join(uncovered)}"
+        yield Notice(text, Tone.WARNING, about=About.NOT_IN_CHECKPOINT)
 
 
 class StepTransaction(Struct):
@@ -271,12 +279,8 @@ class StepTransaction(Struct):
             declared = await asyncio.to_thread(self.declared.usable_paths)
             await self.ledger.begin(self.attempt, (*declared, *touched))
             self.is_begun = True
-            if unseen := self.ledger.unseen():
-                text = (
-                    "In no checkpoint, because it could not be read:"
-                    f" {', '.join(unseen)}"
-                )
-                self.emit(Notice(text, Tone.WARNING, about=About.NOT_IN_CHECKPOINT))
+            for notice in tell_uncovered(self.ledger):
+                self.emit(notice)
 
     async def _begin_change(self, changes: ChangeSet) -> frozenset[str]:
         """Begin, and return the ignored files among the changes. Raises `ReplyRefused`
