@@ -382,27 +382,6 @@ async def test_answers_about_calls_hold_when_the_step_goes_on(asking: Sandbox) -
     assert not (asking.root / "c.txt").exists()
 
 
-async def test_what_was_answered_in_a_lost_round_is_asked_again(
-    asking: Sandbox,
-) -> None:
-    """Another reply may propose the same change in its place, and nobody has seen that
-    one.
-    """
-    asking.frontend = Person(yes, yes)
-    engine = asking.replies(
-        calls(read("a.txt")), calls(replace("a.txt", "", NEW), execute("cat a.txt"))
-    ).engine()
-    await stop_at(
-        engine.run_all(),
-        lambda event: isinstance(event, ToolFinished) and event.tool == "edit_file",
-    )
-    engine.close()
-    person = asking.frontend = Person(without(1))
-    await run_all(asking.replies(calls(replace("a.txt", "", NEW)), "Done."))
-    assert len(person.asked) == 1
-    assert asking.text("a.txt") == ONLY_GOOD
-
-
 # ----------------------------------------------------------------------------- any part
 
 PLACES = (2, 12, 22, 31)

@@ -147,7 +147,7 @@ async def test_a_step_that_continues_has_its_files_again_and_runs_no_command_twi
     )
     if ended_by == "kill":
         folder = tmp_path_factory.mktemp("killed") / "project"
-        # the round with the command counts once the next one begins
+        # the round that was killed continues, too
         sandbox.replies(
             calls(create("a.txt", "go\n")),
             calls(execute(MAKE)),
@@ -167,17 +167,13 @@ async def test_a_step_that_continues_has_its_files_again_and_runs_no_command_twi
     await run(sandbox.replies(*TO_ITS_END))
 
     assert sandbox.statuses() == ["completed"]
-    assert files(sandbox) == {
-        "a.txt": "good\n",
-        "made.txt": "by a command\n",
-        "beside.txt": "x",
-    }
-    assert sandbox.state()["step_executions"]["1"]["files_created"] == [
-        "a.txt",
-        "made.txt",
-    ]
+    more = {"b.txt": "b\n"} if ended_by == "kill" else {}
+    own = {"a.txt": "good\n", **more, "made.txt": "by a command\n"}
+    assert files(sandbox) == {**own, "beside.txt": "x"}
+    created = sandbox.state()["step_executions"]["1"]["files_created"]
+    assert created == list(own)
     undone = await undo(sandbox)
-    assert undone.restored == ("a.txt", "made.txt")
+    assert undone.restored == tuple(own)
     assert (undone.kept, undone.others) == ((), ("beside.txt",))
     assert files(sandbox) == {"beside.txt": "x"}
 
