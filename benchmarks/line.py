@@ -22,7 +22,9 @@ from textual.geometry import Size
 from textual.widgets import Log
 
 from benchmarks.transcript import SECTION
-from cdd_agent.events import Emit, ReplyDelta, ReplyStarted, StepView
+from cdd_agent.events.dialogue_events import ReplyDelta, ReplyStarted
+from cdd_agent.events.step_summary import StepSummary
+from cdd_agent.events.stream import Emit
 from cdd_agent.frontend import Frontend
 from cdd_agent.open_project import open_project
 from cdd_agent.tickets.status import StepStatus
@@ -102,7 +104,7 @@ async def of_the_shell(root: Path, text: str, *, has_plan: bool) -> int:
     def begin() -> None:
         if has_plan:
             steps = tuple(
-                StepView(number, title, StepStatus.PENDING, depends_on=())
+                StepSummary(number, title, StepStatus.PENDING, depends_on=())
                 for number, title in enumerate(TITLES, 1)
             )
             shell.home.steps.show(steps)

@@ -14,7 +14,8 @@ from time import perf_counter
 from textual.app import App, ComposeResult
 
 from cdd_agent.dialogue.redacted_events import RedactedEvents
-from cdd_agent.events import CommandOutput, Emit, Event
+from cdd_agent.events.step_events import CommandOutput
+from cdd_agent.events.stream import Emit, Event
 from cdd_agent.printer import JsonPrinter, TextPrinter
 from cdd_agent.process.run import run_command
 from cdd_agent.redaction import Redactor

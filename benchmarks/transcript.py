@@ -19,8 +19,10 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 from textual.widgets import Log
 
-from cdd_agent.events import StepStarted, StepView
-from cdd_agent.tickets.status import Cost, Evidence, StepStatus
+from cdd_agent.cost import Cost
+from cdd_agent.events.step_events import StepStarted
+from cdd_agent.events.step_summary import StepSummary
+from cdd_agent.tickets.status import Evidence, StepStatus
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.folds import Fold, Foldable, FoldHeader
 from cdd_agent.tui.transcript.lines import TranscriptLine
@@ -160,7 +162,7 @@ async def seconds_in_a_plan_of(steps: int) -> dict[str, float]:
     """The median of what happens to a plan's panel, until the screen is drawn again."""
     seen, panel = Evidence("", passed=44, fixed=3), StepList()
     views = [
-        StepView(
+        StepSummary(
             number,
             f"Make the {number}th endpoint answer",
             StepStatus.COMPLETED if number < steps // 2 else StepStatus.PENDING,

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.checkpoints import git, make_tree, path_of
-from cdd_agent.events import Event
+from cdd_agent.events.stream import Event
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.process import run
 from cdd_agent.redaction import Redactor

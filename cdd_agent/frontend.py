@@ -1,4 +1,4 @@
-"""The person, as the engine sees them."""
+"""The port to the user: the engine asks, a face answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from cdd_agent.errors import NotApproved
-from cdd_agent.events import (
+from cdd_agent.events.question_events import (
     ActionProposed,
     Choice,
     CommandProposed,
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class Reviewed(Struct, frozen=True):
-    """A person's answer about changes. YES: those that `review` takes are to be
-    written; ALWAYS: and all that come in this run. NO: nothing is written; with a
-    `reason` the model is told and asked again, without one the work stops.
+    """The user's answer about changes. YES: write the ones that `review` takes.
+    ALWAYS: these and all later ones of this run. NO: write nothing; the model gets the
+    `reason` and is asked again, and without a reason the work stops.
     """
 
     choice: Choice
@@ -33,39 +33,39 @@ class Reviewed(Struct, frozen=True):
 
 
 REST = 0.7
-"""Seconds without a key after which somebody is not typing; the slow type two keys a
-second. An answer begins after such a rest: what is typed earlier was begun before its
-question could be seen.
+"""Seconds without a key after which the user counts as not typing; slow typists press
+two keys a second. Only keys after such a rest answer a question: earlier ones were
+typed before the user could see it.
 """
 
 
 class Frontend(Protocol):
-    """Whoever answers the engine's questions: the shell, a terminal, or a policy where
-    nobody is there.
+    """Answers the engine's questions: the shell, a terminal, or a policy without a
+    user.
     """
 
     async def approve(self, proposal: Proposal) -> Choice:
-        """May this be done? The answer is one of `proposal.choices`.
+        """Ask whether this may be done. The answer is one of `proposal.choices`.
 
-        Raises `NotApproved` where there is nobody to ask.
+        Raises `NotApproved` if there is no user to ask.
         """
         ...
 
     async def review(self, review: Review) -> Reviewed:
-        """May these changes be written, and which of them? Raises `NotApproved` where
-        there is nobody to ask.
+        """Ask which of these changes may be written. Raises `NotApproved` if there is
+        no user to ask.
         """
         ...
 
     async def ask(self, prompt: str) -> str:
-        """A question to be answered in words. Raises `NotApproved` where there is
-        nobody to ask.
+        """Ask a question with an answer in words. Raises `NotApproved` if there is no
+        user to ask.
         """
         ...
 
 
 class AnswersTold(Struct, frozen=True):
-    """Hands every question on, and tells of the answer before anything is done about
+    """Passes every question on, and reports the answer before anything is done about
     it.
     """
 
@@ -89,9 +89,7 @@ class AnswersTold(Struct, frozen=True):
 
 
 class OneAtATime(Struct, frozen=True):
-    """Asks a person only while nobody else holds the lock: no two questions of work
-    that goes on side by side.
-    """
+    """Asks the user one question at a time, for work that runs side by side."""
 
     person: Frontend
     lock: asyncio.Lock
@@ -114,7 +112,7 @@ class NobodyHere(NotApproved):
 
 
 class Nobody:
-    """Where there is nobody to ask: every question is a reason to stop."""
+    """A frontend without a user: every question is a reason to stop."""
 
     async def approve(self, proposal: Proposal) -> Choice:
         match proposal:

@@ -18,37 +18,33 @@ from rich.console import Console
 from rich.text import Text
 
 from cdd_agent.engine.side_events import SideSteps
-from cdd_agent.events import (
-    ActionFinished,
-    ActionOutput,
-    AgentChanged,
-    BaselineAwaited,
-    BaselineStarted,
-    CheckpointStarted,
-    CommandOutput,
-    Event,
-    OwnCommandFinished,
-    PersonAnswered,
-    PersonSaid,
+from cdd_agent.events.action_events import ActionFinished, ActionOutput
+from cdd_agent.events.dialogue_events import (
     ReplyDelayed,
     ReplyDelta,
     ReplyFinished,
     ReplyRestarted,
     ReplyStarted,
-    SessionRestored,
+    ThinkingDelta,
+    ToolStarted,
+)
+from cdd_agent.events.notices import Tone
+from cdd_agent.events.question_events import PersonAnswered
+from cdd_agent.events.run_events import BaselineAwaited, BaselineStarted
+from cdd_agent.events.shell_events import AgentChanged, OwnCommandFinished, PersonSaid
+from cdd_agent.events.step_events import (
+    CheckpointStarted,
+    CommandOutput,
     StepDiff,
-    StepFinished,
     TestsFinished,
     TestsStarted,
-    ThinkingDelta,
-    Tone,
-    ToolStarted,
-    is_beside_the_turn,
-    to_json,
 )
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event, SessionRestored, is_beside_the_turn, to_json
 from cdd_agent.sanitize import sanitize_for_display, without_escapes
 from cdd_agent.tickets.status import StepStatus
-from cdd_agent.wording import described, tool_use
+from cdd_agent.wording.describe import describe
+from cdd_agent.wording.dialogue_words import tool_use
 
 TONES = {
     Tone.PLAIN: ("", ""),
@@ -291,7 +287,7 @@ class TextPrinter:
 
     def _describe(self, event: Event) -> None:
         prefix = self._side.prefix(event)
-        for text, tone in described(event):
+        for text, tone in describe(event):
             self._line(prefix + text, tone)
 
     def _line(self, text: str, tone: Tone) -> None:
@@ -369,7 +365,7 @@ class PlainPrinter(TextPrinter):
         told = [
             e
             for e in session.events
-            if isinstance(e, in_full) or (not isinstance(e, StepDiff) and described(e))
+            if isinstance(e, in_full) or (not isinstance(e, StepDiff) and describe(e))
         ]
         shown = told[-_RESTORED:]  # `/diff` shows what was changed
         more = " (its last part)" if session.left_out or len(shown) < len(told) else ""

@@ -14,12 +14,12 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from cdd_agent.edits.review import Review
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Choice
+from cdd_agent.events.question_events import Choice
 from cdd_agent.frontend import Reviewed
 from cdd_agent.process.editor import copies, editor_argv, read_back
 from cdd_agent.process.run import run_in_foreground
 from cdd_agent.threads import in_thread
-from cdd_agent.wording import part_in_words, question
+from cdd_agent.wording.question_words import part_in_words, question
 
 YES, NO, FILES, HUNKS, EDIT, ALL, BACK, QUIT = (
     "yes",

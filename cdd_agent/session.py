@@ -30,15 +30,11 @@ from cdd_agent.engine.step_details import StepDetails, step_details
 from cdd_agent.engine.timeline import Timeline, timeline
 from cdd_agent.engine.whereabouts import RunElsewhere, in_its_tree
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.events import (
-    About,
-    AgentChanged,
-    Emit,
-    ModelsFound,
-    Notice,
-    PromptMade,
-    UndoPreview,
-)
+from cdd_agent.events.dialogue_events import PromptMade
+from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.events.shell_events import AgentChanged, ModelsFound
+from cdd_agent.events.step_events import UndoPreview
+from cdd_agent.events.stream import Emit
 from cdd_agent.files.index import FileIndex
 from cdd_agent.llm.budget import Tally
 from cdd_agent.llm.offered_model import OfferedModel
@@ -154,7 +150,7 @@ class Session(Struct, eq=False, dict=True):
             self.emit(
                 Notice(
                     f"`/resume` goes on with {last.ticket}, where {who} was at work.",
-                    about=About.RUN_LEFT,
+                    kind=NoticeKind.WHAT_NEXT,
                 )
             )
         if self.project.config.model is None:
@@ -359,7 +355,7 @@ class Session(Struct, eq=False, dict=True):
                     f"Nothing waits for a yes. `/socrates {slug}` and `/plan {slug}` go"
                     " on with the ticket."
                 )
-                self.emit(Notice(text, about=About.NOTHING_TO_APPROVE))
+                self.emit(Notice(text, kind=NoticeKind.NOT_DONE))
                 return
         self._remember(LastActive(agent=None, ticket=None))
         await self.chat.say(line)

@@ -17,12 +17,12 @@ from rich.console import Console
 
 from cdd_agent.edits.review import Review
 from cdd_agent.errors import NotApproved
-from cdd_agent.events import ActionProposed, Choice, Proposal
+from cdd_agent.events.question_events import ActionProposed, Choice, Proposal
 from cdd_agent.frontend import Frontend, Reviewed
 from cdd_agent.reviewing import review_in_words
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.threads import in_thread
-from cdd_agent.wording import answers, question
+from cdd_agent.wording.question_words import answers, question
 
 if sys.platform != "win32":
     import termios

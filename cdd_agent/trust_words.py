@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from cdd_agent.config import PROJECT_FILE
-from cdd_agent.events import About, Notice, Tone
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.open_project import ProjectTrust, TrustAnswer, TrustQuestion
 from cdd_agent.trust import ProjectSetting
 
@@ -53,11 +53,11 @@ def left_out_in_words(trust: ProjectTrust) -> str:
 def notices_at_start(trust: ProjectTrust) -> Iterator[Notice]:
     """Yield what the user of a shell must know about the project's settings."""
     if trust.not_stored:
-        yield Notice(trust.not_stored, Tone.WARNING, about=About.TRUST)
+        yield Notice(trust.not_stored, Tone.WARNING, kind=NoticeKind.TRUST)
     if trust.left_out:
         words = left_out_in_words(trust)
         text = f"Settings of the project are {words}. `/trust` shows them."
-        yield Notice(text, Tone.WARNING, about=About.TRUST)
+        yield Notice(text, Tone.WARNING, kind=NoticeKind.TRUST)
 
 
 def numbered_file(question: TrustQuestion) -> str:

@@ -27,12 +27,13 @@ from cdd_agent.agents.store import AgentFile, LastActive
 from cdd_agent.commands.registry import commands
 from cdd_agent.config import ROLES, Config, Role, fallbacks_of, of_role
 from cdd_agent.context.finder import CodeFinder
+from cdd_agent.cost import Cost
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.edits.review import Review
 from cdd_agent.engine.approval import Approval, ask_about
-from cdd_agent.engine.effort import effort_of
 from cdd_agent.engine.ledger import OpenCheckpoints, no_part
 from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.logged_run import LoggedRun
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.recording import Recorder
 from cdd_agent.engine.renamed_ticket import (
@@ -41,27 +42,18 @@ from cdd_agent.engine.renamed_ticket import (
 )
 from cdd_agent.engine.whereabouts import CAME_BACK, load_whereabouts
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.events import (
+from cdd_agent.events.dialogue_events import PromptMade, ReplyLost
+from cdd_agent.events.question_events import (
     Choice,
     CommandProposed,
-    Emit,
-    Event,
     PersonAnswered,
-    PromptMade,
     Proposal,
-    ReplyLost,
 )
+from cdd_agent.events.stream import Emit, Event
 from cdd_agent.files.json_file import from_json
 from cdd_agent.frontend import AnswersTold, Frontend, Nobody
 from cdd_agent.git.checkpoint import Checkpoints
-from cdd_agent.llm.budget import (
-    Account,
-    Budgeted,
-    Limit,
-    Spent,
-    Tally,
-    ToldWhileItRuns,
-)
+from cdd_agent.llm.budget import Account, Budgeted, Limit, Tally, ToldWhileItRuns
 from cdd_agent.llm.cassette import Recorded
 from cdd_agent.llm.fallbacks import WithFallbacks
 from cdd_agent.llm.options import Effort, ModelOptions
@@ -94,7 +86,7 @@ from cdd_agent.travel.landing import Landing
 from cdd_agent.travel.own_tree import OwnTree
 from cdd_agent.travel.travelling import Travel
 from cdd_agent.web.search import DdgsSearcher
-from cdd_agent.wording import question
+from cdd_agent.wording.question_words import question
 
 if TYPE_CHECKING:
     from cdd_agent.engine.engine import Engine
@@ -233,7 +225,7 @@ class Wiring(Struct, frozen=True, dict=True):
         await open_landing(project, own, self.frontend, self.tell).land(rebase=rebase)
 
     def open_socrates(self, ticket: Ticket, *, start_over: bool = False) -> Agent:
-        def of_this_ticket(spent: Spent, lost: Callable[[Usage], None]) -> Model:
+        def of_this_ticket(spent: Cost, lost: Callable[[Usage], None]) -> Model:
             config = of_role(self.session.project.config, "socrates")
             model = self.equipped("socrates", config, spent=spent, lost=lost)
             model.warm_up()
@@ -340,7 +332,7 @@ class Wiring(Struct, frozen=True, dict=True):
         def model() -> Model:
             # else the log is another run's, whose state is gone
             has_begun = engine.run.state.started_at is not None
-            spent = effort_of(record.log.entries()).spent if has_begun else Spent()
+            spent = LoggedRun.read(record.log).effort.cost if has_begun else Cost()
             return self.equipped("executor", config, spent=spent, lost=engine.run.lost)
 
         person = AnswersTold(self.frontend, log_answer)
@@ -393,7 +385,7 @@ class Wiring(Struct, frozen=True, dict=True):
         role: Role,
         config: Config,
         *,
-        spent: Spent | None = None,
+        spent: Cost | None = None,
         lost: Callable[[Usage], None] = lambda usage: None,
     ) -> Model:
         return equipped(
@@ -581,7 +573,7 @@ def equipped(
     config: Config,
     tally: Tally,
     *,
-    spent: Spent | None = None,
+    spent: Cost | None = None,
     lost: Callable[[Usage], None] = lambda usage: None,
     clock: Clock | None = None,
     shared: SharedCalls | None = None,
@@ -592,9 +584,9 @@ def equipped(
     `BadInput` for an unknown price.
     """
     limit = Limit(config.budget.tokens, config.budget.usd)
-    account: Account = Tally(spent or Spent())
+    account: Account = Tally(spent or Cost())
     if shared:
-        limit, account = shared.limit, shared.account(spent or Spent())
+        limit, account = shared.limit, shared.account(spent or Cost())
 
     def with_patience(adapter: Model, asked: Config) -> Model:
         budgeted = Budgeted(

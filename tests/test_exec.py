@@ -100,7 +100,7 @@ def test_exec_again_says_that_all_is_done_and_needs_no_model(
     capsys.readouterr()
     before = sandbox.state()
     assert cdd(sandbox, "exec", SLUG, "--json") == 0
-    assert "all_done" in [event.get("about") for event in events(capsys)]
+    assert "all_done" in [event.get("kind") for event in events(capsys)]
     assert sandbox.state() == before
 
 
@@ -325,9 +325,9 @@ def test_after_a_kill_the_next_run_goes_on_without_asking_the_model_again(
     out, err = process(sandbox, "exec", SLUG, "--model", model, "--json").communicate()
 
     seen = [json.loads(line) for line in out.splitlines()]
-    assert [event["about"] for event in seen[:2]] == [
+    assert [event["kind"] for event in seen[:2]] == [
         "command_ended",
-        "interrupted",
+        "resumed",
     ], err
     assert [event["saved"] for event in seen if event["event"] == "reply_started"] == [
         True

@@ -18,7 +18,7 @@ from cdd_agent.config import (
     of_role,
     only_model,
 )
-from cdd_agent.events import ModelChosen
+from cdd_agent.events.shell_events import ModelChosen
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.model_names import provider_of

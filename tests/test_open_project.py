@@ -15,7 +15,7 @@ from cdd_agent.commands.trust_command import trust_events
 from cdd_agent.config import Commands
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Notice
+from cdd_agent.events.notices import Notice
 from cdd_agent.open_project import (
     AcceptThese,
     Decide,

@@ -19,7 +19,12 @@ from cdd_agent.agents.chat import ChatAgent
 from cdd_agent.cli.plain import PlainShell
 from cdd_agent.edits.review import Review
 from cdd_agent.errors import ExitCode
-from cdd_agent.events import ActionProposed, Choice, CommandProposed, Proposal
+from cdd_agent.events.question_events import (
+    ActionProposed,
+    Choice,
+    CommandProposed,
+    Proposal,
+)
 from cdd_agent.frontend import REST
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.printer import PlainPrinter

@@ -23,25 +23,19 @@ from cdd_agent.engine.load_state import drift, renumbered
 from cdd_agent.engine.side_events import SideSteps
 from cdd_agent.engine.step_commit import step_message
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.events import (
-    About,
-    BaselineTaken,
-    Event,
-    GuidanceTaken,
-    Notice,
-    RunFinished,
-    ScreenAsked,
-    StepStarted,
-    StepsUndone,
-    StepView,
-    to_json,
-)
+from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.events.run_events import BaselineTaken, RunFinished
+from cdd_agent.events.shell_events import ScreenAsked
+from cdd_agent.events.step_events import GuidanceTaken, StepStarted, StepsUndone
+from cdd_agent.events.step_summary import StepSummary
+from cdd_agent.events.stream import Event, to_json
 from cdd_agent.session import Session
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.tickets.status import Verification
-from cdd_agent.wording import described, question
+from cdd_agent.wording.describe import describe
+from cdd_agent.wording.question_words import question
 from tests.support.commandline import cdd, events, script
 from tests.support.listening import told_to
 from tests.support.projects import (
@@ -81,7 +75,7 @@ async def listen(session: Session, line: str) -> list[Event]:
 
 async def words_of(session: Session, line: str) -> str:
     told = await listen(session, line)
-    lines = [text for event in told for text, _ in described(event)]
+    lines = [text for event in told for text, _ in describe(event)]
     lines += [event.instead for event in told if isinstance(event, ScreenAsked)]
     return "\n".join(lines)
 
@@ -196,7 +190,7 @@ async def test_the_number_of_a_removed_step_is_taken(sandbox: Sandbox) -> None:
     sandbox.write(steps[0], Step("c.txt", "none", label="3"))
     told = await listen(session, f"/exec {SLUG}")
 
-    assert "`undo 2` goes back" in notice(told, About.STEP_REMOVED)
+    assert "`undo 2` goes back" in notice(told, NoticeKind.STEP_CHANGED)
     assert executor(session).meaning("undo 9").name == "nothing"
     assert "Step 2 was undone" in await words_of(session, "undo 2")
     assert not (sandbox.root / "b.txt").exists()
@@ -229,14 +223,14 @@ EVENTS: Mapping[str, Event] = {
 
 def test_events_are_told_with_their_labels_and_without_one_with_their_number() -> None:
     for words, event in EVENTS.items():
-        assert described(event)[0][0] == words
+        assert describe(event)[0][0] == words
         data = to_json(event)
         del data["event"]
         data.pop("label", None)
         data.pop("labels", None)
         older = convert(data, type(event))
         plain = words.replace("7b", "2").replace("9", "3")
-        assert described(older)[0][0] == plain, "an event of an older log"
+        assert describe(older)[0][0] == plain, "an event of an older log"
 
 
 def test_steps_side_by_side_are_named_by_their_labels() -> None:
@@ -302,15 +296,15 @@ async def test_a_step_that_was_edited_or_interrupted_is_named_by_its_label(
     changed = list(drift(edited, engine.run.state))
     engine.close()
 
-    assert notice(told, About.INTERRUPTED).startswith("Step 7b was interrupted")
-    assert noticed(changed) == [About.STEP_CHANGED]
+    assert notice(told, NoticeKind.RESUMED).startswith("Step 7b was interrupted")
+    assert noticed(changed) == [NoticeKind.STEP_CHANGED]
     assert changed[0].text.startswith("Step 9 is completed")
 
 
 def test_json_has_number_and_label() -> None:
-    view = StepView(2, "T", label="7b")
+    view = StepSummary(2, "T", label="7b")
     assert (view.number, view.label) == (2, "7b")
-    assert StepView(2, "T").label == "2"
+    assert StepSummary(2, "T").label == "2"
     assert to_json(StepStarted(2, "T", 1))["label"] == "2"
     finished = RunFinished(
         SLUG,

@@ -11,7 +11,9 @@ from msgspec import Struct
 from cdd_agent.agents.words import FOR_THE_MODEL, command_meant, shell_name
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.steering import Take
-from cdd_agent.events import About, Answer, Emit, Event, Notice, SessionView
+from cdd_agent.events.notices import Answer, Notice, NoticeKind
+from cdd_agent.events.shell_events import SessionView
+from cdd_agent.events.stream import Emit, Event
 
 _SHOWN = 50
 """Characters of a line that is repeated to whoever sent it."""
@@ -241,7 +243,7 @@ class ReadsWords:
 
     def nothing_for(self, why: str, more: str = "") -> Meaning:
         """A line that does nothing, and is answered."""
-        answer = Notice(f"{why} {more}".rstrip(), about=About.NOT_DONE)
+        answer = Notice(f"{why} {more}".rstrip(), kind=NoticeKind.NOT_DONE)
         return Meaning(
             "nothing", f"Enter does nothing. {why}", partial(self.answer_with, answer)
         )

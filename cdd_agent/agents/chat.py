@@ -19,17 +19,11 @@ from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.errors import CddError
-from cdd_agent.events import (
-    About,
-    ChangesApplied,
-    Emit,
-    Event,
-    Notice,
-    PromptMade,
-    SessionView,
-    Tone,
-    ToolFinished,
-)
+from cdd_agent.events.dialogue_events import PromptMade, ToolFinished
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.shell_events import SessionView
+from cdd_agent.events.step_events import ChangesApplied
+from cdd_agent.events.stream import Emit, Event
 from cdd_agent.files.read import read_source
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import (
@@ -192,7 +186,7 @@ class ChatAgent:
             return
         turn.is_over = True
         if ended.problem:
-            emit(Notice(ended.problem, Tone.WARNING, about=About.REPLY_INCOMPLETE))
+            emit(Notice(ended.problem, Tone.WARNING, kind=NoticeKind.REPLY_UNUSABLE))
 
     def _tell_changes(self, tools: ChatTools, turn: "_Turn") -> None:
         """Tell of the changes since this was called last."""
@@ -228,10 +222,10 @@ class ChatAgent:
             if must:
                 raise
             text = f"It could not be summed up, and stays as it is: {error.message}"
-            emit(Notice(text, Tone.WARNING, about=About.NOT_SUMMED_UP))
+            emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_DONE))
             return
         self._conversation.replace(shorter)
-        emit(Notice(_COMPACTED, about=About.SUMMED_UP))
+        emit(Notice(_COMPACTED, kind=NoticeKind.COMPACTED))
 
     def _can_be_shorter(self, prompt: "_ChatPrompt", turn: "_Turn") -> bool:
         return turn.may_be_shorter and can_be_shorter(

@@ -10,14 +10,13 @@ from msgspec import Struct
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.dialogue.token_budget import for_answers, most_of
 from cdd_agent.dialogue.turns import Dialogue
-from cdd_agent.events import (
-    Emit,
-    Event,
+from cdd_agent.events.dialogue_events import (
     ReplyDelta,
     ReplyRestarted,
     ThinkingDelta,
     ThinkingFinished,
 )
+from cdd_agent.events.stream import Emit, Event
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.llm.port import BadAnswer, Message, Model, Request
 

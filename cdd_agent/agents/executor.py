@@ -35,17 +35,11 @@ from cdd_agent.engine.run import SavedWork
 from cdd_agent.engine.steering import Take
 from cdd_agent.engine.whereabouts import how_to_hand_back
 from cdd_agent.errors import CddError
-from cdd_agent.events import (
-    About,
-    Answer,
-    Event,
-    Notice,
-    PersonSaid,
-    QuestionAnswered,
-    QuestionAsked,
-    Tone,
-    UndoPreview,
-)
+from cdd_agent.events.notices import Answer, Notice, NoticeKind, Tone
+from cdd_agent.events.run_events import QuestionAnswered, QuestionAsked
+from cdd_agent.events.shell_events import PersonSaid
+from cdd_agent.events.step_events import UndoPreview
+from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import Message
 from cdd_agent.project.rules import project_rules
 from cdd_agent.tickets.plan import STEP_LABEL, NoSuchStep, PlanStep
@@ -164,7 +158,7 @@ class ExecutorAgent(ReadsWords):
                     if run.state.finished_count
                     else ""
                 )
-                self.emit(Notice(f"Going on{done}.", about=About.GOING_ON))
+                self.emit(Notice(f"Going on{done}.", kind=NoticeKind.RESUMED))
             if self._has_failed:
                 error = (
                     run.state.step(step.number).error or "it is not known why"
@@ -173,7 +167,7 @@ class ExecutorAgent(ReadsWords):
                     Notice(
                         f"Step {step.label} failed: {error}",
                         Tone.ERROR,
-                        about=About.STEP_FAILED,
+                        kind=NoticeKind.STEP_FAILED,
                     )
                 )
             self._note_saved_work()
@@ -195,7 +189,7 @@ class ExecutorAgent(ReadsWords):
         self._note_saved_work()
         if self._saved_work is not SavedWork.NONE:
             text = f"Step {self._step.label} was stopped. {_SAVED[self._saved_work]}"
-            self.emit(Notice(text, about=About.SAVED_WORK, step=self._step.number))
+            self.emit(Notice(text, kind=NoticeKind.SAVED_WORK, step=self._step.number))
 
     def _note_saved_work(self) -> None:
         """Note what the next step has of a reply. It is read here, because `meaning`
@@ -238,12 +232,12 @@ class ExecutorAgent(ReadsWords):
             if self._own_tree
             else ""
         )
-        return [Notice(text, about=About.AGENT_CLOSED), *self._held()]
+        return [Notice(text, kind=NoticeKind.AGENT_LEFT), *self._held()]
 
     def _held(self) -> list[Event]:
         """That others wait for a run that was pulled."""
         text = how_to_hand_back(self._engine.run.record.folder)
-        return [Notice(text, about=About.STILL_HELD)] if text else []
+        return [Notice(text, kind=NoticeKind.LEASE)] if text else []
 
     @property
     def _exec(self) -> str:
@@ -340,7 +334,8 @@ class ExecutorAgent(ReadsWords):
             await self._run(guidance, asks_anew=not self._has_failed)
         else:
             self.tell(
-                Notice("No step has failed.", about=About.NO_FAILURE), self._what_next()
+                Notice("No step has failed.", kind=NoticeKind.NOT_DONE),
+                self._what_next(),
             )
 
     @word(
@@ -454,7 +449,7 @@ class ExecutorAgent(ReadsWords):
         self.tell(
             Notice(
                 f"Left {self.ticket_slug}. {self._exec} goes on from here.",
-                about=About.LEFT,
+                kind=NoticeKind.AGENT_LEFT,
             ),
             *self._held(),
         )
@@ -547,7 +542,7 @@ class ExecutorAgent(ReadsWords):
             await self._run(guidance)
             return
         text = f"That was said for step {meant.label}: {meant.title}. Nothing was run."
-        self.emit(Notice(text, about=About.MEANT_ANOTHER_STEP))
+        self.emit(Notice(text, kind=NoticeKind.NOT_DONE))
         if now is None:
             await self._engine.report_end()
         else:
@@ -596,7 +591,7 @@ class ExecutorAgent(ReadsWords):
             ]
             if turn.problem:
                 self.emit(
-                    Notice(turn.problem, Tone.WARNING, about=About.REPLY_INCOMPLETE)
+                    Notice(turn.problem, Tone.WARNING, kind=NoticeKind.REPLY_UNUSABLE)
                 )
         except CddError:
             self.emit(QuestionAnswered(step.number))
@@ -657,7 +652,7 @@ class ExecutorAgent(ReadsWords):
         if self._saved_work is not SavedWork.NONE:
             how = f"{_SAVED[self._saved_work]} {how}"
         return Notice(
-            f"Next is step {step.label}: {step.title}. {how}", about=About.NEXT_STEP
+            f"Next is step {step.label}: {step.title}. {how}", kind=NoticeKind.WHAT_NEXT
         )
 
 

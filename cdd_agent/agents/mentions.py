@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from cdd_agent.errors import CddError
-from cdd_agent.events import About, Notice, Tone
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.files.read import SourceMissing, SourceText, locate, read_source
 from cdd_agent.llm.pictures import (
     MOST,
@@ -124,10 +124,10 @@ class _Attached(Struct, dict=True):
             self.confirm(f"Sent with it: {name} ({_size(source)}).")
 
     def warn(self, text: str) -> None:
-        self.notices.append(Notice(text, Tone.WARNING, about=About.NOT_SENT))
+        self.notices.append(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_SENT))
 
     def confirm(self, text: str) -> None:
-        self.notices.append(Notice(text, Tone.QUIET, about=About.SENT))
+        self.notices.append(Notice(text, Tone.QUIET, kind=NoticeKind.SENT))
 
 
 def as_typed(message: str) -> str:

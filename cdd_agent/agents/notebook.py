@@ -23,14 +23,16 @@ from cdd_agent.agents.spec_draft import (
 from cdd_agent.agents.spec_items import Item
 from cdd_agent.agents.spec_proposal import CriterionChange, Proposal, ScopeChange
 from cdd_agent.agents.store import AgentFile, without_secrets
+from cdd_agent.cost import Cost
 from cdd_agent.dialogue.hidden_blocks import HiddenBlockFilter
 from cdd_agent.dialogue.structured import FENCE
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Answer, Event, PersonSaid
+from cdd_agent.events.notices import Answer
+from cdd_agent.events.shell_events import PersonSaid
+from cdd_agent.events.stream import Event
 from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.json_file import from_json
-from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import Message, Picture, Usage
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.placeholders import is_placeholder
@@ -67,7 +69,7 @@ class _SavedV1(
     history: tuple[Message, ...]
     said: tuple[str, ...]
     under_way: tuple[Message, ...]
-    spent: Spent
+    spent: Cost
 
 
 class _Saved(
@@ -92,7 +94,7 @@ class _Saved(
     history: tuple[Message, ...]
     said: tuple[str, ...]
     under_way: tuple[Message, ...]
-    spent: Spent
+    spent: Cost
 
     @property
     def draft(self) -> Draft:
@@ -132,7 +134,7 @@ class Notebook(Struct):
     """The person's words in the turn that is under way."""
     under_way: tuple[Message, ...] = ()
     """All of that turn so far; empty between turns."""
-    spent: Spent = field(default_factory=Spent)
+    spent: Cost = field(default_factory=Cost)
     """By the model calls about this ticket, in all processes."""
     rebased: RebasedDraft | None = None
     """What was changed in spec.yaml since the notebook was closed."""
@@ -247,7 +249,7 @@ class Notebook(Struct):
         self.save()
 
     def count(self, usage: Usage) -> None:
-        self.spent += usage
+        self.spent += usage.cost
 
     def save(self) -> None:
         """Raises `BadInput` when the disk refuses."""

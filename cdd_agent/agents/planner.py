@@ -13,16 +13,10 @@ from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.retelling import LONGEST_TEXT
 from cdd_agent.engine.spec_notices import spec_notices
 from cdd_agent.errors import BadInput
-from cdd_agent.events import (
-    About,
-    Answer,
-    Event,
-    Notice,
-    PersonSaid,
-    PlanChecked,
-    PlanOpened,
-    Tone,
-)
+from cdd_agent.events.notices import Answer, Notice, NoticeKind, Tone
+from cdd_agent.events.shell_events import PersonSaid
+from cdd_agent.events.stream import Event
+from cdd_agent.events.ticket_events import PlanChecked, PlanOpened
 
 
 def _proposal(agent: "PlannerAgent") -> str:
@@ -74,7 +68,7 @@ class PlannerAgent(ReadsWords):
             problems = desk.problems(present.plan, spec, present)
             checked = PlanChecked(self.ticket_slug, desk.shown_path, tuple(problems))
             return [checked, self._what_next()]
-        opened = PlanOpened.of(
+        opened = PlanOpened.from_run(
             spec.title,
             present.plan,
             state_of(present, self.ticket_slug),
@@ -92,7 +86,7 @@ class PlannerAgent(ReadsWords):
             self.tell(*planning.kept.news, *spec_notices(planning.desk.ticket))
             if notes.proposal:
                 text = "A plan was proposed here, and not approved yet."
-                self.tell(Notice(text, about=About.PROPOSED_BEFORE), *planning.shown())
+                self.tell(Notice(text, kind=NoticeKind.RESUMED), *planning.shown())
             elif planning.desk.present().plan is not None:
                 opened = [
                     event for event in self.view() if isinstance(event, PlanOpened)
@@ -131,9 +125,9 @@ class PlannerAgent(ReadsWords):
                 "The spec has changed since this plan was made. These are its problems"
                 " now:"
             )
-            self.tell(Notice(text, Tone.WARNING, about=About.SPEC_CHANGED), checked)
+            self.tell(Notice(text, Tone.WARNING, kind=NoticeKind.SPEC_CHANGED), checked)
         text = f"Wrote {desk.shown_path}. `/exec {self.ticket_slug}` carries it out."
-        self.emit(Notice(text, Tone.GOOD, about=About.PLAN_WRITTEN))
+        self.emit(Notice(text, Tone.GOOD, kind=NoticeKind.PLAN_WRITTEN))
 
     @word(
         "keep",
@@ -152,7 +146,7 @@ class PlannerAgent(ReadsWords):
             f"{desk.shown_path} is unchanged. `/exec {self.ticket_slug}` carries it"
             " out."
         )
-        self.emit(Notice(text, about=About.PLAN_KEPT))
+        self.emit(Notice(text, kind=NoticeKind.PLAN_KEPT))
 
     @word(
         "regenerate",
@@ -168,7 +162,7 @@ class PlannerAgent(ReadsWords):
                 Notice(
                     f"{error.message.rstrip('.')}. {error.hint}",
                     Tone.WARNING,
-                    about=About.NO_MODEL,
+                    kind=NoticeKind.NOT_DONE,
                 )
             )
             self.emit(
@@ -244,7 +238,10 @@ class PlannerAgent(ReadsWords):
         if self._planning.notes != PlanningNotes():
             kept = " What was proposed or learnt is kept."
         self.emit(
-            Notice(f"Left the planning of {self.ticket_slug}.{kept}", about=About.LEFT)
+            Notice(
+                f"Left the planning of {self.ticket_slug}.{kept}",
+                kind=NoticeKind.AGENT_LEFT,
+            )
         )
 
     async def _use_words(self, text: str) -> None:
@@ -278,7 +275,7 @@ class PlannerAgent(ReadsWords):
                 "A planning was interrupted, and nothing of it is lost. `continue`"
                 " continues it, `discard` drops it."
             )
-            return Notice(text, about=About.INTERRUPTED)
+            return Notice(text, kind=NoticeKind.RESUMED)
         if notes.proposal:
             # Without a plan there is nothing to keep.
             drops = "keep" if notes.base.strip() else "discard"
@@ -297,4 +294,4 @@ class PlannerAgent(ReadsWords):
                 "`regenerate` makes a plan, `basic` makes one without a model; or say"
                 " what matters for it."
             )
-        return Notice(text, about=About.WHAT_NEXT)
+        return Notice(text, kind=NoticeKind.WHAT_NEXT)

@@ -39,7 +39,9 @@ from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
 from cdd_agent.engine.recording import Recorder
 from cdd_agent.errors import BadInput
-from cdd_agent.events import About, Answer, Event, Notice, PlanChecked, Tone
+from cdd_agent.events.notices import Answer, Notice, NoticeKind, Tone
+from cdd_agent.events.stream import Event
+from cdd_agent.events.ticket_events import PlanChecked
 from cdd_agent.files.atomic import digest
 from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.llm.port import Message, Model
@@ -300,7 +302,7 @@ class Planning:
             self._keep(self.notes, conversation=conversation)
             if len(added.messages) > 1:
                 self.recorder.emit(
-                    Notice(exploration.in_words, Tone.QUIET, about=About.EXPLORED)
+                    Notice(exploration.in_words, Tone.QUIET, kind=NoticeKind.SEARCHING)
                 )
 
         kind: type[Any] = _FORMS[self.notes.task]
@@ -353,7 +355,7 @@ class Planning:
             return self.shown()
         changed_from = before if self.notes.is_anew else self.notes.base
         return [
-            Notice(reply.changes.summary, about=About.CHANGES),
+            Notice(reply.changes.summary),
             *self._shown_as(_in_diff(changed_from, self.text())),
         ]
 

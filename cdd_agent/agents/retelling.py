@@ -7,7 +7,10 @@ from collections.abc import Iterable
 
 from cdd_agent.agents.mentions import as_typed
 from cdd_agent.engine.retelling import LONGEST_TEXT
-from cdd_agent.events import Answer, Event, PersonSaid, ToolFinished
+from cdd_agent.events.dialogue_events import ToolFinished
+from cdd_agent.events.notices import Answer
+from cdd_agent.events.shell_events import PersonSaid
+from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import Message, ToolCall
 
 

@@ -4,7 +4,7 @@ import re
 
 from msgspec import Struct
 
-from cdd_agent.events import About, Notice, Tone
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.tickets.plan import STEP_LABEL
 
 NO_RUN = "No run is open."
@@ -76,7 +76,7 @@ def all_steps_done(slug: str, *, has_own_tree: bool) -> Notice:
     )
     if has_own_tree:
         text += f" `/land {slug}` brings it over from its own tree."
-    return Notice(text, Tone.GOOD, about=About.ALL_DONE)
+    return Notice(text, Tone.GOOD, kind=NoticeKind.ALL_DONE)
 
 
 def no_run_open(said: RunLine, slug: str | None, *, is_first: bool = False) -> Notice:
@@ -90,7 +90,7 @@ def no_run_open(said: RunLine, slug: str | None, *, is_first: bool = False) -> N
         text = f"{NO_RUN} `/exec {slug or 'SLUG'}` opens one."
     if is_first:
         text += " `/resume` goes back to where you were last."
-    return Notice(text, about=About.NOT_DONE)
+    return Notice(text, kind=NoticeKind.NOT_DONE)
 
 
 def read_run_line(text: str) -> RunLine | None:

@@ -25,6 +25,7 @@ from cdd_agent.agents.spec_draft import Draft, RebasedDraft, plain_words
 from cdd_agent.agents.spec_losses import lost_words, spec_diff
 from cdd_agent.agents.spec_proposal import Proposal
 from cdd_agent.context.finder import CodeFinder
+from cdd_agent.cost import Cost
 from cdd_agent.dialogue.fitted_prompt import FittedPrompt
 from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.dialogue.redacted_events import RedactedEvents
@@ -34,17 +35,10 @@ from cdd_agent.dialogue.turns import Dialogue, ToolCalls
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.spec_notices import spec_notices
-from cdd_agent.events import (
-    About,
-    Answer,
-    Emit,
-    Event,
-    Notice,
-    ReplyFinished,
-    SpecShown,
-    Tone,
-)
-from cdd_agent.llm.budget import Spent
+from cdd_agent.events.dialogue_events import ReplyFinished
+from cdd_agent.events.notices import Answer, Notice, NoticeKind, Tone
+from cdd_agent.events.stream import Emit, Event
+from cdd_agent.events.ticket_events import SpecShown
 from cdd_agent.llm.port import ContextTooLong, Model, RequestRejected, Usage
 from cdd_agent.redaction import Redactor
 from cdd_agent.threads import to_its_end
@@ -112,7 +106,7 @@ class SocratesAgent(ReadsWords):
         tickets: TicketStore,
         ticket: Ticket,
         redactor: Redactor,
-        equipped: Callable[[Spent, Callable[[Usage], None]], Model],
+        equipped: Callable[[Cost, Callable[[Usage], None]], Model],
         emit: Emit,
         slash: Collection[str],
         *,
@@ -170,12 +164,12 @@ class SocratesAgent(ReadsWords):
                 " Press Enter to have Socrates ask, or say what to look at; `exit`"
                 " leaves."
             )
-            self.emit(Notice(text, about=About.SPEC_INCOMPLETE))
+            self.emit(Notice(text, kind=NoticeKind.SPEC_INCOMPLETE))
             return
         changed = ", ".join(shown.not_written)
         what = f"; not written to {self._file.shown} yet: {changed}" if changed else ""
         self.emit(
-            Notice(f"Going on: what was said is kept{what}.", about=About.GOING_ON)
+            Notice(f"Going on: what was said is kept{what}.", kind=NoticeKind.RESUMED)
         )
         if notebook.last_words:
             self.emit(Answer(notebook.last_words))
@@ -192,7 +186,7 @@ class SocratesAgent(ReadsWords):
                 "Your last words were not answered yet: press Enter to have them"
                 " answered."
             )
-            self.emit(Notice(text, about=About.UNANSWERED))
+            self.emit(Notice(text, kind=NoticeKind.UNANSWERED))
             return
         if not notebook.draft.is_complete:
             return
@@ -201,13 +195,13 @@ class SocratesAgent(ReadsWords):
                 "Socrates noted no open question. Answer anyway, or press Enter to go"
                 " deeper; `approve` writes the spec."
             )
-            self.emit(Notice(text, about=About.WHAT_NEXT))
+            self.emit(Notice(text, kind=NoticeKind.WHAT_NEXT))
             return
         text = (
             "The spec is complete. Enter goes deeper, `summary` shows it, `approve`"
             " writes it."
         )
-        self.emit(Notice(text, about=About.SPEC_COMPLETE))
+        self.emit(Notice(text, kind=NoticeKind.SPEC_COMPLETE))
 
     async def say(self, line: str) -> None:
         await self.meaning(line).act()
@@ -297,7 +291,7 @@ class SocratesAgent(ReadsWords):
             Notice(
                 f"Nothing is written yet:\n{lines}",
                 Tone.WARNING,
-                about=About.SPEC_INCOMPLETE,
+                kind=NoticeKind.SPEC_INCOMPLETE,
             )
         )
         drop = ""
@@ -327,7 +321,7 @@ class SocratesAgent(ReadsWords):
         )
         command = "approve anyway" if lacking else "approve"
         self.tell(
-            Notice(text, Tone.WARNING, about=About.WORDS_LOST),
+            Notice(text, Tone.WARNING, kind=NoticeKind.WORDS_LOST),
             Answer(spec_diff(seen.spec, draft.spec)),
             Notice(f"Type `{command}` again to write this, or say what must stay."),
         )
@@ -340,7 +334,7 @@ class SocratesAgent(ReadsWords):
         tone = Tone.GOOD if is_complete else Tone.WARNING
         more = self._what_next(self.notebook.draft)
         self.tell(
-            self._shown(), Notice(f"{text} {more}", tone, about=About.SPEC_WRITTEN)
+            self._shown(), Notice(f"{text} {more}", tone, kind=NoticeKind.SPEC_WRITTEN)
         )
 
     def command(self, text: str) -> Meaning | None:
@@ -402,7 +396,6 @@ class SocratesAgent(ReadsWords):
                 Notice(
                     f"Not open any more:{lines}",
                     Tone.QUIET,
-                    about=About.QUESTIONS_CLOSED,
                 )
             )
 
@@ -417,7 +410,7 @@ class SocratesAgent(ReadsWords):
             f"Left {self.ticket_slug}. `/socrates {self.ticket_slug}` goes on from"
             " here."
         )
-        self.emit(Notice(text, about=About.LEFT))
+        self.emit(Notice(text, kind=NoticeKind.AGENT_LEFT))
 
     def words(self, text: str) -> Meaning:
         return Meaning(
@@ -433,7 +426,7 @@ class SocratesAgent(ReadsWords):
         except asyncio.CancelledError:
             self._redacted.forget()  # half a secret would not be known as one
             if self.notebook.is_unanswered:
-                self.emit(Notice("What was said is kept.", about=About.UNANSWERED))
+                self.emit(Notice("What was said is kept.", kind=NoticeKind.UNANSWERED))
             raise
         finally:
             self._redacted.forget()
@@ -487,7 +480,7 @@ class SocratesAgent(ReadsWords):
             "The spec has changed with your last words. `summary` shows it, `approve`"
             " writes it."
         )
-        self.emit(Notice(text, about=About.CHANGED_UNSEEN))
+        self.emit(Notice(text, kind=NoticeKind.SPEC_CHANGED))
 
     async def _request_proposal(
         self, request: FittedPrompt, before: Draft, *, is_answer: bool
@@ -530,12 +523,12 @@ class SocratesAgent(ReadsWords):
                 "The model's answer is not quite right, even when asked again:"
                 f" {problem}"
             )
-            self.emit(Notice(text, Tone.WARNING, about=About.ANSWER_WRONG))
+            self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.REPLY_UNUSABLE))
         self._report_closed(before)
         if lost_words(before.spec, spec):
             text = "This turn removed or reworded words of the spec:"
             self.tell(
-                Notice(text, Tone.WARNING, about=About.WORDS_LOST),
+                Notice(text, Tone.WARNING, kind=NoticeKind.WORDS_LOST),
                 Answer(spec_diff(before.spec, spec)),
             )
         self.emit(self._shown())
@@ -563,7 +556,7 @@ class SocratesAgent(ReadsWords):
             if len(shown) > _LONGEST_DROPPED:
                 shown = f"{shown[:_LONGEST_DROPPED]}…"
             text += f"\n- {'removed: ' if change.is_removal else ''}{shown}"
-        self.emit(Notice(text, Tone.WARNING, about=About.CHANGED_MEANWHILE))
+        self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.SPEC_CHANGED))
 
     def _what_next(self, draft: Draft) -> str:
         """What comes after a spec that was written."""

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from cdd_agent.agents.spec_items import Clean, Item, ItemChange, ItemList, SpecLine
 from cdd_agent.agents.spec_losses import lost_words
 from cdd_agent.agents.spec_proposal import Proposal
-from cdd_agent.events import CriterionView, QuestionView, SpecShown
+from cdd_agent.events.ticket_events import CriterionView, QuestionView, SpecShown
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.placeholders import is_placeholder
 from cdd_agent.tickets.spec import FIELDS, TicketSpec

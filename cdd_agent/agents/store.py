@@ -23,15 +23,9 @@ from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.retelling import MOST_EVENTS, shortened
 from cdd_agent.errors import CddError
-from cdd_agent.events import (
-    About,
-    Answer,
-    Emit,
-    Notice,
-    SessionRestored,
-    SessionView,
-    Tone,
-)
+from cdd_agent.events.notices import Answer, Notice, NoticeKind, Tone
+from cdd_agent.events.shell_events import SessionView
+from cdd_agent.events.stream import Emit, SessionRestored
 from cdd_agent.files.atomic import (
     append_line,
     create_exclusive,
@@ -157,7 +151,7 @@ class AgentFile(Struct, Generic[Form]):
             self.news = (
                 Notice(
                     f"Starting over. What was kept is in {aside}.",
-                    about=About.STARTED_OVER,
+                    kind=NoticeKind.STARTED_OVER,
                 ),
             )
             return
@@ -165,7 +159,7 @@ class AgentFile(Struct, Generic[Form]):
             f"What was kept of the conversation about this ticket is damaged ({why})."
             f" It was set aside as {aside}, and the conversation begins anew."
         )
-        self.news = (Notice(text, Tone.WARNING, about=About.SET_ASIDE),)
+        self.news = (Notice(text, Tone.WARNING, kind=NoticeKind.DAMAGED),)
 
 
 # chat
@@ -246,14 +240,14 @@ class Conversation:
             if damaged:
                 which = "A line is" if damaged == 1 else f"{damaged} lines are"
                 text = f"{which} damaged in the saved conversation, and left out."
-                self._emit(Notice(text, Tone.WARNING, about=About.DAMAGED))
+                self._emit(Notice(text, Tone.WARNING, kind=NoticeKind.DAMAGED))
             count = sum(message.role == "user" for message in messages)
             which = "the last conversation" if not key else "that conversation"
             text = (
                 f"Back in {which}: {count} message{'' if count == 1 else 's'} of yours."
                 " It ended with:"
             )
-            self._emit(Notice(text, about=About.RESUMED))
+            self._emit(Notice(text, kind=NoticeKind.RESUMED))
             if said and (last := messages[said[-1]].content).strip():
                 self._emit(Answer(last))
             return True
@@ -289,7 +283,7 @@ class Conversation:
         except CddError as error:
             self._is_refused = True
             text = f"The conversation is not saved: {error.message}"
-            self._emit(Notice(text, Tone.WARNING, about=About.NOT_SAVED))
+            self._emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_SAVED))
 
     def _new_file(self) -> Path:
         folder = self._root / _CONVERSATIONS

@@ -14,8 +14,15 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from cdd_agent.events import Event, StepFinished, Tone, event_name
+from cdd_agent.events.notices import Tone
+from cdd_agent.events.stream import Event
 from cdd_agent.fleet.board import Board, Row, RunState
+from cdd_agent.fleet.board_lines import (
+    line_to_json,
+    runs_finished,
+    runs_started,
+    ticket_changed,
+)
 from cdd_agent.fleet.table import Line, doing, money, spent, summary, table
 from cdd_agent.llm.budget import Limit
 from cdd_agent.printer import TONES, JsonPrinter, TextPrinter
@@ -23,7 +30,6 @@ from cdd_agent.tickets.status import StepStatus
 
 _EACH_SECOND = 2
 """How often the table is written anew."""
-_STEP_FINISHED = event_name(StepFinished)
 
 
 class BoardFace(Protocol):
@@ -86,7 +92,7 @@ class BoardLines(TextPrinter):
             self._line(words, Tone.GOOD if good else Tone.WARNING)
         elif (
             event
-            and event["event"] == _STEP_FINISHED
+            and event["event"] == "step_finished"
             and StepStatus(event["status"]).is_over
         ):
             self._line(
@@ -152,64 +158,20 @@ class JsonBoard(JsonPrinter):
     is_seen = False
 
     def begin(self, board: Board) -> None:
-        self._print(
-            {
-                "event": "runs_started",
-                "runs": [as_json(row) for row in board.rows.values()],
-            }
-        )
+        self._print(line_to_json(runs_started(board, time.time())))
 
     def changed(self, board: Board, row: Row, event: Mapping[str, Any] | None) -> None:
         if event is not None:
             self._print({"ticket": row.job.slug, "run": row.job.name, **event})
         else:
-            name = "ticket_finished" if row.state.is_over else "ticket_started"
-            self._print({"event": name, **as_json(row)})
+            self._print(line_to_json(ticket_changed(row, time.time())))
 
     def end(self, board: Board, exit_code: int) -> None:
-        self._print(
-            {"event": "runs_finished", "exit_code": exit_code, **board_as_json(board)}
-        )
+        self._print(line_to_json(runs_finished(board, exit_code, time.time())))
 
     def _print(self, value: Mapping[str, Any]) -> None:
         sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
         sys.stdout.flush()
-
-
-def board_as_json(board: Board) -> dict[str, Any]:
-    """All runs for scripts."""
-    return {**_cost(board), "runs": [as_json(row) for row in board.rows.values()]}
-
-
-def as_json(row: Row) -> dict[str, Any]:
-    """A run for scripts."""
-    passed, failed = row.tests or (None, None)
-    return {
-        "ticket": row.job.slug,
-        "run": row.job.name,
-        "model": row.job.model,
-        "branch": row.job.branch,
-        "state": row.state.value,
-        "done": row.done,
-        "total": row.total,
-        "steps": list(row.steps),
-        "labels": [row.label_of(number) for number in row.steps],
-        "attempts": sum(row.tries.values()),
-        "tests_passed": passed,
-        "tests_failed": failed,
-        **_cost(row),
-        "seconds": round(row.seconds(time.time()), 1),
-        "why": row.why,
-        "question": row.question,
-    }
-
-
-def _cost(of: Row | Board) -> dict[str, Any]:
-    return {
-        "tokens": of.cost.tokens,
-        "usd": of.cost.usd,
-        "estimated": of.cost.estimated,
-    }
 
 
 def _styled(line: Line) -> Any:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
-from cdd_agent.cli.boards import as_json as row_as_json
 from cdd_agent.cli.many import Fleet, one_at_a_time, own_tree
 from cdd_agent.cli.orders import find_tickets, read_comparison
 from cdd_agent.cli.trusting import open_for_work
@@ -24,6 +23,7 @@ from cdd_agent.engine.whereabouts import load_own_tree
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.files.atomic import remove_folder, write_atomic
 from cdd_agent.fleet.board import Board
+from cdd_agent.fleet.board_lines import compared, line_to_json
 from cdd_agent.fleet.job import TicketJob
 from cdd_agent.fleet.local_runs import COMPARING, folder_of
 from cdd_agent.fleet.table import comparison
@@ -103,11 +103,7 @@ def _diffs(project: Project, folder: Path, board: Board) -> dict[str, Path]:
 
 def _print_comparison(board: Board, diffs: dict[str, Path], *, as_json: bool) -> None:
     if as_json:
-        runs = list[dict[str, Any]]()
-        for name, row in board.rows.items():
-            diff = diffs.get(name)
-            runs.append({**row_as_json(row), "diff": str(diff) if diff else None})
-        print_json({"event": "compared", "runs": runs})
+        print_json(line_to_json(compared(board, diffs, time.time())))
         return
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
     console.print()

@@ -17,7 +17,8 @@ from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.engine.related_code import MOST
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Event, Notice
+from cdd_agent.events.notices import Notice
+from cdd_agent.events.stream import Event
 from cdd_agent.open_project import Project
 from cdd_agent.project.context import project_context
 

@@ -21,33 +21,36 @@ from msgspec import Struct
 
 from cdd_agent.cli.trusting import refuse
 from cdd_agent.cli.working import Output
+from cdd_agent.cost import Cost
 from cdd_agent.edits.review import Review
 from cdd_agent.errors import BadInput, BudgetExhausted
-from cdd_agent.events import (
-    ActionProposed,
+from cdd_agent.events.driven_events import (
     Alive,
     AnswerNeeded,
     AnswerTaken,
     BudgetSpent,
     CallEnded,
+    InputRefused,
+    QuestionKind,
+)
+from cdd_agent.events.question_events import (
+    ActionProposed,
     Choice,
     CommandProposed,
-    Event,
-    InputRefused,
     Proposal,
-    QuestionKind,
     TestLossProposed,
 )
+from cdd_agent.events.stream import Event
 from cdd_agent.fleet.answers import NOBODY, AnswerLine, CancelLine, read_input_line
 from cdd_agent.frontend import Nobody, Reviewed
-from cdd_agent.llm.budget import Account, Limit, Spent
+from cdd_agent.llm.budget import Account, Limit
 from cdd_agent.llm.port import Usage
 from cdd_agent.llm.purse import SharedCalls
 from cdd_agent.open_project import AcceptThese, TrustAnswer, TrustQuestion
 from cdd_agent.printer import JsonPrinter
 from cdd_agent.redaction import Redactor
 from cdd_agent.trust_words import in_lines
-from cdd_agent.wording import answers, question
+from cdd_agent.wording.question_words import answers, question
 
 ALIVE_EVERY = 15.0
 """Seconds between two `alive` lines."""
@@ -244,20 +247,19 @@ class DriverAccount:
     against a budget, and is shown what each call took.
     """
 
-    def __init__(self, driver: Driver, limit: Limit, spent: Spent) -> None:
+    def __init__(self, driver: Driver, limit: Limit, spent: Cost) -> None:
         self.driver = driver
         self.limit = limit
         self._own = spent
-        self._others = Spent()
+        self._others = Cost()
         """By other runs, as far as the driver said so."""
 
     @property
-    def spent(self) -> Spent:
-        tokens = self._own.tokens + self._others.tokens
-        return Spent(tokens, self._own.usd + self._others.usd, self._own.estimated)
+    def spent(self) -> Cost:
+        return self._own + self._others
 
     def add(self, usage: Usage) -> None:
-        self._own += usage
+        self._own += usage.cost
         tokens = usage.prompt_tokens + usage.completion_tokens
         left = self.limit.without(self.spent)
         self.driver.output.emit(
@@ -266,8 +268,8 @@ class DriverAccount:
 
     @asynccontextmanager
     async def holding(
-        self, worst: Usage, expect: Callable[[Spent], None]
-    ) -> AsyncIterator[Callable[[], Spent]]:
+        self, worst: Usage, expect: Callable[[Cost], None]
+    ) -> AsyncIterator[Callable[[], Cost]]:
         """See `Account`."""
         if self.limit == Limit():
             yield lambda: self.spent
@@ -298,8 +300,8 @@ class DriverAccount:
         if self.limit.tokens is not None and answer.tokens_left is not None:
             tokens = self.limit.tokens - answer.tokens_left - self._own.tokens
         if self.limit.usd is not None and answer.usd_left is not None:
-            usd = self.limit.usd - answer.usd_left - self._own.usd
-        self._others = Spent(max(tokens, 0), max(usd, 0.0))
+            usd = self.limit.usd - answer.usd_left - (self._own.usd or 0.0)
+        self._others = Cost(max(tokens, 0), max(usd, 0.0))
 
 
 def calls_of_driven_run(driver: Driver, limit: Limit, folder: Path) -> SharedCalls:
@@ -307,7 +309,7 @@ def calls_of_driven_run(driver: Driver, limit: Limit, folder: Path) -> SharedCal
     project. `folder` is that of all of them.
     """
 
-    def open_account(spent: Spent) -> Account:
+    def open_account(spent: Cost) -> Account:
         return DriverAccount(driver, limit, spent)
 
     return SharedCalls(limit, open_account, folder / "waits.json")

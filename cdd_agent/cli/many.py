@@ -23,7 +23,7 @@ from cdd_agent.cli.working import Output
 from cdd_agent.engine.lock import TicketLock, TicketTaken
 from cdd_agent.engine.whereabouts import load_own_tree
 from cdd_agent.errors import BadInput, ExitCode
-from cdd_agent.events import About, Notice, Tone
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.coordinator import Coordinator
 from cdd_agent.fleet.job import TicketJob
@@ -200,7 +200,7 @@ class Fleet(Struct):
                 "What you have changed and not committed is not in the trees that are"
                 " made now."
             )
-            output.emit(Notice(text, Tone.WARNING, about=About.OWN_TREE))
+            output.emit(Notice(text, Tone.WARNING, kind=NoticeKind.OWN_TREE))
 
     def _exit_code(self, board: Board) -> ExitCode:
         if not self.many.is_comparison:

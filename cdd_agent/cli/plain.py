@@ -23,17 +23,11 @@ from cdd_agent.cli.working import Output
 from cdd_agent.commands.registry import can_run_now, handle
 from cdd_agent.edits.review import Review
 from cdd_agent.errors import CddError, ExitCode, NotApproved
-from cdd_agent.events import (
-    Choice,
-    Event,
-    ExitRequested,
-    Notice,
-    Proposal,
-    StepFinished,
-    TestLossProposed,
-    Tone,
-    beside_the_turn,
-)
+from cdd_agent.events.notices import Notice, Tone
+from cdd_agent.events.question_events import Choice, Proposal, TestLossProposed
+from cdd_agent.events.shell_events import ExitRequested
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event, beside_the_turn
 from cdd_agent.faults import FaultLog
 from cdd_agent.frontend import REST, Nobody, Reviewed
 from cdd_agent.printer import PlainPrinter
@@ -41,7 +35,7 @@ from cdd_agent.reviewing import review_in_words
 from cdd_agent.session import Session
 from cdd_agent.terminal import forget_what_was_typed
 from cdd_agent.threads import in_thread
-from cdd_agent.wording import answers, question
+from cdd_agent.wording.question_words import answers, question
 
 Meant = tuple[Agent | None, Meaning | None]
 

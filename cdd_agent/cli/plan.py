@@ -22,7 +22,8 @@ from cdd_agent.cli.without_screen import (
 from cdd_agent.cli.working import Output, preparing_model
 from cdd_agent.engine.spec_notices import read_spec_problems, spec_notices
 from cdd_agent.errors import BadInput, ExitCode
-from cdd_agent.events import About, Notice, PlanChecked, Tone
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.ticket_events import PlanChecked
 from cdd_agent.frontend import Nobody
 from cdd_agent.open_project import Project
 from cdd_agent.printer import Printer, TextPrinter
@@ -136,11 +137,11 @@ def _make(project: Project, ticket: Ticket, options: Namespace) -> ExitCode:
                 f" `/plan {ticket.slug}` changes it, "
             )
             text += f"`cdd plan {ticket.slug} --yes` writes it as it is."
-            printer.show(Notice(text, Tone.ERROR, about=About.PLAN_NOT_WRITTEN))
+            printer.show(Notice(text, Tone.ERROR, kind=NoticeKind.PLAN_KEPT))
             return ExitCode.FAILED
         planning.save()
     text = f"Wrote {desk.shown_path}. `cdd exec {ticket.slug}` carries it out."
-    printer.show(Notice(text, Tone.GOOD, about=About.PLAN_WRITTEN))
+    printer.show(Notice(text, Tone.GOOD, kind=NoticeKind.PLAN_WRITTEN))
     return ExitCode.DONE
 
 
@@ -152,7 +153,7 @@ def _tell_that_it_stays(
     wrong = only_errors(problems)
     if not wrong:
         text = f"{stays}. `--regenerate` makes another one."
-        printer.show(Notice(text, about=About.PLAN_KEPT))
+        printer.show(Notice(text, kind=NoticeKind.PLAN_KEPT))
         return ExitCode.DONE
     slug = desk.ticket.slug
     printer.show(PlanChecked(slug, desk.shown_path, tuple(wrong)))
@@ -163,7 +164,7 @@ def _tell_that_it_stays(
         f"{stays}, but {reason}. `cdd plan {slug} --regenerate` makes another one, in"
         f" which done steps stay; `/plan {slug}` in the shell changes this one."
     )
-    printer.show(Notice(text, Tone.WARNING, about=About.PLAN_KEPT))
+    printer.show(Notice(text, Tone.WARNING, kind=NoticeKind.PLAN_KEPT))
     return ExitCode.FAILED
 
 
@@ -179,7 +180,7 @@ async def _propose(planning: Planning, *, basic: bool, anew: bool) -> None:
         if basic or (notes.proposal and not (anew or is_under_way)):
             if not basic:
                 text = "Taking up the plan that was proposed before, and not written."
-                emit(Notice(text, about=About.PROPOSED_BEFORE))
+                emit(Notice(text, kind=NoticeKind.RESUMED))
             for event in planning.basic() if basic else planning.shown():
                 emit(event)
             return
@@ -189,7 +190,7 @@ async def _propose(planning: Planning, *, basic: bool, anew: bool) -> None:
             emit(
                 Notice(
                     "Going on with the planning that was interrupted.",
-                    about=About.GOING_ON,
+                    kind=NoticeKind.RESUMED,
                 )
             )
             nobody = (

@@ -22,7 +22,7 @@ from cdd_agent.cli.working import Output, whoever_is_there
 from cdd_agent.dialogue.redacted_events import RedactedEvents
 from cdd_agent.engine.action_plan import ActionPlanRun
 from cdd_agent.errors import BadInput, ExitCode
-from cdd_agent.events import ActionFinished
+from cdd_agent.events.action_events import ActionFinished
 from cdd_agent.guarded_yaml import LARGEST, decoded, read_file
 from cdd_agent.printer import TextPrinter
 from cdd_agent.redaction import Redactor

@@ -27,7 +27,7 @@ from cdd_agent.config import only_model
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.whereabouts import how_to_hand_back, in_its_tree
 from cdd_agent.errors import BadInput, ExitCode
-from cdd_agent.events import About, Notice
+from cdd_agent.events.notices import Notice, NoticeKind
 from cdd_agent.fleet.local_runs import folder_of, prepare_folder
 from cdd_agent.fleet.order import RunOrder
 from cdd_agent.frontend import Frontend
@@ -129,12 +129,12 @@ def run_plan(
         async with keeping_lease(engine.run.record, output.emit):
             await engine.carry_out(attempts=project.config.max_attempts)
         if text := how_to_hand_back(engine.run.record.folder):
-            output.emit(Notice(text, about=About.STILL_HELD))
+            output.emit(Notice(text, kind=NoticeKind.LEASE))
         if lands and engine.run.summary().status is RunStatus.COMPLETED:
             output.emit(
                 Notice(
                     f"`cdd land {slug}` brings it over from its own tree.",
-                    about=About.OWN_TREE,
+                    kind=NoticeKind.OWN_TREE,
                 )
             )
 

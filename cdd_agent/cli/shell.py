@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdd_agent.errors import CddError
-from cdd_agent.events import Emit, Notice, Tone
+from cdd_agent.events.notices import Notice, Tone
+from cdd_agent.events.stream import Emit
 from cdd_agent.files.paths import find_root
 from cdd_agent.frontend import Frontend
 from cdd_agent.sanitize import sanitize_for_display

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 
-from cdd_agent.events import Event
+from cdd_agent.events.stream import Event
 from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.printer import JsonPrinter, Printer
 from cdd_agent.terminal import Terminal, find_keyboard

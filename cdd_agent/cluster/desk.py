@@ -36,7 +36,8 @@ from cdd_agent.cluster.words import (
 from cdd_agent.engine.ledger import no_part
 from cdd_agent.engine.lock import locked
 from cdd_agent.errors import BadInput, BudgetExhausted, CddError
-from cdd_agent.events import About, Event, Notice, Tone, to_json
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.stream import Event, to_json
 from cdd_agent.files.atomic import remove
 from cdd_agent.fleet.order import Tell
 from cdd_agent.git.new_commit import OUT
@@ -202,7 +203,7 @@ class Desk(Struct):
             usd=self.purse.limit.usd,
             author=self.author,
         )
-        self.tell(to_json(Notice(text, tone, about=About.AT_WORKER)))
+        self.tell(to_json(Notice(text, tone, kind=NoticeKind.RUN_MOVED)))
         return begun.told()
 
     @property
@@ -241,7 +242,7 @@ class Desk(Struct):
         return {
             "verdict": verdict,
             "tokens": spent.tokens,
-            "usd": spent.usd,
+            "usd": spent.usd or 0.0,
             "estimated": spent.estimated,
         }
 

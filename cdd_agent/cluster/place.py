@@ -24,7 +24,8 @@ from cdd_agent.cluster.words import ClientGone, Order, Over, heard
 from cdd_agent.cluster.worker import ENVIRONMENT
 from cdd_agent.config import of_role
 from cdd_agent.errors import BadInput, CddError, ExitCode
-from cdd_agent.events import About, Notice, Tone, to_json
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.stream import to_json
 from cdd_agent.fleet.job import Ending
 from cdd_agent.fleet.order import RunOrder, Tell
 from cdd_agent.llm.purse import Purse
@@ -164,7 +165,7 @@ class ClusterPlace(Struct):
                 return over
             self.refused[over.worker] = over.words
             text = f"{name} is not carried out there: {over.words}"
-            desk.tell(to_json(Notice(text, Tone.WARNING, about=About.NO_WORKER)))
+            desk.tell(to_json(Notice(text, Tone.WARNING, kind=NoticeKind.NO_WORKER)))
         raise CddError(f"{name} was given out {_TRIES} times, and came to no end")
 
     async def _end_of(self, future: Future, desk: Desk, good: list[str]) -> Over | None:
@@ -185,7 +186,9 @@ class ClusterPlace(Struct):
                             " one."
                         )
                         desk.tell(
-                            to_json(Notice(text, Tone.WARNING, about=About.NO_WORKER))
+                            to_json(
+                                Notice(text, Tone.WARNING, kind=NoticeKind.NO_WORKER)
+                            )
                         )
                     self._told_of_none = not workers
         finally:
@@ -242,7 +245,11 @@ class ClusterPlace(Struct):
                         text = (
                             f"The worker {worker} is not used: {self.refused[worker]}."
                         )
-                        tell(to_json(Notice(text, Tone.WARNING, about=About.NO_WORKER)))
+                        tell(
+                            to_json(
+                                Notice(text, Tone.WARNING, kind=NoticeKind.NO_WORKER)
+                            )
+                        )
         good = known - self.refused.keys()
         if known and not good:
             why = "; ".join(

@@ -12,8 +12,9 @@ from msgspec import Struct, field
 
 from cdd_agent.cluster.cache import cache_folder
 from cdd_agent.cluster.words import Ask, ClientGone
+from cdd_agent.cost import Cost
 from cdd_agent.errors import BudgetExhausted
-from cdd_agent.llm.budget import Account, Limit, Spent, Tally
+from cdd_agent.llm.budget import Account, Limit, Tally
 from cdd_agent.llm.port import Usage
 from cdd_agent.llm.purse import SharedCalls
 
@@ -26,20 +27,20 @@ class ClientsAccount(Struct):
 
     attempt: int
     ask: Ask
-    spent: Spent = field(default_factory=Spent)
+    spent: Cost = field(default_factory=Cost)
     """By all runs, when the client was asked last."""
     refused: bool = False
     """The last call was not made for want of budget."""
     _took: Usage | None = None
 
     def add(self, usage: Usage) -> None:
-        self.spent += usage
+        self.spent += usage.cost
         self._took = usage
 
     @asynccontextmanager
     async def holding(
-        self, worst: Usage, expect: Callable[[Spent], None]
-    ) -> AsyncIterator[Callable[[], Spent]]:
+        self, worst: Usage, expect: Callable[[Cost], None]
+    ) -> AsyncIterator[Callable[[], Cost]]:
         """As that of an account on this machine. The client is told what the call took
         when it is over.
         """
@@ -52,7 +53,7 @@ class ClientsAccount(Struct):
         # nobody here could tell
         while (answer := await self.ask(question))["verdict"] == "wait":  # noqa: ASYNC110
             await asyncio.sleep(_LOOK)
-        self.spent = Spent(
+        self.spent = Cost(
             int(answer["tokens"]), float(answer["usd"]), bool(answer["estimated"])
         )
         self.refused = answer["verdict"] == "no"
@@ -85,7 +86,7 @@ def calls_shared_by_client(limit: Limit, account: ClientsAccount) -> SharedCalls
     folder = cache_folder() / "shared"
     folder.mkdir(parents=True, exist_ok=True)
 
-    def open_account(spent: Spent) -> Account:
+    def open_account(spent: Cost) -> Account:
         # the client knows what was spent; without a budget it is not asked
         return Tally(spent) if limit == Limit() else account
 

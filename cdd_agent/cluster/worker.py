@@ -41,16 +41,10 @@ from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.ledger import STORE, no_part
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput, CddError, ExitCode
-from cdd_agent.events import (
-    About,
-    CommandOutput,
-    Event,
-    Notice,
-    ReplyDelta,
-    ThinkingDelta,
-    Tone,
-    to_json,
-)
+from cdd_agent.events.dialogue_events import ReplyDelta, ThinkingDelta
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.step_events import CommandOutput
+from cdd_agent.events.stream import Event, to_json
 from cdd_agent.forms import read
 from cdd_agent.frontend import Nobody
 from cdd_agent.git.checkpoint import Checkpoints
@@ -376,7 +370,7 @@ class _Run(Struct, dict=True):
                 f" {ENVIRONMENT} (editable). PYTHONPATH puts "
             )
             text += "the run's own first."
-            self.emit(Notice(text, Tone.WARNING, about=About.EDITABLE_INSTALL))
+            self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.EDITABLE_INSTALL))
         return found.env(self.root)
 
     def _config(self) -> Config:

@@ -33,20 +33,14 @@ from cdd_agent.commands.ticket_commands import (
 from cdd_agent.commands.trust_command import trust_events
 from cdd_agent.config import PROJECT_FILE
 from cdd_agent.dialogue.looking import told_if_slow
-from cdd_agent.engine.effort import effort_of
+from cdd_agent.engine.logged_run import LoggedRun
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.related_code import MOST
 from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.errors import BadInput
-from cdd_agent.events import (
-    About,
-    Answer,
-    Cleared,
-    Event,
-    ExitRequested,
-    Notice,
-    ScreenAsked,
-)
+from cdd_agent.events.notices import Answer, Notice, NoticeKind
+from cdd_agent.events.shell_events import Cleared, ExitRequested, ScreenAsked
+from cdd_agent.events.stream import Event
 from cdd_agent.fleet.local_runs import board_here
 from cdd_agent.fleet.table import in_lines
 from cdd_agent.open_project import Project
@@ -187,7 +181,7 @@ async def context(session: Session, *typed: str) -> None:
         session.emit(
             Notice(
                 await asyncio.to_thread(record_choices, session, signed),
-                about=About.CHOSEN,
+                kind=NoticeKind.SENT,
             )
         )
     elif words := " ".join(word for word in typed if is_words(root, word)):
@@ -217,17 +211,17 @@ async def cost(session: Session, slug: str | None = None) -> None:
     if known := slug or session.last_ticket:
         ticket = session.project.tickets.find(known)
         record = RunRecord.of_ticket(in_its_tree(ticket), Redactor())
-        effort = effort_of(record.log.entries())
+        effort = LoggedRun.read(record.log).effort
         calls = f"{effort.model_calls} model call{'s' * (effort.model_calls != 1)}"
         budget = session.project.config.budget
         limits = [f"{budget.tokens:,} tokens"] if budget.tokens else []
         limits += [f"${budget.usd:.2f}"] if budget.usd else []
         of = f"; its budget is {' and '.join(limits)}" if limits else ""
         parts = (
-            f"{ticket.slug}: {effort.spent.in_words()}, in {calls}{of}",
-            effort.spent.of_the_cache_in_words,
+            f"{ticket.slug}: {effort.cost.in_full()}, in {calls}{of}",
+            effort.cost.effect_of_cache(),
         )
-        session.emit(Notice("; ".join(filter(None, parts)), about=About.COST))
+        session.emit(Notice("; ".join(filter(None, parts)), kind=NoticeKind.COST))
     spent, running = session.tally.spent, session.tally.under_way
     calls = (
         f"{running} model call{'s are' if running > 1 else ' is'} under way, and not"
@@ -235,12 +229,12 @@ async def cost(session: Session, slug: str | None = None) -> None:
         if running
         else ""
     )
-    so_far = spent.in_words() if spent.tokens or not running else ""
+    so_far = spent.in_full() if spent.tokens or not running else ""
     words = (
         "This session:"
-        f" {'; '.join(filter(None, (so_far, spent.of_the_cache_in_words, calls)))}"
+        f" {'; '.join(filter(None, (so_far, spent.effect_of_cache(), calls)))}"
     )
-    session.emit(Notice(words, about=About.COST))
+    session.emit(Notice(words, kind=NoticeKind.COST))
 
 
 @command("model", "[ROLE] [MODEL] [API_BASE] [--save]", any_time=True)

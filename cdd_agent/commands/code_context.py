@@ -15,9 +15,9 @@ from cdd_agent.context.places import RankedFile
 from cdd_agent.context.query import Query
 from cdd_agent.dialogue.code_context import CodeContext, packed
 from cdd_agent.engine.choices import Choices
+from cdd_agent.engine.logged_run import LoggedRun
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
-from cdd_agent.events import PromptMade
 from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.files.read import file_mode, locate
 from cdd_agent.redaction import Redactor
@@ -189,14 +189,7 @@ def last_prompt(session: Session) -> str:
         record = RunRecord.of_ticket(session.project.tickets.find(slug), Redactor())
         choices = record.choices
         if made is None:
-            prompts = (
-                entry.event
-                for entry in record.log.entries()
-                if isinstance(entry.event, PromptMade)
-            )
-            made = max(
-                enumerate(prompts), default=(0, None), key=lambda numbered: numbered[0]
-            )[1]
+            made = LoggedRun.read(record.log).last_prompt
     if made is not None:
         whose = f"of step {made.label}" if made.step is not None else "to the model"
         rows = [

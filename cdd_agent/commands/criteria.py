@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from cdd_agent.engine.criteria import criteria_of
 from cdd_agent.engine.whereabouts import in_its_tree
-from cdd_agent.events import Event
+from cdd_agent.events.stream import Event
 from cdd_agent.open_project import Project
 from cdd_agent.redaction import Redactor
 

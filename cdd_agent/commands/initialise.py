@@ -9,7 +9,7 @@ from pathlib import Path
 from cdd_agent.commands.agents_file import FILE, agents_file
 from cdd_agent.config import PROJECT_FILE
 from cdd_agent.errors import BadInput
-from cdd_agent.events import About, Notice, Tone
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.files.atomic import create_exclusive, ignore_runs
 from cdd_agent.open_project import Project
 from cdd_agent.tickets.templates import copy_bundled
@@ -118,13 +118,16 @@ def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]
             Notice(
                 f"Nothing in {FILE} is from {problem}",
                 Tone.WARNING,
-                about=About.UNREADABLE,
             )
             for problem in unread
         )
     made += copy_bundled(root) if templates else []
     yield from (
-        Notice(f"Made {path.relative_to(root).as_posix()}", Tone.GOOD, about=About.MADE)
+        Notice(
+            f"Made {path.relative_to(root).as_posix()}",
+            Tone.GOOD,
+            kind=NoticeKind.CREATED,
+        )
         for path in made
     )
     if root / FILE in made:
@@ -136,7 +139,7 @@ def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]
         yield Notice(
             "It was set up already; nothing was changed.",
             Tone.GOOD,
-            about=About.NOTHING_NEW,
+            kind=NoticeKind.NOT_DONE,
         )
 
 

@@ -15,15 +15,13 @@ from cdd_agent.engine.whereabouts import (
     where_in_short,
 )
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.events import (
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.ticket_events import (
     TICKET_STATES,
-    About,
-    Notice,
     PlanOpened,
     SpecOpened,
     TicketsListed,
     TicketView,
-    Tone,
 )
 from cdd_agent.tickets.run_outcome import judge_run
 from cdd_agent.tickets.spec import SpecEmpty, TicketSpec, TicketType
@@ -192,7 +190,7 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
     plan = ticket.read_plan()
     plan.check(ticket.shown(ticket.plan_path))
     state = load_state(ticket, plan) or new_state(ticket.slug, plan)
-    return PlanOpened.of(spec.title, plan, state, spec.acceptance_criteria)
+    return PlanOpened.from_run(spec.title, plan, state, spec.acceptance_criteria)
 
 
 def whereabouts(ticket: Ticket) -> Iterator[Notice]:
@@ -207,5 +205,5 @@ def whereabouts(ticket: Ticket) -> Iterator[Notice]:
         yield Notice(
             f"{elsewhere.message}. {elsewhere.hint}",
             Tone.WARNING,
-            about=About.ELSEWHERE,
+            kind=NoticeKind.RUN_MOVED,
         )

@@ -23,7 +23,8 @@ from cdd_agent.config import (
     without_own_model,
 )
 from cdd_agent.errors import BadInput
-from cdd_agent.events import About, ModelChosen, Notice, Tone
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.shell_events import ModelChosen
 from cdd_agent.files.atomic import write_atomic
 from cdd_agent.guarded_yaml import read_file, read_mapping
 from cdd_agent.llm.known_models import has_provider
@@ -62,7 +63,7 @@ async def choose(session: Session, words: Sequence[str], *, save: bool) -> None:
         session.emit(
             found
             if found.models or found.without_models
-            else Notice(_NO_SERVERS, about=About.NO_SERVERS)
+            else Notice(_NO_SERVERS, kind=NoticeKind.NOT_DONE)
         )
         session.emit(Notice(_ABOUT_MODELS))
         return

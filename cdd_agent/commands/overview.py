@@ -13,7 +13,7 @@ from cdd_agent.agents.notebook import open_points
 from cdd_agent.commands.listing import type_of, view
 from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.errors import CddError
-from cdd_agent.events import TicketView
+from cdd_agent.events.ticket_events import TicketView
 from cdd_agent.open_project import Project
 from cdd_agent.tickets.store import Ticket
 

@@ -8,12 +8,9 @@ a bound.
 import signal
 
 from cdd_agent.dialogue.redacted_events import RedactedEvents
-from cdd_agent.events import (
-    CommandOutput,
-    Notice,
-    OwnCommandFinished,
-    OwnCommandStarted,
-)
+from cdd_agent.events.notices import Notice
+from cdd_agent.events.shell_events import OwnCommandFinished, OwnCommandStarted
+from cdd_agent.events.step_events import CommandOutput
 from cdd_agent.process.run import (
     CommandResult,
     HeadTailBuffer,

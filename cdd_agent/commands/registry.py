@@ -18,7 +18,7 @@ from cdd_agent.commands.terminal_commands import TERMINAL_COMMANDS
 from cdd_agent.errors import BadInput
 
 if TYPE_CHECKING:
-    from cdd_agent.events import Event
+    from cdd_agent.events.stream import Event
     from cdd_agent.session import Session
 
 Run = Callable[..., Coroutine[object, object, None]]

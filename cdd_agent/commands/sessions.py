@@ -18,15 +18,9 @@ from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.retelling import last_line, planning_retold, run_retold, shortened
 from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.events import (
-    About,
-    Answer,
-    Notice,
-    PersonSaid,
-    SessionRestored,
-    SessionsListed,
-    SessionView,
-)
+from cdd_agent.events.notices import Answer, Notice, NoticeKind
+from cdd_agent.events.shell_events import PersonSaid, SessionsListed, SessionView
+from cdd_agent.events.stream import SessionRestored
 from cdd_agent.open_project import Project
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import Session
@@ -91,7 +85,7 @@ async def _resume_last(session: Session) -> None:
         session.emit(
             Notice(
                 f"`/exec {left.slug}` goes on with the run that was left.",
-                about=About.RUN_LEFT,
+                kind=NoticeKind.WHAT_NEXT,
             )
         )
     elif not told:
@@ -99,7 +93,7 @@ async def _resume_last(session: Session) -> None:
             "No run was left before its end, and there is no earlier conversation to go"
             " back to."
         )
-        session.emit(Notice(text, about=About.NOTHING_TO_RESUME))
+        session.emit(Notice(text, kind=NoticeKind.NOT_DONE))
 
 
 def left_last(project: Project) -> Ticket | None:

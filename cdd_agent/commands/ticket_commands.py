@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from cdd_agent.commands.listing import listed, opened, whereabouts
 from cdd_agent.commands.registry import WrongUsage
 from cdd_agent.engine.spec_notices import spec_notices
-from cdd_agent.events import About, Event, Notice, PlanOpened, Tone
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.stream import Event
+from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.open_project import Project
 from cdd_agent.tickets.run_outcome import how_to_serve
 from cdd_agent.tickets.templates import create_page
@@ -27,7 +29,7 @@ def status_events(project: Project, slug: str | None = None) -> Iterator[Event]:
     yield shown
     if isinstance(shown, PlanOpened) and shown.edited_criteria:
         hint = how_to_serve(ticket.slug, shown.edited_criteria)
-        yield Notice(hint, Tone.WARNING, about=About.SPEC_CHANGED)
+        yield Notice(hint, Tone.WARNING, kind=NoticeKind.SPEC_CHANGED)
     yield from spec_notices(ticket)
     yield from whereabouts(ticket)
 
@@ -50,7 +52,7 @@ def new(project: Project, kind: str, *words: str, slug: str = "") -> Iterator[Ev
         yield Notice(
             f"Made {page.relative_to(project.root).as_posix()}: fill it in.",
             Tone.GOOD,
-            about=About.MADE,
+            kind=NoticeKind.CREATED,
         )
         return
     if len(words) != 1:
@@ -60,4 +62,4 @@ def new(project: Project, kind: str, *words: str, slug: str = "") -> Iterator[Ev
         f"Made {ticket.shown(ticket.spec_path)}. `/socrates {ticket.slug}` fills it in"
         f" with you, or you do by hand; then `/plan {ticket.slug}` makes the plan."
     )
-    yield Notice(text, Tone.GOOD, about=About.MADE)
+    yield Notice(text, Tone.GOOD, kind=NoticeKind.CREATED)

@@ -5,7 +5,8 @@ trust them, or revoke it.
 from collections.abc import Iterator
 
 from cdd_agent.commands.registry import WrongUsage
-from cdd_agent.events import About, Event, Notice, Tone
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.stream import Event
 from cdd_agent.open_project import Project, look_at_trust, trust_project
 from cdd_agent.trust import ProjectSetting
 from cdd_agent.trust_store import TrustStore
@@ -30,7 +31,9 @@ def trust_events(
     else:
         settings, untrusted = look_at_trust(project)
     if not settings:
-        yield Notice("No setting of this project needs your trust.", about=About.TRUST)
+        yield Notice(
+            "No setting of this project needs your trust.", kind=NoticeKind.TRUST
+        )
         return
     yield from _describe_state(project, settings, untrusted)
     if untrusted:
@@ -43,7 +46,7 @@ def _revoke(project: Project) -> Notice:
     text = "No setting of this project was trusted."
     if TrustStore.open().revoke(project.root):
         text = "The settings of this project are not trusted any more."
-    return Notice(text, about=About.TRUST)
+    return Notice(text, kind=NoticeKind.TRUST)
 
 
 def _describe_state(
@@ -64,5 +67,5 @@ def _describe_state(
         ),
     ):
         if group:
-            yield Notice(title, tone, about=About.TRUST)
+            yield Notice(title, tone, kind=NoticeKind.TRUST)
             yield Notice("\n".join(described(group)))

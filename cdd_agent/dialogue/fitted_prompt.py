@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cdd_agent.dialogue.token_budget import MARGIN, TokenBudget, for_answers
 from cdd_agent.dialogue.turns import Dialogue
-from cdd_agent.events import PromptMade
+from cdd_agent.events.dialogue_events import PromptMade
 from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.llm.port import Message, PromptShare
 

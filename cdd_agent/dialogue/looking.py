@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from cdd_agent.events import About, Emit, Notice, Tone
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.stream import Emit
 from cdd_agent.threads import in_thread
 
 NOTICE_DELAY = 1.0
@@ -27,7 +28,7 @@ async def told_if_slow(work: Callable[[], T], emit: Emit, words: str) -> T:
     try:
         done, _ = await asyncio.wait([task], timeout=NOTICE_DELAY)
         if not done:
-            emit(Notice(words, Tone.QUIET, about=About.LOOKING))
+            emit(Notice(words, Tone.QUIET, kind=NoticeKind.SEARCHING))
         return await task
     finally:
         if not task.done():

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.dialogue.turns import Added, Dialogue, Turn
-from cdd_agent.events import Notice, Tone
+from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.forms import Fault, NotOfForm, read_json, schema_of
 from cdd_agent.llm.port import BadAnswer, Message
 from cdd_agent.sanitize import fenced

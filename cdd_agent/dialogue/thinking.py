@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from cdd_agent.events import ThinkingDelta, ThinkingFinished
+from cdd_agent.events.dialogue_events import ThinkingDelta, ThinkingFinished
 from cdd_agent.llm.budget import tokens_of
 from cdd_agent.llm.port import Usage
 

@@ -4,7 +4,7 @@ or not at all.
 
 from collections.abc import Sequence
 
-from cdd_agent.events import About, Notice, Tone
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.llm.budget import CEILING, estimated_tokens
 
 MARGIN = 60
@@ -95,7 +95,7 @@ class Omitted:
         new = [name for name in left_out if name not in self._told]
         self._told.update(new)
         return (
-            [Notice(left_out_in_words(new), Tone.WARNING, about=About.LEFT_OUT)]
+            [Notice(left_out_in_words(new), Tone.WARNING, kind=NoticeKind.NOT_SENT)]
             if new
             else []
         )

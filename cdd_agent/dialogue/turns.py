@@ -20,21 +20,18 @@ from cdd_agent.dialogue import text_tools
 from cdd_agent.dialogue.hidden_blocks import HiddenBlockFilter
 from cdd_agent.dialogue.thinking import Thinking
 from cdd_agent.dialogue.token_budget import TokenBudget, most_of
-from cdd_agent.events import (
-    About,
-    Emit,
+from cdd_agent.events.dialogue_events import (
     ModelReplaced,
-    Notice,
     ReplyDelayed,
     ReplyDelta,
     ReplyFinished,
     ReplyRestarted,
     ReplyStarted,
-    Tone,
     ToolFinished,
     ToolStarted,
-    unheard,
 )
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.stream import Emit, ignore_event
 from cdd_agent.llm import port
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.llm.pictures import as_seen_by, names_of
@@ -174,7 +171,7 @@ class Dialogue(Struct, frozen=True):
     """Is told of each answer of a tool, as the model gets to see it, before the next
     call is made. What it raises ends the turn.
     """
-    emit: Emit = unheard
+    emit: Emit = ignore_event
 
     @property
     def is_native(self) -> bool:
@@ -346,11 +343,11 @@ class Dialogue(Struct, frozen=True):
             return Notice(
                 f"{text} If it can, set `pictures: true`.",
                 Tone.WARNING,
-                about=About.NOT_SENT,
+                kind=NoticeKind.NOT_SENT,
             )
         sizes = (f"{one.name} ({one.width:,} × {one.height:,})" for one in pictures)
         return Notice(
-            f"Sent as a picture: {', '.join(sizes)}.", Tone.QUIET, about=About.SENT
+            f"Sent as a picture: {', '.join(sizes)}.", Tone.QUIET, kind=NoticeKind.SENT
         )
 
     def refuse_too_long(self, messages: Sequence[Message]) -> None:

@@ -17,15 +17,14 @@ from cdd_agent.actions.model import (
 )
 from cdd_agent.actions.plan import ActionPlan
 from cdd_agent.errors import ExitCode
-from cdd_agent.events import (
+from cdd_agent.events.action_events import (
     ActionFinished,
     ActionOutput,
-    ActionProposed,
     ActionsFinished,
     ActionStarted,
-    Choice,
-    Emit,
 )
+from cdd_agent.events.question_events import ActionProposed, Choice
+from cdd_agent.events.stream import Emit
 from cdd_agent.frontend import Frontend
 from cdd_agent.process.run import OutputChunk
 from cdd_agent.tools.action_runner import ActionRunner

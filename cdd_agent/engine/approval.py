@@ -21,7 +21,8 @@ from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.edits.review import Review
 from cdd_agent.edits.targets import Protected
 from cdd_agent.errors import BadInput
-from cdd_agent.events import AcceptingAll, ChangesReviewed, Choice, Emit
+from cdd_agent.events.question_events import AcceptingAll, ChangesReviewed, Choice
+from cdd_agent.events.stream import Emit
 from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.json_file import JsonFile, set_aside
 from cdd_agent.frontend import Frontend, OneAtATime, Reviewed

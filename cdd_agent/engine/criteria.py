@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 
 from cdd_agent.engine.accepted import accepted
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.events import CriteriaShown, CriterionProof, PlanOpened
+from cdd_agent.events.step_summary import StepSummary
+from cdd_agent.events.ticket_events import CriteriaShown, CriterionProof, PlanOpened
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.served_criteria import find_standings
 from cdd_agent.tickets.spec import TicketSpec
@@ -14,8 +15,8 @@ from cdd_agent.verification.outcomes import Reference, Result, merge_runs
 
 
 def criteria_of(spec: TicketSpec, ticket: Ticket, redactor: Redactor) -> CriteriaShown:
-    """Reads only, without the ticket's lock. `spec` is the user's own, also where the
-    ticket is in the tree of its run. Raises `BadInput` for a file that is damaged.
+    """Read the criteria, without the ticket's lock. `spec` is the user's, even if the
+    ticket is in the tree of its run. Raises `BadInput` for a damaged file.
     """
     if not ticket.plan_path.exists():
         criteria = (
@@ -26,15 +27,11 @@ def criteria_of(spec: TicketSpec, ticket: Ticket, redactor: Redactor) -> Criteri
     plan = ticket.read_plan()
     state = load_state(ticket, plan) or ExecutionState(ticket_slug=ticket.slug)
     record = RunRecord.of_ticket(ticket, redactor)
-    opened = PlanOpened.of(spec.title, plan, state, spec.acceptance_criteria)
+    opened = PlanOpened.from_run(spec.title, plan, state, spec.acceptance_criteria)
     views = {view.number: view for view in opened.steps}
     tests = _turned_green(state, record)
     files = {
-        step.step_number: (
-            *step.files_created,
-            *step.files_modified,
-            *step.files_deleted,
-        )
+        step.step_number: StepSummary.from_state(step, plan).files
         for step in accepted(state)
     }
     proofs = []
@@ -64,8 +61,8 @@ def _joined(
 def _turned_green(
     state: ExecutionState, record: RunRecord
 ) -> Mapping[int, tuple[str, ...]]:
-    """By the step whose check saw it first: the tests that pass and did not before, or
-    were not there.
+    """Return, for each step, the tests that its check was the first to see pass: new
+    ones, and ones that failed before.
     """
     baseline = record.baseline
     known = (

@@ -1,80 +1,79 @@
-"""The cost of a run so far, as its log tells: time, model calls, tokens.
+"""The effort of a run so far: time, model calls, tokens. `EffortTally` adds it up from
+the events.
 
-The log is history: attempts that were restored, calls that were cut off, steps that
-were undone: all of it was spent.
+Everything that was spent counts: attempts that were restored, calls that were cut off,
+steps that were undone.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import replace
 
-from cdd_agent.engine.log import LogEntry, with_folders
-from cdd_agent.events import (
-    AttemptFailed,
-    BaselineAwaited,
-    BaselineTaken,
-    ChangesApplied,
-    ChangesProposed,
-    CommandProposed,
-    PersonAnswered,
-    PlanOpened,
-    QuestionAnswered,
-    QuestionAsked,
+from cdd_agent.cost import Cost, add_known
+from cdd_agent.engine.log import LogEntry
+from cdd_agent.events.dialogue_events import (
     ReplyFinished,
     ReplyLost,
     ReplyStarted,
-    StepFinished,
-    StepStarted,
-    TestLossProposed,
-    TestsFinished,
-    TestsStarted,
     ThinkingFinished,
     ToolFinished,
     ToolStarted,
 )
-from cdd_agent.llm.budget import Spent
+from cdd_agent.events.question_events import (
+    ChangesProposed,
+    CommandProposed,
+    PersonAnswered,
+    TestLossProposed,
+)
+from cdd_agent.events.run_events import (
+    BaselineAwaited,
+    BaselineTaken,
+    QuestionAnswered,
+    QuestionAsked,
+)
+from cdd_agent.events.step_events import (
+    AttemptFailed,
+    ChangesApplied,
+    StepStarted,
+    TestsFinished,
+    TestsStarted,
+)
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event
+from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.llm.port import Usage
-from cdd_agent.tickets.status import Cost, StepStatus
+from cdd_agent.tickets.status import StepStatus
 
 
-class RunCost(Struct, frozen=True):
-    """`seconds` are those of work: waiting for a person is left out, and so is what a
-    killed process did last.
+class RunEffort(Struct, frozen=True):
+    """Time and model calls. `seconds` are those of work: without waiting for the user,
+    and without what a killed process did last.
     """
 
     seconds: float = 0.0
     model_calls: int = 0
     counted_calls: int = 0
-    """Calls whose tokens are known, if only by an estimate."""
+    """Calls whose tokens are known or estimated."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     estimated_calls: int = 0
-    """Those among the counted ones whose tokens are estimated."""
+    """The counted calls whose tokens are estimated."""
     usd: float | None = None
-    """Of the calls whose price is known; None: that of no call is."""
+    """The price of the calls whose price is known; None if there are none."""
     thinking_seconds: float = 0.0
-    """As far as its provider showed that the model thought."""
+    """The time for which the model was seen to think."""
     thinking_tokens: int = 0
-    """Of the completion's, counted or estimated."""
+    """The part of the completion's tokens that were thoughts, counted or estimated."""
     cached_tokens: int = 0
-    """Those of the prompts that were read from a cache."""
+    """The prompt tokens that were read from a cache."""
     cache_write_tokens: int = 0
-    """Those of the prompts that were written to one at a price of their own."""
+    """The prompt tokens that were written to a cache at a separate price."""
     saved_usd: float | None = None
-    """Saved by caches, of the calls whose price is known."""
-
-    @property
-    def spent(self) -> Spent:
-        return Spent(
-            self.prompt_tokens + self.completion_tokens,
-            self.usd or 0.0,
-            bool(self.estimated_calls),
-            self.cached_tokens,
-            self.saved_usd or 0.0,
-        )
+    """The money that caches saved, of the calls whose price is known."""
 
     @property
     def cost(self) -> Cost:
@@ -82,16 +81,19 @@ class RunCost(Struct, frozen=True):
             self.prompt_tokens + self.completion_tokens,
             self.usd,
             bool(self.estimated_calls),
+            self.cached_tokens,
+            self.saved_usd,
         )
 
-    def __add__(self, other: "RunCost") -> "RunCost":
-        """Of two amounts, one that is not known counts as none; but of two such ones
-        nothing is known.
+    def __add__(self, other: "RunEffort") -> "RunEffort":
+        """Add two efforts. An unknown price counts as zero; two unknown ones stay
+        unknown.
         """
-        amounts = zip(astuple(self), astuple(other), strict=True)
-        return RunCost(
-            *(two if one is None else one + (two or 0) for one, two in amounts)
-        )
+        sums = {
+            name: add_known(getattr(self, name), getattr(other, name))
+            for name in self.__struct_fields__
+        }
+        return replace(self, **sums)
 
     def to_json(self) -> dict[str, float | None]:
         return {
@@ -110,127 +112,214 @@ class RunCost(Struct, frozen=True):
         }
 
 
-_CALL = RunCost(model_calls=1)
+NO_EFFORT = RunEffort()
+_CALL = RunEffort(model_calls=1)
 
 
-def effort_of(entries: Iterable[LogEntry]) -> RunCost:
-    """That of the whole run, with steps that are no longer in the plan."""
-    return sum(effort_by_step(entries).values(), RunCost())
+class EffortTally:
+    """Adds up the effort of each step, by the number of its folder. The baseline counts
+    for the step that came after it.
 
-
-def effort_by_step(entries: Iterable[LogEntry]) -> Mapping[int, RunCost]:
-    """The effort of each step, by the number of its folder in the record. The
-    baseline's is with the step that came after it.
-
-    Only of the run that goes on: one whose state is gone ended where the plan was
-    opened anew.
+    Only the current run counts: an earlier one, whose state is gone, ended where the
+    plan was opened for a new run.
     """
-    efforts = defaultdict[int, RunCost](RunCost)
-    began = dict[int, datetime]()
-    """By step, since when it is at work; several may be, side by side."""
-    asked = dict[int, ReplyStarted]()
-    """By step, its last call, as long as nothing is known of its end."""
-    in_tool, asked_last = set[int](), 0
-    for entry, step in with_folders(entries):
-        time, event = entry.time, entry.event
-        spent = (
-            RunCost(seconds=max(0.0, (time - began[step]).total_seconds()))
-            if step in began
-            else RunCost()
+
+    def __init__(self) -> None:
+        self._efforts = defaultdict[int, RunEffort](RunEffort)
+        """Calls and thoughts."""
+        self._seconds = defaultdict[int, float](float)
+        """The time at work."""
+        self._since = dict[int, datetime]()
+        """For each step at work, the time up to which its seconds are counted. Several
+        steps can be at work side by side.
+        """
+        self._calls = dict[int, ReplyStarted]()
+        """For each step, the call whose end is not known yet."""
+        self._using_tool = set[int]()
+        self._asked_last = 0
+
+    def add(self, entry: LogEntry, folder: int) -> None:
+        """Count an event of the step with this folder."""
+        event = entry.event
+        handle = _HANDLERS.get(type(event))
+        is_outside_run = getattr(event, "step", 0) is None
+        if handle is None or (is_outside_run and not isinstance(event, ReplyLost)):
+            return
+        handle(self, event, folder, entry.time)
+
+    def efforts(self) -> Mapping[int, RunEffort]:
+        """Return the efforts so far. A call without an end counts as killed."""
+        efforts = dict(self._efforts)
+        for folder, seconds in self._seconds.items():
+            time = RunEffort(seconds=seconds)
+            efforts[folder] = efforts.get(folder, NO_EFFORT) + time
+        for folder, call in self._calls.items():
+            efforts[folder] = efforts.get(folder, NO_EFFORT) + _killed(call)
+        return efforts
+
+    def _work_until(self, folder: int, time: datetime) -> None:
+        """Count the time since the step's last event."""
+        seconds = 0.0
+        if folder in self._since:
+            seconds = max(0.0, (time - self._since[folder]).total_seconds())
+        self._seconds[folder] += seconds
+
+    def _work_on(self, folder: int, time: datetime) -> None:
+        """Count the time since the step's last event. The step is still at work."""
+        self._work_until(folder, time)
+        self._since[folder] = time
+
+    def _end_killed_call(self, folder: int) -> None:
+        call = self._calls.pop(folder, None)
+        if call is not None:
+            self._efforts[folder] += _killed(call)
+
+    def _end_call(self, folder: int, usage: Usage | None) -> None:
+        # the call itself is counted here if its beginning was not
+        if self._calls.pop(folder, None) is None:
+            self._efforts[folder] += _CALL
+        self._efforts[folder] += _tokens(usage)
+
+    def _open_plan(self, event: PlanOpened, folder: int, time: datetime) -> None:
+        for other in [*self._calls]:
+            self._end_killed_call(other)
+        if not event.resumed:
+            self._efforts.clear()
+            self._seconds.clear()
+        self._since.clear()
+
+    def _begin(
+        self, event: StepStarted | QuestionAsked, folder: int, time: datetime
+    ) -> None:
+        self._end_killed_call(folder)
+        self._since[folder] = time
+        self._using_tool.discard(folder)
+
+    def _await_baseline(
+        self, event: BaselineAwaited, folder: int, time: datetime
+    ) -> None:
+        self._since.setdefault(folder, time)
+
+    def _take_baseline(self, event: BaselineTaken, folder: int, time: datetime) -> None:
+        if folder not in self._since:
+            self._seconds[folder] += event.seconds
+            return
+        # it ran during the model's call: both took this time
+        self._work_on(folder, time)
+
+    def _start_reply(self, event: ReplyStarted, folder: int, time: datetime) -> None:
+        self._work_until(folder, time)
+        self._calls.pop(folder, None)
+        if not event.saved:
+            self._efforts[folder] += _CALL
+            self._calls[folder] = event
+        self._asked_last, self._since[folder] = folder, time
+
+    def _lose_reply(self, event: ReplyLost, folder: int, time: datetime) -> None:
+        self._end_call(folder or self._asked_last, event.usage)
+
+    def _think(self, event: ThinkingFinished, folder: int, time: datetime) -> None:
+        self._efforts[folder] += RunEffort(
+            thinking_seconds=event.seconds or 0.0, thinking_tokens=event.tokens
         )
-        if isinstance(event, PlanOpened | StepStarted | QuestionAsked):
-            for other in [*asked] if isinstance(event, PlanOpened) else [step]:
-                if other in asked:  # its process was killed
-                    efforts[other] += _begun(asked.pop(other))
-        match event:
-            case PlanOpened(resumed=resumed):
-                if not resumed:
-                    efforts.clear()
-                began.clear()
-            case BaselineAwaited() if step not in began:
-                began[step] = time
-            case BaselineTaken() if step in began:
-                # beside the model's call: both took this time
-                efforts[step] += spent
-                began[step] = time
-            case BaselineTaken(seconds=seconds):
-                efforts[step] += RunCost(seconds=seconds)
-            case StepStarted() | QuestionAsked():
-                began[step] = time
-                in_tool.discard(step)
-            case ReplyStarted(step=int(), saved=saved):
-                efforts[step] += spent if saved else spent + _CALL
-                asked.pop(step, None)
-                if not saved:
-                    asked[step] = event
-                asked_last, began[step] = step, time
-            case ReplyLost(usage=usage):
-                efforts[step or asked_last] += _tokens(usage) + _end_of(
-                    asked, step or asked_last
-                )
-            case ThinkingFinished(step=int(), seconds=seconds, tokens=tokens):
-                efforts[step] += RunCost(
-                    thinking_seconds=seconds or 0.0, thinking_tokens=tokens
-                )
-            case ReplyFinished(step=int(), usage=usage):
-                efforts[step] += spent + _tokens(usage) + _end_of(asked, step)
-                began[step] = time
-            case (
-                ChangesApplied(step=int())
-                | TestsStarted(step=int())
-                | TestLossProposed(step=int())
-                | TestsFinished(step=int())
-            ):
-                efforts[step] += spent
-                began[step] = time
-            case ChangesProposed() if step in in_tool:
-                # told when the person has answered: how long is not known
-                began.pop(step, None)
-            case ChangesProposed(step=int()) | AttemptFailed(step=int()):
-                efforts[step] += spent
-                began.pop(step, None)
-            case ToolStarted(step=int()) | ToolFinished(step=int()):
-                efforts[step] += spent
-                began[step] = time
-                (in_tool.add if isinstance(event, ToolStarted) else in_tool.discard)(
-                    step
-                )
-            case StepFinished(status=status):
-                # then what was begun before was stopped long ago
-                if status is not StepStatus.SKIPPED:
-                    efforts[step] += spent
-                asked.pop(step, None)
-                began.pop(step, None)
-            case QuestionAnswered():
-                asked.pop(step, None)
-                began.pop(step, None)
-            case CommandProposed() if len(began) == 1:
-                began.clear()
-            case PersonAnswered() if len(began) == 1:  # what went before was waiting
-                began = dict.fromkeys(began, time)
-            case _:
-                pass
-    for step, call in asked.items():
-        efforts[step] += _begun(call)
-    return dict(efforts)
+
+    def _finish_reply(self, event: ReplyFinished, folder: int, time: datetime) -> None:
+        self._work_on(folder, time)
+        self._end_call(folder, event.usage)
+
+    def _continue(
+        self,
+        event: (ChangesApplied | TestsStarted | TestLossProposed | TestsFinished),
+        folder: int,
+        time: datetime,
+    ) -> None:
+        self._work_on(folder, time)
+
+    def _use_tool(
+        self, event: ToolStarted | ToolFinished, folder: int, time: datetime
+    ) -> None:
+        self._work_on(folder, time)
+        if isinstance(event, ToolStarted):
+            self._using_tool.add(folder)
+        else:
+            self._using_tool.discard(folder)
+
+    def _pause(
+        self, event: ChangesProposed | AttemptFailed, folder: int, time: datetime
+    ) -> None:
+        # Changes of a tool are reported when the user has answered: the length of the
+        # wait is not known.
+        is_of_tool = isinstance(event, ChangesProposed) and folder in self._using_tool
+        if not is_of_tool:
+            self._work_until(folder, time)
+        self._since.pop(folder, None)
+
+    def _finish_step(self, event: StepFinished, folder: int, time: datetime) -> None:
+        # what a skipped step had begun was stopped long ago
+        if event.status is not StepStatus.SKIPPED:
+            self._work_until(folder, time)
+        self._calls.pop(folder, None)
+        self._since.pop(folder, None)
+
+    def _finish_question(
+        self, event: QuestionAnswered, folder: int, time: datetime
+    ) -> None:
+        self._calls.pop(folder, None)
+        self._since.pop(folder, None)
+
+    def _wait_for_user(
+        self, event: CommandProposed, folder: int, time: datetime
+    ) -> None:
+        # with several steps at work, the others continue
+        if len(self._since) == 1:
+            self._since.clear()
+
+    def _resume_after_answer(
+        self, event: PersonAnswered, folder: int, time: datetime
+    ) -> None:
+        # the time before the answer was waiting
+        if len(self._since) == 1:
+            self._since = dict.fromkeys(self._since, time)
 
 
-def _end_of(asked: dict[int, ReplyStarted], step: int) -> RunCost:
-    """A call of the step is over; it is counted here where its beginning was not."""
-    return RunCost() if asked.pop(step, None) is not None else _CALL
+_HANDLERS: dict[type[Event], Callable[[EffortTally, Any, int, datetime], None]] = {
+    PlanOpened: EffortTally._open_plan,
+    StepStarted: EffortTally._begin,
+    QuestionAsked: EffortTally._begin,
+    BaselineAwaited: EffortTally._await_baseline,
+    BaselineTaken: EffortTally._take_baseline,
+    ReplyStarted: EffortTally._start_reply,
+    ReplyLost: EffortTally._lose_reply,
+    ThinkingFinished: EffortTally._think,
+    ReplyFinished: EffortTally._finish_reply,
+    ChangesApplied: EffortTally._continue,
+    TestsStarted: EffortTally._continue,
+    TestLossProposed: EffortTally._continue,
+    TestsFinished: EffortTally._continue,
+    ToolStarted: EffortTally._use_tool,
+    ToolFinished: EffortTally._use_tool,
+    ChangesProposed: EffortTally._pause,
+    AttemptFailed: EffortTally._pause,
+    StepFinished: EffortTally._finish_step,
+    QuestionAnswered: EffortTally._finish_question,
+    CommandProposed: EffortTally._wait_for_user,
+    PersonAnswered: EffortTally._resume_after_answer,
+}
+"""What is done about each type of event. The others say nothing about effort."""
 
 
-def _begun(call: ReplyStarted) -> RunCost:
-    """The least that a call took of which only the beginning is known."""
-    if not call.prompt_tokens:  # of an older log
-        return RunCost()
+def _killed(call: ReplyStarted) -> RunEffort:
+    """Return the least that a call took if only its beginning is known."""
+    # older logs have no estimate
+    if not call.prompt_tokens:
+        return NO_EFFORT
     return _tokens(Usage(call.prompt_tokens, 0, estimated=True))
 
 
-def _tokens(usage: Usage | None) -> RunCost:
+def _tokens(usage: Usage | None) -> RunEffort:
     if usage is None:
-        return RunCost()
-    return RunCost(
+        return NO_EFFORT
+    return RunEffort(
         counted_calls=1,
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,

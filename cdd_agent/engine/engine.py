@@ -56,20 +56,16 @@ from cdd_agent.errors import (
     NotApproved,
     StepFailed,
 )
-from cdd_agent.events import (
-    About,
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.run_events import BaselineStarted, RunFinished
+from cdd_agent.events.step_events import (
     AttemptFailed,
-    BaselineStarted,
-    Emit,
-    Notice,
-    RunFinished,
     StepCommitted,
-    StepFinished,
     StepStarted,
-    Tone,
     UndoPreview,
-    unheard,
 )
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Emit, ignore_event
 from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.commit import already_committed, settle_commits
@@ -88,11 +84,11 @@ from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.before import Before
 
-_PAUSES: dict[type[CddError], About] = {
-    NotApproved: About.NOT_APPROVED,
-    BudgetExhausted: About.NO_BUDGET,
-    RateLimited: About.COME_BACK_LATER,
-    ModelError: About.MODEL_FAILED,
+_PAUSES: dict[type[CddError], NoticeKind] = {
+    NotApproved: NoticeKind.NOT_APPROVED,
+    BudgetExhausted: NoticeKind.NO_BUDGET,
+    RateLimited: NoticeKind.COME_BACK_LATER,
+    ModelError: NoticeKind.MODEL_FAILED,
 }
 """Errors of the run that pause a step, and the subjects of their notices. The step
 becomes pending again, or has its earlier failure again, and resumes once the user or
@@ -143,7 +139,7 @@ class Engine(Struct):
         ticket: Ticket,
         runner: StepRunner,
         clock: Clock = utc_now,
-        emit: Emit = unheard,
+        emit: Emit = ignore_event,
         *,
         own: Iterable[str] = (),
         commits: bool = False,
@@ -234,7 +230,9 @@ class Engine(Struct):
                     f"{self.run.ticket.shown(self.run.ticket.spec_path)} is not"
                     f" complete: {lack}"
                 )
-                self.run.emit(Notice(text, Tone.WARNING, about=About.SPEC_INCOMPLETE))
+                self.run.emit(
+                    Notice(text, Tone.WARNING, kind=NoticeKind.SPEC_INCOMPLETE)
+                )
             self.run.tell_what_was_found()
             for event in drift(self.run.plan, self.run.state):
                 self.run.emit(event)
@@ -256,7 +254,7 @@ class Engine(Struct):
         source = self.run.ticket.shown(self.run.ticket.plan_path)
         for finding in self.run.plan.findings:
             text = f"{source}:{finding.line}: {finding.text}"
-            self.run.emit(Notice(text, Tone.WARNING, about=About.PLAN_FINDING))
+            self.run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.PLAN_FINDING))
         self._report_hidden_files(source)
 
     def _report_hidden_files(self, source: str) -> None:
@@ -272,7 +270,7 @@ class Engine(Struct):
                 if why := find_hidden_reason(declared, hidden):
                     words = describe_hidden(declared.path, why)
                     text = f"{source}:{step.line}: step {step.label} {words}"
-                    run.emit(Notice(text, Tone.WARNING, about=About.PLAN_FINDING))
+                    run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.PLAN_FINDING))
 
     async def _recover_step(self, number: int, found: StepExecution) -> None:
         """A step that was under way when its process was killed. It is pending when all
@@ -280,7 +278,7 @@ class Engine(Struct):
         """
         refusal = self.run.old_record_refusal(found)
         if refusal is not None:
-            self._wait_for_user(refusal, About.INTERRUPTED)
+            self._wait_for_user(refusal, NoticeKind.RESUMED)
             return
         attempt = (
             self.run.record.attempt(found.folder, found.attempts)
@@ -293,14 +291,14 @@ class Engine(Struct):
         back = self.run.restore_files(number)
         label = self.run.plan.label_of(number)
         text = f"Step {label} was interrupted and {self.run.resume_hint(number)}."
-        self.run.emit(Notice(text, Tone.WARNING, about=About.INTERRUPTED))
+        self.run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.RESUMED))
         if others:
             text = (
                 f"Changed while step {label} ran, or since, and left as it is:"
                 f" {named(others)}"
             )
             text += " (`undo` leaves it, too: it could be yours)"
-            self.run.emit(Notice(text, Tone.WARNING, about=About.CHANGED_BESIDE))
+            self.run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.CHANGED_BESIDE))
         await self._undoing.tell_what_is_left(found)
         if back is not None:
             self.run.emit(back)
@@ -313,15 +311,15 @@ class Engine(Struct):
                     " the model is shown it."
                 ),
             )
-            self._wait_for_user(edited, About.NOT_APPROVED)
+            self._wait_for_user(edited, NoticeKind.NOT_APPROVED)
         if self.commits:
             await settle_commits(self.runner.root)
         self.run.save(self.run.state.restore(number))
 
-    def _wait_for_user(self, why: CddError, about: About) -> None:
+    def _wait_for_user(self, why: CddError, kind: NoticeKind) -> None:
         """Stop the run before it begins."""
         self.stopped_by = why
-        self.run.emit(Notice(why.message, Tone.WARNING, about=about))
+        self.run.emit(Notice(why.message, Tone.WARNING, kind=kind))
         self.run.emit(Notice(why.hint))
 
     async def run_step(
@@ -412,7 +410,7 @@ class Engine(Struct):
                 " these are not paid for again."
             )
         text += " To ask for a new reply instead: `retry` in the shell."
-        self.run.emit(Notice(text, about=About.SAVED_WORK, step=step.number))
+        self.run.emit(Notice(text, kind=NoticeKind.SAVED_WORK, step=step.number))
 
     async def _can_ask_model(
         self, step: PlanStep, guidance: str, *, asks_anew: bool = False
@@ -431,8 +429,8 @@ class Engine(Struct):
             await self.runner.model().check(connect=has_failed or asks_anew)
         except (BadInput, ModelError) as error:
             self.stopped_by = error
-            about = _find_pause(error) or About.MODEL_FAILED
-            self.run.emit(Notice(error.message, Tone.ERROR, about=about))
+            kind = _find_pause(error) or NoticeKind.MODEL_FAILED
+            self.run.emit(Notice(error.message, Tone.ERROR, kind=kind))
             if error.hint:
                 self.run.emit(Notice(error.hint))
             return False
@@ -476,13 +474,13 @@ class Engine(Struct):
                     f"The files of step {self.run.plan.label_of(number)} are again as"
                     f" its failed attempt left them: {named(written)}"
                 )
-                notice = Notice(text, about=About.FAILURE_REINSTATED, step=number)
+                notice = Notice(text, kind=NoticeKind.FAILURE_REINSTATED, step=number)
                 self.run.emit(notice)
         self.failed_steps.clear()
 
     def _report_step(self, step: PlanStep) -> None:
         """Emit how a step stands after it ran."""
-        finished = StepFinished.of(step, self.run.plan, self.run.state)
+        finished = StepFinished.from_run(step, self.run.plan, self.run.state)
         is_reinstated = self.run.state.step(step.number).open_attempt > 0
         self.run.emit(replace(finished, is_earlier_failure=is_reinstated))
 
@@ -505,7 +503,7 @@ class Engine(Struct):
         summary = self.run.summary()
         if summary.status is RunStatus.COMPLETED:
             text = "All steps are done already; nothing was run."
-            self.run.emit(Notice(text, Tone.GOOD, about=About.ALL_DONE))
+            self.run.emit(Notice(text, Tone.GOOD, kind=NoticeKind.ALL_DONE))
         self.run.emit(summary)
 
     async def report_end(self) -> None:
@@ -671,7 +669,7 @@ class Engine(Struct):
             self.run.state.failed(number, self.clock(), why, evidence=failed.evidence)
         )
         step = next(step for step in self.run.plan.steps if step.number == number)
-        self.run.emit(StepFinished.of(step, self.run.plan, self.run.state))
+        self.run.emit(StepFinished.from_run(step, self.run.plan, self.run.state))
 
     @property
     def is_plan_as_read(self) -> bool:
@@ -706,7 +704,7 @@ class Engine(Struct):
         why = self.run.record.redactor.redact(reason)
         self.run.skip_step(step)
         self.run.save(self.run.state.skipped(step, self.clock(), why, files))
-        self.run.emit(StepFinished.of(step, self.run.plan, self.run.state))
+        self.run.emit(StepFinished.from_run(step, self.run.plan, self.run.state))
         dependents = [
             other.label
             for other in self.run.plan.steps
@@ -719,7 +717,7 @@ class Engine(Struct):
                 Notice(
                     f"{who} on it and will run without its result.",
                     Tone.WARNING,
-                    about=About.DEPENDENTS,
+                    kind=NoticeKind.DEPENDENTS,
                 )
             )
 
@@ -969,32 +967,32 @@ class Engine(Struct):
         if done.left_out:
             reasons = (f"{path} ({why})" for path, why in done.left_out.items())
             text = f"Not in the commit of step {step.label}: {', '.join(reasons)}"
-            about = About.LEFT_OUT_OF_COMMIT
-            self.run.emit(Notice(text, Tone.WARNING, about=about))
+            kind = NoticeKind.LEFT_OUT_OF_COMMIT
+            self.run.emit(Notice(text, Tone.WARNING, kind=kind))
         return StepCommitted(step.number, name, dict(done.inside)) if name else None
 
     def _tell_why_it_stopped(self, error: CddError | None) -> None:
         if isinstance(error, CommitRefused):
             text = f"It was not committed: {error.message}"
-            self.run.emit(Notice(text, Tone.WARNING, about=About.NOT_COMMITTED))
+            self.run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_COMMITTED))
         # any other reason is the step's own error
-        if error is not None and (about := _find_pause(error)) is not None:
-            self.run.emit(Notice(error.message, _tone_of(about), about=about))
+        if error is not None and (kind := _find_pause(error)) is not None:
+            self.run.emit(Notice(error.message, _tone_of(kind), kind=kind))
         if error is not None and error.hint:
             self.run.emit(Notice(error.hint))
 
 
-def _find_pause(error: CddError) -> About | None:
+def _find_pause(error: CddError) -> NoticeKind | None:
     """Return the subject of the notice about an error that pauses a step; None for
     other errors.
     """
     return next(
-        (about for kind, about in _PAUSES.items() if isinstance(error, kind)), None
+        (kind for type_, kind in _PAUSES.items() if isinstance(error, type_)), None
     )
 
 
-def _tone_of(about: About) -> Tone:
-    return Tone.ERROR if about is About.MODEL_FAILED else Tone.WARNING
+def _tone_of(kind: NoticeKind) -> Tone:
+    return Tone.ERROR if kind is NoticeKind.MODEL_FAILED else Tone.WARNING
 
 
 def _runnable_plan(ticket: Ticket, runner: StepRunner) -> ImplementationPlan:

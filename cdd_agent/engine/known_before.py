@@ -12,7 +12,8 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, Self
 
-from cdd_agent.events import BaselineAwaited, BaselineStarted, Emit
+from cdd_agent.events.run_events import BaselineAwaited, BaselineStarted
+from cdd_agent.events.stream import Emit
 from cdd_agent.verification.baseline import as_event
 from cdd_agent.verification.before import Before
 

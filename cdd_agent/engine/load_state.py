@@ -14,7 +14,9 @@ from cdd_agent.engine.ledger import Ledger
 from cdd_agent.engine.old_records import is_old, restore_written
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.events import About, ChangesPutBack, Event, Notice, Tone
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.step_events import ChangesPutBack
+from cdd_agent.events.stream import Event
 from cdd_agent.files.atomic import digest, sync_folder, write_atomic
 from cdd_agent.files.json_file import aside_of, set_aside
 from cdd_agent.tickets.plan import ImplementationPlan
@@ -88,7 +90,7 @@ def open_state(
             f"{shown} was gone, and is rebuilt from the run's record: {_done(state)}."
         )
         text += " To begin anew, start with `--start-over`."
-        rebuilt = Notice(text, Tone.WARNING, about=About.STATE_REBUILT)
+        rebuilt = Notice(text, Tone.WARNING, kind=NoticeKind.STATE_RECOVERED)
         return Opened(state, (*copied, rebuilt))
     known, copy = match_state(saved, plan), _copy(ticket, plan, record)
     state = add_missing_identities(known, plan)
@@ -99,7 +101,7 @@ def open_state(
         text = f"{shown} is older than the run's record, which says: {_done(copy)}."
         text += " The file counts; to go by the record, remove it."
         return Opened(
-            state, (*told, Notice(text, Tone.WARNING, about=About.STATE_OLDER))
+            state, (*told, Notice(text, Tone.WARNING, kind=NoticeKind.STATE_RECOVERED))
         )
     if has_new_words:
         state = save(ticket, plan, record, state)
@@ -109,7 +111,7 @@ def open_state(
                 f"{shown} is of an earlier version, and was taken over: {_done(state)}."
             )
             text += " How they were verified is not known: they are unverified."
-            told = (*told, Notice(text, Tone.WARNING, about=About.STATE_TAKEN_OVER))
+            told = (*told, Notice(text, Tone.WARNING, kind=NoticeKind.STATE_RECOVERED))
     return Opened(state, told)
 
 
@@ -129,7 +131,7 @@ def renumbered(
     if not moved:
         return ()
     text = f"The steps in the plan were renumbered: {', '.join(moved)}."
-    return (Notice(text, about=About.RENUMBERED),)
+    return (Notice(text, kind=NoticeKind.RENUMBERED),)
 
 
 def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
@@ -143,7 +145,7 @@ def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
         yield Notice(
             f"{text}`undo` goes back to before it.",
             Tone.WARNING,
-            about=About.STEP_CHANGED,
+            kind=NoticeKind.STEP_CHANGED,
         )
     for number, step in state.former_steps.items():
         if step.status.is_over or step.status is StepStatus.FAILED:
@@ -153,7 +155,7 @@ def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
             )
             yield Notice(
                 f"{text} `undo {number}` goes back to before it.",
-                about=About.STEP_REMOVED,
+                kind=NoticeKind.STEP_CHANGED,
             )
 
 
@@ -208,7 +210,7 @@ def set_copied_state_aside(ticket: Ticket) -> tuple[Notice, ...]:
         f"{ticket.shown(ticket.folder)} is a copy of {original}, so its run begins at"
         f" the first step. The copied state was renamed to {aside.name}."
     )
-    return (Notice(text, Tone.WARNING, about=About.STATE_COPIED),)
+    return (Notice(text, Tone.WARNING, kind=NoticeKind.STATE_COPIED),)
 
 
 def rename_copy(record: RunRecord) -> None:
@@ -266,7 +268,11 @@ def _rebuilt(
     )
     return Opened(
         state,
-        (Notice(f"{text}{_done(state)}.", Tone.WARNING, about=About.STATE_REBUILT),),
+        (
+            Notice(
+                f"{text}{_done(state)}.", Tone.WARNING, kind=NoticeKind.STATE_RECOVERED
+            ),
+        ),
     )
 
 
@@ -302,7 +308,7 @@ def _restore_interrupted(
             f"The files of step {label}, which was interrupted in version 0.1, are not"
             f" restored: {error.message}"
         )
-        return Notice(text, Tone.WARNING, about=About.LEFT_AS_IS)
+        return Notice(text, Tone.WARNING, kind=NoticeKind.LEFT_AS_IS)
     return ChangesPutBack(step, back.restored, back.kept, back.merged)
 
 
@@ -339,5 +345,6 @@ def _start_over(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> 
         f" run so far is in {where}."
     )
     return Opened(
-        new_state(ticket.slug, plan), (*news, Notice(text, about=About.STARTED_OVER))
+        new_state(ticket.slug, plan),
+        (*news, Notice(text, kind=NoticeKind.STARTED_OVER)),
     )

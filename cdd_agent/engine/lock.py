@@ -20,7 +20,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
-from cdd_agent.events import About, Emit, Notice, Tone, unheard
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.stream import Emit, ignore_event
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
 from cdd_agent.process.ending import end_noted
 
@@ -108,7 +109,7 @@ class TicketLock(Struct, frozen=True):
             return ()
         what = "A command" if self.ended == 1 else f"{self.ended} commands"
         text = f"{what} of the run that was killed still ran, and had to be ended."
-        return (Notice(text, Tone.WARNING, about=About.COMMAND_ENDED),)
+        return (Notice(text, Tone.WARNING, kind=NoticeKind.COMMAND_ENDED),)
 
     def check(self) -> None:
         """Raises `LockGone` when the lock's file was removed, so that somebody else may
@@ -182,7 +183,7 @@ def _who(holder: Path) -> str:
 
 
 @contextmanager
-def locked(folder: Path, slug: str, emit: Emit = unheard) -> Iterator[None]:
+def locked(folder: Path, slug: str, emit: Emit = ignore_event) -> Iterator[None]:
     """Nobody else works on the ticket meanwhile whose record is in the folder. Raises
     `BadInput` where someone does.
     """

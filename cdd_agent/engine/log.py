@@ -1,34 +1,37 @@
-"""The log of a ticket's runs: `events.jsonl`, one event a line with its time, only ever
-added to.
+"""The log of a ticket's runs: `events.jsonl`, one event a line with its time. Lines are
+only ever added.
 
-What streams (a reply, a command's output) and what can be long (a diff) is not in it:
-attempts' own files hold that.
+Streams (replies, output of commands) and long texts (diffs) are not in it: the files of
+the attempts have them.
 """
 
 import json
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated, Any
 
-from msgspec import Meta, Struct, convert
+from msgspec import Meta, MsgspecError, Struct, convert
+from msgspec.json import Decoder
 from msgspec.structs import replace
 
-from cdd_agent.events import (
-    ActionOutput,
-    ChangesApplied,
-    CommandOutput,
-    Event,
-    PlanOpened,
+from cdd_agent.events.action_events import ActionOutput
+from cdd_agent.events.dialogue_events import (
     ReplyDelayed,
     ReplyDelta,
-    StepDiff,
-    TestsFinished,
     ThinkingDelta,
     ToolFinished,
-    event_name,
-    to_json,
 )
+from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.events.step_events import (
+    ChangesApplied,
+    CommandOutput,
+    StepDiff,
+    TestsFinished,
+)
+from cdd_agent.events.stream import Event, to_json
+from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.files.atomic import append_line, read_lines, read_tail
 
 _NOT_LOGGED = (
@@ -39,108 +42,163 @@ _NOT_LOGGED = (
     ActionOutput,
     StepDiff,
 )
-_ANEW = b'"resumed": false'
-"""In the event with which the log of another run begins."""
+_PLAN_OPENED = b'"event": "plan_opened"'
+_NAME_WITHIN = 200
+"""The number of bytes at the beginning of a line that hold the event's name."""
 _LONGEST = 4 * 1024 * 1024
-"""Bytes of a line that is read; of a longer one there are only pieces, which are no
-entries.
+"""The number of bytes of the longest line that is read."""
+_OLDER_KINDS = {
+    "next_step": NoticeKind.WHAT_NEXT,
+    "run_left": NoticeKind.WHAT_NEXT,
+    "going_on": NoticeKind.RESUMED,
+    "interrupted": NoticeKind.RESUMED,
+    "proposed_before": NoticeKind.RESUMED,
+}
+"""Kinds of notices in the logs of version 0.1 that have another name now and on which
+something depends.
 """
-_KINDS: dict[str, type[Event]] = {event_name(kind): kind for kind in get_args(Event)}
 
 
 class LogEntry(Struct, frozen=True):
-    """One event, and when it was."""
+    """One event and its time."""
 
     time: datetime
     event: Event
 
 
 class RunLog(Struct, frozen=True):
-    """The log in one file, which need not be there yet. One process at a time adds to
-    it (the ticket's lock).
+    """The log in one file, which need not exist. Only the holder of the ticket's lock
+    adds to it.
     """
 
     path: Path
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def add(self, event: Event) -> None:
-        """Write one line at once; a line that a killed process left unfinished is ended
-        first, and so harms no other.
+        """Write one line at once. A line that a killed process left unfinished is ended
+        first, so that it damages no other.
 
         Raises `BadInput` when the disk refuses.
         """
         if isinstance(event, _NOT_LOGGED):
             return
-        line = (
-            json.dumps(
-                {"time": self.clock().isoformat(), **to_json(_in_short(event))},
-                ensure_ascii=False,
-            )
-            + "\n"
-        )
+        fields = {"time": self.clock().isoformat(), **to_json(_shorten(event))}
+        line = json.dumps(fields, ensure_ascii=False) + "\n"
         append_line(self.path, line.encode("utf-8", errors="replace"))
 
-    def entries(self) -> Iterator[LogEntry]:
-        """The events, read line by line. Torn lines, and events that this version does
-        not know, are left out.
+    def decoded_lines(self) -> Iterator[LogEntry | None]:
+        """Yield each line as an entry; None for a damaged line, or for an event that
+        this version does not know.
 
         Raises `BadInput` when the file cannot be read.
         """
         for line in read_lines(self.path, _LONGEST):
-            if entry := _entry(line):
+            yield _decode(line)
+
+    def entries(self) -> Iterator[LogEntry]:
+        """Yield the entries without damaged lines. Raises `BadInput` when the file
+        cannot be read.
+        """
+        for entry in self.decoded_lines():
+            if entry is not None:
                 yield entry
 
     def latest(self, most: int) -> list[LogEntry]:
-        """The entries of the run that goes on which stand in the last so many bytes;
-        without the plans that were opened, which can be long. Raises `BadInput` when
-        the file cannot be read.
+        """Return the current run's entries in the last `most` bytes, without the plans
+        that were opened, which can be long. Raises `BadInput` when the file cannot be
+        read.
         """
-        plan, found = f'"event": "{event_name(PlanOpened)}"'.encode(), list[LogEntry]()
+        entries: list[LogEntry] = []
         for line in read_tail(self.path, most):
-            if plan in line[:200]:
-                if _ANEW in line[-1000:]:
-                    found.clear()
-            elif entry := _entry(line):
-                found.append(entry)
-        return found
+            if _PLAN_OPENED in line[:_NAME_WITHIN]:
+                if _starts_run(line):
+                    entries.clear()
+                continue
+            entry = _decode(line)
+            if entry is not None:
+                entries.append(entry)
+        return entries
 
 
-def _entry(line: bytes) -> LogEntry | None:
+class _Stamp(Struct):
+    """The part of a line that is not the event."""
+
+    time: Annotated[datetime, Meta(tz=True)]
+
+
+class _Opening(Struct):
+    resumed: bool
+
+
+@cache
+def _decoders() -> tuple[Decoder[_Stamp], Decoder[Event]]:
+    return Decoder(_Stamp), Decoder(Event)
+
+
+def _decode(line: bytes) -> LogEntry | None:
+    stamps, events = _decoders()
+    try:
+        entry = LogEntry(stamps.decode(line).time, events.decode(line))
+    except (MsgspecError, UnicodeDecodeError, RecursionError):
+        return _decode_notice(line)
+    if isinstance(entry.event, Notice) and b'"about"' in line:
+        return _decode_notice(line)
+    return entry
+
+
+def _decode_notice(line: bytes) -> LogEntry | None:
+    """Read a notice of another version, whose kind is unknown or under `about`."""
+    if b'"event": "notice"' not in line[:_NAME_WITHIN]:
+        return None
     try:
         fields = json.loads(line)
-        time: datetime = convert(fields.pop("time"), Annotated[datetime, Meta(tz=True)])
-        event: Event = convert(fields, _KINDS[fields.pop("event")])
-        return LogEntry(time, event)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        time = convert(fields, _Stamp).time
+        fields["kind"] = _known_kind(fields)
+        return LogEntry(time, convert(fields, Notice))
+    except (ValueError, TypeError, RecursionError):
         return None
 
 
-def _in_short(event: Event) -> Event:
-    """The event without what can be long."""
+def _known_kind(fields: dict[str, Any]) -> NoticeKind | None:
+    kind = fields.get("kind") or fields.get("about")
+    if not isinstance(kind, str):
+        return None
+    if kind in _OLDER_KINDS:
+        return _OLDER_KINDS[kind]
+    try:
+        return NoticeKind(kind)
+    except ValueError:
+        return None
+
+
+def _starts_run(line: bytes) -> bool:
+    """True if a run starts with this opening of a plan."""
+    try:
+        return not Decoder(_Opening).decode(line).resumed
+    except (MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+
+
+def _shorten(event: Event) -> Event:
+    """Return the event without long texts."""
     match event:
-        case ToolFinished():
+        case ToolFinished(files=files):
+            files = tuple(replace(file, diff="") for file in files)
+            return replace(event, output="", files=files)
+        case ChangesApplied(files=files):
+            return replace(event, files=tuple(replace(file, diff="") for file in files))
+        case TestsFinished(failures=failures):
             return replace(
-                event,
-                output="",
-                files=tuple(replace(file, diff="") for file in event.files),
-            )
-        case ChangesApplied():
-            return replace(
-                event, files=tuple(replace(file, diff="") for file in event.files)
-            )
-        case TestsFinished():
-            return replace(
-                event,
-                failures=tuple(replace(failure, text="") for failure in event.failures),
+                event, failures=tuple(replace(each, text="") for each in failures)
             )
         case _:
             return event
 
 
 def with_folders(entries: Iterable[LogEntry]) -> Iterator[tuple[LogEntry, int]]:
-    """Each entry with the number of the folder of the step that it is about, 0 where it
-    is about none: the log has the numbers that steps had at the time, and where a plan
-    is opened, which is which.
+    """Yield each entry with the number of its step's folder; 0 if it is about no step.
+    The log has the numbers that steps had at the time, and the openings of plans say
+    which folder is whose.
     """
     folders: dict[int, int] = {}
     for entry in entries:

@@ -1,5 +1,5 @@
-"""A run's events as faces get them: without secrets, each written to the run's log
-before it is shown.
+"""The recorder of a run: removes secrets from events and logs each before a face gets
+it.
 """
 
 from collections.abc import Callable, Iterator
@@ -8,12 +8,12 @@ from contextlib import contextmanager, nullcontext, suppress
 from cdd_agent.dialogue.redacted_events import RedactedEvents
 from cdd_agent.engine.log import RunLog
 from cdd_agent.errors import CddError
-from cdd_agent.events import Emit, Event
+from cdd_agent.events.stream import Emit, Event
 from cdd_agent.redaction import Redactor
 
 
 class Recorder(RedactedEvents):
-    """Between the work on a ticket and a face: whatever is told goes through here."""
+    """The subscriber between the work on a ticket and a face."""
 
     def __init__(self, redactor: Redactor, log: RunLog, emit: Emit) -> None:
         self.refused: CddError | None = None
@@ -31,13 +31,13 @@ class Recorder(RedactedEvents):
         self._log = log
 
     def beside(self) -> RedactedEvents:
-        """For work beside other work, whose pieces are not to be taken for pieces of
-        one.
+        """Return a separate stream for work that runs side by side: its pieces do not
+        mix with others.
         """
         return RedactedEvents(self._redactor, self._emit)
 
     def note(self, event: Event) -> None:
-        """Log what faces know already. Where the disk refuses, `check` says so."""
+        """Log an event that faces have already. `check` raises if the disk refuses."""
         if self.refused is None:
             try:
                 self._log.add(self._redactor.redacted(event))
@@ -45,17 +45,17 @@ class Recorder(RedactedEvents):
                 self.refused = error
 
     def check(self) -> None:
-        """Raises `BadInput` where the disk refused to keep an event."""
+        """Raises `BadInput` if an event could not be logged."""
         if self.refused is not None:
             raise self.refused
 
     @contextmanager
     def recording(self, then: Callable[[], None] = lambda: None) -> Iterator[None]:
-        """Around whatever a person or a script has done; at its end, however it comes,
-        `then` is called.
+        """Wrap work of the user or a script. At its end, however it comes, `then` is
+        called.
 
-        Raises what that raises, and `BadInput` where the disk refused to keep an event;
-        but what ended it early first.
+        Raises `BadInput` if an event could not be logged, and what `then` raises; but
+        an error of the work comes first.
         """
         is_over = False
         try:
@@ -64,7 +64,7 @@ class Recorder(RedactedEvents):
         finally:
             self.forget()
             refused, self.refused = self.refused, None
-            # what is told is why it ended early
+            # an error of the work is the one to report
             with nullcontext() if is_over else suppress(CddError):
                 then()
                 if refused is not None:

@@ -30,7 +30,7 @@ from cdd_agent.engine.whereabouts import (
     load_whereabouts,
 )
 from cdd_agent.errors import BadInput
-from cdd_agent.events import About, Notice
+from cdd_agent.events.notices import Notice, NoticeKind
 from cdd_agent.files.atomic import read_bytes, remove, sync_folder
 from cdd_agent.redaction import Redactor
 from cdd_agent.threads import waited_for
@@ -79,7 +79,7 @@ def follow_rename(
         save_state(state, ticket.state_path)
         rename_copy(new)
         text = f"{former} was renamed to {ticket.slug}; its run continues."
-        notice = Notice(text, about=About.TICKET_RENAMED)
+        notice = Notice(text, kind=NoticeKind.TICKET_RENAMED)
         new.log.add(redactor.redacted(notice))
         # The lock's own path has the former name.
         remove(new.folder / "holder.json")

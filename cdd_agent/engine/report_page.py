@@ -1,7 +1,6 @@
-"""A run's report as files: `report.json` for scripts, and `report.md`, a page that
-people read.
+"""A run's report as files: `report.json` for scripts, `report.md` for reading.
 
-Titles, errors and paths are text from elsewhere: whatever they hold, they stay in their
+Titles, errors and paths can hold any text. They are escaped so that they stay in their
 cell, line or block.
 """
 
@@ -11,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 
-from cdd_agent.engine.effort import RunCost
+from cdd_agent.engine.effort import RunEffort
 from cdd_agent.engine.report import Counts, Report, StepReport
 from cdd_agent.files.atomic import write_atomic
 from cdd_agent.sanitize import sanitize_for_display
@@ -19,8 +18,8 @@ from cdd_agent.tickets.run_outcome import reasons_against
 from cdd_agent.tickets.status import Shortfall, StepStatus, Verification
 
 _SPECIAL = re.compile(r"[\\`*\[\]<>|#~&]|(?<![^\W_])_|_(?![^\W_])")
-"""Characters that mean something in a line of Markdown; an underscore within a word
-does not.
+"""Characters with a meaning in a line of Markdown. An underscore within a word has
+none.
 """
 _VERIFIED = {
     Verification.PASSED: "completed",
@@ -102,6 +101,11 @@ def _summary(report: Report) -> str:
             f"- the tokens of {estimated} of {report.effort.model_calls} model calls"
             " are estimated"
         )
+    if report.damaged_lines:
+        lines.append(
+            f"- lines of the log that could not be read, and are not counted:"
+            f" {report.damaged_lines}"
+        )
     if thinking := report.effort.thinking_tokens:
         lines.append(
             f"- thinking: {timedelta(seconds=round(report.effort.thinking_seconds))},"
@@ -109,7 +113,7 @@ def _summary(report: Report) -> str:
         )
     if report.effort.usd:
         lines.append(f"- cost: ${report.effort.usd:.4f}, by the prices that are known")
-    if words := report.effort.spent.of_the_cache_in_words:
+    if words := report.effort.cost.effect_of_cache():
         lines.append(f"- {words}")
     return "\n".join(lines)
 
@@ -133,9 +137,7 @@ def _moment(moment: object) -> str:
 
 
 def _table(report: Report) -> str:
-    """A line a step, and the total: the first column to the left, numbers to the
-    right.
-    """
+    """Return a table with a row for each step, and the total."""
     rows = [_HEAD]
     for step in report.steps:
         status = (
@@ -164,7 +166,7 @@ def _table(report: Report) -> str:
     return "\n".join([head, "| --- | --- |" + " ---: |" * (len(_HEAD) - 2), *body])
 
 
-def _effort(effort: RunCost) -> tuple[str, ...]:
+def _effort(effort: RunEffort) -> tuple[str, ...]:
     return (
         str(timedelta(seconds=round(effort.seconds))),
         str(effort.model_calls),
@@ -181,8 +183,8 @@ def _tests_in_words(counts: Counts | None) -> str:
 
 
 def _remarks(steps: Sequence[StepReport]) -> Iterator[str]:
-    """The steps that failed or were skipped, each with its reason; and what there is to
-    look at in a step.
+    """Yield the reasons of failed and skipped steps, points to check, and the user's
+    answers.
     """
     for step in steps:
         why = {StepStatus.FAILED: step.error, StepStatus.SKIPPED: step.reason}.get(
@@ -214,12 +216,12 @@ def _files(what: str, paths: Sequence[str]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Text in a line or a cell, to be read as it is."""
+    """Return a text for a line or a cell, escaped."""
     return _SPECIAL.sub(r"\\\g<0>", sanitize_for_display(" ".join(text.split())))
 
 
 def _block(text: str) -> str:
-    """Lines as they are, in a fence that they do not end."""
+    """Return lines in a fence that is longer than any fence in them."""
     longest = max((len(run) for run in re.findall("`{3,}", text)), default=2)
     lines = "\n".join(map(sanitize_for_display, text.splitlines()))
     return f"{'`' * (longest + 1)}text\n{lines}\n{'`' * (longest + 1)}"

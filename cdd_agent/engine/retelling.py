@@ -1,8 +1,7 @@
-"""A run told again in a later session: from its log, and with the words that only its
-attempts' folders have.
+"""The last part of a run, shown again in a later session: from its log, with the texts
+that only the attempts' folders have.
 
-The last part of it, as much as somebody reads. Secrets are taken out as they were when
-it was told first.
+Secrets are removed from these texts as they were from the events.
 """
 
 from collections import Counter
@@ -15,41 +14,42 @@ from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.log import LogEntry, RunLog
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.side_events import SideSteps
-from cdd_agent.events import (
-    About,
-    Answer,
-    AttemptFailed,
-    BaselineAwaited,
-    BaselineStarted,
-    ChangesApplied,
-    CheckpointStarted,
-    CommandOutput,
-    Event,
-    Notice,
-    PersonSaid,
-    QuestionAnswered,
-    QuestionAsked,
+from cdd_agent.events.dialogue_events import (
     ReplyDelta,
     ReplyFinished,
     ReplyLost,
     ReplyStarted,
-    SessionRestored,
-    StepDiff,
-    StepFinished,
-    StepStarted,
-    TestsFinished,
-    TestsStarted,
     ToolFinished,
     ToolStarted,
 )
+from cdd_agent.events.notices import Answer, Notice, NoticeKind
+from cdd_agent.events.run_events import (
+    BaselineAwaited,
+    BaselineStarted,
+    QuestionAnswered,
+    QuestionAsked,
+)
+from cdd_agent.events.shell_events import PersonSaid
+from cdd_agent.events.step_events import (
+    AttemptFailed,
+    ChangesApplied,
+    CheckpointStarted,
+    CommandOutput,
+    StepDiff,
+    StepStarted,
+    TestsFinished,
+    TestsStarted,
+)
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event, SessionRestored
 from cdd_agent.files.json_file import read_text
 from cdd_agent.tickets.state import ExecutionState
 
 MOST_EVENTS = 200
 LONGEST_TEXT = 20_000
-"""Characters of a reply, an answer, an output."""
+"""The longest text of a reply, an answer or an output, in characters."""
 _TAIL = 4_000_000
-"""Bytes of the log that are read."""
+"""The number of bytes at the end of the log that are read."""
 _ONLY_LIVE = (
     ReplyStarted,
     ReplyLost,
@@ -59,22 +59,20 @@ _ONLY_LIVE = (
     ToolStarted,
     TestsStarted,
 )
-"""Events that only say what is waited for, or are told with the one that ends it."""
+"""Events that only show what is being waited for, or that their end brings back."""
 _OF_THE_MOMENT = (
-    About.NEXT_STEP,
-    About.WHAT_NEXT,
-    About.GOING_ON,
-    About.PROPOSED_BEFORE,
-    About.INTERRUPTED,
+    NoticeKind.WHAT_NEXT,
+    NoticeKind.WHAT_NEXT,
+    NoticeKind.RESUMED,
+    NoticeKind.RESUMED,
+    NoticeKind.RESUMED,
 )
-"""Notices of what could be typed next, or is found on coming back: the agent says it
-anew.
-"""
+"""Notices that the agent prints again when a session is resumed."""
 _LONGEST_LINE = 160
 
 
 def run_retold(record: RunRecord, state: ExecutionState) -> SessionRestored:
-    """The run that goes on. Raises `BadInput` where its record cannot be read."""
+    """Return the current run. Raises `BadInput` if its record cannot be read."""
     entries = record.log.latest(_TAIL)
     side = SideSteps()
     shown = [
@@ -90,7 +88,7 @@ def run_retold(record: RunRecord, state: ExecutionState) -> SessionRestored:
 
 
 def planning_retold(record: RunRecord) -> SessionRestored:
-    """The work on the ticket's plan."""
+    """Return the work on the ticket's plan."""
     entries = RunLog(record.folder / "planning.jsonl").latest(_TAIL)
     shown = [
         entry.event
@@ -103,12 +101,12 @@ def planning_retold(record: RunRecord) -> SessionRestored:
 
 
 def _is_shown(event: Event) -> bool:
-    is_of_the_moment = isinstance(event, Notice) and event.about in _OF_THE_MOMENT
+    is_of_the_moment = isinstance(event, Notice) and event.kind in _OF_THE_MOMENT
     return not (is_of_the_moment or isinstance(event, _ONLY_LIVE))
 
 
 def last_line(entries: Sequence[LogEntry]) -> str:
-    """The last thing that a log tells, in a line."""
+    """Return the last event of a log that says something, in a line."""
     for entry in reversed(entries):
         match entry.event:
             case StepFinished(label=label, status=status, error=error):
@@ -134,13 +132,13 @@ def last_line(entries: Sequence[LogEntry]) -> str:
 
 
 def shortened(text: str) -> str:
-    """The first line of a text, as much as a list has room for."""
+    """Return the first line of a text, cut to the width of a list."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…"
 
 
 class _Retold:
-    """Finds for events of the log what was left out of it, by their order in the
+    """Restores the texts that the log leaves out, by the order of events in the
     attempt.
     """
 
@@ -151,9 +149,9 @@ class _Retold:
         self._attempt: Attempt | None = None
         self._replies, self._results = Counter[Path](), Counter[Path]()
         self._checks = 0
-        """Checks of the attempt that are over."""
+        """The number of checks of the attempt that are over."""
         self._is_asked = False
-        """A question is answered: what the model says is no part of an attempt."""
+        """True while a question is answered: the reply is not part of an attempt."""
 
     def of(self, entry: LogEntry) -> Iterator[Event]:
         event, is_wanted = entry.event, id(entry) in self._wanted
@@ -177,7 +175,7 @@ class _Retold:
             yield from found or (event,)
 
     def _kept(self, event: Event, attempt: Attempt, is_wanted: bool) -> Iterator[Event]:
-        """The event with what was kept of it; none where that is nothing more."""
+        """Yield the event with its saved texts; nothing if none were saved."""
         folder = attempt.folder
         match event:
             case ReplyFinished(step=int(step)):

@@ -17,13 +17,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.context.finder import CodeFinder
+from cdd_agent.cost import NO_COST, Cost
 from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.engine.accepted import KnownTests
 from cdd_agent.engine.attempt import Attempt
-from cdd_agent.engine.effort import effort_by_step
 from cdd_agent.engine.ledger import Ledger, OpenCheckpoints, no_part
 from cdd_agent.engine.load_state import drift, open_state, renumbered, save
 from cdd_agent.engine.lock import TicketLock, others_at_work
+from cdd_agent.engine.logged_run import LoggedRun
 from cdd_agent.engine.missing_work import find_missing_work
 from cdd_agent.engine.old_records import (
     OldRecordUnreadable,
@@ -36,20 +37,12 @@ from cdd_agent.engine.recording import Recorder
 from cdd_agent.engine.report import Report
 from cdd_agent.engine.whereabouts import expect_here
 from cdd_agent.errors import BadInput, CddError, StepFailed
-from cdd_agent.events import (
-    About,
-    ChangesPutBack,
-    Emit,
-    Event,
-    Notice,
-    PlanOpened,
-    ReplyFinished,
-    ReplyLost,
-    ReplyStarted,
-    RunFinished,
-    Tone,
-    cost_of,
-)
+from cdd_agent.events.dialogue_events import ReplyFinished, ReplyLost, ReplyStarted
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.run_events import RunFinished
+from cdd_agent.events.step_events import ChangesPutBack
+from cdd_agent.events.stream import Emit, Event
+from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.files.atomic import digest, read_bytes, remove_leftovers
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.llm.port import Usage
@@ -73,13 +66,7 @@ from cdd_agent.tickets.state import (
     next_step,
     renumbered_steps,
 )
-from cdd_agent.tickets.status import (
-    NO_COST,
-    Cost,
-    MissingWork,
-    RunStatus,
-    StepStatus,
-)
+from cdd_agent.tickets.status import MissingWork, RunStatus, StepStatus
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.before import Agenda
 
@@ -180,7 +167,7 @@ class Run(Struct):
         if any(step.attempts and step.lacks_costs for step in state.all_steps.values()):
             costs = {
                 folder: effort.cost
-                for folder, effort in effort_by_step(record.log.entries()).items()
+                for folder, effort in LoggedRun.read(record.log).efforts.items()
             }
             state = state.with_costs(costs, instead=True)
         adopted = adopt_criteria(state, plan, spec.acceptance_criteria)
@@ -241,7 +228,7 @@ class Run(Struct):
         self.record.log.add(ReplyLost(usage, step or None))
 
     def _count(self, folder: int, usage: Usage) -> None:
-        self._unsaved[folder] = self._unsaved.get(folder, NO_COST) + cost_of(usage)
+        self._unsaved[folder] = self._unsaved.get(folder, NO_COST) + usage.cost
 
     def save_costs(self) -> None:
         """Of calls that no step was saved after: questions."""
@@ -285,11 +272,11 @@ class Run(Struct):
     def opened(self) -> PlanOpened:
         spec = self._present_spec()
         criteria = spec.acceptance_criteria
-        return PlanOpened.of(spec.title, self.plan, self.state, criteria)
+        return PlanOpened.from_run(spec.title, self.plan, self.state, criteria)
 
     def summary(self) -> RunFinished:
         criteria = self._present_spec().acceptance_criteria
-        return RunFinished.of(
+        return RunFinished.from_run(
             self.plan, self.state, criteria, self.require, self.missing
         )
 
@@ -310,7 +297,7 @@ class Run(Struct):
     def report(self) -> Report:
         """Raises `BadInput` when the log cannot be read."""
         spec = self._present_spec()
-        return Report.of(
+        return Report.from_run(
             spec.title,
             self.plan,
             self.state,
@@ -406,7 +393,7 @@ class Run(Struct):
         )
         for slug, who in new.items():
             told = f"{slug} is at work in this project, too{who}. {text}"
-            self.emit(Notice(told, Tone.WARNING, about=About.OTHER_RUN))
+            self.emit(Notice(told, Tone.WARNING, kind=NoticeKind.OTHER_RUN))
 
     def reload_spec(self) -> None:
         """Go on by a spec that was edited meanwhile. Raises `BadInput` for one that
@@ -419,7 +406,7 @@ class Run(Struct):
         self.emit(
             Notice(
                 "The spec was edited; the run continues with the new version.",
-                about=About.SPEC_CHANGED,
+                kind=NoticeKind.SPEC_CHANGED,
             )
         )
 
@@ -434,7 +421,7 @@ class Run(Struct):
         self.state, self.plan, self.missing = state, plan, ()
         edited = Notice(
             "The plan was edited; the run continues with the new version.",
-            about=About.PLAN_EDITED,
+            kind=NoticeKind.PLAN_EDITED,
         )
         news: list[Event] = [edited, *told, *drift(plan, self.state), self.opened()]
         for event in () if is_known else news:

@@ -54,15 +54,9 @@ from cdd_agent.engine.side_tree import NoSideTrees, SideTree, SideTrees, remove_
 from cdd_agent.engine.steering import Steering
 from cdd_agent.engine.step import StepRunner
 from cdd_agent.errors import CddError
-from cdd_agent.events import (
-    About,
-    AttemptFailed,
-    Emit,
-    Event,
-    Notice,
-    StepStarted,
-    Tone,
-)
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.step_events import AttemptFailed, StepStarted
+from cdd_agent.events.stream import Emit, Event
 from cdd_agent.frontend import OneAtATime
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.process.policy import Permission
@@ -128,7 +122,7 @@ class SideBySide(Struct):
             trees = await SideTrees.of(run.ledger, engine.runner.commands.env)
         except NoSideTrees as reason:
             text = f"Steps run one after the other: {reason}."
-            run.emit(Notice(text, Tone.WARNING, about=About.ONE_BY_ONE))
+            run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.SIDE_BY_SIDE))
             return None
         return cls(engine, jobs, attempts, trees)
 
@@ -375,7 +369,7 @@ class SideBySide(Struct):
                     "Changed since it was made, by you or by another step:"
                     f" {named(files)}. It is made once more."
                 )
-                run.emit(Notice(text, about=About.OVERLAP, step=number))
+                run.emit(Notice(text, kind=NoticeKind.SIDE_BY_SIDE, step=number))
                 run.save(run.state.restore(number))
                 self.base = None
                 await self._known_base()
@@ -409,7 +403,7 @@ class SideBySide(Struct):
             "What it wrote is restored until the steps beside it are done; then it is"
             " checked once more."
         )
-        run.emit(Notice(text, about=About.SET_APART, step=number))
+        run.emit(Notice(text, kind=NoticeKind.SIDE_BY_SIDE, step=number))
         run.restore(number)
         self._failed[number] = Failed(
             now.error or "", attempt.failure or AttemptFailure(detail=""), now.evidence

@@ -2,19 +2,14 @@
 belongs to which.
 """
 
-from cdd_agent.events import (
-    AgentChanged,
-    AttemptFailed,
-    ChangesPutBack,
-    ChangesReviewed,
-    Event,
-    ModelReplaced,
-    Notice,
-    QuestionAsked,
-    RunFinished,
-    StepFinished,
-    StepStarted,
-)
+from cdd_agent.events.dialogue_events import ModelReplaced
+from cdd_agent.events.notices import Notice
+from cdd_agent.events.question_events import ChangesReviewed
+from cdd_agent.events.run_events import QuestionAsked, RunFinished
+from cdd_agent.events.shell_events import AgentChanged
+from cdd_agent.events.step_events import AttemptFailed, ChangesPutBack, StepStarted
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event
 
 _TOLD = (
     StepStarted,

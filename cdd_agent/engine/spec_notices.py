@@ -1,7 +1,7 @@
 """The findings of a ticket's spec.yaml, as all faces show them."""
 
 from cdd_agent.errors import BadInput
-from cdd_agent.events import About, Notice, Tone
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.tickets.plan import Problem
 from cdd_agent.tickets.spec_findings import find_spec_problems
 from cdd_agent.tickets.store import Ticket
@@ -24,7 +24,7 @@ def spec_notices(ticket: Ticket) -> list[Notice]:
         Notice(
             f"{source}:{problem.line}: {problem.text}",
             Tone.WARNING,
-            about=About.SPEC_FINDING,
+            kind=NoticeKind.SPEC_FINDING,
         )
         for problem in read_spec_problems(ticket)
     ]

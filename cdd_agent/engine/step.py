@@ -34,18 +34,11 @@ from cdd_agent.engine.step_check import StepChecker, usable_reply
 from cdd_agent.engine.step_tools import StepTools
 from cdd_agent.engine.transaction import Known, StepTransaction
 from cdd_agent.errors import BadInput, NotApproved
-from cdd_agent.events import (
-    About,
-    ChangesApplied,
-    CommandProposed,
-    Emit,
-    GuidanceTaken,
-    Notice,
-    PromptMade,
-    ReplyStarted,
-    Tone,
-    unheard,
-)
+from cdd_agent.events.dialogue_events import PromptMade, ReplyStarted
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.question_events import CommandProposed
+from cdd_agent.events.step_events import ChangesApplied, GuidanceTaken
+from cdd_agent.events.stream import Emit, ignore_event
 from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import (
@@ -96,7 +89,7 @@ class StepRunner(Struct, frozen=True):
     tool_calls: ToolCalls = "auto"
     code: CodeFinder | None = None
     """Finds the code for a step's prompt and for the model's searches."""
-    emit: Emit = unheard
+    emit: Emit = ignore_event
     steering: Steering = field(default_factory=Steering)
     user: Frontend = field(default_factory=Nobody)
     """Answers whether a step may remove tests that its plan does not name."""
@@ -189,7 +182,7 @@ class StepRunner(Struct, frozen=True):
             before = await known()
             reply = await asyncio.to_thread(usable_reply, transaction)
             for doubt in reply.doubts:
-                self.emit(Notice(f"{doubt}.", Tone.WARNING, about=About.DOUBT))
+                self.emit(Notice(f"{doubt}.", Tone.WARNING, kind=NoticeKind.FILE_NOTE))
             await transaction.change(reply.edits)
         except ReplyRefused as refusal:
             await known()  # nothing may have waited for it yet
@@ -271,7 +264,6 @@ class StepRunner(Struct, frozen=True):
                 Notice(
                     f"What was done with tools cannot be done again: {refusal.message}",
                     Tone.WARNING,
-                    about=About.NOT_DONE_AGAIN,
                 )
             )
         if attempt.reply is not None:
@@ -298,7 +290,7 @@ class StepRunner(Struct, frozen=True):
                     raise
                 why = _why_without_tools(error)
             words = f"{why}; the model is asked without them."
-            self.emit(Notice(words, Tone.WARNING, about=About.NO_TOOLS))
+            self.emit(Notice(words, Tone.WARNING, kind=NoticeKind.NO_TOOLS))
         tools.discard_dialogue()
         await self._take_turn(Dialogue(model, emit=self.emit), prompt, tools)
 
@@ -369,10 +361,10 @@ class StepRunner(Struct, frozen=True):
         else:
             prompt = await self._made(lambda: make(window, 0))
         for note in prompt.notes:
-            self.emit(Notice(note, Tone.WARNING, about=About.NOT_SHOWN))
+            self.emit(Notice(note, Tone.WARNING, kind=NoticeKind.NOT_SENT))
         if prompt.left_out:
             words = left_out_in_words(prompt.left_out)
-            self.emit(Notice(words, Tone.WARNING, about=About.LEFT_OUT))
+            self.emit(Notice(words, Tone.WARNING, kind=NoticeKind.NOT_SENT))
         if prompt.context is not None:
             attempt.save_context(prompt.context)
         shares = (*tools_share, *prompt.shares)

@@ -18,7 +18,8 @@ from cdd_agent.engine.step_tools import refused_calls
 from cdd_agent.engine.test_leave import TestLeave
 from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.events import CommandOutput, Emit, TestsFinished, TestsStarted
+from cdd_agent.events.step_events import CommandOutput, TestsFinished, TestsStarted
+from cdd_agent.events.stream import Emit
 from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.llm.pictures import is_picture

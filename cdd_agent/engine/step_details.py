@@ -1,5 +1,5 @@
-"""Everything that is known of one step, for a person to look at: read from the plan,
-the state and the run's record.
+"""The details of one step, for the step screen: from the plan, the state and the run's
+record.
 """
 
 from pathlib import Path
@@ -10,7 +10,7 @@ from cdd_agent.engine.accepted import KnownTests
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
-from cdd_agent.events import StepView
+from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.files.json_file import read_text
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.plan import PlanStep
@@ -20,7 +20,7 @@ from cdd_agent.verification.outcomes import Result
 
 
 class SeenTest(Struct, frozen=True):
-    """One test as a check saw it. `before` is None where nothing was known of it."""
+    """One test in a check. `before` is its earlier result; None if there is none."""
 
     name: str
     result: Result
@@ -28,28 +28,26 @@ class SeenTest(Struct, frozen=True):
 
 
 class AttemptDetails(Struct, frozen=True):
-    """One attempt; what was not kept, or never was, is empty."""
+    """One attempt. Texts that were not saved are empty."""
 
     number: int
     guidance: str
     request: str
     reply: str
-    """The model's words; where it used tools, with its calls."""
+    """The model's reply, with its tool calls."""
     failure: str
     diff: str
     output: str
-    """Of its checks."""
+    """The output of its checks."""
     tests: tuple[SeenTest, ...]
 
 
 class StepDetails(Struct, frozen=True):
-    """One step as the plan has it, where it stands, and its attempts, the first one
-    first.
-    """
+    """One step of the plan, its summary, and its attempts in order."""
 
     ticket_slug: str
     step: PlanStep
-    view: StepView
+    view: StepSummary
     attempts: tuple[AttemptDetails, ...]
     depends_on: tuple[str, ...] = ()
     """The labels of the steps that it depends on."""
@@ -58,8 +56,8 @@ class StepDetails(Struct, frozen=True):
 def step_details(
     root: Path, ticket: Ticket, number: int, redactor: Redactor
 ) -> StepDetails:
-    """Reads only, without the ticket's lock, and nothing of other steps' record. Raises
-    `BadInput` where there is no such step, or a file is damaged.
+    """Read the details, without the ticket's lock and without the record of other
+    steps. Raises `BadInput` if there is no such step, or a file is damaged.
     """
     plan = ticket.read_plan()
     step = plan.step(number)
@@ -67,11 +65,10 @@ def step_details(
         raise BadInput(f"{ticket.shown(ticket.plan_path)} has no step {number}")
     state = load_state(ticket, plan) or ExecutionState(ticket_slug=ticket.slug)
     record, now = RunRecord.of_ticket(ticket, redactor), state.step(number)
-    was_changed = now.status.is_over and not now.identity.is_unchanged(step)
     return StepDetails(
         ticket.slug,
         step,
-        StepView.of(now, plan, changed=was_changed),
+        StepSummary.from_state(now, plan),
         tuple(
             _attempt(record.attempt(now.folder, n), n, state, record, now)
             for n in range(1, now.attempts + 1)
@@ -103,15 +100,14 @@ def _attempt(
 def _seen_by_check(
     record: RunRecord, state: ExecutionState, step: StepExecution, attempt: int
 ) -> tuple[SeenTest, ...]:
-    """The tests that the check of a step's attempt saw, beside what was known of each
-    before the step. What changed first: new failures, then what is green and was not,
-    then old failures, then the rest.
+    """Return the tests in an attempt's check, each with its earlier result. The order:
+    new failures, newly passed tests, old failures, the rest.
     """
     saved = record.attempt(step.folder, attempt)
     if (tests := saved.tests) is None:
         return ()
     before = saved.tests_before
-    # an older record: it is found out from those of all steps before
+    # an older record does not have them: they follow from the steps before
     if before is None:
         before = (
             KnownTests(record).so_far(state, before=step).reference.otherwise(tests)

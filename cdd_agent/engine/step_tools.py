@@ -30,7 +30,8 @@ from cdd_agent.edits.model import Edit, ReplyRefused, edit_of
 from cdd_agent.engine.ledger import States
 from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import CddError
-from cdd_agent.events import Event, ToolFinished
+from cdd_agent.events.dialogue_events import ToolFinished
+from cdd_agent.events.stream import Event
 from cdd_agent.files.read import read_source
 from cdd_agent.forms import NotOfForm, read_json
 from cdd_agent.git.ignored_files import IgnoredStates, changed, read_ignored

@@ -11,7 +11,8 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 from cdd_agent.engine.attempt import Attempt
-from cdd_agent.events import Choice, Emit, LostTest, TestLossProposed
+from cdd_agent.events.question_events import Choice, LostTest, TestLossProposed
+from cdd_agent.events.stream import Emit
 from cdd_agent.files.json_file import JsonFile
 from cdd_agent.frontend import Frontend, NobodyHere
 from cdd_agent.tickets.plan import PlanStep

@@ -29,16 +29,10 @@ from cdd_agent.engine.ledger import Ledger, States, private_paths
 from cdd_agent.engine.ledger_file import Entry
 from cdd_agent.engine.named_files import named
 from cdd_agent.errors import NotApproved
-from cdd_agent.events import (
-    About,
-    ChangesProposed,
-    ChangesReviewed,
-    CheckpointStarted,
-    Choice,
-    Emit,
-    Notice,
-    Tone,
-)
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.question_events import ChangesProposed, ChangesReviewed, Choice
+from cdd_agent.events.step_events import CheckpointStarted
+from cdd_agent.events.stream import Emit
 from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.paths import path_inside
 from cdd_agent.git.diff import Change
@@ -61,7 +55,7 @@ def tell_uncovered(ledger: Ledger) -> Iterator[Notice]:
     uncovered = ledger.news_of_uncovered()
     if uncovered:
         text = f"No undo covers {', '.join(uncovered)}"
-        yield Notice(text, Tone.WARNING, about=About.NOT_IN_CHECKPOINT)
+        yield Notice(text, Tone.WARNING, kind=NoticeKind.NOT_IN_CHECKPOINT)
 
 
 class StepTransaction(Struct):
@@ -190,7 +184,7 @@ class StepTransaction(Struct):
             change_set, self.root, edits, self._policy(), self.protected
         )
         for note in () if again else changes.notes:
-            self.emit(Notice(f"{note}.", about=About.FILE_NOTE))
+            self.emit(Notice(f"{note}.", kind=NoticeKind.FILE_NOTE))
         if not changes.changes:
             return changes, ""
         for change in changes.changes:
@@ -339,7 +333,7 @@ class StepTransaction(Struct):
                 f"`{by}` changed files that git ignores, which no undo restores:"
                 f" {named(entry.ignored)}"
             )
-            self.emit(Notice(text, about=About.CHANGED_BESIDE))
+            self.emit(Notice(text, kind=NoticeKind.CHANGED_BESIDE))
 
     async def redo_command(self, entry: Entry) -> None:
         """Write once more what a command made of the step's files. Raises

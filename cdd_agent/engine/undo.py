@@ -18,15 +18,8 @@ from cdd_agent.engine.named_files import named
 from cdd_agent.engine.record import GoingBack
 from cdd_agent.engine.run import Run
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.events import (
-    About,
-    Notice,
-    StepDiff,
-    StepsRedone,
-    StepsUndone,
-    Tone,
-    UndoPreview,
-)
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.step_events import StepDiff, StepsRedone, StepsUndone, UndoPreview
 from cdd_agent.files.json_file import stamp
 from cdd_agent.git.diff import Change
 from cdd_agent.git.restore import RestoreResult
@@ -70,9 +63,7 @@ class Undoing(Struct, frozen=True):
         run.lock.check()
         known = run.state.ended_steps()
         if not known:
-            run.emit(
-                Notice("Nothing was carried out yet.", about=About.NOTHING_TO_UNDO)
-            )
+            run.emit(Notice("Nothing was carried out yet.", kind=NoticeKind.NOT_DONE))
             return
         steps = known[known.index(self._carried_out(number, known)) :]
         for step in steps:
@@ -134,7 +125,7 @@ class Undoing(Struct, frozen=True):
         known = self.run.state.ended_steps()
         if number is None and not known:
             self.run.emit(
-                Notice("Nothing was carried out yet.", about=About.NOTHING_TO_UNDO)
+                Notice("Nothing was carried out yet.", kind=NoticeKind.NOT_DONE)
             )
             return
         step = self._carried_out(number, known)
@@ -267,7 +258,7 @@ class Undoing(Struct, frozen=True):
                     f"Changed while step {self._label(step)} ran, and left as it is:"
                     f" {named(others)}"
                 )
-                self.run.emit(Notice(text, Tone.WARNING, about=About.LEFT_AS_IS))
+                self.run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.LEFT_AS_IS))
 
     def _carried_out(
         self, number: int | None, known: Sequence[StepExecution]

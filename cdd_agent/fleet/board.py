@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from cdd_agent.cost import NO_COST, Cost
 from cdd_agent.errors import ExitCode
 from cdd_agent.fleet.job import Ending, TicketJob
-from cdd_agent.tickets.status import NO_COST, Cost, StepStatus
+from cdd_agent.tickets.status import StepStatus
 
 EventFields = Mapping[str, Any]
 """An event, as `cdd exec --json` prints it."""

@@ -10,25 +10,22 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from cdd_agent.engine.effort import effort_of
+from cdd_agent.cost import Cost
 from cdd_agent.engine.lock import is_at_work
+from cdd_agent.engine.logged_run import LoggedRun
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.whereabouts import load_own_tree
 from cdd_agent.errors import CddError
-from cdd_agent.events import (
-    About,
-    Notice,
-    PlanOpened,
-    RunFinished,
-    StepStarted,
-    to_json,
-)
+from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.events.run_events import RunFinished
+from cdd_agent.events.step_events import StepStarted
+from cdd_agent.events.stream import to_json
+from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.json_file import as_short_json, from_json
 from cdd_agent.files.shared_json import json_read
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.job import TicketJob
-from cdd_agent.llm.budget import Spent
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.run_outcome import reasons_against
 from cdd_agent.tickets.state import load_state
@@ -38,9 +35,9 @@ from cdd_agent.tickets.store import Ticket
 _END_OF_LOG = 64 * 1024
 """Bytes of a log in which the reason of a stop is."""
 _WAITS_FOR = {
-    About.NOT_APPROVED: RunState.NEEDS_YOU,
-    About.NO_BUDGET: RunState.NO_BUDGET,
-    About.COME_BACK_LATER: RunState.LATER,
+    NoticeKind.NOT_APPROVED: RunState.NEEDS_YOU,
+    NoticeKind.NO_BUDGET: RunState.NO_BUDGET,
+    NoticeKind.COME_BACK_LATER: RunState.LATER,
 }
 TOGETHER = ".together"
 COMPARING = ".compare"
@@ -99,8 +96,8 @@ def load_row(
         if state is None:
             return row
         criteria = ticket.read_spec().acceptance_criteria
-        opened = PlanOpened.of("", plan, state, criteria)
-        finished = RunFinished.of(plan, state, criteria, require)
+        opened = PlanOpened.from_run("", plan, state, criteria)
+        finished = RunFinished.from_run(plan, state, criteria, require)
     except CddError:
         return row
     row = row.after_event(to_json(opened))
@@ -126,14 +123,14 @@ def _with_steps(row: Row, opened: PlanOpened, status: RunStatus) -> Row:
     return replace(row, state=_STATES[status], steps=titles, why=why)
 
 
-def load_spent(root: Path, prefix: str, job: TicketJob, ticket: Ticket) -> Spent:
+def load_spent(root: Path, prefix: str, job: TicketJob, ticket: Ticket) -> Cost:
     """Return what a run took so far, by its log. Raises `BadInput` if the log cannot be
     read.
     """
     found = record_of(root, prefix, job, ticket)
     if found is None or not found[1].state_path.exists():
-        return Spent()
-    return effort_of(found[0].log.entries()).spent
+        return Cost()
+    return LoggedRun.read(found[0].log).effort.cost
 
 
 def find_planned(
@@ -246,8 +243,8 @@ def _with_reason(row: Row, record: RunRecord) -> Row:
         match entry.event:
             case StepStarted():
                 row = replace(row, state=RunState.STOPPED, why="")
-            case Notice(text=text, about=About() as about) if about in _WAITS_FOR:
-                row = replace(row, state=_WAITS_FOR[about], why=text)
+            case Notice(text=text, kind=NoticeKind() as kind) if kind in _WAITS_FOR:
+                row = replace(row, state=_WAITS_FOR[kind], why=text)
             case _:
                 pass
     return row

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len, set_cell_size
 
-from cdd_agent.events import Tone
+from cdd_agent.cost import Cost
+from cdd_agent.events.notices import Tone
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.llm.budget import Limit
 from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.tickets.status import Cost
 
 _SIGNS = {
     RunState.WAITING: ("○", Tone.QUIET),

@@ -10,7 +10,12 @@ from typing import Any
 from msgspec import DecodeError, Struct, ValidationError, convert, field, json
 
 from cdd_agent.errors import BudgetExhausted, ExitCode
-from cdd_agent.events import AnswerNeeded, BudgetSpent, CallEnded, QuestionKind
+from cdd_agent.events.driven_events import (
+    AnswerNeeded,
+    BudgetSpent,
+    CallEnded,
+    QuestionKind,
+)
 from cdd_agent.fleet.answers import NOBODY, AnswerLine
 from cdd_agent.fleet.job import Ending
 from cdd_agent.fleet.order import RunOrder, Tell

@@ -12,6 +12,7 @@ from typing import Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from cdd_agent.cost import NO_COST, Cost
 from cdd_agent.errors import BadInput, BudgetExhausted
 from cdd_agent.llm.pictures import picture_tokens
 from cdd_agent.llm.port import (
@@ -37,61 +38,10 @@ grows past the budget all the same is stopped on the way.
 """
 
 
-class Spent(Struct, frozen=True):
-    """The tokens and the money that calls took together. `usd` is that of the calls
-    whose price is known.
-    """
-
-    tokens: int = 0
-    usd: float = 0.0
-    estimated: bool = False
-    cached_tokens: int = 0
-    """Those among them that were read from a cache."""
-    saved_usd: float = 0.0
-    """The money that caches saved, of the calls whose price is known."""
-
-    def __add__(self, usage: Usage) -> "Spent":
-        return Spent(
-            self.tokens + usage.prompt_tokens + usage.completion_tokens,
-            self.usd + (usage.usd or 0.0),
-            self.estimated or usage.estimated,
-            self.cached_tokens + usage.cached_tokens,
-            self.saved_usd + (usage.saved_usd or 0.0),
-        )
-
-    def in_words(self) -> str:
-        """With a `~` where some of it is estimated; the money only where a price is
-        known.
-        """
-        about = "~" if self.estimated else ""
-        cached = f" ({self.cached_tokens:,} cached)" if self.cached_tokens else ""
-        return f"{about}{self.tokens:,} tokens{cached}" + (
-            f", {about}${self.usd:.4f}" if self.usd else ""
-        )
-
-    @property
-    def of_the_cache_in_words(self) -> str:
-        """The effect of caches: in money where a price is known, else in tokens; empty
-        where they did nothing.
-        """
-        if self.saved_usd < 0:
-            return (
-                f"writing to the cache has cost ${-self.saved_usd:.4f} more than"
-                " reading from it saved"
-            )
-        if self.saved_usd > 0:
-            return f"the cache saved ${self.saved_usd:.4f}"
-        return (
-            f"{self.cached_tokens:,} tokens came from the cache"
-            if self.cached_tokens
-            else ""
-        )
-
-
 class Tally(Struct):
     """A sum of what calls took so far, for whoever wants to know while they go on."""
 
-    spent: Spent = Spent()
+    spent: Cost = NO_COST
     under_way: int = 0
     """Calls that run now, and are not counted yet."""
     held: list[Usage] = field(default_factory=list)
@@ -100,12 +50,12 @@ class Tally(Struct):
     """Set when such a call is over."""
 
     def add(self, usage: Usage) -> None:
-        self.spent += usage
+        self.spent += usage.cost
 
     @asynccontextmanager
     async def holding(
-        self, worst: Usage, expect: Callable[[Spent], None]
-    ) -> AsyncIterator[Callable[[], Spent]]:
+        self, worst: Usage, expect: Callable[[Cost], None]
+    ) -> AsyncIterator[Callable[[], Cost]]:
         expect(self.spent)
         while self.held and not _fits(self._with_held(self.held), expect):
             self.ended.clear()
@@ -120,14 +70,14 @@ class Tally(Struct):
             self.held = [held for held in self.held if held is not worst]
             self.ended.set()
 
-    def _with_held(self, held: Iterable[Usage]) -> Spent:
+    def _with_held(self, held: Iterable[Usage]) -> Cost:
         spent = self.spent
         for usage in held:
-            spent += usage
+            spent += usage.cost
         return spent
 
 
-def _fits(spent: Spent, expect: Callable[[Spent], None]) -> bool:
+def _fits(spent: Cost, expect: Callable[[Cost], None]) -> bool:
     try:
         expect(spent)
     except BudgetExhausted:
@@ -139,13 +89,13 @@ class Account(Protocol):
     """What counts against a budget."""
 
     @property
-    def spent(self) -> Spent: ...
+    def spent(self) -> Cost: ...
 
     def add(self, usage: Usage) -> None: ...
 
     def holding(
-        self, worst: Usage, expect: Callable[[Spent], None]
-    ) -> AbstractAsyncContextManager[Callable[[], Spent]]:
+        self, worst: Usage, expect: Callable[[Cost], None]
+    ) -> AbstractAsyncContextManager[Callable[[], Cost]]:
         """Around a call that could take this: it begins only where it fits beside those
         that run, at their worst, and waits for their end where it would fit but for
         them. `expect` raises `BudgetExhausted` where it does not fit beside what is
@@ -176,12 +126,12 @@ class Limit(Struct, frozen=True):
     tokens: int | None = None
     usd: float | None = None
 
-    def without(self, spent: Spent) -> "Limit":
+    def without(self, spent: Cost) -> "Limit":
         """What remains of it."""
         tokens, usd = self.tokens, self.usd
         return Limit(
             None if tokens is None else max(tokens - spent.tokens, 0),
-            None if usd is None else max(usd - spent.usd, 0.0),
+            None if usd is None else max(usd - (spent.usd or 0.0), 0.0),
         )
 
 
@@ -224,7 +174,7 @@ class Budgeted(ModelWrapper):
             )
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> Cost:
         return self._account.spent
 
     async def reply(self, request: Request, hear: Hear) -> Done:
@@ -239,7 +189,7 @@ class Budgeted(ModelWrapper):
         call: "_Call",
         request: Request,
         hear: Hear,
-        spent_by_now: Callable[[], Spent],
+        spent_by_now: Callable[[], Cost],
     ) -> Done:
         def measure(event: ModelEvent) -> None:
             call.hear(event)
@@ -274,19 +224,20 @@ class Budgeted(ModelWrapper):
         self._account.add(usage)
         self._spend(usage)
 
-    def _expect_room_for(self, spent: Spent, call: Usage, why: str) -> None:
+    def _expect_room_for(self, spent: Cost, call: Usage, why: str) -> None:
         """Raises `BudgetExhausted` where a call like this one, beside what is spent,
         passes the limit.
         """
-        then, about = spent + call, "~" if spent.estimated else ""
+        then, about = spent + call.cost, spent.about
+        usd, usd_then = spent.usd or 0.0, then.usd or 0.0
         if self.limit.tokens is not None and then.tokens > self.limit.tokens:
             used = f"{about}{spent.tokens:,} of {self.limit.tokens:,} tokens"
             raise _exhausted(
                 "tokens", used, why.format(f"~{then.tokens - spent.tokens:,} tokens")
             )
-        if self.limit.usd is not None and then.usd > self.limit.usd:
-            used = f"{about}${spent.usd:.4f} of ${self.limit.usd:.2f}"
-            raise _exhausted("usd", used, why.format(f"~${then.usd - spent.usd:.4f}"))
+        if self.limit.usd is not None and usd_then > self.limit.usd:
+            used = f"{about}${usd:.4f} of ${self.limit.usd:.2f}"
+            raise _exhausted("usd", used, why.format(f"~${usd_then - usd:.4f}"))
 
 
 class _Call(Struct):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdd_agent.cost import Cost
 from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.partly_shown import PartlyShown
 
@@ -147,6 +148,16 @@ class Usage(Struct, frozen=True):
     """How much cheaper the cache made them, or dearer where it is less than 0; None
     where no price is known.
     """
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(
+            self.prompt_tokens + self.completion_tokens,
+            self.usd,
+            self.estimated,
+            self.cached_tokens,
+            self.saved_usd,
+        )
 
 
 class Price(Struct, frozen=True):

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from cdd_agent.cost import Cost
 from cdd_agent.errors import BudgetExhausted
-from cdd_agent.llm.budget import Account, Limit, Spent, Tally
+from cdd_agent.llm.budget import Account, Limit, Tally
 from cdd_agent.llm.port import Usage
 from cdd_agent.llm.shared_waits import SharedWaits
 
@@ -29,8 +30,8 @@ class Purse(Struct, frozen=True):
         Raises `BudgetExhausted` if it will not fit.
         """
 
-        def expect_room(spent: Spent) -> None:
-            if not self._has_room(spent + worst):
+        def expect_room(spent: Cost) -> None:
+            if not self._has_room(spent + worst.cost):
                 raise BudgetExhausted("The budget has no room for the call")
 
         async with self.tally.holding(worst, expect_room) as spent_by_now:
@@ -41,11 +42,11 @@ class Purse(Struct, frozen=True):
         """What remains of the budget. Calls under way are not counted yet."""
         return self.limit.without(self.tally.spent)
 
-    def _has_room(self, spent: Spent) -> bool:
+    def _has_room(self, spent: Cost) -> bool:
         limit = self.limit
         if limit.tokens is not None and spent.tokens > limit.tokens:
             return False
-        return limit.usd is None or spent.usd <= limit.usd
+        return limit.usd is None or (spent.usd or 0.0) <= limit.usd
 
 
 class SharedCalls(Struct, frozen=True):
@@ -53,7 +54,7 @@ class SharedCalls(Struct, frozen=True):
 
     limit: Limit
     """Of all runs."""
-    account: Callable[[Spent], Account]
+    account: Callable[[Cost], Account]
     """Opens the run's account, from what the run has spent before."""
     waits: Path
     """The file with the waits that providers ask for."""

@@ -12,13 +12,12 @@ from typing import Any, Self
 from msgspec import Struct, convert, field, to_builtins
 from msgspec.structs import force_setattr, replace
 
+from cdd_agent.cost import NO_COST, Cost
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.json_file import from_json
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import (
-    NO_COST,
-    Cost,
     Evidence,
     RunStatus,
     Shortfall,

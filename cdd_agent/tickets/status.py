@@ -61,27 +61,6 @@ class Evidence(Struct, frozen=True):
         return (self.passed or 0) - self.fixed - self.new
 
 
-class Cost(Struct, frozen=True):
-    """The price of model calls, including failed attempts."""
-
-    tokens: int = 0
-    usd: float | None = None
-    """The price of the calls whose price is known; None if there are none."""
-    estimated: bool = False
-    """True if a provider did not count the tokens of a call."""
-
-    def __add__(self, other: "Cost") -> "Cost":
-        known = [cost.usd for cost in (self, other) if cost.usd is not None]
-        return Cost(
-            self.tokens + other.tokens,
-            sum(known) if known else None,
-            self.estimated or other.estimated,
-        )
-
-
-NO_COST = Cost()
-
-
 def fill_label(value: Struct, number: int) -> None:
     """Give a value that names a step its number as `label` if it has none: it is of a
     plan with plain numbers, or of an older version.

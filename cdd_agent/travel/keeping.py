@@ -20,7 +20,8 @@ from cdd_agent.engine.whereabouts import (
     load_whereabouts,
     save_whereabouts,
 )
-from cdd_agent.events import About, Emit, Notice, Tone
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.stream import Emit
 from cdd_agent.git.command import GitUnusable
 from cdd_agent.git.repository import repository_of
 from cdd_agent.travel.lease import Claim
@@ -85,7 +86,7 @@ async def lease_kept(
             reference.accept()
         except GitUnusable as error:
             text = f"The lease of {record.slug} could not be renewed: {error.message}"
-            emit(Notice(text, Tone.WARNING, about=About.NOT_RENEWED))
+            emit(Notice(text, Tone.WARNING, kind=NoticeKind.LEASE))
             if is_over():
                 raise over(text) from error
 

@@ -23,7 +23,9 @@ from cdd_agent.engine.named_files import named
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.whereabouts import forget_own_tree, load_own_tree
 from cdd_agent.errors import BadInput, NotApproved, StepFailed
-from cdd_agent.events import About, CommandProposed, Emit, Notice, Tone
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.question_events import CommandProposed
+from cdd_agent.events.stream import Emit
 from cdd_agent.files.atomic import (
     read_bytes,
     remove_leftovers,
@@ -149,7 +151,7 @@ class Landing(Struct, frozen=True):
             f"{self.own.ticket.slug} has landed: its checks have passed, and your"
             f" branch is at {result[:12]}."
         )
-        self.emit(Notice(text, Tone.GOOD, about=About.LANDED))
+        self.emit(Notice(text, Tone.GOOD, kind=NoticeKind.LANDED))
 
     def _is_work(self, path: str) -> bool:
         """Whether a file in the run's tree is somebody's, and not the program's."""
@@ -191,7 +193,6 @@ class Landing(Struct, frozen=True):
                 Notice(
                     "There is no check to be run on the result.",
                     Tone.WARNING,
-                    about=About.CHECKED,
                 )
             )
         for shown, check in checks.items():
@@ -213,11 +214,7 @@ class Landing(Struct, frozen=True):
                         " run began."
                     ),
                 )
-            self.emit(
-                Notice(
-                    f"`{shown}` passed on the result.", Tone.GOOD, about=About.CHECKED
-                )
-            )
+            self.emit(Notice(f"`{shown}` passed on the result.", Tone.GOOD))
 
     async def _bring_record(self) -> None:
         """The run's record, checkpoints and state become those of the person's own
@@ -248,7 +245,7 @@ class Landing(Struct, frozen=True):
                     "Never committed, and kept in"
                     f" {aside.relative_to(own.record.root).as_posix()}: {named(left)}"
                 )
-                self.emit(Notice(text, Tone.WARNING, about=About.LEFT_AS_IS))
+                self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.LEFT_AS_IS))
         await own.trees.remove(own.place)
         await own.trees.delete_branch(own.branch)
         forget_own_tree(own.record.folder)

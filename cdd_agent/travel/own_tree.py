@@ -19,7 +19,8 @@ from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.renamed_ticket import expect_no_tree_of_former_name
 from cdd_agent.engine.whereabouts import TREE, OwnTreeMade, load_own_tree
 from cdd_agent.errors import BadInput
-from cdd_agent.events import About, Emit, Notice, Tone
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.stream import Emit
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
 from cdd_agent.git.repository import repository_of
 from cdd_agent.git.worktree import Trees
@@ -152,7 +153,7 @@ class OwnTree(Struct, frozen=True):
         )
         if await self.trees.changed(self.trees.top, untracked=False):
             text += " What you have changed and not committed is not in it."
-        emit(Notice(text, about=About.OWN_TREE))
+        emit(Notice(text, kind=NoticeKind.OWN_TREE))
 
     def equip(self, place: Path) -> None:
         """Link what tests need into a tree, where it has nothing of that name. Raises
@@ -174,5 +175,5 @@ class OwnTree(Struct, frozen=True):
                 " In the run's tree PYTHONPATH "
             )
             text += "puts its own first."
-            emit(Notice(text, Tone.WARNING, about=About.EDITABLE_INSTALL))
+            emit(Notice(text, Tone.WARNING, kind=NoticeKind.EDITABLE_INSTALL))
         return found.env(place / self.prefix)

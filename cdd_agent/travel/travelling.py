@@ -40,7 +40,8 @@ from cdd_agent.engine.whereabouts import (
     save_whereabouts,
 )
 from cdd_agent.errors import BadInput
-from cdd_agent.events import About, Emit, Notice, Tone
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.stream import Emit
 from cdd_agent.files.atomic import (
     digest,
     read_bytes,
@@ -164,7 +165,7 @@ class Travel(Struct):
                 "Not sent, as they hold secrets or are this copy's settings:"
                 f" {named(left_out)}"
             )
-            self.emit(Notice(text, Tone.WARNING, about=About.LEFT_OUT))
+            self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_SENT))
         hint = (
             f"`cdd pull {self.ticket.slug}` takes it, here or in another copy of the"
             " project."
@@ -173,7 +174,7 @@ class Travel(Struct):
             Notice(
                 f"{self.ticket.slug} was pushed to {pushed.shown}. {hint}",
                 Tone.GOOD,
-                about=About.RUN_PUSHED,
+                kind=NoticeKind.RUN_MOVED,
             )
         )
         return pushed
@@ -201,7 +202,7 @@ class Travel(Struct):
             f"{self.ticket.slug} is here now, until {until};"
             f" `cdd exec {self.ticket.slug}` goes on and renews that."
         )
-        self.emit(Notice(text, Tone.GOOD, about=About.RUN_PULLED))
+        self.emit(Notice(text, Tone.GOOD, kind=NoticeKind.RUN_MOVED))
         return here
 
     async def _pull(
@@ -304,14 +305,14 @@ class Travel(Struct):
                 " had pushed it."
             )
             self.record.log.add(
-                self.redactor.redacted(Notice(text, about=About.RUN_PULLED))
+                self.redactor.redacted(Notice(text, kind=NoticeKind.RUN_MOVED))
             )
             if arrival.manifest.left_out:
                 text = (
                     "Not part of it, as they hold secrets:"
                     f" {named(arrival.manifest.left_out)}"
                 )
-                self.emit(Notice(text, Tone.WARNING, about=About.LEFT_OUT))
+                self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_SENT))
             return here
         finally:
             arrival.discard()

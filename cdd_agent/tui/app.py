@@ -19,21 +19,13 @@ from textual.worker import Worker, WorkerCancelled, WorkerFailed, WorkerState
 
 from cdd_agent.commands.registry import can_run_now, handle
 from cdd_agent.errors import BadInput, CddError, ExitCode
-from cdd_agent.events import (
-    CommandOutput,
-    CriteriaShown,
-    Emit,
-    Event,
-    ExitRequested,
-    Notice,
-    ReplyDelta,
-    ScreenAsked,
-    SessionsListed,
-    StepFinished,
-    ThinkingDelta,
-    Tone,
-    beside_the_turn,
-)
+from cdd_agent.events.dialogue_events import ReplyDelta, ThinkingDelta
+from cdd_agent.events.notices import Notice, Tone
+from cdd_agent.events.shell_events import ExitRequested, ScreenAsked, SessionsListed
+from cdd_agent.events.step_events import CommandOutput
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Emit, Event, beside_the_turn
+from cdd_agent.events.ticket_events import CriteriaShown
 from cdd_agent.faults import FaultLog
 from cdd_agent.frontend import REST
 from cdd_agent.open_project import TrustAnswer

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from textual import events
 
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Choice, PersonAnswered, Proposal
+from cdd_agent.events.question_events import Choice, PersonAnswered, Proposal
 from cdd_agent.frontend import REST
 from cdd_agent.tui.answering import Answering, KeyClock
 from cdd_agent.tui.editor import edited_files
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.widgets.question import Question, ReviewQuestion
-from cdd_agent.wording import answers, question
+from cdd_agent.wording.question_words import answers, question
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,29 +14,29 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from cdd_agent.events import (
+from cdd_agent.events.question_events import (
     ActionProposed,
-    AgentChanged,
     Choice,
     CommandProposed,
-    Event,
-    PlanOpened,
     Proposal,
-    StepFinished,
     TestLossProposed,
 )
+from cdd_agent.events.shell_events import AgentChanged
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event
+from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.recap import Recap
-from cdd_agent.wording import question
+from cdd_agent.wording.question_words import question
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cdd_agent.config import Notifications
+    from cdd_agent.cost import Cost
     from cdd_agent.edits.review import Review
     from cdd_agent.frontend import Frontend, Reviewed
-    from cdd_agent.llm.budget import Spent
 
 _LONGEST = 160
 """Characters of a title or a notification."""
@@ -139,7 +139,7 @@ class Attention:
         self.session: Recap | None = None
         """The time since the start."""
 
-    def open(self, settings: Notifications, spent: Callable[[], Spent]) -> None:
+    def open(self, settings: Notifications, spent: Callable[[], Cost]) -> None:
         """From now on, by these settings."""
         self._settings = settings
         self._spent = spent

@@ -22,7 +22,8 @@ from cdd_agent.tui.transcript.actions import show_diff
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.folds import Opening, shortened
 from cdd_agent.tui.transcript.widget import Transcript
-from cdd_agent.wording import REMARKS, criterion_sign, step_glyph, unserved, why
+from cdd_agent.wording.step_signs import REMARKS, step_glyph, why
+from cdd_agent.wording.ticket_words import criterion_sign, unserved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from cdd_agent.engine.step_details import StepDetails
-    from cdd_agent.events import CriteriaShown, CriterionProof
+    from cdd_agent.events.ticket_events import CriteriaShown, CriterionProof
 
 _SHOWN_STEPS = 20
 """Steps of a criterion that are shown in full."""

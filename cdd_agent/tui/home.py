@@ -13,44 +13,42 @@ from textual.screen import Screen
 
 from cdd_agent.commands.registry import can_run_now, hint_for
 from cdd_agent.engine.side_events import SideSteps
-from cdd_agent.events import (
-    AcceptingAll,
-    AgentChanged,
-    Answer,
-    BaselineAwaited,
-    BaselineStarted,
-    ChangesApplied,
-    CheckpointStarted,
-    Cleared,
-    CommandOutput,
-    Event,
-    ModelChosen,
+from cdd_agent.events.dialogue_events import (
     ModelReplaced,
-    OwnCommandStarted,
-    PlanOpened,
     PromptMade,
     ReplyDelayed,
     ReplyDelta,
     ReplyFinished,
     ReplyRestarted,
     ReplyStarted,
-    SessionRestored,
-    SpecShown,
+    ThinkingDelta,
+    ThinkingFinished,
+    ToolFinished,
+    ToolStarted,
+)
+from cdd_agent.events.notices import Answer, Tone
+from cdd_agent.events.question_events import AcceptingAll
+from cdd_agent.events.run_events import BaselineAwaited, BaselineStarted
+from cdd_agent.events.shell_events import (
+    AgentChanged,
+    Cleared,
+    ModelChosen,
+    OwnCommandStarted,
+)
+from cdd_agent.events.step_events import (
+    ChangesApplied,
+    CheckpointStarted,
+    CommandOutput,
     StepDiff,
-    StepFinished,
     StepsRedone,
     StepStarted,
     StepsUndone,
     TestsFinished,
     TestsStarted,
-    ThinkingDelta,
-    ThinkingFinished,
-    TicketsListed,
-    Tone,
-    ToolFinished,
-    ToolStarted,
-    cost_of,
 )
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event, SessionRestored
+from cdd_agent.events.ticket_events import PlanOpened, SpecShown, TicketsListed
 from cdd_agent.git.branch import current_branch
 from cdd_agent.tui.drafts import Drafts
 from cdd_agent.tui.faults import GuardedWidget
@@ -65,7 +63,9 @@ from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.spec import SpecPanel
 from cdd_agent.tui.widgets.steps import StepList
-from cdd_agent.wording import described, spec_in_full, thought, tool_use
+from cdd_agent.wording.describe import describe
+from cdd_agent.wording.dialogue_words import thought, tool_use
+from cdd_agent.wording.spec_words import spec_in_full
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -214,7 +214,7 @@ class Home(GuardedWidget, Screen[None]):
                     self.bar.context = f"ctx {100 * taken // self._window}%"
                 self._say_what_was_spent()
                 if step is not None and usage is not None:
-                    self.steps.spend(step, cost_of(usage))
+                    self.steps.spend(step, usage.cost)
             case ToolStarted():
                 transcript.settle()
                 activity.busy(tool_use(event))
@@ -274,7 +274,7 @@ class Home(GuardedWidget, Screen[None]):
             and event.step is not None
         ):
             self._say_what_was_spent()
-            self.steps.spend(event.step, cost_of(event.usage))
+            self.steps.spend(event.step, event.usage.cost)
 
     def show_review(self, text: str, diff: str, answer: str) -> None:
         """Changes that a person was asked about stay, with their answer."""
@@ -408,7 +408,7 @@ class Home(GuardedWidget, Screen[None]):
 
     def _say_what_was_spent(self) -> None:
         if self.session is not None and self.session.tally.spent.tokens:
-            self.bar.spent = self.session.tally.spent.in_words()
+            self.bar.spent = self.session.tally.spent.in_full()
 
     def show_steps(self) -> None:
         """As the active agent has them, if it is one that carries out a plan."""
@@ -420,5 +420,5 @@ class Home(GuardedWidget, Screen[None]):
 def _lines(event: Event) -> list[tuple[str, Tone]]:
     """An event in the transcript's words; lists are one block."""
     if isinstance(event, TicketsListed | PlanOpened):
-        return [("\n".join(text for text, _ in described(event)), Tone.PLAIN)]
-    return described(event)
+        return [("\n".join(text for text, _ in describe(event)), Tone.PLAIN)]
+    return describe(event)

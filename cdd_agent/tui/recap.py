@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cdd_agent.events import AgentChanged, Event, StepFinished
+from cdd_agent.events.shell_events import AgentChanged
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event
 from cdd_agent.tickets.status import StepStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdd_agent.llm.budget import Spent
+    from cdd_agent.cost import Cost
 
 _WORDS = {
     StepStatus.COMPLETED: "done",
@@ -26,7 +28,7 @@ _WORDS = {
 class Recap:
     """Counts what it hears from now on."""
 
-    def __init__(self, spent: Callable[[], Spent], ticket: str | None = None) -> None:
+    def __init__(self, spent: Callable[[], Cost], ticket: str | None = None) -> None:
         """`spent` are the tokens and the money of the session so far."""
         self.spent = spent
         self.questions = 0
@@ -85,10 +87,10 @@ class Recap:
         taken = replace(
             now,
             tokens=now.tokens - before.tokens,
-            usd=now.usd - before.usd,
+            usd=(now.usd or 0.0) - (before.usd or 0.0),
             cached_tokens=now.cached_tokens - before.cached_tokens,
         )
-        return taken.in_words() if taken.tokens else ""
+        return taken.in_full() if taken.tokens else ""
 
     @property
     def time(self) -> str:

@@ -2,24 +2,22 @@
 it happens again.
 """
 
-from cdd_agent.events import (
-    Answer,
+from cdd_agent.events.dialogue_events import ReplyDelta, ToolFinished
+from cdd_agent.events.notices import Answer
+from cdd_agent.events.shell_events import PersonSaid
+from cdd_agent.events.step_events import (
     ChangesApplied,
     CommandOutput,
-    Event,
-    PersonSaid,
-    ReplyDelta,
-    SessionRestored,
     StepDiff,
     TestsFinished,
     TestsStarted,
-    ToolFinished,
 )
+from cdd_agent.events.stream import Event, SessionRestored
 from cdd_agent.tui.transcript.actions import Actions, reply_block, show_diff
 from cdd_agent.tui.transcript.blocks import BLOCKS, BlockKind
 from cdd_agent.tui.transcript.folds import Opening
 from cdd_agent.tui.transcript.widget import Transcript
-from cdd_agent.wording import described
+from cdd_agent.wording.describe import describe
 
 
 def restore(transcript: Transcript, session: SessionRestored) -> None:
@@ -54,5 +52,5 @@ def _restore(transcript: Transcript, actions: Actions, event: Event) -> None:
         ):
             actions.show(event)
         case _:
-            for line, tone in described(event):
+            for line, tone in describe(event):
                 transcript.add(BLOCKS[tone], line)

@@ -23,7 +23,7 @@ from cdd_agent.tui.transcript.actions import show_diff
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.verification.outcomes import Result
-from cdd_agent.wording import REMARKS, in_full, step_glyph, why
+from cdd_agent.wording.step_signs import REMARKS, step_glyph, why
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from cdd_agent.engine.step_details import AttemptDetails, SeenTest, StepDetails
-    from cdd_agent.events import StepView
+    from cdd_agent.events.step_summary import StepSummary
 
 _KEYS = "←→ part · [ ] attempt · n p step · e edit · r retry · s skip · u undo · Esc"
 _SHOWN_TESTS = 500
@@ -210,14 +210,14 @@ def _heading(details: StepDetails, attempt: int) -> Content:
         else []
     )
     facts += [f"{view.seconds:.0f} s"] if view.seconds is not None else []
-    facts += [in_full(view.cost)] if view.cost.tokens else []
+    facts += [view.cost.in_full()] if view.cost.tokens else []
     title = sanitize_for_display(f"{step_glyph(view)} {view.label}. {view.title}")
     return Content.assemble(
         (title, "bold"), "\n", (sanitize_for_display(" · ".join(facts)), "$text-muted")
     )
 
 
-def _standing(view: StepView) -> str:
+def _standing(view: StepSummary) -> str:
     words = view.status.value.replace("_", " ")
     if view.status is StepStatus.COMPLETED and view.verification in REMARKS:
         words += f", {REMARKS[view.verification]}"

@@ -21,7 +21,7 @@ from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.actions import show_diff
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
-from cdd_agent.wording import step_glyph, why
+from cdd_agent.wording.step_signs import step_glyph, why
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from cdd_agent.engine.step_details import StepDetails
     from cdd_agent.engine.timeline import Timeline
-    from cdd_agent.events import StepView, UndoPreview
+    from cdd_agent.events.step_events import UndoPreview
+    from cdd_agent.events.step_summary import StepSummary
 
 _KEYS = (
     "←→ point · PgUp PgDn scroll · Enter: the words that go there into the prompt · Esc"
@@ -49,7 +50,7 @@ class _Row(GuardedWidget, Widget):
     """
     chosen: reactive[int] = reactive(0)
 
-    def __init__(self, steps: tuple[StepView, ...], undone: int) -> None:
+    def __init__(self, steps: tuple[StepSummary, ...], undone: int) -> None:
         """The last `undone` of the steps are those that were undone."""
         super().__init__()
         self._steps, self._undone = steps, undone

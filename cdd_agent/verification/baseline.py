@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import force_setattr
 
 from cdd_agent.errors import BadInput
-from cdd_agent.events import BaselineTaken
+from cdd_agent.events.run_events import BaselineTaken
 from cdd_agent.files.json_file import JsonFile
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tickets.plan import PlanStep

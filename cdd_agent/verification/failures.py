@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection
 
-from cdd_agent.events import FailedTest
+from cdd_agent.events.step_events import FailedTest
 from cdd_agent.verification.outcomes import Result, SuiteRun
 from cdd_agent.verification.test_id import TestId
 

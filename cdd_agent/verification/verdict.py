@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.edits.changes import ChangeSet
-from cdd_agent.events import LostTest
+from cdd_agent.events.question_events import LostTest
 from cdd_agent.process.run import CommandResult
 from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.plan import PlanStep

@@ -4,7 +4,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from cdd_agent.events import Answer, Event, Notice, ReplyDelta, SpecShown
+from cdd_agent.events.dialogue_events import ReplyDelta
+from cdd_agent.events.notices import Answer, Notice
+from cdd_agent.events.stream import Event
+from cdd_agent.events.ticket_events import SpecShown
 from cdd_agent.llm.port import ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
 

@@ -18,21 +18,12 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.edits.review import Review
 from cdd_agent.errors import BudgetExhausted
-from cdd_agent.events import (
-    About,
-    AgentChanged,
-    Answer,
-    ChangesApplied,
-    Choice,
-    CommandProposed,
-    Event,
-    Notice,
-    Proposal,
-    ReplyDelta,
-    ReplyStarted,
-    ToolFinished,
-    unheard,
-)
+from cdd_agent.events.dialogue_events import ReplyDelta, ReplyStarted, ToolFinished
+from cdd_agent.events.notices import Answer, Notice, NoticeKind
+from cdd_agent.events.question_events import Choice, CommandProposed, Proposal
+from cdd_agent.events.shell_events import AgentChanged
+from cdd_agent.events.step_events import ChangesApplied
+from cdd_agent.events.stream import Event, ignore_event
 from cdd_agent.frontend import Reviewed
 from cdd_agent.llm.port import (
     ContextTooLong,
@@ -479,7 +470,7 @@ async def test_a_cut_reply_is_reported(project: Sandbox) -> None:
     events = await say(
         project.replies(ScriptedReply("Half", stop=StopReason.LENGTH)).session(), "hi"
     )
-    assert noticed(events) == [About.REPLY_INCOMPLETE]
+    assert noticed(events) == [NoticeKind.REPLY_UNUSABLE]
 
 
 async def test_a_budget_holds_in_chat_too(project: Sandbox) -> None:
@@ -526,7 +517,7 @@ async def test_the_configured_window_decides_when_to_summarize(
 ) -> None:
     project.flags = {"context_window": 10_000}
     session = await filled(project, SUMMARY, "Four.", window=None)
-    assert noticed(await say(session, "and now?")) == [About.SUMMED_UP]
+    assert noticed(await say(session, "and now?")) == [NoticeKind.COMPACTED]
 
 
 async def test_a_long_conversation_is_summarized_in_time(
@@ -534,7 +525,7 @@ async def test_a_long_conversation_is_summarized_in_time(
 ) -> None:
     session = await filled(project, SUMMARY, "Four.", window=10_000)
     events = await say(session, "and now?")
-    assert noticed(events) == [About.SUMMED_UP]
+    assert noticed(events) == [NoticeKind.COMPACTED]
     assert seen(events) == "Four."
     messages = asked_last(project)[1:]
     assert SUMMARY in messages[0].content
@@ -559,7 +550,7 @@ async def test_a_summary_that_fails_loses_nothing(project: Sandbox) -> None:
     cut = ScriptedReply("We coun", stop=StopReason.LENGTH)
     session = await filled(project, cut, "Four.", window=10_000)
     events = await say(session, "and now?")
-    assert noticed(events) == [About.NOT_SUMMED_UP]
+    assert noticed(events) == [NoticeKind.NOT_DONE]
     assert seen(events) == "Four."
     assert [message.content.split()[0] for message in asked_last(project)[1:]] == [
         *("first", "one", "second", "two", "third", "three", "and"),
@@ -596,7 +587,7 @@ async def test_a_conversation_is_summarized_within_a_turn_too(project: Sandbox) 
     script = (*reads, SUMMARY, LAST_WORD)
     project.model = ScriptedModel(script, window=6_000)
     events = await say(project.session(), "what is in big.txt?")
-    assert About.SUMMED_UP in noticed(events)
+    assert NoticeKind.COMPACTED in noticed(events)
     assert seen(events) == LAST_WORD
     assert SUMMARY in asked_last(project)[1].content
 
@@ -657,7 +648,7 @@ async def test_a_disk_error_is_reported_once_and_chat_continues(
 ) -> None:
     (project.root / ".cdd" / "conversations").write_text("in the way")
     session = project.replies("One.", "Two.").session()
-    assert noticed(await say(session, "first")) == [About.NOT_SAVED]
+    assert noticed(await say(session, "first")) == [NoticeKind.NOT_SAVED]
     assert told(await say(session, "second")) == ""
 
 
@@ -665,7 +656,7 @@ async def test_resume_restores_the_last_conversation(project: Sandbox) -> None:
     await say(project.replies("Answer: 42.").session(), QUESTION)
     session = project.replies("You asked for the answer.").session()
     events = await say(session, "/resume")
-    assert "1 message" in notice(events, About.RESUMED)
+    assert "1 message" in notice(events, NoticeKind.RESUMED)
     assert Answer("Answer: 42.") in events
     await say(session, AGAIN)
     assert [message.content for message in asked_last(project)[1:]] == [
@@ -746,7 +737,7 @@ async def test_resume_skips_an_agent_whose_ticket_is_gone(
     session = project.write(Step("a.txt")).session()
     await say(session, f"/exec {SLUG}", "exit")
     shutil.rmtree(project.ticket)
-    assert noticed(await say(project.session(), "/resume")) == [About.NOTHING_TO_RESUME]
+    assert noticed(await say(project.session(), "/resume")) == [NoticeKind.NOT_DONE]
 
 
 @each_row(
@@ -770,7 +761,7 @@ async def test_resume_returns_to_chat_and_names_the_run(
     again = project.session()
     events = await say(again, "/resume")
     assert again.agent is None
-    assert f"`/exec {SLUG}`" in notice(events, About.RUN_LEFT)
+    assert f"`/exec {SLUG}`" in notice(events, NoticeKind.WHAT_NEXT)
 
 
 async def test_damaged_lines_are_skipped_and_reported(project: Sandbox) -> None:
@@ -786,12 +777,12 @@ async def test_damaged_lines_are_skipped_and_reported(project: Sandbox) -> None:
         + two[:20]
     )
     events = await say(project.session(), "/resume")
-    assert notice(events, About.DAMAGED).startswith("3 ")
+    assert notice(events, NoticeKind.DAMAGED).startswith("3 ")
     assert Answer("Two.") in events
 
 
 async def test_a_torn_line_harms_no_other(project: Sandbox) -> None:
-    conversation = Conversation(project.root, Redactor(), unheard)
+    conversation = Conversation(project.root, Redactor(), ignore_event)
     conversation.add([Message("user", "a")])
     (file,) = files(project)
     file.write_bytes(file.read_bytes() + b'{"time": "20')
@@ -803,7 +794,7 @@ async def test_a_torn_line_harms_no_other(project: Sandbox) -> None:
 
 async def test_old_conversations_are_deleted(project: Sandbox) -> None:
     for number in range(55):
-        Conversation(project.root, Redactor(), unheard).add(
+        Conversation(project.root, Redactor(), ignore_event).add(
             [Message("user", str(number))]
         )
         os.utime(files(project)[-1], ns=(number, number))
@@ -850,11 +841,11 @@ async def test_provider_data_is_saved_unchanged_or_not_at_all(
         ProviderData("model", '{"signature": "abc"}'),
         ProviderData("model", f'{{"text": "{secret}"}}'),
     )
-    conversation = Conversation(project.root, Redactor({secret: "TOKEN"}), unheard)
+    conversation = Conversation(project.root, Redactor({secret: "TOKEN"}), ignore_event)
     conversation.add([Message("assistant", "One.", provider_data=kept)])
     conversation.add([Message("assistant", "Two.", provider_data=dropped)])
 
-    again = Conversation(project.root, Redactor(), unheard)
+    again = Conversation(project.root, Redactor(), ignore_event)
     again.resume()
 
     assert [message.provider_data for message in again.messages] == [kept, None]

@@ -9,22 +9,19 @@ import pytest
 from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BadInput, BudgetExhausted, CddError
-from cdd_agent.events import (
-    About,
-    AgentChanged,
-    Event,
-    Notice,
-    PlanOpened,
-    QuestionAnswered,
+from cdd_agent.events.dialogue_events import (
     ReplyDelta,
     ReplyFinished,
     ReplyStarted,
-    RunFinished,
-    StepDiff,
-    StepFinished,
-    StepStarted,
     ToolFinished,
 )
+from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.events.run_events import QuestionAnswered, RunFinished
+from cdd_agent.events.shell_events import AgentChanged
+from cdd_agent.events.step_events import StepDiff, StepStarted
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event
+from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.llm.port import AuthenticationFailed, ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.session import Session
@@ -40,7 +37,7 @@ def next_step(events: list[Event]) -> str:
     return [
         event.text
         for event in events
-        if isinstance(event, Notice) and event.about is About.NEXT_STEP
+        if isinstance(event, Notice) and event.kind is NoticeKind.WHAT_NEXT
     ][-1]
 
 
@@ -66,7 +63,7 @@ async def test_exec_shows_the_plan_and_runs_nothing(
     events = await say(session, f"/exec {SLUG}")
     assert events[0] == AgentChanged("executor", SLUG)
     assert isinstance(events[1], PlanOpened)
-    assert "Make a.txt" in notice(events, About.NEXT_STEP)
+    assert "Make a.txt" in notice(events, NoticeKind.WHAT_NEXT)
     assert not (sandbox.ticket / "execution-state.json").exists()
     session.leave()
 
@@ -102,7 +99,7 @@ async def test_retry_without_a_failure_runs_nothing(sandbox: Sandbox) -> None:
     session = sandbox.write(*TWO).session()
     events = await say(session, f"/exec {SLUG}", "retry")
     assert started(events) == []
-    assert About.NO_FAILURE in noticed(events)
+    assert NoticeKind.NOT_DONE in noticed(events)
     session.leave()
 
 
@@ -300,8 +297,8 @@ async def test_opening_a_failed_ticket_reports_the_failure(sandbox: Sandbox) -> 
     await say(session, f"/exec {SLUG}", "c", "exit")
 
     events = await say(sandbox.session(), f"/exec {SLUG}")
-    assert About.GOING_ON in noticed(events)
-    failed = notice(events, About.STEP_FAILED)
+    assert NoticeKind.RESUMED in noticed(events)
+    failed = notice(events, NoticeKind.STEP_FAILED)
     assert "Step 1" in failed
     assert "exit code 1" in failed
     assert "`retry`, `skip`" in told(events)
@@ -314,8 +311,8 @@ async def test_a_new_session_continues_after_exit(sandbox: Sandbox) -> None:
 
     again = sandbox.replies(says("b.txt", "good")).session()
     events = await say(again, f"/exec {SLUG}")
-    assert re.search(r"\b1 of 2\b", notice(events, About.GOING_ON))
-    assert "step 2" in notice(events, About.NEXT_STEP)
+    assert re.search(r"\b1 of 2\b", notice(events, NoticeKind.RESUMED))
+    assert "step 2" in notice(events, NoticeKind.WHAT_NEXT)
     assert any(event.resumed for event in events if isinstance(event, PlanOpened))
     assert started(await say(again, "c")) == [2]
 
@@ -324,7 +321,7 @@ async def test_a_finished_ticket_is_reported_and_left(sandbox: Sandbox) -> None:
     session = sandbox.write(TWO[0]).replies(says("a.txt", "good")).session()
     await say(session, f"/exec {SLUG}", "c")
     events = await say(session, f"/exec {SLUG}")
-    assert About.ALL_DONE in noticed(events)
+    assert NoticeKind.ALL_DONE in noticed(events)
     assert session.agent is None
     assert not [
         event for event in events if isinstance(event, ReplyStarted | StepFinished)
@@ -419,7 +416,7 @@ async def test_exec_of_the_active_ticket_continues_it(
     session = sandbox.write(*TWO).session()
     await say(session, f"/exec {SLUG}")
     events = await say(session, f"/exec {SLUG}")
-    assert "step 1" in notice(events, About.NEXT_STEP)
+    assert "step 1" in notice(events, NoticeKind.WHAT_NEXT)
     session.leave()
 
 
@@ -434,7 +431,7 @@ async def test_a_plan_edited_between_two_steps_is_used(
     await say(session, f"/exec {SLUG}", "continue")
     sandbox.write(TWO[0], Step("c.txt", check("c.txt")))
     events = await say(session, "continue")
-    assert About.PLAN_EDITED in noticed(events)
+    assert NoticeKind.PLAN_EDITED in noticed(events)
     assert sandbox.text("c.txt") == "good\n"
     assert session.agent is None
 

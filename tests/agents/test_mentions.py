@@ -7,7 +7,7 @@ import pytest
 
 from cdd_agent.agents.mention_completion import complete_mention, files_to_mention
 from cdd_agent.agents.mentions import with_mentions
-from cdd_agent.events import About
+from cdd_agent.events.notices import NoticeKind
 from tests.support.tables import each_row
 
 ROOM = 100_000
@@ -48,7 +48,7 @@ def test_a_mentioned_file_is_attached(root: Path, line: str) -> None:
     assert mentions.text.startswith(f"{line}\n\n# ")
     assert mentions.text.count("src/app.py:\n````py\nprint('```')\n````") == 1
     (sent,) = mentions.notices
-    assert sent.about is About.SENT
+    assert sent.kind is NoticeKind.SENT
     assert "src/app.py" in sent.text
 
 
@@ -106,8 +106,8 @@ def test_a_file_that_cannot_be_attached_is_reported(
     root: Path, line: str, reason: str
 ) -> None:
     assert reason in told(root, line)
-    assert {notice.about for notice in with_mentions(root, line, ROOM).notices} == {
-        About.NOT_SENT
+    assert {notice.kind for notice in with_mentions(root, line, ROOM).notices} == {
+        NoticeKind.NOT_SENT
     }
     assert with_mentions(root, line, ROOM).text == line
 
@@ -133,7 +133,10 @@ def test_all_attached_files_share_one_limit(root: Path) -> None:
     mentions = with_mentions(root, "@one.txt @two.txt", 100)
     assert "1" * 60 in mentions.text
     assert "2" * 60 not in mentions.text
-    assert [notice.about for notice in mentions.notices] == [About.SENT, About.NOT_SENT]
+    assert [notice.kind for notice in mentions.notices] == [
+        NoticeKind.SENT,
+        NoticeKind.NOT_SENT,
+    ]
     assert "two.txt" in mentions.notices[1].text
 
 
@@ -176,9 +179,9 @@ def test_many_missing_files_are_reported_briefly_and_quickly(root: Path) -> None
     begun = time.process_time()
     mentions = with_mentions(root, f"{pasted}\n@src/app.py", 10_000)
     assert time.process_time() - begun < 5
-    assert [notice.about for notice in mentions.notices][-2:] == [
-        About.SENT,
-        About.NOT_SENT,
+    assert [notice.kind for notice in mentions.notices][-2:] == [
+        NoticeKind.SENT,
+        NoticeKind.NOT_SENT,
     ]
     assert "197" in mentions.notices[-1].text
     assert len(mentions.notices) == 5

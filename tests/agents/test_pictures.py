@@ -11,7 +11,8 @@ import pytest
 from cdd_agent.agents.mention_completion import complete_mention, files_to_mention
 from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BadInput
-from cdd_agent.events import About, Event, Notice
+from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.events.stream import Event
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.cassette import Recorded
 from cdd_agent.llm.port import (
@@ -46,8 +47,8 @@ async def say(session: Session, *lines: str) -> list[Event]:
     return [event for line in lines for event in await collect(handle(session, line))]
 
 
-def told(events: list[Event]) -> list[About | None]:
-    return [event.about for event in events if isinstance(event, Notice)]
+def told(events: list[Event]) -> list[NoticeKind | None]:
+    return [event.kind for event in events if isinstance(event, Notice)]
 
 
 def pictures(message: Message) -> list[tuple[str, bytes]]:
@@ -60,7 +61,7 @@ async def test_a_picture_is_sent_with_the_line_and_stays_in_the_conversation(
     session = project.replies("A red box.", "Still red.").session()
     events = await say(session, "@shot.png what is this?", "and now?")
 
-    assert told(events) == [About.SENT]
+    assert told(events) == [NoticeKind.SENT]
     _, first, _, second = asked_last(project)
     assert first.content.startswith("@shot.png what is this?")
     assert (pictures(first), pictures(second)) == ([("shot.png", SHOT)], [])
@@ -134,7 +135,7 @@ async def test_a_missing_file_is_reported_and_the_line_is_sent(
     project: Sandbox,
 ) -> None:
     events = await say(project.replies("Which?").session(), "make @logo.png smaller")
-    assert told(events) == [About.NOT_SENT]
+    assert told(events) == [NoticeKind.NOT_SENT]
     assert pictures(asked_last(project)[-1]) == []
 
 
@@ -144,7 +145,7 @@ async def test_a_model_without_vision_gets_words_and_the_next_model_the_picture(
     project.replies("I cannot see it.", "Red.").model.sees = False
     session = project.session()
     events = await say(session, "@shot.png what is this?")
-    assert told(events) == [About.NOT_SENT]
+    assert told(events) == [NoticeKind.NOT_SENT]
     assert pictures(asked_last(project)[1]) == []
     assert asked_last(project)[1].content.endswith("shot.png.)")  # that it was not sent
 
@@ -163,7 +164,7 @@ async def test_the_setting_for_pictures_overrides_known_facts(
     events = await say(
         Wiring(project.project, Nobody(), tell).session, "@shot.png what is this?"
     )
-    assert told(events) == [About.NOT_SENT]
+    assert told(events) == [NoticeKind.NOT_SENT]
 
 
 async def test_a_refused_picture_is_reported_and_not_sent_again(
@@ -232,7 +233,7 @@ async def test_socrates_sees_a_picture_and_remembers_it(
     events = await say(session, f"/socrates {SLUG}", "Like @shot.png, please.", "Yes.")
     session.leave()
 
-    assert told(events).count(About.SENT) == 1
+    assert told(events).count(NoticeKind.SENT) == 1
     with_pictures = [message for message in asked_last(project) if message.pictures]
     assert [pictures(message) for message in with_pictures] == [[("shot.png", SHOT)]]
     assert "Like @shot.png, please." in with_pictures[0].content

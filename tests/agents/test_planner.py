@@ -12,18 +12,11 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.dialogue.structured import NoUsableAnswer
 from cdd_agent.engine.lock import LockGone, TicketTaken
 from cdd_agent.errors import BadInput
-from cdd_agent.events import (
-    About,
-    AgentChanged,
-    Answer,
-    Event,
-    Notice,
-    PlanChecked,
-    PlanOpened,
-    PromptMade,
-    ReplyDelta,
-    ToolFinished,
-)
+from cdd_agent.events.dialogue_events import PromptMade, ReplyDelta, ToolFinished
+from cdd_agent.events.notices import Answer, Notice, NoticeKind
+from cdd_agent.events.shell_events import AgentChanged
+from cdd_agent.events.stream import Event
+from cdd_agent.events.ticket_events import PlanChecked, PlanOpened
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.port import (
     AuthenticationFailed,
@@ -160,7 +153,7 @@ async def test_a_plan_is_proposed_shown_and_written_only_when_approved(
     assert events[0] == AgentChanged("planner", SLUG)
     assert heading(2) in told(events)
     assert kinds(events) == []
-    assert "`approve`" in notice(events, About.WHAT_NEXT)
+    assert "`approve`" in notice(events, NoticeKind.WHAT_NEXT)
     assert not (ticket.ticket / "plan.md").exists()
     assert "```json" not in "".join(
         event.text for event in events if isinstance(event, ReplyDelta)
@@ -168,7 +161,7 @@ async def test_a_plan_is_proposed_shown_and_written_only_when_approved(
 
     events = await say(session, "approve")
     assert [step.serves for step in written(ticket).steps] == IN_WORDS
-    assert f"tickets/{SLUG}/plan.md" in notice(events, About.PLAN_WRITTEN)
+    assert f"tickets/{SLUG}/plan.md" in notice(events, NoticeKind.PLAN_WRITTEN)
     assert session.agent is None
 
 
@@ -224,7 +217,10 @@ async def test_the_model_s_tool_calls_are_reported(ticket: Sandbox) -> None:
     )
     ticket.replies(looking, plan())
     events = await say(ticket.session(), f"/plan {SLUG}")
-    assert re.findall(r"(\d+) of \d+", notice(events, About.EXPLORED))[:2] == ["1", "1"]
+    assert re.findall(r"(\d+) of \d+", notice(events, NoticeKind.SEARCHING))[:2] == [
+        "1",
+        "1",
+    ]
     assert "GOOD = 'good'" in ticket.prompt(1)
     assert TicketSpec.from_yaml(SPEC).acceptance_criteria[0] in ticket.prompt(0)
     assert {tool.name for tool in ticket.model.requests[0].tools} == {
@@ -291,7 +287,7 @@ async def test_wrong_json_is_requested_twice_more_and_then_an_error(
     with pytest.raises(NoUsableAnswer, match="asked 3 times"):
         await say(session, f"/plan {SLUG}")
     assert not (ticket.ticket / "plan.md").exists()
-    assert noticed(await say(session, "")) == [About.INTERRUPTED]
+    assert noticed(await say(session, "")) == [NoticeKind.RESUMED]
 
 
 async def test_errors_from_compiling_go_back_to_the_model(ticket: Sandbox) -> None:
@@ -573,7 +569,7 @@ async def test_a_plan_written_before_a_kill_can_be_approved_again(
     was_written = (ticket.ticket / "plan.md").read_text()
 
     events = await say(ticket.session(), f"/plan {SLUG}", "approve")
-    assert About.PLAN_WRITTEN in noticed(events)
+    assert NoticeKind.PLAN_WRITTEN in noticed(events)
 
     assert (ticket.ticket / "plan.md").read_text() == was_written
     assert not (ticket.root / ".cdd/runs" / SLUG / "planning.json").exists()
@@ -598,7 +594,7 @@ async def test_planning_locks_the_ticket(ticket: Sandbox) -> None:
         with pytest.raises(TicketTaken, match=str(os.getpid())):
             await say(second, line)
     assert second.agent is None
-    assert About.PLAN_WRITTEN in noticed(await say(first, "approve"))
+    assert NoticeKind.PLAN_WRITTEN in noticed(await say(first, "approve"))
     await say(second, f"/exec {SLUG}")
     with pytest.raises(TicketTaken):
         await say(first, f"/plan {SLUG}")
@@ -646,7 +642,8 @@ async def test_an_interrupted_planning_resumes_with_its_tool_results(
     session = ticket.replies(looking, plan()).session()
     work = handle(session, f"/plan {SLUG}")
     await stop_at(
-        work, lambda event: isinstance(event, Notice) and event.about is About.EXPLORED
+        work,
+        lambda event: isinstance(event, Notice) and event.kind is NoticeKind.SEARCHING,
     )
     record = ticket.root / ".cdd/runs" / SLUG
     kept = (record / "planning.json").read_text()
@@ -657,7 +654,7 @@ async def test_an_interrupted_planning_resumes_with_its_tool_results(
     ticket.replies(plan())
     session = ticket.session()
     events = await say(session, f"/plan {SLUG}")
-    assert noticed(events)[-1] is About.INTERRUPTED
+    assert noticed(events)[-1] is NoticeKind.RESUMED
     assert ticket.model.requests == []
     events = await say(session, "continue")
     assert "GOOD = 'good'" in ticket.prompt(0)
@@ -704,7 +701,7 @@ async def test_approve_compiles_again_if_the_spec_has_changed(
     (ticket.ticket / "spec.yaml").write_text(SPEC + "  - c.txt says good\n")
     events = await say(session, "approve")
     assert kinds(events) == ["unserved_criterion"]
-    assert About.SPEC_CHANGED in noticed(events)
+    assert NoticeKind.SPEC_CHANGED in noticed(events)
     assert len(written(ticket).steps) == 2
 
 
@@ -721,7 +718,7 @@ async def test_a_plan_whose_spec_became_invalid_is_not_written(
         await say(session, "approve")
     assert not (ticket.ticket / "plan.md").exists()
     (ticket.ticket / "spec.yaml").write_text(SPEC)
-    assert About.PLAN_WRITTEN in noticed(await say(session, "approve"))
+    assert NoticeKind.PLAN_WRITTEN in noticed(await say(session, "approve"))
 
 
 async def test_the_model_receives_a_changed_spec(
@@ -802,10 +799,10 @@ async def test_an_open_proposal_is_offered_again_and_can_be_dropped(
 ) -> None:
     session = ticket.replies(plan()).session()
     await say(session, f"/plan {SLUG}")
-    assert About.LEFT in noticed(await say(session, "exit"))
+    assert NoticeKind.AGENT_LEFT in noticed(await say(session, "exit"))
     session = ticket.replies().session()
     events = await say(session, f"/plan {SLUG}")
-    assert About.PROPOSED_BEFORE in noticed(events)
+    assert NoticeKind.RESUMED in noticed(events)
     assert heading(2) in told(events)
     await say(session, "discard")
     assert not (ticket.root / ".cdd/runs" / SLUG / "planning.json").exists()
@@ -821,12 +818,12 @@ async def test_a_change_of_an_open_proposal_is_shown_as_a_diff(
     ).session()
     events = await say(session, f"/plan {SLUG}")
     # there is no plan that `keep` could keep
-    assert "`discard`" in notice(events, About.WHAT_NEXT)
+    assert "`discard`" in notice(events, NoticeKind.WHAT_NEXT)
     events = await say(session, "another title")
     assert f"-{heading(2)}\n+### Step 2: B\n" in without_ids(told(events))
     assert "### Step 1" not in told(events)
     assert "### Step 1" in told(await say(session, "show"))
-    assert "`regenerate`" in notice(await say(session, "discard"), About.WHAT_NEXT)
+    assert "`regenerate`" in notice(await say(session, "discard"), NoticeKind.WHAT_NEXT)
     session.leave()
 
 
@@ -835,7 +832,7 @@ async def test_keep_drops_the_proposal_and_leaves_the_plan(ticket: Sandbox) -> N
     before = (ticket.ticket / "plan.md").read_bytes()
     session = ticket.replies(changes(risks=["r"])).session()
     events = await say(session, f"/plan {SLUG}", "add a risk", "keep")
-    assert "plan.md" in notice(events, About.PLAN_KEPT)
+    assert "plan.md" in notice(events, NoticeKind.PLAN_KEPT)
     assert session.agent is None
     assert (ticket.ticket / "plan.md").read_bytes() == before
 
@@ -856,7 +853,7 @@ async def test_show_and_check_use_the_current_plan(ticket: Sandbox) -> None:
 async def test_without_a_model_a_basic_plan_can_be_made(ticket: Sandbox) -> None:
     session = Wiring(ticket.project, Nobody(), tell).session
     events = await say(session, f"/plan {SLUG}")
-    assert About.NO_MODEL in noticed(events)
+    assert NoticeKind.NOT_DONE in noticed(events)
     assert re.search(r"`basic` proposes", told(events))
     await say(session, "basic", "approve")
     plan = written(ticket)
@@ -877,7 +874,7 @@ async def test_a_basic_plan_that_could_not_be_written_is_not_kept(
     with pytest.raises(PlanTextLost):
         await say(session, "basic")
     await say(session, "exit")
-    assert About.PROPOSED_BEFORE not in noticed(
+    assert NoticeKind.RESUMED not in noticed(
         await say(ticket.session(), f"/plan {SLUG}")
     )
 
@@ -913,7 +910,7 @@ async def test_unreadable_notes_are_renamed_and_reported(
     record.mkdir(parents=True)
     (record / "planning.json").write_text("{torn")
     events = await say(ticket.replies(plan()).session(), f"/plan {SLUG}")
-    assert f" .cdd/runs/{SLUG}/planning.aside-" in notice(events, About.SET_ASIDE)
+    assert f" .cdd/runs/{SLUG}/planning.aside-" in notice(events, NoticeKind.DAMAGED)
     assert "### Step 1" in told(events)
 
 

@@ -8,19 +8,13 @@ import pytest
 
 from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.agents.run_lines import read_run_line
-from cdd_agent.events import (
-    About,
-    AgentChanged,
-    Event,
-    ExitRequested,
-    PlanOpened,
-    ReplyStarted,
-    StepDiff,
-    StepFinished,
-    StepsRedone,
-    StepStarted,
-    StepsUndone,
-)
+from cdd_agent.events.dialogue_events import ReplyStarted
+from cdd_agent.events.notices import NoticeKind
+from cdd_agent.events.shell_events import AgentChanged, ExitRequested
+from cdd_agent.events.step_events import StepDiff, StepsRedone, StepStarted, StepsUndone
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event
+from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.session import Session
 from tests.agents.asking import COMPLETE, asks
 from tests.agents.test_planner import SPEC as FOUR_CRITERIA
@@ -76,7 +70,7 @@ async def after_chat_and_then_the_last_step(sandbox: Sandbox) -> Session:
 async def opened_when_all_was_done(sandbox: Sandbox) -> Session:
     await after_the_last_step(sandbox)
     session = sandbox.session()
-    assert About.ALL_DONE in noticed(await say(session, f"/exec {SLUG}"))
+    assert NoticeKind.ALL_DONE in noticed(await say(session, f"/exec {SLUG}"))
     return session
 
 
@@ -156,7 +150,7 @@ async def test_after_all_steps_are_done_that_is_said(
         hint = below(session, line)
         assert "runs" not in hint.replace("no step runs", ""), line
         events = await say(session, line)
-        said = notice(events, About.ALL_DONE)
+        said = notice(events, NoticeKind.ALL_DONE)
         assert "All steps are done" in said, line
         assert f"/undo {SLUG}" in said, line
         assert runs_nothing(events), line
@@ -175,7 +169,7 @@ async def test_after_leaving_a_run_its_words_name_the_command_that_opens_it(
     for line in (*GOES_ON, "retry", "skip"):
         assert "nothing" in below(session, line), line
         events = await say(session, line)
-        assert f"/exec {SLUG}" in notice(events, About.NOT_DONE), line
+        assert f"/exec {SLUG}" in notice(events, NoticeKind.NOT_DONE), line
         assert runs_nothing(events), line
     assert len(sandbox.model.requests) == 1
 
@@ -191,7 +185,7 @@ async def test_once_something_was_said_in_chat_words_of_a_conversation_are_for_i
     assert sandbox.model.requests[-1].messages[-1].content == "continue"
     for line in ("undo", "redo", "diff", "status", "retry", "skip"):
         events = await say(session, line)
-        assert SLUG in notice(events, About.NOT_DONE)
+        assert SLUG in notice(events, NoticeKind.NOT_DONE)
         assert runs_nothing(events)
 
 
@@ -251,7 +245,7 @@ async def test_without_a_run_they_name_the_command_that_opens_one(
     for line in (*GOES_ON, *OTHERS, "undo", "redo", "diff", "diff 2"):
         assert "nothing" in below(session, line), line
         events = await say(session, line)
-        assert "`/" in notice(events, About.NOT_DONE), line
+        assert "`/" in notice(events, NoticeKind.NOT_DONE), line
         assert runs_nothing(events), line
     assert len(sandbox.model.requests) == asked
 
@@ -261,7 +255,9 @@ async def test_undo_redo_and_diff_work_after_the_last_step(sandbox: Sandbox) -> 
     assert "goes back" in below(session, "undo")
     await say(session, "undo")
     assert sandbox.statuses() == ["completed", "pending"]
-    assert f"/exec {SLUG}" in notice(await say(session, "continue"), About.NOT_DONE)
+    assert f"/exec {SLUG}" in notice(
+        await say(session, "continue"), NoticeKind.NOT_DONE
+    )
     await say(session, "redo")
     assert sandbox.statuses() == ["completed", "completed"]
     events = await say(session, "diff")
@@ -276,7 +272,7 @@ async def test_undo_redo_and_diff_work_after_the_last_step(sandbox: Sandbox) -> 
 async def test_undo_of_an_earlier_session_names_the_command(sandbox: Sandbox) -> None:
     session = await in_a_later_session(sandbox)
     events = await say(session, "undo")
-    assert f"/undo {SLUG}" in notice(events, About.NOT_DONE)
+    assert f"/undo {SLUG}" in notice(events, NoticeKind.NOT_DONE)
     assert sandbox.statuses() == ["completed", "completed"]
 
 
@@ -286,7 +282,7 @@ async def test_a_run_whose_ticket_was_removed_is_no_run(sandbox: Sandbox) -> Non
         path.unlink()
     sandbox.ticket.rmdir()
     events = await say(session, "continue")
-    assert noticed(events) == [About.NOT_DONE]
+    assert noticed(events) == [NoticeKind.NOT_DONE]
 
 
 async def test_quit_is_another_name_of_exit(sandbox: Sandbox) -> None:
@@ -310,7 +306,9 @@ async def test_a_run_in_its_own_tree_is_named_with_its_flag_and_brought_over(
     git(sandbox.root, "commit", "--quiet", "--message", "A project")
     session = sandbox.session()
     await say(session, f"/exec {SLUG} --worktree", "c", "exit")
-    opens = notice(await say(session, "continue"), About.NOT_DONE)
+    opens = notice(await say(session, "continue"), NoticeKind.NOT_DONE)
     assert f"/exec {SLUG} --worktree" in opens
     await say(session, f"/exec {SLUG} --worktree", "all")
-    assert f"/land {SLUG}" in notice(await say(session, "continue"), About.ALL_DONE)
+    assert f"/land {SLUG}" in notice(
+        await say(session, "continue"), NoticeKind.ALL_DONE
+    )

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.commands.registry import handle
-from cdd_agent.events import About, ChangesApplied, Event, Notice, ReplyStarted
+from cdd_agent.events.dialogue_events import ReplyStarted
+from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.events.step_events import ChangesApplied
+from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import ConnectionFailed
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
@@ -42,7 +45,7 @@ def hint(session: Session, line: str) -> str:
     return meaning.hint
 
 
-def notices(events: list[Event], about: About) -> list[str]:
+def notices(events: list[Event], about: NoticeKind) -> list[str]:
     return [e.text for e in events if isinstance(e, Notice) and e.about is about]
 
 
@@ -51,12 +54,12 @@ async def test_escape_status_and_the_hint_say_that_the_saved_reply_is_checked(
 ) -> None:
     session = new_session(sandbox, REPLY)
     events = await stopped(sandbox, session)
-    (text,) = notices(events, About.SAVED_WORK)
+    (text,) = notices(events, NoticeKind.SAVED_WORK)
     for said in (
         text,
         hint(session, ""),
         hint(session, "continue"),
-        notices(await collect(handle(session, "status")), About.NEXT_STEP)[-1],
+        notices(await collect(handle(session, "status")), NoticeKind.WHAT_NEXT)[-1],
     ):
         assert "saved reply" in said
         assert "`retry`" in said
@@ -65,7 +68,9 @@ async def test_escape_status_and_the_hint_say_that_the_saved_reply_is_checked(
 
     # and the next session
     session = sandbox.session()
-    (text,) = notices(await collect(handle(session, f"/exec {SLUG}")), About.NEXT_STEP)
+    (text,) = notices(
+        await collect(handle(session, f"/exec {SLUG}")), NoticeKind.WHAT_NEXT
+    )
     assert "saved reply" in text
     assert "saved reply" in hint(session, "")
     session.leave()
@@ -91,7 +96,7 @@ async def test_the_saved_reply_is_used_or_a_new_one_is_asked_for(
     events = await collect(handle(session, line))
     session.leave()
     assert len(sandbox.model.requests) == before + asked
-    assert (About.SAVED_WORK in noticed(events)) is is_saved_used
+    assert (NoticeKind.SAVED_WORK in noticed(events)) is is_saved_used
     step = sandbox.state()["step_executions"]["1"]
     assert (step["status"], step["attempts"]) == ("completed", attempts)
 
@@ -101,7 +106,7 @@ async def test_exec_says_it_and_pays_nothing(sandbox: Sandbox) -> None:
     await stopped(sandbox, session)
     session.leave()
     events = await run_all(sandbox.replies(says("b.txt", "good")))
-    (text,) = notices(events, About.SAVED_WORK)
+    (text,) = notices(events, NoticeKind.SAVED_WORK)
     assert "`retry` in the shell" in text
     assert len(sandbox.model.requests) == 1  # for step 2
     assert sandbox.statuses() == ["completed", "completed"]
@@ -121,8 +126,8 @@ async def test_after_a_kill_too(
         await run_all(sandbox)
     killed = sandbox.at(Path(copy))
     events = await run_all(killed)
-    assert About.INTERRUPTED in noticed(events)
-    assert len(notices(events, About.SAVED_WORK)) == 1
+    assert NoticeKind.RESUMED in noticed(events)
+    assert len(notices(events, NoticeKind.SAVED_WORK)) == 1
     assert killed.model.requests == []
     assert killed.statuses() == ["completed"]
 
@@ -142,7 +147,7 @@ async def test_rounds_of_tools_are_resumed_or_begun_again(sandbox: Sandbox) -> N
             return len(started) == 2
 
         events = await stop_at(handle(session, "continue"), is_second)
-        assert len(notices(events, About.SAVED_WORK)) == 1
+        assert len(notices(events, NoticeKind.SAVED_WORK)) == 1
         assert "resumes" in hint(session, "")
         session.leave()
 
@@ -164,9 +169,9 @@ async def test_nothing_is_said_where_nothing_was_saved(sandbox: Sandbox) -> None
         handle(session, "c"), lambda event: isinstance(event, ReplyStarted)
     )
     events += await collect(handle(session, "status"))
-    assert About.SAVED_WORK not in noticed(events)
+    assert NoticeKind.SAVED_WORK not in noticed(events)
     assert "saved" not in hint(session, "")
-    assert About.SAVED_WORK not in noticed(await collect(handle(session, "c")))
+    assert NoticeKind.SAVED_WORK not in noticed(await collect(handle(session, "c")))
     session.leave()
 
 
@@ -185,7 +190,7 @@ async def test_a_retry_without_a_server_does_not_give_the_saved_reply_up(
     sandbox.model = Unreachable([])
     session = sandbox.session()
     await collect(handle(session, f"/exec {SLUG}"))
-    assert About.MODEL_FAILED in noticed(await collect(handle(session, "retry")))
-    assert About.SAVED_WORK in noticed(await collect(handle(session, "continue")))
+    assert NoticeKind.MODEL_FAILED in noticed(await collect(handle(session, "retry")))
+    assert NoticeKind.SAVED_WORK in noticed(await collect(handle(session, "continue")))
     session.leave()
     assert sandbox.statuses() == ["completed", "pending"]

@@ -7,7 +7,10 @@ import string
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdd_agent.events import About, QuestionAnswered, StepFinished, StepStarted
+from cdd_agent.events.notices import NoticeKind
+from cdd_agent.events.run_events import QuestionAnswered
+from cdd_agent.events.step_events import StepStarted
+from cdd_agent.events.step_summary import StepFinished
 from tests.agents.test_words import THREE, at_step_two, say
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, notice
@@ -96,7 +99,7 @@ async def test_any_other_line_is_answered_with_what_is_possible(
         events = await collect(agent.say(line))
         assert "Enter does nothing" in meaning.hint
         assert len(meaning.hint) <= 78
-        answer = notice(events, About.NOT_DONE)
+        answer = notice(events, NoticeKind.NOT_DONE)
         assert "`skip" in answer or "Step 3 is not the next one" in answer
         assert not agent.steer(line, lambda: True)
     assert sandbox.statuses() == ["completed", "pending", "pending"]

@@ -11,15 +11,10 @@ from cdd_agent.agents.planner import PlannerAgent
 from cdd_agent.agents.socrates import SocratesAgent
 from cdd_agent.commands.registry import commands, handle, hint_for
 from cdd_agent.errors import CddError
-from cdd_agent.events import (
-    About,
-    Event,
-    Notice,
-    StepFinished,
-    StepsRedone,
-    StepStarted,
-    StepsUndone,
-)
+from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.events.step_events import StepsRedone, StepStarted, StepsUndone
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event
 from cdd_agent.session import Session
 from tests.agents.asking import COMPLETE, asks
 from tests.agents.test_planner import plan as planned
@@ -112,7 +107,7 @@ STARTS_OR_WRITES = re.compile(
     r"Enter (?:runs|leaves out|goes back|undoes|writes)|and the step runs|your own"
 )
 DONE = (StepStarted, StepFinished, StepsUndone, StepsRedone)
-APPROVED = (About.SPEC_WRITTEN, About.PLAN_WRITTEN)
+APPROVED = (NoticeKind.SPEC_WRITTEN, NoticeKind.PLAN_WRITTEN)
 
 
 def below(session: Session, line: str) -> str:
@@ -202,7 +197,7 @@ async def test_no_mistake_starts_a_step_or_approves_anything(
             assert not [
                 event
                 for event in events
-                if isinstance(event, Notice) and event.about in APPROVED
+                if isinstance(event, Notice) and event.kind in APPROVED
             ], line
             assert len(sandbox.model.requests) == asked, line
             if session.agent is not agent:

@@ -13,7 +13,8 @@ from cdd_agent.agents.questions import PLAN_TEXT
 from cdd_agent.agents.socrates_prompt import TOOL_ANSWERS
 from cdd_agent.commands.registry import handle
 from cdd_agent.dialogue.token_budget import most_of
-from cdd_agent.events import About, Event, Notice
+from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.events.stream import Event
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import AuthenticationFailed, ContextTooLong, ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
@@ -57,7 +58,7 @@ def left_out(events: Sequence[Event]) -> list[str]:
     notices = [
         event.text
         for event in events
-        if isinstance(event, Notice) and event.about is About.LEFT_OUT
+        if isinstance(event, Notice) and event.kind is NoticeKind.NOT_SENT
     ]
     return [name for text in notices for name in text.partition(": ")[2].split(", ")]
 
@@ -206,7 +207,7 @@ async def test_chat_continues_in_a_small_window(
     if window != 2_500:  # by a hair: in words they take more
         assert ("the tools" in left_out(events)) is (window < 2_500)
     if window <= 3_000:
-        assert About.SUMMED_UP in noticed(events)
+        assert NoticeKind.COMPACTED in noticed(events)
     asked = [
         request
         for request in busy.model.requests

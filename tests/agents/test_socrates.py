@@ -19,7 +19,10 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.dialogue.structured import NoUsableAnswer
 from cdd_agent.engine.lock import LockGone, TicketTaken
 from cdd_agent.errors import BadInput, BudgetExhausted
-from cdd_agent.events import About, AgentChanged, Event, ReplyDelta, ReplyStarted
+from cdd_agent.events.dialogue_events import ReplyDelta, ReplyStarted
+from cdd_agent.events.notices import NoticeKind
+from cdd_agent.events.shell_events import AgentChanged
+from cdd_agent.events.stream import Event
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.port import (
     AuthenticationFailed,
@@ -279,7 +282,7 @@ async def test_a_vague_criterion_stays_open_until_it_can_be_checked(
     events = await say(session, OPEN)
     assert [item.check for item in shown(events).criteria] == [""]
     events = await say(session, "approve")
-    lacking = notice(events, About.SPEC_INCOMPLETE)
+    lacking = notice(events, NoticeKind.SPEC_INCOMPLETE)
     assert VAGUE in lacking
     assert OPEN_QUESTION in lacking
     assert spec_text(sandbox) == TEMPLATE
@@ -352,7 +355,7 @@ async def test_approve_writes_the_spec_and_keeps_everything_else_in_it(
     session = begun(sandbox, asks(**COMPLETE))
     await say(session, OPEN)
     events = await say(session, "approve")
-    assert "spec.yaml" in notice(events, About.SPEC_WRITTEN)
+    assert "spec.yaml" in notice(events, NoticeKind.SPEC_WRITTEN)
     assert events[-1] == AgentChanged(None)
     text = spec_text(sandbox)
     assert TicketSpec.from_yaml(text).missing() == []
@@ -366,7 +369,7 @@ async def test_approve_of_an_incomplete_spec_names_the_gap_and_writes_nothing(
 ) -> None:
     session = begun(sandbox, asks("What for?", title=TITLE))
     events = await say(session, OPEN, "approve")
-    lacking = notice(events, About.SPEC_INCOMPLETE)
+    lacking = notice(events, NoticeKind.SPEC_INCOMPLETE)
     assert "description:" in lacking
     assert "acceptance_criteria:" in lacking
     assert spec_text(sandbox) == TEMPLATE
@@ -380,7 +383,7 @@ async def test_the_user_may_approve_in_other_words(
 ) -> None:
     session = begun(sandbox, asks(**COMPLETE), asks(words="Good.", approved=True))
     events = await say(session, OPEN, "Ja, passt so.")
-    assert "spec.yaml" in notice(events, About.SPEC_WRITTEN)
+    assert "spec.yaml" in notice(events, NoticeKind.SPEC_WRITTEN)
     assert session.agent is None
 
 
@@ -391,7 +394,7 @@ async def test_an_unseen_change_is_not_approved_by_words(
         sandbox, asks(**COMPLETE), asks(title="Say other words", approved=True)
     )
     events = await say(session, OPEN, "Yes, but call it something else.")
-    assert noticed(events)[-1] is About.CHANGED_UNSEEN
+    assert noticed(events)[-1] is NoticeKind.SPEC_CHANGED
     assert spec_text(sandbox) == TEMPLATE
     session.leave()
 
@@ -410,7 +413,7 @@ async def test_a_filled_in_spec_is_reported_without_a_model_call(
         spec=SPEC,
     )
     events = await say(session, OPEN)
-    assert noticed(events) == [About.SPEC_INCOMPLETE]
+    assert noticed(events) == [NoticeKind.SPEC_INCOMPLETE]
     assert not [event for event in events if isinstance(event, ReplyStarted)]
     assert "empty files?" in streamed(await say(session, ""))
     assert GO_DEEPER not in sandbox.prompt()
@@ -425,7 +428,7 @@ async def test_approving_an_unchanged_spec_changes_nothing(
 ) -> None:
     session = begun(sandbox, spec=SPEC)
     events = await say(session, OPEN, "approve anyway")
-    assert noticed(events)[-1] is About.SPEC_WRITTEN
+    assert noticed(events)[-1] is NoticeKind.SPEC_WRITTEN
     assert spec_text(sandbox) == SPEC
 
 
@@ -449,7 +452,7 @@ async def test_the_user_s_concurrent_edits_win_field_by_field(
     )
     (sandbox.ticket / "spec.yaml").write_text(edited + "estimate: 5\n")
     events = await say(session, "Readers.")
-    assert "title" in notice(events, About.CHANGED_MEANWHILE)
+    assert "title" in notice(events, NoticeKind.SPEC_CHANGED)
     assert shown(events).title == OWN_TITLE
     assert f'"title": "{OWN_TITLE}"' in sandbox.prompt()
     await say(session, "approve")
@@ -478,7 +481,7 @@ async def test_an_edit_between_sessions_is_noticed_on_return(
     (sandbox.ticket / "spec.yaml").write_text(TEMPLATE + "technical_notes: Mine.\n")
     again = sandbox.session()
     events = await say(again, OPEN)
-    assert "technical_notes" in notice(events, About.CHANGED_MEANWHILE)
+    assert "technical_notes" in notice(events, NoticeKind.SPEC_CHANGED)
     assert (shown(events).title, shown(events).technical_notes) == (FROM_MODEL, "Mine.")
     again.leave()
 
@@ -541,11 +544,11 @@ async def test_a_dialogue_resumes_after_the_user_leaves(sandbox: Sandbox) -> Non
         asks(**COMPLETE, answered=["q2"]),
     )
     events = await say(session, OPEN, "Readers.", "exit")
-    assert f"`/socrates {SLUG}`" in notice(events, About.LEFT)
+    assert f"`/socrates {SLUG}`" in notice(events, NoticeKind.AGENT_LEFT)
 
     again = sandbox.session()
     events = await say(again, OPEN)
-    going_on = notice(events, About.GOING_ON)
+    going_on = notice(events, NoticeKind.RESUMED)
     assert "spec.yaml" in going_on
     assert "title" in going_on
     assert "What for?" in told(events)
@@ -584,14 +587,14 @@ async def test_a_stopped_turn_resumes(
         replies += isinstance(event, ReplyStarted)
         return replies == 2 and isinstance(event, ReplyDelta)
 
-    assert About.UNANSWERED in noticed(
+    assert NoticeKind.UNANSWERED in noticed(
         await stop_at(handle(session, "Readers."), is_second)
     )
     session.leave()
 
     again = sandbox.session()
     events = await say(again, OPEN)
-    assert About.UNANSWERED in noticed(events)
+    assert NoticeKind.UNANSWERED in noticed(events)
     asked = len(sandbox.model.requests)
     assert "HELLO?" in streamed(await say(again, "continue"))
     assert len(sandbox.model.requests) == asked + 1
@@ -679,7 +682,7 @@ asyncio.run(main())
     session = sandbox.replies(asks("What for?")).session()
     events = await say(session, OPEN)
     assert shown(events).title == TITLE
-    assert About.UNANSWERED in noticed(events)
+    assert NoticeKind.UNANSWERED in noticed(events)
     await say(session, "")
     assert "Readers." in sandbox.prompt()
     session.leave()
@@ -694,7 +697,7 @@ async def test_a_damaged_record_is_renamed_and_reported(
     notebook(sandbox).write_bytes(damage)
     again = sandbox.session()
     events = await say(again, OPEN)
-    assert About.SET_ASIDE in noticed(events)
+    assert NoticeKind.DAMAGED in noticed(events)
     assert "Who again?" in streamed(events)
     (aside,) = notebook(sandbox).parent.glob("socrates.aside-*.json")
     assert aside.name in told(events)
@@ -725,7 +728,7 @@ async def test_starting_over_renames_the_kept_dialogue(sandbox: Sandbox) -> None
     session = begun(sandbox, asks("Who?", title="Say words"), asks("Who again?"))
     await say(session, OPEN, "exit")
     events = await say(session, f"/socrates --start-over {SLUG}")
-    assert About.STARTED_OVER in noticed(events)
+    assert NoticeKind.STARTED_OVER in noticed(events)
     assert shown(events).title == ""
     assert "Who again?" in streamed(events)
     (aside,) = notebook(sandbox).parent.glob("socrates.aside-*.json")
@@ -883,7 +886,7 @@ async def test_a_written_field_stays_even_if_the_model_removes_it_again(
     assert spec.missing == ()
     assert (spec.title, spec.description) == (before.title, before.description)
     assert spec.technical_notes == "Long."
-    assert About.ANSWER_WRONG in noticed(events)
+    assert NoticeKind.REPLY_UNUSABLE in noticed(events)
     session.leave()
 
 
@@ -903,7 +906,7 @@ async def test_a_second_approve_is_not_sent_to_chat(sandbox: Sandbox) -> None:
     await say(session, OPEN, "Readers.", "approve")
     text, asked = spec_text(sandbox), len(sandbox.model.requests)
     events = await say(session, "approve", "Approve anyway")
-    assert noticed(events).count(About.NOTHING_TO_APPROVE) == 2
+    assert noticed(events).count(NoticeKind.NOT_DONE) == 2
     assert told(events).count(f"`/socrates {SLUG}`") == 2
     assert spec_text(sandbox) == text
     assert len(sandbox.model.requests) == asked

@@ -10,7 +10,8 @@ import pytest
 from cdd_agent.agents.notebook import NAME, open_points
 from cdd_agent.agents.socrates_prompt import GO_DEEPER
 from cdd_agent.commands.registry import handle
-from cdd_agent.events import About, Answer, Event
+from cdd_agent.events.notices import Answer, NoticeKind
+from cdd_agent.events.stream import Event
 from cdd_agent.files.atomic import digest
 from cdd_agent.session import Session
 from cdd_agent.tickets.spec import TicketSpec
@@ -106,14 +107,14 @@ async def test_a_loss_is_shown_in_its_turn_and_before_it_is_written(
     reply, line = LOSSES[name]
     session = begun(sandbox, reply)
     events = await say(session, OPEN, "Not so much.")
-    assert About.WORDS_LOST in noticed(events)
+    assert NoticeKind.WORDS_LOST in noticed(events)
     assert line in diffs(events)[0].splitlines()
     assert len([row for row in diffs(events)[0].splitlines() if row[0] == "-"]) == 1
     first = await say(session, "approve")
     assert line in diffs(first)[0].splitlines()
-    assert About.SPEC_WRITTEN not in noticed(first)
+    assert NoticeKind.SPEC_WRITTEN not in noticed(first)
     assert spec_text(sandbox) == FILE
-    assert About.SPEC_WRITTEN in noticed(await say(session, "approve"))
+    assert NoticeKind.SPEC_WRITTEN in noticed(await say(session, "approve"))
     assert spec_text(sandbox) != FILE
     assert "owner: Ada\n" in spec_text(sandbox)
 
@@ -150,7 +151,7 @@ async def test_only_an_approval_of_the_diff_that_was_shown_writes(
         else:
             await say(session, line)
     events = await say(session, word)
-    assert (About.SPEC_WRITTEN in noticed(events)) == is_written
+    assert (NoticeKind.SPEC_WRITTEN in noticed(events)) == is_written
     assert bool(diffs(events)) != is_written
     assert (LOGOUT in criteria(sandbox)) != is_written
     session.leave()
@@ -162,7 +163,7 @@ async def test_approve_anyway_passes_over_what_is_open_and_not_over_a_loss(
     reply = asks("Why?", acceptance_criteria=[{"id": "c2", "remove": True}])
     session = begun(sandbox, reply)
     events = await say(session, OPEN, "Less.", "approve")
-    assert About.SPEC_INCOMPLETE in noticed(events)
+    assert NoticeKind.SPEC_INCOMPLETE in noticed(events)
     await say(session, "approve anyway")
     assert criteria(sandbox) == [LOGIN, LOGOUT]
     await say(session, "approve")
@@ -178,7 +179,7 @@ async def test_words_never_approve_a_loss(sandbox: Sandbox) -> None:
     for _ in range(2):
         events = await say(session, "Yes, write it.")
         assert diffs(events)
-        assert About.SPEC_WRITTEN not in noticed(events)
+        assert NoticeKind.SPEC_WRITTEN not in noticed(events)
     assert spec_text(sandbox) == FILE
     await say(session, "approve")
     assert criteria(sandbox) == [LOGIN]
@@ -247,7 +248,7 @@ async def test_a_question_that_is_not_answered_holds_approve_up(
     await say(session, OPEN, "Go.")
     events = await say(session, "Write it.")
     assert "How fast?" in told(events)
-    assert About.SPEC_WRITTEN not in noticed(events)
+    assert NoticeKind.SPEC_WRITTEN not in noticed(events)
     assert open_questions(await say(session, "summary")) == ("How fast?",)
     session.leave()
 
@@ -275,7 +276,7 @@ async def test_the_user_drops_questions(
     session.leave()
     session = sandbox.session()
     events = await say(session, OPEN, "approve")
-    assert (About.SPEC_WRITTEN in noticed(events)) == (still_open == ())
+    assert (NoticeKind.SPEC_WRITTEN in noticed(events)) == (still_open == ())
     if still_open:
         assert open_questions(events) == still_open
     assert len(sandbox.model.requests) == 1
@@ -327,7 +328,7 @@ async def test_an_open_question_and_complete_never_stand_together(
     await say(session, OPEN, *said, "exit")
     session = sandbox.replies(asks("And?")).session()
     events = await say(session, OPEN)
-    assert (About.SPEC_COMPLETE in noticed(events)) == is_complete
+    assert (NoticeKind.SPEC_COMPLETE in noticed(events)) == is_complete
     assert not ("?" in told(events) and "is complete" in told(events))
     await say(session, "")
     assert (GO_DEEPER in sandbox.prompt()) == is_deeper
@@ -346,7 +347,7 @@ async def test_enter_has_the_last_words_answered_after_a_stop(sandbox: Sandbox) 
     )
     session = sandbox.replies(asks("Slow?", answered=["q1"])).session()
     events = await say(session, OPEN)
-    assert noticed(events)[-1] is About.UNANSWERED
+    assert noticed(events)[-1] is NoticeKind.UNANSWERED
     events = await say(session, "")
     assert open_questions(events) == ("Slow?",)
     assert sandbox.prompt().count("Two seconds.") == 1

@@ -7,9 +7,12 @@ from collections.abc import Awaitable, Callable
 
 from cdd_agent.agents.socrates_prompt import GO_DEEPER
 from cdd_agent.commands.overview import overviews
-from cdd_agent.events import About, Event, Notice, SpecOpened, SpecShown
+from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.events.stream import Event
+from cdd_agent.events.ticket_events import SpecOpened, SpecShown
 from cdd_agent.session import Session
-from cdd_agent.wording import described, spec_in_full, spec_in_short
+from cdd_agent.wording.describe import describe
+from cdd_agent.wording.spec_words import spec_in_full, spec_in_short
 from tests.agents.asking import COMPLETE, TEMPLATE, asks, open_questions
 from tests.agents.test_words import say
 from tests.support.projects import SLUG, SPEC, Sandbox, notice, noticed
@@ -94,7 +97,7 @@ def says_complete(text: str) -> bool:
 
 
 def words(events: list[Event]) -> str:
-    return "\n".join(text for event in events for text, _ in described(event))
+    return "\n".join(text for event in events for text, _ in describe(event))
 
 
 @each_row("arrange", IS_COMPLETE, ids=lambda arrange: arrange.__name__)
@@ -104,7 +107,7 @@ async def test_socrates_says_complete_only_if_it_is(
     await arrange(sandbox)
     session = sandbox.replies(*[asks(QUESTION)] * 4).session()
     events = await say(session, OPEN)
-    assert (About.SPEC_COMPLETE in noticed(events)) == IS_COMPLETE[arrange]
+    assert (NoticeKind.SPEC_COMPLETE in noticed(events)) == IS_COMPLETE[arrange]
     assert says_complete(words(events)) == IS_COMPLETE[arrange]
     assert not says_complete(words(await say(session, "summary")))
     await say(session, "continue")
@@ -176,7 +179,7 @@ async def test_a_spec_that_is_written_all_the_same_names_what_is_open(
     await arrange(sandbox)
     session = sandbox.replies(asks(QUESTION)).session()
     events = await say(session, OPEN, "approve anyway")
-    assert "open" in notice(events, About.SPEC_WRITTEN).lower()
+    assert "open" in notice(events, NoticeKind.SPEC_WRITTEN).lower()
 
 
 async def test_a_spec_that_cannot_be_read_in_its_notebook_is_shown_by_its_fields(

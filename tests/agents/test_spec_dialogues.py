@@ -20,7 +20,8 @@ from hypothesis import settings
 from cdd_agent.agents.notebook import NAME
 from cdd_agent.commands.registry import handle
 from cdd_agent.errors import CddError
-from cdd_agent.events import About, Answer, Event
+from cdd_agent.events.notices import Answer, NoticeKind
+from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import Request, RequestRejected
 from cdd_agent.llm.recorded_call import RecordedCall
 from cdd_agent.llm.scripted import ScriptedModel
@@ -234,7 +235,7 @@ class Dialogue:
     async def talk(self) -> None:
         before = lines_shown(await self.send("summary"))
         events = await self.send(self.chance.choice(["Yes.", "No, other words.", ""]))
-        if About.SPEC_WRITTEN in noticed(events):
+        if NoticeKind.SPEC_WRITTEN in noticed(events):
             return
         lost = before - lines_shown(await self.send("summary"))
         assert not lost - lines_removed(events), lost
@@ -252,14 +253,14 @@ class Dialogue:
         assert not lost - self.approved, lost
         is_open = seen.open_questions or seen.missing
         is_open = is_open or any(not item.check for item in seen.criteria)
-        if About.SPEC_WRITTEN in noticed(events):
+        if NoticeKind.SPEC_WRITTEN in noticed(events):
             assert anyway or not is_open
             if notes is not None and self.chance.random() < 0.3:
                 # killed before the notebook was saved
                 await self.leave()
                 self.notes.write_bytes(notes)
             self.approved = Counter()
-        elif About.WORDS_LOST in noticed(events):
+        elif NoticeKind.WORDS_LOST in noticed(events):
             self.approved = lines_removed(events)
 
     async def approve_twice(self) -> None:

@@ -12,7 +12,8 @@ from cdd_agent.agents.step_editing import StepEditing
 from cdd_agent.commands.registry import handle
 from cdd_agent.engine.lock import TicketLock, TicketTaken
 from cdd_agent.errors import BadInput
-from cdd_agent.events import About, StepStarted
+from cdd_agent.events.notices import NoticeKind
+from cdd_agent.events.step_events import StepStarted
 from cdd_agent.session import Session
 from cdd_agent.tickets.plan_reader import read_plan
 from tests.support.listening import collect, stop_at
@@ -225,9 +226,11 @@ async def test_a_failed_step_keeps_its_identity_when_edited(
     ).finish()
     three.replies(says("b.txt", "good"), says("c.txt", "good"))
     events = await run_all(three)
-    assert {About.STEP_CHANGED, About.STEP_REMOVED, About.RENUMBERED}.isdisjoint(
-        noticed(events)
-    )
+    assert {
+        NoticeKind.STEP_CHANGED,
+        NoticeKind.STEP_CHANGED,
+        NoticeKind.RENUMBERED,
+    }.isdisjoint(noticed(events))
     assert three.statuses() == ["completed"] * 3
     assert "Say it" in three.prompt(0)
     engine = three.engine()

@@ -17,21 +17,17 @@ from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.commands.registry import commands, handle
 from cdd_agent.engine.lock import TicketTaken
 from cdd_agent.errors import BadInput
-from cdd_agent.events import (
-    About,
-    AgentChanged,
-    Answer,
-    Event,
-    Notice,
-    PlanOpened,
-    ReplyStarted,
-    RunFinished,
-    StepFinished,
-    StepStarted,
-)
+from cdd_agent.events.dialogue_events import ReplyStarted
+from cdd_agent.events.notices import Answer, Notice, NoticeKind
+from cdd_agent.events.run_events import RunFinished
+from cdd_agent.events.shell_events import AgentChanged
+from cdd_agent.events.step_events import StepStarted
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event
+from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.session import Session
 from cdd_agent.wiring import Wiring
-from cdd_agent.wording import described
+from cdd_agent.wording.describe import describe
 from tests.agents.asking import COMPLETE, asks
 from tests.agents.test_planner import plan as planned
 from tests.support.listening import collect, tell
@@ -323,7 +319,7 @@ async def test_a_line_close_to_a_command_is_asked_about(
 ) -> None:
     session = sandbox.write(*THREE).session()
     events = await say(session, f"/exec {SLUG}", line)
-    asked = notice(events, About.NOT_DONE)
+    asked = notice(events, NoticeKind.NOT_DONE)
     assert meant in asked
     assert f"`> {line[:50]}" in asked
     assert sandbox.model.requests == []
@@ -376,7 +372,9 @@ async def test_a_step_that_is_not_next_is_refused(
     for word in ("skip", "retry", "continue", "s", "r", "n"):
         for number in (1, 3, 30):
             events = await say(session, f"{word} {number}")
-            assert re.search(rf"\b{number}\b.*\b2\b", notice(events, About.NOT_DONE)), (
+            assert re.search(
+                rf"\b{number}\b.*\b2\b", notice(events, NoticeKind.NOT_DONE)
+            ), (
                 word,
                 number,
             )
@@ -469,8 +467,8 @@ async def test_guidance_for_a_step_that_is_no_longer_next_runs_nothing(
     await say(session, f"/exec {SLUG}")
     sandbox.write(Step("z.txt", check("z.txt")), *THREE[1:])
     events = await say(session, "use a good word")
-    assert "Make a.txt" in notice(events, About.MEANT_ANOTHER_STEP)
-    assert "Make z.txt" in notice(events, About.NEXT_STEP)
+    assert "Make a.txt" in notice(events, NoticeKind.NOT_DONE)
+    assert "Make z.txt" in notice(events, NoticeKind.WHAT_NEXT)
     assert sandbox.model.requests == []
     session.leave()
 
@@ -495,7 +493,7 @@ async def test_no_line_does_anything_after_all_steps_are_over(sandbox: Sandbox) 
         await say(session, f"/undo {SLUG}", f"/exec {SLUG}", f"/redo {SLUG}")
         assert session.agent is not None
         events = await say(session, line)
-        assert noticed(events)[-1] is About.AGENT_CLOSED
+        assert noticed(events)[-1] is NoticeKind.AGENT_LEFT
         assert session.agent is None
         assert sandbox.statuses() == ["completed"]
     assert len(sandbox.model.requests) == 1
@@ -526,7 +524,7 @@ async def test_the_end_of_a_run_names_the_next_command(
     )
     events = await say(session, f"/exec {SLUG}", "c", last)
     (ended,) = [event for event in events if isinstance(event, RunFinished)]
-    assert "Review" in str(described(ended))
+    assert "Review" in str(describe(ended))
 
 
 # --------------------------------------------------------------------- the other agents
@@ -601,7 +599,7 @@ async def test_a_line_close_to_a_word_of_an_agent_makes_no_model_call(
     if meant is None:  # more than a slip
         assert meaning.name == "words"
     else:
-        assert f"`{meant}`" in notice(await say(session, line), About.NOT_DONE)
+        assert f"`{meant}`" in notice(await say(session, line), NoticeKind.NOT_DONE)
         assert len(sandbox.model.requests) == asked
         others = session.meaning("Some words, and more of them.")
         assert session.meaning(f"> {line}") == others
@@ -726,7 +724,7 @@ async def test_an_undo_from_chat_names_the_next_step(done: Sandbox) -> None:
     session = done.session()
     await say(session, f"/exec {SLUG}", "c", "c", "exit")
     events = await say(session, f"/undo {SLUG}")
-    told_next = notice(events, About.NEXT_STEP)
+    told_next = notice(events, NoticeKind.WHAT_NEXT)
     assert "Make b.txt" in told_next
     assert f"`/exec {SLUG}`" in told_next
     assert (
@@ -744,7 +742,7 @@ async def test_the_active_executor_notices_an_undo_by_slug(
         event for event in await say(session, "status") if isinstance(event, PlanOpened)
     ]
     assert [step.status for step in opened.steps] == ["pending"] * 3
-    assert "step 1" in notice(await say(session, "status"), About.NEXT_STEP)
+    assert "step 1" in notice(await say(session, "status"), NoticeKind.WHAT_NEXT)
     session.leave()
 
 
@@ -753,11 +751,11 @@ async def test_a_command_without_a_slug_is_about_the_active_ticket(
 ) -> None:
     session = done.session()
     await say(session, f"/exec {SLUG}", "c", "exit", "/exec bug-other", f"/diff {SLUG}")
-    assert About.NOTHING_TO_UNDO in noticed(await say(session, "/undo"))
+    assert NoticeKind.NOT_DONE in noticed(await say(session, "/undo"))
     assert done.statuses()[0] == "completed"
     await say(session, "exit", f"/diff {SLUG}")
     # looking did not make it the last one
-    assert About.NOTHING_TO_UNDO in noticed(await say(session, "/undo"))
+    assert NoticeKind.NOT_DONE in noticed(await say(session, "/undo"))
     assert done.statuses()[0] == "completed"
 
 
@@ -782,4 +780,4 @@ async def test_a_read_only_command_reports_a_damaged_state_too(
     session = done.session()
     await say(session, f"/exec {SLUG}", "c", "exit")
     (done.ticket / "execution-state.json").write_text("{ torn")
-    assert About.STATE_REBUILT in noticed(await say(session, f"/diff {SLUG} 1"))
+    assert NoticeKind.STATE_RECOVERED in noticed(await say(session, f"/diff {SLUG} 1"))

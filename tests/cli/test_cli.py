@@ -18,7 +18,8 @@ import pytest
 from cdd_agent.cli.main import main
 from cdd_agent.commands.terminal import JSON, Argument, TerminalCommand, flag
 from cdd_agent.commands.terminal_commands import TERMINAL_COMMANDS
-from cdd_agent.events import Event, Notice
+from cdd_agent.events.notices import Notice
+from cdd_agent.events.stream import Event
 from cdd_agent.open_project import Project
 from cdd_agent.tickets.plan_reader import read_plan
 from tests.git.repositories import make_repository

@@ -19,25 +19,28 @@ from cdd_agent.cli.driven import (
     DriverAnswers,
 )
 from cdd_agent.cli.working import Output
+from cdd_agent.cost import Cost
 from cdd_agent.errors import BudgetExhausted
-from cdd_agent.events import (
-    ActionProposed,
+from cdd_agent.events.driven_events import (
     Alive,
     AnswerNeeded,
     AnswerTaken,
     BudgetSpent,
     CallEnded,
+    InputRefused,
+    QuestionKind,
+)
+from cdd_agent.events.question_events import (
+    ActionProposed,
     Choice,
     CommandProposed,
-    Event,
-    InputRefused,
     LostTest,
-    QuestionKind,
     TestLossProposed,
 )
+from cdd_agent.events.stream import Event
 from cdd_agent.fleet.answers import NOBODY
 from cdd_agent.frontend import NobodyHere
-from cdd_agent.llm.budget import CEILING, Budgeted, Limit, Spent
+from cdd_agent.llm.budget import CEILING, Budgeted, Limit
 from cdd_agent.llm.port import Done, Hear, Message, Request, Usage
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.wrapper import ModelWrapper
@@ -292,7 +295,7 @@ class Counting(ModelWrapper):
 
 
 def budgeted(drive: Drive, limit: Limit, spent: int) -> tuple[Budgeted, Counting]:
-    model, account = Counting(), DriverAccount(drive.driver, limit, Spent(spent))
+    model, account = Counting(), DriverAccount(drive.driver, limit, Cost(spent))
     return Budgeted(model, limit, account=account), model
 
 

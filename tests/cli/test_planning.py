@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cdd_agent.cli.main import main
-from cdd_agent.events import About
+from cdd_agent.events.notices import NoticeKind
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_reader import read_plan
 from tests.agents.test_planner import GOOD_STEPS, SPEC, asking, plan, step
@@ -178,7 +178,7 @@ def planning_slowly(sandbox: Sandbox) -> Forked:
 def told(capsys: pytest.CaptureFixture[str]) -> list[object]:
     """The subjects of the notices."""
     return [
-        json.loads(line).get("about") for line in capsys.readouterr().out.splitlines()
+        json.loads(line).get("kind") for line in capsys.readouterr().out.splitlines()
     ]
 
 
@@ -199,7 +199,7 @@ def test_after_ctrl_c_the_same_command_goes_on_with_what_was_learnt(
     assert not (ticket.ticket / "plan.md").exists()
 
     assert cdd(ticket, "plan", SLUG, "--json", "--model", script(ticket, plan())) == 0
-    assert About.GOING_ON in told(capsys)
+    assert NoticeKind.RESUMED in told(capsys)
     assert len(written(ticket).steps) == 2
     assert not notes(ticket).exists()
 
@@ -223,7 +223,7 @@ def test_of_two_that_plan_one_ticket_the_second_is_told_who_the_first_is(
     process.kill()
     process.communicate()
     assert cdd(ticket, "plan", SLUG, "--json", "--model", script(ticket, plan())) == 0
-    assert About.GOING_ON in told(capsys)
+    assert NoticeKind.RESUMED in told(capsys)
     assert not notes(ticket).exists()
 
 

@@ -5,18 +5,20 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from cdd_agent.events import (
-    AttemptFailed,
-    ChangesApplied,
-    CommandOutput,
-    Event,
-    Notice,
+from cdd_agent.events.dialogue_events import (
     ReplyDelta,
     ReplyStarted,
-    StepStarted,
     ThinkingDelta,
     ThinkingFinished,
 )
+from cdd_agent.events.notices import Notice
+from cdd_agent.events.step_events import (
+    AttemptFailed,
+    ChangesApplied,
+    CommandOutput,
+    StepStarted,
+)
+from cdd_agent.events.stream import Event
 from cdd_agent.printer import JsonPrinter, PlainPrinter, TextPrinter
 
 THOUGHTS = (
@@ -36,6 +38,7 @@ def test_json_has_thoughts_by_the_second(capsys: pytest.CaptureFixture[str]) -> 
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert told[:2] == [
         {
+            "v": 1,
             "event": "thinking_delta",
             "step": 1,
             "text": "They ask ",
@@ -43,6 +46,7 @@ def test_json_has_thoughts_by_the_second(capsys: pytest.CaptureFixture[str]) -> 
             "tokens": 3,
         },
         {
+            "v": 1,
             "event": "thinking_delta",
             "step": 1,
             "text": "why.",

@@ -147,7 +147,7 @@ class Cluster:
 
     def at(self) -> list[str]:
         """The workers who took the ticket, one after the other."""
-        told = [event for event in self.events() if event.get("about") == "at_worker"]
+        told = [event for event in self.events() if event.get("kind") == "run_moved"]
         return [re.findall(r"tcp://[\d.:]+\d", event["text"])[-1] for event in told]
 
     def end_of(self, name: str = "client") -> int:

@@ -7,7 +7,7 @@ import pytest
 from cdd_agent.commands.code_context import is_words
 from cdd_agent.commands.registry import handle, hint_for
 from cdd_agent.errors import CddError
-from cdd_agent.events import About, Answer
+from cdd_agent.events.notices import Answer, NoticeKind
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, Step, notice, says
 from tests.support.tables import each_row
@@ -90,7 +90,7 @@ async def test_files_are_pinned_and_excluded_for_the_run(service: Sandbox) -> No
     await collect(handle(session, f"/exec {SLUG}"))
     told = notice(
         await collect(handle(session, "/context +src/mail.py -src/limits.py -docs/")),
-        About.CHOSEN,
+        NoticeKind.SENT,
     )
     assert "`src/mail.py`" in told.partition("Left out")[0]
     session.leave()
@@ -105,7 +105,7 @@ async def test_files_are_pinned_and_excluded_for_the_run(service: Sandbox) -> No
     assert "Pinned: `src/mail.py`. Left out: `docs`, `src/limits.py`." in shown.text
     told = notice(
         await collect(handle(session, "/context -src/mail.py +src/limits.py +docs")),
-        About.CHOSEN,
+        NoticeKind.SENT,
     )
     assert "Nothing is pinned" in told
     session.leave()

@@ -7,17 +7,10 @@ from msgspec.structs import replace
 
 from cdd_agent.commands.registry import commands, handle
 from cdd_agent.errors import BadInput
-from cdd_agent.events import (
-    About,
-    Answer,
-    Cleared,
-    Event,
-    ExitRequested,
-    Notice,
-    PlanOpened,
-    ScreenAsked,
-    TicketsListed,
-)
+from cdd_agent.events.notices import Answer, Notice, NoticeKind
+from cdd_agent.events.shell_events import Cleared, ExitRequested, ScreenAsked
+from cdd_agent.events.stream import Event
+from cdd_agent.events.ticket_events import PlanOpened, TicketsListed
 from cdd_agent.llm.port import Done, Hear, Price, Request, Usage
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.wrapper import ModelWrapper
@@ -78,7 +71,9 @@ async def test_cost_shows_the_usage_of_the_run_and_the_session(
         says("a.txt", "good")
     )
     session = sandbox.session()
-    assert re.search(r"\b0 tokens", notice(await say(session, "/cost"), About.COST))
+    assert re.search(
+        r"\b0 tokens", notice(await say(session, "/cost"), NoticeKind.COST)
+    )
     await say(session, f"/exec {SLUG}")
     await say(session, "c")
     run, now = await say(session, "/cost")
@@ -94,7 +89,7 @@ async def test_cost_shows_the_usage_of_the_run_and_the_session(
     run, now = await say(sandbox.session(), "/cost feature-w")
     assert isinstance(run, Notice)
     assert re.search(r"\b1 model call\b", run.text)
-    assert re.search(r"\b0 tokens", notice([now], About.COST))
+    assert re.search(r"\b0 tokens", notice([now], NoticeKind.COST))
 
 
 class Caching(ModelWrapper):
@@ -147,7 +142,7 @@ async def test_cost_shows_the_cache_savings(
     events = await say(session, "c")
     run, now = await say(session, "/cost")
 
-    assert notice([run], About.COST) == f"{SLUG}: {says_of_run}"
+    assert notice([run], NoticeKind.COST) == f"{SLUG}: {says_of_run}"
     figures = re.compile(r"\$?[\d,.]*\d")
     assert figures.findall(now.text) == [
         figure for figure in figures.findall(says_of_run) if figure != "1"
@@ -216,7 +211,7 @@ async def test_exit_leaves_the_agent_first(sandbox: Sandbox) -> None:
     await say(session, f"/exec {SLUG}")
     events = await say(session, "/exit")
     assert ExitRequested() not in events
-    left = notice(events, About.LEFT)
+    left = notice(events, NoticeKind.AGENT_LEFT)
     assert f"`/exec {SLUG}`" in left
     assert await say(session, "/exit") == [ExitRequested()]
 
@@ -296,7 +291,7 @@ async def test_resume_continues_the_last_run(sandbox: Sandbox) -> None:
         .replies(says("a.txt", "bad"))
         .session()
     )
-    assert noticed(await say(session, "/resume")) == [About.NOTHING_TO_RESUME]
+    assert noticed(await say(session, "/resume")) == [NoticeKind.NOT_DONE]
     await say(session, f"/exec {SLUG}")
     await say(session, "c")
     session.leave()
@@ -324,7 +319,7 @@ async def test_a_wrong_step_number_is_refused(sandbox: Sandbox, word: str) -> No
         return
     for label in ("2", "2x", "1.5"):
         assert noticed(await say(session, f"/{word} {SLUG} {label}")) == [
-            About.NOT_DONE
+            NoticeKind.NOT_DONE
         ]
         assert sandbox.text("a.txt") == "good\n", label
 

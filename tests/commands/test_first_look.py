@@ -1,7 +1,8 @@
 """The first words of a session, on what was left in the middle."""
 
 from cdd_agent.commands.registry import handle
-from cdd_agent.events import Event, Notice
+from cdd_agent.events.notices import Notice
+from cdd_agent.events.stream import Event
 from cdd_agent.session import Session
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, Step, check, says

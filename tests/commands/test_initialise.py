@@ -13,7 +13,7 @@ from cdd_agent.commands.initialise import NoPlace, initialise
 from cdd_agent.commands.registry import handle
 from cdd_agent.config import PROJECT_FILE, Config
 from cdd_agent.errors import BadInput
-from cdd_agent.events import About, Notice
+from cdd_agent.events.notices import Notice, NoticeKind
 from cdd_agent.files.atomic import NotWritten
 from cdd_agent.open_project import Project, open_project
 from cdd_agent.tickets.spec import TicketType
@@ -62,7 +62,7 @@ def test_init_creates_missing_files_and_names_them(tmp_path: Path) -> None:
 def test_a_second_init_changes_nothing(tmp_path: Path) -> None:
     init(tmp_path, templates=True)
     before = files(tmp_path)
-    assert noticed(initialised(tmp_path, templates=True)) == [About.NOTHING_NEW]
+    assert noticed(initialised(tmp_path, templates=True)) == [NoticeKind.NOT_DONE]
     assert files(tmp_path) == before
 
 
@@ -238,7 +238,7 @@ async def test_the_slash_command_does_the_same(sandbox: Sandbox) -> None:
     made = [
         event.text.split()[-1]
         for event in events
-        if isinstance(event, Notice) and event.about is About.MADE
+        if isinstance(event, Notice) and event.kind is NoticeKind.CREATED
     ]
     assert {".cdd/config.yaml", ".cdd/templates/bug.yaml"} <= set(made)
     with pytest.raises(BadInput, match="'--template'"):

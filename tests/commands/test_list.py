@@ -11,7 +11,7 @@ import pytest
 from cdd_agent.cli.main import main
 from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BadInput
-from cdd_agent.events import TicketsListed
+from cdd_agent.events.ticket_events import TicketsListed
 from cdd_agent.session import Session
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Copied, Sandbox, Step, check, says

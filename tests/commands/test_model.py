@@ -10,21 +10,16 @@ import pytest
 from cdd_agent.commands.registry import handle
 from cdd_agent.config import of_role
 from cdd_agent.errors import BadInput
-from cdd_agent.events import (
-    About,
-    Event,
-    ModelChosen,
-    ModelsFound,
-    Notice,
-    ReplyDelta,
-    StepFinished,
-    Tone,
-)
+from cdd_agent.events.dialogue_events import ReplyDelta
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.shell_events import ModelChosen, ModelsFound
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.local_servers import USUAL_PORTS, LocalServer
 from cdd_agent.session import Session
 from cdd_agent.wiring import Wiring
-from cdd_agent.wording import described
+from cdd_agent.wording.describe import describe
 from tests.commands.completions import completions
 from tests.support.listening import collect, tell, told_to
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, says
@@ -77,7 +72,7 @@ async def test_model_without_arguments_shows_the_current_and_local_models(
 async def test_model_names_the_places_searched_if_no_server_runs(
     sandbox: Sandbox,
 ) -> None:
-    looked = notice(await say(session_in(sandbox), "/model"), About.NO_SERVERS)
+    looked = notice(await say(session_in(sandbox), "/model"), NoticeKind.NOT_DONE)
     assert all(f"{name} at port {port}" in looked for name, port in USUAL_PORTS.items())
 
 
@@ -481,7 +476,7 @@ async def test_the_first_notice_shows_a_few_models_with_their_numbers(
     (found,) = await collect(session.first_look())
     assert isinstance(found, ModelsFound)
     assert len(found.models) == 6
-    assert " 34 " in described(found)[0][0]
+    assert " 34 " in describe(found)[0][0]
     assert await say(session, "/model 40") == [
         ModelChosen("openai/model-40", OLLAMA.api_base)
     ]

@@ -7,7 +7,7 @@ import pytest
 from cdd_agent.cli.main import main
 from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Notice, Tone
+from cdd_agent.events.notices import Notice, Tone
 from tests.support.listening import collect
 from tests.support.projects import Sandbox
 from tests.support.tables import each_row

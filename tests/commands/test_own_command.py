@@ -7,13 +7,10 @@ import psutil
 import pytest
 
 from cdd_agent.commands.registry import handle
-from cdd_agent.events import (
-    CommandOutput,
-    Event,
-    Notice,
-    OwnCommandFinished,
-    OwnCommandStarted,
-)
+from cdd_agent.events.notices import Notice
+from cdd_agent.events.shell_events import OwnCommandFinished, OwnCommandStarted
+from cdd_agent.events.step_events import CommandOutput
+from cdd_agent.events.stream import Event
 from cdd_agent.session import Session
 from tests.support.listening import collect, stop_at
 from tests.support.projects import SLUG, Sandbox, Step, check

@@ -8,20 +8,17 @@ import pytest
 
 from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BadInput
-from cdd_agent.events import (
-    About,
+from cdd_agent.events.dialogue_events import ReplyDelta, ToolFinished
+from cdd_agent.events.notices import Answer, NoticeKind
+from cdd_agent.events.shell_events import (
     AgentChanged,
-    Answer,
-    Event,
     PersonSaid,
-    ReplyDelta,
-    SessionRestored,
     SessionsListed,
     SessionView,
-    ToolFinished,
 )
+from cdd_agent.events.stream import Event, SessionRestored
 from cdd_agent.session import Session
-from cdd_agent.wording import described
+from cdd_agent.wording.describe import describe
 from tests.agents.asking import TEMPLATE, asks
 from tests.engine.tool_steps import calls, read
 from tests.support.listening import collect
@@ -80,7 +77,7 @@ async def test_conversations_and_runs_are_listed_latest_first(
         "1 message",
         "Hello to you.",
     )
-    lines = [text for text, _ in described(SessionsListed((run, chat)))]
+    lines = [text for text, _ in describe(SessionsListed((run, chat)))]
     assert SLUG in lines[0]
     assert chat.key in lines[1]
 
@@ -88,7 +85,7 @@ async def test_conversations_and_runs_are_listed_latest_first(
 async def test_an_empty_list_is_reported(sandbox: Sandbox) -> None:
     (sandbox.root / ".cdd").mkdir()
     assert await listed(sandbox) == ()
-    assert described(SessionsListed(()))
+    assert describe(SessionsListed(()))
 
 
 async def test_resume_without_a_choice_continues_the_last_session(
@@ -118,7 +115,7 @@ async def test_a_conversation_is_chosen_by_its_name(
     await say(session, f"/exec {SLUG}")
     events = await say(session, f"/resume {chat.key}")
     assert AgentChanged(None) in events
-    assert About.RESUMED in noticed(events)
+    assert NoticeKind.RESUMED in noticed(events)
     (told,) = restored(events)
     assert told.events == (PersonSaid("hi"),)
     assert Answer("Hello to you.") in events

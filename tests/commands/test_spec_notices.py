@@ -5,7 +5,8 @@ import json
 import pytest
 
 from cdd_agent.commands.registry import handle
-from cdd_agent.events import About, Event, Notice
+from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.events.stream import Event
 from tests.agents.asking import asks
 from tests.support.commandline import cdd, events, script
 from tests.support.listening import collect
@@ -21,7 +22,7 @@ def count(seen: list[Event]) -> int:
     texts = [
         event.text
         for event in seen
-        if isinstance(event, Notice) and event.about is About.SPEC_FINDING
+        if isinstance(event, Notice) and event.kind is NoticeKind.SPEC_FINDING
     ]
     assert all(text.startswith(LINE) for text in texts)
     return len(texts)
@@ -99,7 +100,7 @@ def test_scripts_find_them_by_what_they_are_about(
     model = script(sandbox, says("a.txt", "good"))
     options = ("--model", model) if "exec" in line else ()
     assert cdd(sandbox, *line, "--json", *options) == 0
-    subjects = [event.get("about") for event in events(capsys)]
+    subjects = [event.get("kind") for event in events(capsys)]
     assert subjects.count("spec_finding") == 1
 
 

@@ -9,9 +9,9 @@ import pytest
 from cdd_agent.cli.main import main
 from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BadInput
-from cdd_agent.events import PlanOpened, SpecOpened
+from cdd_agent.events.ticket_events import PlanOpened, SpecOpened
 from cdd_agent.tickets.spec import TicketType
-from cdd_agent.wording import described
+from cdd_agent.wording.describe import describe
 from tests.support.listening import collect
 from tests.support.projects import SLUG, SPEC, Sandbox, Step
 from tests.support.tables import each_row
@@ -28,7 +28,7 @@ def missing(opened: SpecOpened) -> list[str]:
 
 
 async def status(sandbox: Sandbox, slug: str) -> list[str]:
-    return [text for text, _ in described(await spec_opened(sandbox, slug))]
+    return [text for text, _ in describe(await spec_opened(sandbox, slug))]
 
 
 def spec(sandbox: Sandbox, text: str) -> None:

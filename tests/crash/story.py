@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cdd_agent.edits.review import Review
 from cdd_agent.engine.prompt import LAST_FAILED
-from cdd_agent.events import Choice
+from cdd_agent.events.question_events import Choice
 from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.llm.port import FREE, Done, Hear, Price, Request, TextDelta, ToolCall
 from tests.crash.points import MODEL_CALLED, MODEL_HALFWAY

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from cdd_agent.dialogue.structured import Structured, structured
 from cdd_agent.dialogue.turns import Added, Dialogue, Turn, Used
-from cdd_agent.events import Event, ReplyDelta
+from cdd_agent.events.dialogue_events import ReplyDelta
+from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import Message
 
 ASKED = (Message("system", "Be brief."), Message("user", "What is there?"))

@@ -5,24 +5,17 @@ between.
 from itertools import pairwise
 
 from cdd_agent.dialogue.redacted_events import RedactedEvents
-from cdd_agent.events import (
-    ActionOutput,
-    Answer,
-    CommandOutput,
+from cdd_agent.events.action_events import ActionOutput
+from cdd_agent.events.dialogue_events import ReplyDelta, ReplyFinished, ThinkingDelta
+from cdd_agent.events.notices import Answer, Notice
+from cdd_agent.events.shell_events import ModelChosen, ModelsFound, ScreenAsked
+from cdd_agent.events.step_events import CommandOutput, StepDiff
+from cdd_agent.events.stream import Event, beside_the_turn
+from cdd_agent.events.ticket_events import (
     CriteriaShown,
-    Event,
-    ModelChosen,
-    ModelsFound,
-    Notice,
     PlanOpened,
-    ReplyDelta,
-    ReplyFinished,
-    ScreenAsked,
     SpecOpened,
-    StepDiff,
-    ThinkingDelta,
     TicketsListed,
-    beside_the_turn,
 )
 from cdd_agent.redaction import Redactor
 from tests.support.tables import each_row

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from cdd_agent.dialogue.structured import NoUsableAnswer, how_to_answer
 from cdd_agent.dialogue.turns import Dialogue
-from cdd_agent.events import Notice
+from cdd_agent.events.notices import Notice
 from cdd_agent.llm.port import StopReason, ToolCall
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply

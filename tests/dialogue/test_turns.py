@@ -17,7 +17,7 @@ from cdd_agent.dialogue.turns import (
     shown_call,
 )
 from cdd_agent.errors import NotApproved
-from cdd_agent.events import (
+from cdd_agent.events.dialogue_events import (
     ReplyRestarted,
     ReplyStarted,
     ThinkingDelta,

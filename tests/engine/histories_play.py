@@ -15,15 +15,15 @@ from pathlib import Path
 
 from cdd_agent.engine.engine import Engine
 from cdd_agent.errors import CddError
-from cdd_agent.events import (
+from cdd_agent.events.notices import Notice
+from cdd_agent.events.step_events import (
     AttemptFailed,
     ChangesPutBack,
-    Event,
-    Notice,
     StepDiff,
     StepsRedone,
     StepsUndone,
 )
+from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import ModelError, RateLimited, Request, ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.tickets.status import StepStatus

@@ -6,7 +6,8 @@ import pytest
 
 from cdd_agent.commands.registry import handle
 from cdd_agent.edits.review import Review
-from cdd_agent.events import Choice, PersonAnswered, Proposal, to_json
+from cdd_agent.events.question_events import Choice, PersonAnswered, Proposal
+from cdd_agent.events.stream import to_json
 from cdd_agent.frontend import Nobody, Reviewed
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, Step, check, says
@@ -54,6 +55,7 @@ async def test_an_answer_about_changes_is_logged_with_the_diff(
 
     (answer,) = answers(sandbox)
     assert to_json(answer) == {
+        "v": 1,
         "event": "person_answered",
         "question": answer.question,
         "answer": choice.value,

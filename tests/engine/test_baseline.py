@@ -9,26 +9,23 @@ from typing import TypeVar
 
 import pytest
 
-from cdd_agent.events import (
+from cdd_agent.events.dialogue_events import ReplyFinished, ReplyStarted
+from cdd_agent.events.notices import Tone
+from cdd_agent.events.question_events import ChangesProposed
+from cdd_agent.events.run_events import BaselineStarted, BaselineTaken, RunFinished
+from cdd_agent.events.step_events import (
     AttemptFailed,
-    BaselineStarted,
-    BaselineTaken,
-    ChangesProposed,
     CommandOutput,
-    Event,
-    ReplyFinished,
-    ReplyStarted,
-    RunFinished,
-    StepFinished,
     StepStarted,
     TestsFinished,
-    Tone,
-    to_json,
 )
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event, to_json
 from cdd_agent.files.json_file import Damaged
 from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.verification.baseline import Baseline
-from cdd_agent.wording import REMARKS, described
+from cdd_agent.wording.describe import describe
+from cdd_agent.wording.step_signs import REMARKS
 from tests.engine.calculator import (
     ADD,
     BROKEN,
@@ -269,7 +266,7 @@ async def test_one_that_takes_too_long_is_told_and_ends_nothing(
     taken = of(BaselineTaken, events)[0]
     assert (taken.return_code, taken.passed) == (None, None)
     assert " 300 s" in taken.problem
-    assert described(taken)[0][1] is Tone.WARNING
+    assert describe(taken)[0][1] is Tone.WARNING
     # nothing is known: it is new
     assert names(of(StepFinished, events)[0].error) == [SUB]
 
@@ -414,7 +411,7 @@ async def test_only_old_failures_are_no_pass_and_no_failure(
     assert [names(note) for note in finished.notes] == [[SUB]]
     assert of(RunFinished, events)[0].with_old_failures == 1
     (told,) = [
-        text for event in of(StepFinished, events) for text, _ in described(event)
+        text for event in of(StepFinished, events) for text, _ in describe(event)
     ]
     assert REMARKS[Verification.BASELINE] in told
 
@@ -570,7 +567,7 @@ async def test_another_program_that_failed_before_cannot_pass_and_that_is_said(
     events = await run_all(sandbox, attempts=2)
     taken = of(BaselineTaken, events)[0]
     assert (taken.return_code, taken.passed) == (1, None)
-    assert "exit code 1" in described(taken)[0][0]
+    assert "exit code 1" in describe(taken)[0][0]
     assert of(AttemptFailed, events)[0].error.endswith(" step 1")
     assert verifications(sandbox) == ["passed"]
 
@@ -626,7 +623,7 @@ def test_what_is_said_of_it(
     tone: Tone,
 ) -> None:
     passed, failed, skipped = counts
-    ((text, said),) = described(
+    ((text, said),) = describe(
         BaselineTaken(1, "t", code, passed, failed, skipped, 1.0, problem)
     )
     assert words in text

@@ -14,23 +14,18 @@ import pytest
 from msgspec import structs
 
 from cdd_agent import work_clock
-from cdd_agent.events import (
-    AttemptFailed,
-    BaselineAwaited,
-    BaselineStarted,
-    BaselineTaken,
-    ChangesProposed,
-    CheckpointStarted,
-    CommandProposed,
-    Event,
+from cdd_agent.events.dialogue_events import (
     ReplyDelta,
     ReplyFinished,
     ReplyStarted,
-    StepFinished,
-    StepStarted,
     ToolFinished,
     ToolStarted,
 )
+from cdd_agent.events.question_events import ChangesProposed, CommandProposed
+from cdd_agent.events.run_events import BaselineAwaited, BaselineStarted, BaselineTaken
+from cdd_agent.events.step_events import AttemptFailed, CheckpointStarted, StepStarted
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import AuthenticationFailed, QuotaUsedUp
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.process.run import CommandResult, OutputChunk

@@ -10,7 +10,9 @@ from cdd_agent.edits.formats.known import KnownNames
 from cdd_agent.edits.model import Reply
 from cdd_agent.edits.parse import parse_reply
 from cdd_agent.engine import step_check
-from cdd_agent.events import AttemptFailed, Notice, StepFinished
+from cdd_agent.events.notices import Notice
+from cdd_agent.events.step_events import AttemptFailed
+from cdd_agent.events.step_summary import StepFinished
 from tests.engine.test_engine import of
 from tests.support.projects import Sandbox, Step, run_all
 

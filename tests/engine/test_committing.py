@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.errors import CddError, ExitCode
-from cdd_agent.events import About, Event, StepCommitted, StepsUndone, TestsFinished
+from cdd_agent.events.notices import NoticeKind
+from cdd_agent.events.step_events import StepCommitted, StepsUndone, TestsFinished
+from cdd_agent.events.stream import Event
 from cdd_agent.git.commit_git import CommitRefused
 from tests.engine.tool_steps import (
     FORMAT,
@@ -134,7 +136,7 @@ async def test_a_commit_that_is_refused_ends_the_run_and_not_the_step(
     events = await collect(engine.run_all())
     engine.close()
     assert engine.stopped_by is not None
-    assert engine.stopped_by.message in notice(events, About.NOT_COMMITTED)
+    assert engine.stopped_by.message in notice(events, NoticeKind.NOT_COMMITTED)
     assert engine.stopped_by.exit_code is ExitCode.FAILED
     assert repository.statuses() == ["completed", "pending"]
 
@@ -166,7 +168,7 @@ async def test_what_somebody_else_made_of_a_steps_file_is_not_committed_for_them
     with told_to(edit):
         events = await run_all(repository)
     assert subjects(repository) == ["start"]
-    assert "a.txt" in notice(events, About.NOT_COMMITTED)
+    assert "a.txt" in notice(events, NoticeKind.NOT_COMMITTED)
     assert repository.statuses() == ["completed", "pending"]
     assert repository.text("a.txt").startswith("good\n")
     assert repository.text("a.txt") != "good\n"
@@ -212,7 +214,7 @@ async def test_an_edit_between_two_calls_is_not_committed(repository: Sandbox) -
         "create_file(file_path=a.txt",
         lambda: mine.write_text("good, and mine\n"),
     )
-    assert "a.txt" in notice(events, About.NOT_COMMITTED)
+    assert "a.txt" in notice(events, NoticeKind.NOT_COMMITTED)
     assert subjects(repository) == ["start"]
 
 
@@ -316,7 +318,7 @@ async def test_an_undeclared_file_that_is_staged_is_left_out_and_named(
     )
     events = await run_all(repository.replies(both, "Done.", REPLIES[1]))
 
-    assert "c.txt" in notice(events, About.LEFT_OUT_OF_COMMIT)
+    assert "c.txt" in notice(events, NoticeKind.LEFT_OUT_OF_COMMIT)
     assert repository.statuses() == ["completed", "completed"]
     assert subjects(repository) == ["Make b.txt", "Make a.txt", "start"]
     git(repository.root, "commit", "-qm", "mine")

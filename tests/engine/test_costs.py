@@ -11,18 +11,15 @@ import pytest
 
 from cdd_agent.commands.builtin import status
 from cdd_agent.commands.registry import handle
-from cdd_agent.engine.effort import effort_by_step
-from cdd_agent.events import (
-    PlanOpened,
-    ReplyDelta,
-    ReplyStarted,
-    StepFinished,
-    beside_the_turn,
-)
+from cdd_agent.cost import Cost
+from cdd_agent.engine.logged_run import LoggedRun
+from cdd_agent.events.dialogue_events import ReplyDelta, ReplyStarted
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import beside_the_turn
+from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.llm.port import ConnectionFailed, Done, Hear, Price, Request
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
-from cdd_agent.tickets.status import Cost
 from tests.support.listening import collect, stop_at
 from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
 from tests.support.tables import each_row
@@ -55,7 +52,7 @@ def spent(sandbox: Sandbox) -> list[Cost]:
 
 def by_the_log(sandbox: Sandbox) -> list[Cost]:
     engine = sandbox.engine()
-    efforts = effort_by_step(engine.run.record.log.entries())
+    efforts = LoggedRun.read(engine.run.record.log).efforts
     engine.close()
     return [efforts[number].cost if number in efforts else Cost() for number in (1, 2)]
 

@@ -8,7 +8,8 @@ from textual.widgets import OptionList
 
 from cdd_agent.engine.criteria import criteria_of
 from cdd_agent.engine.step_details import StepDetails
-from cdd_agent.events import CriteriaShown, CriterionProof, StepView
+from cdd_agent.events.step_summary import StepSummary
+from cdd_agent.events.ticket_events import CriteriaShown, CriterionProof
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.status import CriterionEdit
 from cdd_agent.tui.criteria_screen import CriteriaScreen
@@ -162,7 +163,7 @@ async def test_without_a_ticket_the_key_says_what_is_missing(sandbox: Sandbox) -
 async def test_of_a_criterion_that_very_many_steps_serve_the_first_ones_are_read(
     ticket: Sandbox,
 ) -> None:
-    views = tuple(StepView(number, f"Do part {number}") for number in range(1, 2001))
+    views = tuple(StepSummary(number, f"Do part {number}") for number in range(1, 2001))
     read = list[int]()
     async with person_at(ticket) as person:
         assert person.app.session is not None
@@ -185,7 +186,7 @@ async def test_of_a_criterion_that_very_many_steps_serve_the_first_ones_are_read
 async def test_each_criterion_is_one_row_however_long_and_however_many_steps_serve_it(
     ticket: Sandbox, size: tuple[int, int]
 ) -> None:
-    views = tuple(StepView(number, f"Do part {number}") for number in range(1, 501))
+    views = tuple(StepSummary(number, f"Do part {number}") for number in range(1, 501))
     proofs = [
         CriterionProof(1, "It is whole", views),
         CriterionProof(2, "A long one. " * 60 + "The end.", views[:3]),

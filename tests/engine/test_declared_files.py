@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cdd_agent.edits.excerpts import in_words
-from cdd_agent.events import AttemptFailed, ChangesApplied, StepStarted
+from cdd_agent.events.step_events import AttemptFailed, ChangesApplied, StepStarted
 from cdd_agent.tickets.declared_files import MOST_MATCHES
 from tests.engine.test_engine import of
 from tests.engine.test_prompt import prompt_of, shown

@@ -5,8 +5,9 @@ from pathlib import Path, PurePosixPath
 from cdd_agent.edits.changes import ChangeSet, FileChange
 from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.edits.review import Review
-from cdd_agent.events import AttemptFailed, ChangesApplied, StepFinished
-from cdd_agent.wording import question
+from cdd_agent.events.step_events import AttemptFailed, ChangesApplied
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.wording.question_words import question
 from tests.engine.test_engine import of
 from tests.support.projects import Sandbox, Step, run_all
 from tests.support.tables import each_row

@@ -4,7 +4,7 @@ is answered in words is.
 
 import pytest
 
-from cdd_agent.events import AttemptFailed
+from cdd_agent.events.step_events import AttemptFailed
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.tickets.status import Verification
 from tests.engine.tool_steps import (

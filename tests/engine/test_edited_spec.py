@@ -11,13 +11,11 @@ from cdd_agent.commands.listing import listed, opened, view
 from cdd_agent.commands.overview import overviews
 from cdd_agent.engine.criteria import criteria_of
 from cdd_agent.errors import ExitCode
-from cdd_agent.events import (
-    About,
-    ChangesApplied,
-    PlanOpened,
-    ReplyStarted,
-    RunFinished,
-)
+from cdd_agent.events.dialogue_events import ReplyStarted
+from cdd_agent.events.notices import NoticeKind
+from cdd_agent.events.run_events import RunFinished
+from cdd_agent.events.step_events import ChangesApplied
+from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.plan_check import check_plan
 from cdd_agent.tickets.state import load_state
@@ -284,7 +282,7 @@ async def test_the_spec_that_is_edited_while_a_run_is_open_is_taken_up(
         # shown at once, and by the steps to come
         assert [each.place for each in engine.run.opened().edited_criteria] == [4]
         events = await collect(engine.run_all())
-        assert About.SPEC_CHANGED in noticed(events)
+        assert NoticeKind.SPEC_CHANGED in noticed(events)
         assert "A user can log in" in sandbox.prompt()
         finished = engine.run.summary()
         assert (finished.completed, finished.status) == (3, RunStatus.IN_PROGRESS)

@@ -16,21 +16,19 @@ from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.ledger_file import Kind, LedgerFile
 from cdd_agent.engine.lock import TicketTaken
 from cdd_agent.errors import BadInput, ExitCode, NotApproved
-from cdd_agent.events import (
-    About,
+from cdd_agent.events.dialogue_events import ReplyDelta, ReplyStarted
+from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.events.question_events import Choice
+from cdd_agent.events.run_events import RunFinished
+from cdd_agent.events.step_events import (
     AttemptFailed,
     ChangesApplied,
     ChangesPutBack,
-    Choice,
     CommandOutput,
-    Event,
-    Notice,
-    ReplyDelta,
-    ReplyStarted,
-    RunFinished,
-    StepFinished,
     TestsFinished,
 )
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event
 from cdd_agent.files.atomic import NotWritten
 from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.git.restore import held
@@ -311,7 +309,7 @@ async def test_a_model_that_cannot_be_asked_ends_the_run_with_its_exit_code(
     assert engine.stopped_by is error
     assert engine.stopped_by.exit_code is ExitCode.BAD_INPUT
     assert of(StepFinished, events)[0].status is StepStatus.PENDING
-    assert notice(events, About.MODEL_FAILED) == "no"
+    assert notice(events, NoticeKind.MODEL_FAILED) == "no"
     assert len(sandbox.model.requests) == 1
 
 
@@ -485,7 +483,7 @@ async def test_skip_discards_what_the_step_left_and_frees_those_that_depend_on_i
     engine.close()
 
     assert not (sandbox.root / "a.txt").exists()
-    assert "Step 2" in notice(told, About.DEPENDENTS)
+    assert "Step 2" in notice(told, NoticeKind.DEPENDENTS)
     assert sandbox.statuses() == ["skipped", "completed"]
     assert sandbox.state()["step_executions"]["1"]["reason"] == "not needed"
     assert "(not needed)" in sandbox.prompt()
@@ -840,7 +838,7 @@ async def test_what_is_edited_while_a_check_runs_is_saved_before_it_is_discarded
 
     events = await stop_at(engine.run_all(), is_checked)
     assert of(ChangesPutBack, events) == [ChangesPutBack(1, ("a.txt", "b.txt"), ())]
-    assert "c.txt" in notice(events, About.LEFT_AS_IS)
+    assert "c.txt" in notice(events, NoticeKind.LEFT_AS_IS)
     engine.close()
     assert not (sandbox.root / "a.txt").exists()
     assert sandbox.text("c.txt") == BY_HAND
@@ -929,7 +927,7 @@ async def test_a_spec_that_is_not_filled_in_is_told(sandbox: Sandbox) -> None:
     lacking = [
         event.text
         for event in told
-        if isinstance(event, Notice) and event.about is About.SPEC_INCOMPLETE
+        if isinstance(event, Notice) and event.kind is NoticeKind.SPEC_INCOMPLETE
     ]
     assert any("title" in line for line in lacking)
     assert any("acceptance_criteria" in line for line in lacking)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from cdd_agent.cli.main import main
-from cdd_agent.events import ModelReplaced
+from cdd_agent.events.dialogue_events import ModelReplaced
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.providers import endpoint_of
 from tests.llm.simulators.anthropic import Anthropic

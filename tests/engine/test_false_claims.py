@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.events import StepFinished, TestsFinished
+from cdd_agent.events.step_events import TestsFinished
+from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.tickets.status import Verification
 from tests.engine.calculator import (
     ADD,

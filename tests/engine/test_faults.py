@@ -10,13 +10,9 @@ import pytest
 
 from cdd_agent.engine.engine import Engine
 from cdd_agent.errors import BudgetExhausted, CddError, ExitCode
-from cdd_agent.events import (
-    Event,
-    ModelReplaced,
-    ReplyDelayed,
-    ReplyRestarted,
-    StepFinished,
-)
+from cdd_agent.events.dialogue_events import ModelReplaced, ReplyDelayed, ReplyRestarted
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event
 from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.port import (
     AuthenticationFailed,

@@ -12,7 +12,7 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
-from cdd_agent.events import About, Notice
+from cdd_agent.events.notices import Notice, NoticeKind
 from cdd_agent.llm.port import ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.project.context import project_context
@@ -137,7 +137,7 @@ async def test_a_step_that_declares_a_hidden_file_is_reported_before_the_first_c
     found = [
         event.text
         for event in events
-        if isinstance(event, Notice) and event.about is About.PLAN_FINDING
+        if isinstance(event, Notice) and event.kind is NoticeKind.PLAN_FINDING
     ]
     assert [f"step 2 declares `{name}`" in text for text in found] == [True]
     assert sandbox.model.requests == []

@@ -8,7 +8,7 @@ from typing import Any
 
 from cdd_agent.dialogue.turns import Limits
 from cdd_agent.edits.review import Review
-from cdd_agent.events import Choice, Proposal
+from cdd_agent.events.question_events import Choice, Proposal
 from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.llm.port import ConnectionFailed
 from tests.engine.tool_steps import (

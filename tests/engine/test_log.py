@@ -12,26 +12,29 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cdd_agent.cost import Cost
 from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.engine.engine import Engine
-from cdd_agent.engine.log import RunLog
+from cdd_agent.engine.log import LogEntry, RunLog
+from cdd_agent.engine.logged_run import LoggedRun
 from cdd_agent.errors import BadInput
-from cdd_agent.events import (
-    ChangesApplied,
-    CommandOutput,
-    Event,
-    FailedTest,
-    Notice,
-    PlanOpened,
+from cdd_agent.events.dialogue_events import (
     ReplyDelta,
     ReplyFinished,
-    StepFinished,
-    StepStarted,
-    StepView,
-    TestsFinished,
+    ReplyStarted,
     ToolFinished,
-    to_json,
 )
+from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.events.step_events import (
+    ChangesApplied,
+    CommandOutput,
+    FailedTest,
+    StepStarted,
+    TestsFinished,
+)
+from cdd_agent.events.step_summary import StepFinished, StepSummary
+from cdd_agent.events.stream import Event, to_json
+from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.files.atomic import NotRead, NotWritten
 from cdd_agent.llm.port import Usage
 from cdd_agent.tickets.status import StepStatus, Verification
@@ -44,7 +47,7 @@ EVENTS: list[Event] = [
     PlanOpened(
         "feature-x",
         "Say words",
-        (StepView(1, "Ünï | `x`"), StepView(2, "b")),
+        (StepSummary(1, "Ünï | `x`"), StepSummary(2, "b")),
         resumed=False,
     ),
     StepStarted(1, "two\nlines \u2028 and \x00", 1),
@@ -59,8 +62,8 @@ EVENTS: list[Event] = [
         None,
         ("a.py",),
         (),
-        1,
-        2,
+        done=1,
+        total=2,
     ),
 ]
 
@@ -199,6 +202,72 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     (tmp_path / "events.jsonl").symlink_to("/dev/full")
     with pytest.raises(BadInput, match="No space left"):
         log_with(tmp_path, EVENTS)
+
+
+# --- Logs of earlier versions ---------------------------------------------------------
+
+OLDER = Path(__file__).parent / "logs" / "events-0.1.jsonl"
+"""Each kind of event, and each kind of notice, as version 0.1 wrote them."""
+
+
+def test_every_line_of_an_older_log_is_read() -> None:
+    lines = [json.loads(line) for line in OLDER.read_text().splitlines()]
+    entries = list(RunLog(OLDER).decoded_lines())
+    unread = [
+        line["event"]
+        for line, entry in zip(lines, entries, strict=True)
+        if entry is None or to_json(entry.event)["event"] != line["event"]
+    ]
+    assert unread == []
+    run = LoggedRun.read(RunLog(OLDER))
+    assert (run.damaged_lines, run.effort.model_calls) == (0, 2)
+    assert run.effort.cost == Cost(1506)
+
+
+@each_row(
+    ("fields", "kind"),
+    [
+        ({"about": "going_on"}, NoticeKind.RESUMED),
+        ({"about": "next_step"}, NoticeKind.WHAT_NEXT),
+        ({"about": "no_budget"}, NoticeKind.NO_BUDGET),
+        ({"about": "set_aside"}, None),
+        ({"about": None}, None),
+        ({"about": ["a"]}, None),
+        ({"kind": "no_budget"}, NoticeKind.NO_BUDGET),
+        ({"kind": "of_a_later_version"}, None),
+        ({}, None),
+    ],
+)
+def test_a_notice_of_another_version_keeps_its_text(
+    tmp_path: Path, fields: dict[str, object], kind: NoticeKind | None
+) -> None:
+    log = RunLog(tmp_path / "events.jsonl")
+    line = {"time": NOW.isoformat(), "event": "notice", "text": "x", **fields}
+    log.path.write_text(json.dumps(line) + "\n")
+    assert list(log.entries()) == [LogEntry(NOW, Notice("x", kind=kind))]
+
+
+def test_one_reading_of_a_long_log_has_all_figures_and_counts_damaged_lines(
+    tmp_path: Path,
+) -> None:
+    log = log_with(
+        tmp_path,
+        [
+            EVENTS[0],
+            StepStarted(1, "a", 1),
+            ReplyStarted(1, "any/model"),
+            ReplyFinished(1, Usage(7, 3)),
+        ],
+    )
+    opening, start, asked, answered = log.path.read_bytes().splitlines(keepends=True)
+    damaged = asked[:40] + b"\n"
+    call = asked + answered
+    log.path.write_bytes(opening + start + (call * 2 + damaged) * 40_000)
+    run = LoggedRun.read(log)
+    assert run.damaged_lines == 40_000
+    assert run.effort.model_calls == 80_000
+    assert run.effort.cost == Cost(800_000)
+    assert run.step(1).models == {"any/model": None}
 
 
 # --- A whole run ----------------------------------------------------------------------

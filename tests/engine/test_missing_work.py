@@ -14,7 +14,9 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.engine.log import RunLog
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import ExitCode
-from cdd_agent.events import About, Event, RunFinished, to_json
+from cdd_agent.events.notices import NoticeKind
+from cdd_agent.events.run_events import RunFinished
+from cdd_agent.events.stream import Event, to_json
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.status import MissingWork, RunStatus
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
@@ -239,7 +241,7 @@ async def test_exec_reports_work_that_is_not_in_this_tree(
     for flags in ({}, {"require": "verified"}):
         code, events = await carry_out(done, **flags)
         assert (code, lost(events)) == (ExitCode.FAILED, expected), flags
-        assert About.ALL_DONE not in noticed(events)
+        assert NoticeKind.ALL_DONE not in noticed(events)
         report = (done.root / ".cdd" / "runs" / SLUG / "report.json").read_text()
         assert '"status": "failed"' in report
 
@@ -254,11 +256,11 @@ async def test_the_shell_does_not_say_that_it_is_done(
     for line in ("continue", "status", "all"):
         events = await collect(session.say(line))
         assert lost(events) == expected, line
-        assert About.ALL_DONE not in noticed(events), line
+        assert NoticeKind.ALL_DONE not in noticed(events), line
     ticket = session.project.tickets.find(SLUG)
     events = await collect(session.engage("executor", ticket))
     assert lost(events) == expected
-    assert About.ALL_DONE not in noticed(events)
+    assert NoticeKind.ALL_DONE not in noticed(events)
 
 
 async def test_a_lost_state_is_written_again_only_where_the_work_is(
@@ -401,7 +403,7 @@ async def test_a_tree_with_the_work_is_done(
     code, events = await carry_out(done, require="verified")
     # step 3 has a check without tests, which counts by its exit code
     assert lost(events) == {}
-    assert About.ALL_DONE in noticed(events)
+    assert NoticeKind.ALL_DONE in noticed(events)
     assert code is ExitCode.DONE
 
 
@@ -689,7 +691,7 @@ async def test_a_run_with_its_own_tree_is_looked_for_there(sandbox: Sandbox) -> 
     assert lost(events) == {}
     assert not (sandbox.root / "new.txt").exists()
     there = sandbox.root / ".cdd" / "runs" / SLUG / "tree"
-    assert About.ALL_DONE in noticed(await collect(session.say("continue")))
+    assert NoticeKind.ALL_DONE in noticed(await collect(session.say("continue")))
     (there / "new.txt").unlink()
     assert lost(await collect(session.say("continue"))) == NEW
 

@@ -8,7 +8,10 @@ from typing import Any
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.step_details import step_details
 from cdd_agent.errors import BudgetExhausted, CddError, ExitCode
-from cdd_agent.events import About, ChangesPutBack, Event, StepFinished, StepStarted
+from cdd_agent.events.notices import NoticeKind
+from cdd_agent.events.step_events import ChangesPutBack, StepStarted
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
@@ -213,7 +216,10 @@ async def test_a_pending_step_stays_pending_whatever_the_model_lacks(
         step = engine.run.state.step(1)
         assert (step.status, step.error) == (StepStatus.PENDING, None), error.message
         assert engine.exit_code is error.exit_code, error.message
-        assert {*noticed(events)} & {About.MODEL_FAILED, About.COME_BACK_LATER}
+        assert {*noticed(events)} & {
+            NoticeKind.MODEL_FAILED,
+            NoticeKind.COME_BACK_LATER,
+        }
     await act_on(sandbox, carry_out, ScriptedModel([says("a.txt", "good")]))
     assert sandbox.statuses() == ["completed"]
 
@@ -228,7 +234,7 @@ async def test_a_used_up_budget_leaves_the_failure_as_it_was(
         engine, events = await act_on(sandbox, act, ScriptedModel(["never"]))
         sandbox.flags.clear()
         assert isinstance(engine.stopped_by, BudgetExhausted)
-        assert About.NO_BUDGET in noticed(events)
+        assert NoticeKind.NO_BUDGET in noticed(events)
         assert failure_as_seen(sandbox) == before
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.edits.newer_syntax import KNOWN_PYTHON
-from cdd_agent.events import About, AttemptFailed, Notice
+from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.events.step_events import AttemptFailed
 from cdd_agent.project.interpreters import OURS
 from tests.engine.test_engine import of
 from tests.support.projects import Sandbox, Step, check, run_all, says
@@ -39,7 +40,7 @@ async def test_the_check_decides_and_people_are_told(sandbox: Sandbox) -> None:
     assert [
         notice.text.split()[0]
         for notice in of(Notice, events)
-        if notice.about is About.FILE_NOTE
+        if notice.kind is NoticeKind.FILE_NOTE
     ] == ["a.py"]
 
 

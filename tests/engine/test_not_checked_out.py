@@ -15,7 +15,7 @@ from cdd_agent.edits.build import creation
 from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.engine.step_commit import expect_checked_out
 from cdd_agent.errors import BadInput
-from cdd_agent.events import AttemptFailed
+from cdd_agent.events.step_events import AttemptFailed
 from tests.engine.tool_steps import calls, create, problems
 from tests.git.repositories import git
 from tests.support.listening import collect

@@ -15,7 +15,9 @@ from cdd_agent.engine import old_records
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.ledger_file import Entry, LedgerFile
 from cdd_agent.engine.old_records import OldRecordUnreadable
-from cdd_agent.events import About, Event, StepDiff
+from cdd_agent.events.notices import NoticeKind
+from cdd_agent.events.step_events import StepDiff
+from cdd_agent.events.stream import Event
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, noticed, says
@@ -388,7 +390,7 @@ async def test_an_interrupted_step_with_a_damaged_record_waits_or_is_started_ove
     assert not sandbox.model.requests
     with closing(sandbox.engine(start_over=True)) as engine:
         events = await collect(engine.recover())
-    assert About.LEFT_AS_IS in noticed(events)
+    assert NoticeKind.LEFT_AS_IS in noticed(events)
     assert texts(sandbox) == before
 
 

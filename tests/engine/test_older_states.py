@@ -11,8 +11,11 @@ from cdd_agent.cli.main import main
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.undo import ChangesUnknown
 from cdd_agent.errors import BadInput
-from cdd_agent.events import About, Event, RunFinished, StepStarted, StepsUndone
-from cdd_agent.wording import described
+from cdd_agent.events.notices import NoticeKind
+from cdd_agent.events.run_events import RunFinished
+from cdd_agent.events.step_events import StepStarted, StepsUndone
+from cdd_agent.events.stream import Event
+from cdd_agent.wording.describe import describe
 from tests.support.listening import collect, told_to
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, run_all, says
 from tests.support.tables import each_row
@@ -139,11 +142,11 @@ async def test_it_is_taken_over_once_with_a_copy_and_that_is_told(
         return opening(sandbox)
 
     lay(sandbox, PAUSED)
-    assert "2 of 4" in notice(opened(), About.STATE_TAKEN_OVER)
+    assert "2 of 4" in notice(opened(), NoticeKind.STATE_RECOVERED)
     assert opened() == []
     assert sandbox.statuses()[:2] == ["completed", "completed"]
     (sandbox.ticket / "execution-state.json").unlink()
-    assert "2 of 4" in notice(opened(), About.STATE_REBUILT)
+    assert "2 of 4" in notice(opened(), NoticeKind.STATE_RECOVERED)
 
 
 async def test_a_state_of_this_version_is_never_said_to_be_of_an_earlier_one(
@@ -206,9 +209,7 @@ async def test_no_face_shows_its_steps_as_verified(
     if is_opened:
         engine = sandbox.engine()
         (line,) = [
-            text
-            for text, _ in described(engine.run.opened())
-            if "1. Make a.txt" in text
+            text for text, _ in describe(engine.run.opened()) if "1. Make a.txt" in text
         ]
         assert "unverified" in line
         engine.close()

@@ -6,7 +6,9 @@ from base64 import b64encode
 
 import pytest
 
-from cdd_agent.events import About, AttemptFailed, Event, Notice
+from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.events.step_events import AttemptFailed
+from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import Picture, PicturesRefused
 from cdd_agent.tickets.status import StepStatus
 from tests.engine.test_prompt import prompt_of
@@ -25,8 +27,8 @@ def pictured(sandbox: Sandbox) -> Sandbox:
     return sandbox.write(STEP)
 
 
-def told(events: list[Event]) -> list[About | None]:
-    return [event.about for event in events if isinstance(event, Notice)]
+def told(events: list[Event]) -> list[NoticeKind | None]:
+    return [event.kind for event in events if isinstance(event, Notice)]
 
 
 def sent(sandbox: Sandbox, number: int = -1) -> list[Picture]:
@@ -46,7 +48,7 @@ async def test_a_file_of_the_step_that_is_a_picture_is_seen_and_not_garbled(
         ("shot.png", SHOT)
     ]
     assert "PNG" not in pictured.prompt()
-    assert told(events) == [About.SENT]
+    assert told(events) == [NoticeKind.SENT]
 
 
 @each_row(
@@ -72,7 +74,7 @@ async def test_a_model_that_sees_none_gets_the_step_without_it(
     events = await run(pictured)
     assert finished(events).status is StepStatus.COMPLETED
     assert sent(pictured) == []
-    assert About.NOT_SENT in told(events)
+    assert NoticeKind.NOT_SENT in told(events)
 
 
 async def test_in_a_loop_with_tools_and_after_a_kill_it_is_the_same(
@@ -132,7 +134,7 @@ async def test_one_that_cannot_be_sent_is_told_and_the_step_goes_on(
 ) -> None:
     (sandbox.root / "shot.png").write_bytes(data)
     events = await run(sandbox.write(STEP).replies(says("a.txt", "good")))
-    assert About.NOT_SHOWN in told(events)
+    assert NoticeKind.NOT_SENT in told(events)
     assert sent(sandbox) == []
     assert finished(events).status is StepStatus.COMPLETED
 
@@ -149,6 +151,6 @@ async def test_a_refused_picture_is_not_taken_for_refused_tools(
 ) -> None:
     refusal = PicturesRefused("It takes no pictures.")
     events = await run(pictured.replies(refusal, calls(create("a.txt", "good\n"))))
-    assert notice(events, About.MODEL_FAILED) == refusal.message
-    assert About.NO_TOOLS not in told(events)
+    assert notice(events, NoticeKind.MODEL_FAILED) == refusal.message
+    assert NoticeKind.NO_TOOLS not in told(events)
     assert len(pictured.model.requests) == 1

@@ -11,7 +11,9 @@ from msgspec.structs import replace
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.prompt import LAST_REPLY, Earlier, StepPrompt, step_prompt
-from cdd_agent.events import About, Event, Notice, StepFinished
+from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import ContextTooLong, ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
@@ -159,7 +161,7 @@ async def test_people_are_told_what_the_model_does_not_see(busy: Sandbox) -> Non
     told = [
         event.text
         for event in events
-        if isinstance(event, Notice) and event.about is About.NOT_SHOWN
+        if isinstance(event, Notice) and event.kind is NoticeKind.NOT_SENT
     ]
     assert [text.partition(" ")[0] for text in told] == ["checked.py", "named.py"]
     assert all("in part (lines " in text for text in told)
@@ -334,7 +336,7 @@ async def test_where_there_is_no_room_for_tools_the_model_is_asked_without(
     unused = ScriptedReply("", tool_calls=(ToolCall("1", "list_files", "{}"),))
     events = await run_once(sandbox.replies(says("a.txt", "good"), unused))
     assert not sandbox.model.requests[0].tools
-    assert About.NO_TOOLS in noticed(events)
+    assert NoticeKind.NO_TOOLS in noticed(events)
     assert sandbox.statuses() == ["completed"]
 
 

@@ -7,7 +7,8 @@ import pytest
 from cdd_agent.commands.registry import handle
 from cdd_agent.engine.log import RunLog
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.events import CommandOutput, Event
+from cdd_agent.events.step_events import CommandOutput
+from cdd_agent.events.stream import Event
 from tests.support.listening import stop_at
 from tests.support.projects import SLUG, Sandbox, Step, check, says
 

@@ -17,7 +17,10 @@ from cdd_agent.context.query import Query
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.prompt import LAST_FAILED, Earlier, StepPrompt, step_prompt
 from cdd_agent.engine.related_code import MOST
-from cdd_agent.events import About, AttemptFailed, Event, PromptMade, ReplyFinished
+from cdd_agent.events.dialogue_events import PromptMade, ReplyFinished
+from cdd_agent.events.notices import NoticeKind
+from cdd_agent.events.step_events import AttemptFailed
+from cdd_agent.events.stream import Event
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.tickets.status import StepStatus
 from tests.engine.tool_steps import answers, calls, finished, problems, replace, run
@@ -605,11 +608,11 @@ async def test_a_long_look_is_told_and_can_be_stopped(
     assert step
     events: list[Event] = await stop_at(
         engine.run_step(step),
-        lambda event: getattr(event, "about", None) is About.LOOKING,
+        lambda event: getattr(event, "kind", None) is NoticeKind.SEARCHING,
     )
     go_on.set()
     assert has_begun.is_set()
-    assert About.LOOKING in noticed(events)
+    assert NoticeKind.SEARCHING in noticed(events)
     assert service.statuses() == ["pending"]
     await collect(engine.run_all())
     engine.close()

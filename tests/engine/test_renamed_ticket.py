@@ -20,7 +20,9 @@ from cdd_agent.engine.whereabouts import (
     save_whereabouts,
 )
 from cdd_agent.errors import BadInput
-from cdd_agent.events import About, Event, StepStarted
+from cdd_agent.events.notices import NoticeKind
+from cdd_agent.events.step_events import StepStarted
+from cdd_agent.events.stream import Event
 from cdd_agent.wiring import open_travel
 from tests.engine.half_done import TWO, half_done
 from tests.support.listening import collect
@@ -150,13 +152,13 @@ async def test_the_run_of_a_renamed_ticket_goes_on(
 
     events = await finished(renamed)
 
-    assert SLUG in notice(events, About.TICKET_RENAMED)
+    assert SLUG in notice(events, NoticeKind.TICKET_RENAMED)
     assert records(half) == [renamed.slug]
     assert slug_in(renamed.ticket / "execution-state.json") == renamed.slug
     assert slug_in(runs(half) / renamed.slug / "state.json") == renamed.slug
     assert not (runs(half) / SLUG).exists()
     again = await collect(run_all(renamed.replies()))
-    assert About.TICKET_RENAMED not in noticed(again)
+    assert NoticeKind.TICKET_RENAMED not in noticed(again)
 
 
 async def test_a_step_of_before_can_be_undone_after_the_rename(half: Sandbox) -> None:
@@ -191,7 +193,7 @@ async def test_a_ticket_of_the_former_name_can_be_made_after_the_run(
 
     events = await run_all(half.replies(says("a.txt", "good"), says("b.txt", "good")))
 
-    assert noticed(events).count(About.STATE_COPIED) == 0
+    assert noticed(events).count(NoticeKind.STATE_COPIED) == 0
     assert records(half) == [NEW, SLUG]
 
 
@@ -250,7 +252,7 @@ async def test_an_agent_can_work_on_the_record_before_the_run_is_opened(
     events = await collect(
         run_all(renamed.replies(says("a.txt", "good"), says("b.txt", "good")))
     )
-    assert About.TICKET_RENAMED in noticed(events)
+    assert NoticeKind.TICKET_RENAMED in noticed(events)
     assert renamed.statuses() == ["completed", "completed"]
     assert records(half) == [NEW]
 
@@ -351,7 +353,7 @@ async def test_a_run_that_is_held_here_goes_on_under_the_name_that_others_know(
 
     events = await finished(renamed)
 
-    assert About.TICKET_RENAMED not in noticed(events)
+    assert NoticeKind.TICKET_RENAMED not in noticed(events)
     assert records(half) == [SLUG]
     assert slug_in(renamed.ticket / "execution-state.json") == SLUG
 
@@ -408,7 +410,7 @@ async def test_a_copied_ticket_starts_anew_and_leaves_the_original(
     state = engine.run.state
     engine.close()
 
-    assert SLUG in notice(opened, About.STATE_COPIED)
+    assert SLUG in notice(opened, NoticeKind.STATE_COPIED)
     assert state.ticket_slug == folder.name
     assert state.finished_count == 0
     assert (contents(half.ticket), contents(runs(half) / SLUG)) == original
@@ -456,12 +458,12 @@ async def test_of_two_copies_only_the_first_that_is_opened_has_the_run(
     other = half.ticket.with_name("feature-other")
     shutil.copytree(half.ticket, other)
     first = rename(half)
-    assert About.TICKET_RENAMED in noticed(await finished(first))
+    assert NoticeKind.TICKET_RENAMED in noticed(await finished(first))
     before = contents(runs(half) / NEW)
     second = replace(half, slug=other.name)
     assert view(second.project.tickets.find(other.name)).state == "planned"
     news = await collect(run_all(second.replies(says("a.txt", "bad"))))
-    assert About.STATE_COPIED in noticed(news)
+    assert NoticeKind.STATE_COPIED in noticed(news)
     assert second.statuses() == ["failed", "pending"]
     assert contents(runs(half) / NEW) == before
 
@@ -476,4 +478,4 @@ async def test_a_name_that_no_folder_can_have_is_that_of_another_ticket(
     state = sandbox.state() | {"ticket_slug": name}
     (sandbox.ticket / "execution-state.json").write_text(json.dumps(state))
     assert view(sandbox.project.tickets.find(SLUG)).state == "unreadable"
-    assert About.STATE_REBUILT in noticed(await finished(sandbox))
+    assert NoticeKind.STATE_RECOVERED in noticed(await finished(sandbox))

@@ -13,15 +13,14 @@ from msgspec.structs import replace
 from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.engine.run import Run
 from cdd_agent.errors import BadInput
-from cdd_agent.events import (
-    About,
-    Emit,
-    Event,
+from cdd_agent.events.notices import NoticeKind
+from cdd_agent.events.step_events import (
     StepsRedone,
     StepStarted,
     StepsUndone,
     TestsFinished,
 )
+from cdd_agent.events.stream import Emit, Event
 from cdd_agent.tickets.state import ExecutionState, save_state
 from tests.engine.test_undo import again, back, diff
 from tests.support.listening import collect, told_to
@@ -43,7 +42,7 @@ def moves(events: Sequence[Event]) -> list[tuple[str, str]]:
     """The steps that were recognised under another number: what it was, and what it
     is.
     """
-    return re.findall(r"(\d+) is (\d+)", notice(events, About.RENUMBERED))
+    return re.findall(r"(\d+) is (\d+)", notice(events, NoticeKind.RENUMBERED))
 
 
 A, B, C, NEW = (
@@ -95,7 +94,7 @@ async def test_a_step_inserted_before_done_ones_is_carried_out_and_they_stay_don
     assert done.statuses() == ["completed"] * 4
     assert LAST_FAILED not in done.prompt(0)  # that was another step's
     assert "says no" in done.prompt(1)
-    assert About.RENUMBERED not in noticed(await opened(done))
+    assert NoticeKind.RENUMBERED not in noticed(await opened(done))
     assert done.text("b.txt") == "good\n"
 
 
@@ -131,7 +130,7 @@ async def test_in_another_order_and_with_one_removed_they_are_what_they_were(
     done.write(B, A)
     events = await run_all(done)
     assert moves(events) == [("1", "2"), ("2", "1")]
-    assert "Step 3" in notice(events, About.STEP_REMOVED)
+    assert "Step 3" in notice(events, NoticeKind.STEP_CHANGED)
     assert done.statuses() == ["completed", "completed"]
     assert "b.txt" in await diff(done, 1)
 
@@ -248,7 +247,7 @@ async def test_a_step_that_was_killed_goes_on_under_its_new_number(
     file.write_text(json.dumps(state))
     done.write(A, NEW, B, C)
     events = await run_all(done.replies(says("new.txt", "good"), says("c.txt", "good")))
-    assert "Step 4" in notice(events, About.INTERRUPTED)
+    assert "Step 4" in notice(events, NoticeKind.RESUMED)
     assert started(events) == [2, 4]
 
 
@@ -271,7 +270,7 @@ async def test_a_step_that_is_skipped_is_what_the_plan_says_then(done: Sandbox) 
     engine = done.write(A, B, changed).engine()
     await collect(engine.skip(engine.run.plan.steps[2], "not now", keep=False))
     engine.close()
-    assert About.STEP_CHANGED not in noticed(await opened(done))
+    assert NoticeKind.STEP_CHANGED not in noticed(await opened(done))
     done.write(NEW, A, B, changed)
     await opened(done)
     assert done.statuses() == ["pending", "completed", "completed", "skipped"]

@@ -14,36 +14,41 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from msgspec.structs import replace
 
-from cdd_agent.engine.effort import RunCost, effort_by_step
+from cdd_agent.engine.effort import RunEffort
 from cdd_agent.engine.log import LogEntry
+from cdd_agent.engine.logged_run import LoggedRun
 from cdd_agent.engine.report import Counts, Report, StepReport
 from cdd_agent.engine.report_page import save, to_markdown
-from cdd_agent.events import (
-    AttemptFailed,
-    BaselineAwaited,
-    BaselineTaken,
-    ChangesApplied,
-    ChangesProposed,
-    ChangesPutBack,
-    CommandOutput,
-    Event,
-    Notice,
-    PlanOpened,
-    QuestionAnswered,
-    QuestionAsked,
+from cdd_agent.events.dialogue_events import (
     ReplyDelta,
     ReplyFinished,
     ReplyLost,
     ReplyRestarted,
     ReplyStarted,
-    StepFinished,
-    StepStarted,
-    TestsFinished,
-    TestsStarted,
     ThinkingFinished,
     ToolFinished,
     ToolStarted,
 )
+from cdd_agent.events.notices import Notice
+from cdd_agent.events.question_events import ChangesProposed
+from cdd_agent.events.run_events import (
+    BaselineAwaited,
+    BaselineTaken,
+    QuestionAnswered,
+    QuestionAsked,
+)
+from cdd_agent.events.step_events import (
+    AttemptFailed,
+    ChangesApplied,
+    ChangesPutBack,
+    CommandOutput,
+    StepStarted,
+    TestsFinished,
+    TestsStarted,
+)
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event
+from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.llm.port import AuthenticationFailed, Usage
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
@@ -61,7 +66,7 @@ def opened(*, resumed: bool) -> PlanOpened:
 
 
 def finished(step: int, status: StepStatus = StepStatus.COMPLETED) -> StepFinished:
-    return StepFinished(step, "x", status, None, None, None, (), (), 1, 2)
+    return StepFinished(step, "x", status, None, None, None, (), (), done=1, total=2)
 
 
 def at(*events: tuple[float, Event]) -> Iterator[LogEntry]:
@@ -87,7 +92,7 @@ KILLED = (
 )
 GOES_ON = ((1001, StepStarted(1, "x", 1)), (1002, ReplyStarted(1, "", saved=True)))
 ASKED_AGAIN = ((20, StepStarted(1, "x", 2)), (21, ReplyStarted(1, "m")))
-ANSWER = RunCost(
+ANSWER = RunEffort(
     10.0, model_calls=1, counted_calls=1, prompt_tokens=100, completion_tokens=20
 )
 
@@ -127,12 +132,12 @@ ANSWER = RunCost(
             {1: replace(ANSWER, seconds=14)},
         ),
         # Killed while the model wrote: the call was made, nobody knows its tokens.
-        ([*ASKED, *KILLED], {1: RunCost(1.0, model_calls=1)}),
+        ([*ASKED, *KILLED], {1: RunEffort(1.0, model_calls=1)}),
         # The same by a version that says how much was asked: at least that was taken.
         (
             [*ASKED[:1], (1, ReplyStarted(1, "m", prompt_tokens=90)), *KILLED],
             {
-                1: RunCost(
+                1: RunEffort(
                     1.0,
                     model_calls=1,
                     counted_calls=1,
@@ -154,7 +159,7 @@ ANSWER = RunCost(
                 (31, finished(1)),
             ],
             {
-                1: RunCost(
+                1: RunEffort(
                     12.0,
                     3,
                     3,
@@ -172,7 +177,7 @@ ANSWER = RunCost(
                 (10, ReplyFinished(1, Usage(100, 20, False, 0.5, 60, 30, 5, 0.25))),
                 (11, finished(1)),
             ],
-            {1: RunCost(11.0, 1, 1, 100, 20, 0, 0.5, 0.0, 0, 60, 30, 0.25)},
+            {1: RunEffort(11.0, 1, 1, 100, 20, 0, 0.5, 0.0, 0, 60, 30, 0.25)},
         ),
         # A provider that asked to come back later took nothing.
         (
@@ -182,7 +187,7 @@ ANSWER = RunCost(
                 (2, finished(1, StepStatus.PENDING)),
                 *KILLED,
             ],
-            {1: RunCost(2.0, model_calls=1)},
+            {1: RunEffort(2.0, model_calls=1)},
         ),
         # Killed later, and on from the saved reply: one call.
         (
@@ -209,7 +214,7 @@ ANSWER = RunCost(
                 (26, finished(1)),
             ],
             {
-                1: RunCost(
+                1: RunEffort(
                     18.0,
                     model_calls=2,
                     counted_calls=1,
@@ -240,7 +245,7 @@ ANSWER = RunCost(
                 (7201, QuestionAnswered(1)),
             ],
             {
-                1: RunCost(
+                1: RunEffort(
                     12.0,
                     model_calls=3,
                     counted_calls=2,
@@ -257,7 +262,7 @@ ANSWER = RunCost(
                 *KILLED,
             ],
             {
-                1: RunCost(
+                1: RunEffort(
                     1.0,
                     model_calls=1,
                     counted_calls=1,
@@ -274,7 +279,7 @@ ANSWER = RunCost(
                 (60, StepStarted(2, "x", 1)),
                 (61, finished(2)),
             ],
-            {2: RunCost(1.0)},
+            {2: RunEffort(1.0)},
         ),
         (
             [(0, BaselineTaken(1, "t", 0, 5, 0, 0, 7.5, "")), *ANSWERED],
@@ -300,16 +305,16 @@ ANSWER = RunCost(
                 ),
                 *((900, StepStarted(1, "x", 2)), (901, finished(1))),
             ],
-            {1: RunCost(13.0, model_calls=1)},
+            {1: RunEffort(13.0, model_calls=1)},
         ),
         # A clock that was set back.
-        ([(10, StepStarted(1, "x", 1)), (0, finished(1))], {1: RunCost()}),
+        ([(10, StepStarted(1, "x", 1)), (0, finished(1))], {1: RunEffort()}),
     ],
 )
 def test_what_a_step_took(
-    events: list[tuple[float, Event]], efforts: dict[int, RunCost]
+    events: list[tuple[float, Event]], efforts: dict[int, RunEffort]
 ) -> None:
-    assert effort_by_step(at(*events)) == efforts
+    assert LoggedRun.of_entries(at(*events)).efforts == efforts
 
 
 # --- The report of real runs ----------------------------------------------------------
@@ -472,7 +477,7 @@ def a_step(
     why: str | None = None,
 ) -> StepReport:
     verification = Verification.PASSED if status is StepStatus.COMPLETED else None
-    effort = RunCost(75.2, 2, 1, 12000, 345)
+    effort = RunEffort(75.2, 2, 1, 12000, 345)
     return StepReport(
         number,
         title,
@@ -480,11 +485,10 @@ def a_step(
         verification,
         why,
         why,
-        2,
         ("a.py",),
-        (),
-        Counts(5, 0, 1),
-        effort,
+        attempts=2,
+        tests=Counts(5, 0, 1),
+        effort=effort,
     )
 
 
@@ -494,7 +498,7 @@ def a_report(*steps: StepReport, files: tuple[str, ...] = ("a.py",)) -> Report:
         if any(step.status is StepStatus.FAILED for step in steps)
         else RunStatus.COMPLETED
     )
-    effort = RunCost(150.4, 4, 2, 24000, 690)
+    effort = RunEffort(150.4, 4, 2, 24000, 690)
     before, after = Counts(4, 1, 0), Counts(9, 0, 1)
     return Report(
         "feature-x",

@@ -10,16 +10,13 @@ import pytest
 
 from cdd_agent.cli.main import main
 from cdd_agent.commands.registry import handle
-from cdd_agent.events import (
-    AttemptFailed,
-    Event,
-    RunFinished,
-    StepFinished,
-    Tone,
-    to_json,
-)
+from cdd_agent.events.notices import Tone
+from cdd_agent.events.run_events import RunFinished
+from cdd_agent.events.step_events import AttemptFailed
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event, to_json
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
-from cdd_agent.wording import described
+from cdd_agent.wording.describe import describe
 from tests.engine.calculator import CALC, FIXED, calculator, gives
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
@@ -73,7 +70,7 @@ async def test_the_summary_names_the_steps_that_no_tests_have_shown_to_be_done(
         "why": "skipped",
         "label": "4",
     }
-    said = [text for text, _ in described(summary)]
+    said = [text for text, _ in describe(summary)]
     assert re.findall(r"(\d)\. Make", "\n".join(said)) == ["1", "3", "4"]
 
 
@@ -81,7 +78,7 @@ async def test_where_all_is_verified_there_is_nothing_to_add(sandbox: Sandbox) -
     sandbox.write(VERIFIED, LAST).replies(GOOD[0], GOOD[2])
     summary = finished(await run_all(sandbox))
     assert (summary.unproven, summary.require) == ((), None)
-    assert [tone for _, tone in described(summary)] == [Tone.GOOD, Tone.PLAIN]
+    assert [tone for _, tone in describe(summary)] == [Tone.GOOD, Tone.PLAIN]
 
 
 # --- The rule -------------------------------------------------------------------------
@@ -97,7 +94,7 @@ async def test_a_run_whose_steps_are_all_verified_keeps_the_rule_and_says_so(
         (),
         "verified",
     )
-    assert any(RULE in text for text, _ in described(summary))
+    assert any(RULE in text for text, _ in describe(summary))
 
 
 async def test_an_unverified_step_fails_at_once_and_nothing_is_built_on_it(
@@ -119,7 +116,7 @@ async def test_an_unverified_step_fails_at_once_and_nothing_is_built_on_it(
     assert [(step.step, step.why) for step in summary.unproven] == [
         (2, Verification.NONE)
     ]
-    assert RULE in described(summary)[-1][0]
+    assert RULE in describe(summary)[-1][0]
     assert sandbox.text("b.txt") == "good\n"  # to be looked at
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.events import Event, TestsStarted
+from cdd_agent.events.step_events import TestsStarted
+from cdd_agent.events.stream import Event
 from tests.support.listening import collect, told_to
 from tests.support.projects import Sandbox, Step, check, says
 

@@ -16,13 +16,9 @@ from filelock import FileLock
 
 from cdd_agent.engine.lock import LockGone
 from cdd_agent.errors import BadInput, ExitCode
-from cdd_agent.events import (
-    About,
-    ChangesPutBack,
-    CommandOutput,
-    Event,
-    StepStarted,
-)
+from cdd_agent.events.notices import NoticeKind
+from cdd_agent.events.step_events import ChangesPutBack, CommandOutput, StepStarted
+from cdd_agent.events.stream import Event
 from cdd_agent.git.command import NoGit
 from tests.engine.half_done import TWO
 from tests.support.forked import ran
@@ -79,7 +75,7 @@ async def test_a_state_that_is_torn_or_foreign_is_set_aside_and_rebuilt(
 
     assert half.state() == before
     assert [path.read_text() for path in half.ticket.glob("*.aside-*")] == [damage]
-    assert "1 of 2" in notice(events, About.STATE_REBUILT)
+    assert "1 of 2" in notice(events, NoticeKind.STATE_RECOVERED)
 
 
 async def test_a_state_that_is_gone_is_rebuilt_and_nothing_is_done_twice(
@@ -88,7 +84,9 @@ async def test_a_state_that_is_gone_is_rebuilt_and_nothing_is_done_twice(
     before = half.state()
     state_file(half).unlink()
     engine = half.engine()
-    assert "1 of 2" in notice(await collect(engine.recover()), About.STATE_REBUILT)
+    assert "1 of 2" in notice(
+        await collect(engine.recover()), NoticeKind.STATE_RECOVERED
+    )
     engine.close()
     assert half.state() == before
 
@@ -100,7 +98,7 @@ async def test_a_state_that_is_older_than_the_record_counts_and_that_is_told(
     await run_all(half.replies(says("b.txt", "good")))
     state_file(half).write_bytes(older)  # as `git checkout` would
     events = await run_all(half.replies(says("b.txt", "good again")))
-    assert "2 of 2" in notice(events, About.STATE_OLDER)
+    assert "2 of 2" in notice(events, NoticeKind.STATE_RECOVERED)
     assert started(events) == [2]
 
 
@@ -139,7 +137,7 @@ async def test_a_done_step_whose_text_was_changed_stays_done_and_is_marked(
 ) -> None:
     half.write(Step("a.txt", check("a.txt"), description="Make it blue."), TWO[1])
     events = await run_all(half.replies(says("b.txt", "good")))
-    assert "Step 1" in notice(events, About.STEP_CHANGED)
+    assert "Step 1" in notice(events, NoticeKind.STEP_CHANGED)
     engine = half.engine()
     assert [step.changed for step in engine.run.opened().steps] == [True, False]
     engine.close()
@@ -151,7 +149,7 @@ async def test_a_step_that_was_changed_before_it_was_done_is_carried_out_as_it_i
 ) -> None:
     half.write(TWO[0], Step("c.txt", check("c.txt")), Step("d.txt", check("d.txt")))
     events = await run_all(half.replies(says("c.txt", "good"), says("d.txt", "good")))
-    assert About.STEP_CHANGED not in noticed(events)
+    assert NoticeKind.STEP_CHANGED not in noticed(events)
     assert half.statuses() == ["completed"] * 3
     assert not (half.root / "b.txt").exists()  # what the failed attempt had left
 
@@ -160,7 +158,7 @@ async def test_a_removed_step_is_told_and_kept_as_history(half: Sandbox) -> None
     await run_all(half.replies(says("b.txt", "good")))
     half.write(TWO[0])
     events = await run_all(half.replies())
-    assert "Step 2" in notice(events, About.STEP_REMOVED)
+    assert "Step 2" in notice(events, NoticeKind.STEP_CHANGED)
     known = half.state()["step_executions"] | half.state().get("former_steps", {})
     assert known["2"]["status"] == "completed"
     assert half.text("b.txt") == "good\n"
@@ -186,7 +184,7 @@ async def test_starting_over_keeps_the_old_run_and_does_every_step_anew(
 
     events = await run_all(half.replies(says("x.txt", "good")), start_over=True)
 
-    assert About.STARTED_OVER in noticed(events)
+    assert NoticeKind.STARTED_OVER in noticed(events)
     (earlier,) = (half.root / ".cdd/runs" / SLUG).glob("earlier-*")
     assert json.loads((earlier / "execution-state.json").read_text()) == before
     assert (earlier / "step-01/attempt-1/reply.md").exists()
@@ -229,7 +227,7 @@ async def test_what_else_changed_while_a_killed_step_ran_is_named_and_left(
     events = await collect(engine.recover())
     engine.close()
 
-    assert "other.txt" in notice(events, About.CHANGED_BESIDE)
+    assert "other.txt" in notice(events, NoticeKind.CHANGED_BESIDE)
     assert [
         event.restored for event in events if isinstance(event, ChangesPutBack)
     ] == [("a.txt",)]
@@ -298,7 +296,7 @@ async def test_a_check_that_outlived_its_run_is_ended_before_the_run_goes_on(
 
     events = await run_all(sandbox)
 
-    assert About.COMMAND_ENDED in noticed(events)
+    assert NoticeKind.COMMAND_ENDED in noticed(events)
     assert sandbox.statuses() == ["completed"]
     assert not [*(sandbox.root / ".cdd/runs" / SLUG).glob("running-*")]
 
@@ -369,7 +367,7 @@ async def test_a_plan_that_is_edited_while_it_runs_is_taken_up(
     with told_to(edit):
         events = await collect(engine.run_all())
     engine.close()
-    assert About.PLAN_EDITED in noticed(events)
+    assert NoticeKind.PLAN_EDITED in noticed(events)
     assert sandbox.statuses() == ["completed", "completed"]
 
 
@@ -401,7 +399,7 @@ async def test_a_copy_of_another_plan_is_no_copy_beside_a_good_state(
 ) -> None:
     copy_of_another_plan(half)
     events = await run_all(half.replies(says("b.txt", "good")))
-    assert About.STATE_REBUILT not in noticed(events)
+    assert NoticeKind.STATE_RECOVERED not in noticed(events)
     assert half.statuses() == ["completed", "completed"]
 
 
@@ -429,7 +427,7 @@ async def test_a_rebuild_that_is_killed_in_the_middle_leaves_something_to_be_reb
         with pytest.raises(KeyboardInterrupt):
             half.engine()
     engine = half.engine()
-    assert About.STATE_REBUILT in noticed(await collect(engine.recover()))
+    assert NoticeKind.STATE_RECOVERED in noticed(await collect(engine.recover()))
     engine.close()
     assert half.statuses() == ["completed", "failed"]
 
@@ -466,7 +464,7 @@ async def test_another_tickets_run_in_the_same_project_is_named_once(
         events = await run_all(sandbox)
     finally:
         first.close()
-    company = notice(events, About.OTHER_RUN)
+    company = notice(events, NoticeKind.OTHER_RUN)
     assert company.startswith("bug-other ")
     assert f" {os.getpid()}" in company
     assert sandbox.statuses() == ["completed", "completed"]
@@ -482,6 +480,6 @@ def test_a_look_at_who_is_at_work_stops_nobody(sandbox: Sandbox) -> None:
 
 
 async def test_a_run_that_is_alone_is_not_told_of_company(half: Sandbox) -> None:
-    assert About.OTHER_RUN not in noticed(
+    assert NoticeKind.OTHER_RUN not in noticed(
         await run_all(half.replies(says("b.txt", "good")))
     )

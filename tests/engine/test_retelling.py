@@ -8,19 +8,14 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.engine import retelling
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.retelling import last_line, run_retold
-from cdd_agent.events import (
-    Answer,
-    CommandOutput,
-    PersonSaid,
-    PlanOpened,
-    QuestionAsked,
-    ReplyDelta,
-    SessionRestored,
-    StepDiff,
-    StepFinished,
-    StepStarted,
-    ToolFinished,
-)
+from cdd_agent.events.dialogue_events import ReplyDelta, ToolFinished
+from cdd_agent.events.notices import Answer
+from cdd_agent.events.run_events import QuestionAsked
+from cdd_agent.events.shell_events import PersonSaid
+from cdd_agent.events.step_events import CommandOutput, StepDiff, StepStarted
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import SessionRestored
+from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.state import ExecutionState, read_state
 from tests.engine.tool_steps import calls, create

@@ -14,16 +14,15 @@ from cdd_agent.edits.changes import ChangeSet, FileChange
 from cdd_agent.edits.file_diff import LeftOut
 from cdd_agent.edits.review import Review
 from cdd_agent.errors import NotApproved
-from cdd_agent.events import (
+from cdd_agent.events.dialogue_events import ToolFinished
+from cdd_agent.events.question_events import (
     AcceptingAll,
-    AttemptFailed,
     ChangesReviewed,
     Choice,
-    Event,
     PersonAnswered,
-    TestsStarted,
-    ToolFinished,
 )
+from cdd_agent.events.step_events import AttemptFailed, TestsStarted
+from cdd_agent.events.stream import Event
 from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.llm.port import ConnectionFailed
 from tests.crash.story import git

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from cdd_agent.edits.review import Review
-from cdd_agent.events import Choice, Event
+from cdd_agent.events.question_events import Choice
+from cdd_agent.events.stream import Event
 from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.llm.port import Done, Hear, Request, TextDelta
 from cdd_agent.llm.scripted import ScriptedModel

@@ -13,20 +13,21 @@ from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.retelling import run_retold
 from cdd_agent.engine.step_details import step_details
 from cdd_agent.errors import BadInput, NotApproved
-from cdd_agent.events import (
-    AttemptFailed,
+from cdd_agent.events.dialogue_events import ReplyStarted
+from cdd_agent.events.question_events import (
     Choice,
-    CommandOutput,
     CommandProposed,
-    Event,
     Proposal,
-    ReplyStarted,
-    StepFinished,
     TestLossProposed,
+)
+from cdd_agent.events.step_events import (
+    AttemptFailed,
+    CommandOutput,
     TestsFinished,
     TestsStarted,
-    to_json,
 )
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event, to_json
 from cdd_agent.frontend import Nobody
 from cdd_agent.process.run import CommandResult
 from cdd_agent.redaction import Redactor

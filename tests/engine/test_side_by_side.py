@@ -13,20 +13,15 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.edits.review import Review
-from cdd_agent.engine.effort import effort_by_step
+from cdd_agent.engine.logged_run import LoggedRun
 from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.engine.side_tree import SideTree, SideTrees
 from cdd_agent.errors import BadInput, NotApproved
-from cdd_agent.events import (
-    About,
-    Choice,
-    Event,
-    Notice,
-    StepDiff,
-    StepFinished,
-    StepStarted,
-    TestsStarted,
-)
+from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.events.question_events import Choice
+from cdd_agent.events.step_events import StepDiff, StepStarted, TestsStarted
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event
 from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.llm.port import ToolCall
 from tests.engine.together import Together, WithTools, carried_out, project_in
@@ -113,7 +108,7 @@ async def test_what_overlaps_is_done_once_more_on_top_of_the_others(
     assert sandbox.statuses() == ["completed"] * 2
     assert sandbox.text("list.txt") == "a\nb\n"
     assert sorted(model.asked) == [1, 2, 2]
-    assert About.OVERLAP in noticed(events)
+    assert NoticeKind.SIDE_BY_SIDE in noticed(events)
     nothing_is_left(sandbox)
 
 
@@ -304,7 +299,7 @@ async def test_a_persons_edits_stay_and_are_seen(sandbox: Sandbox) -> None:
     events = await carried_out(sandbox, model)
     assert sandbox.statuses() == ["completed"] * 2
     assert sandbox.text("README") == "mine\n"
-    assert About.OVERLAP in noticed(events)
+    assert NoticeKind.SIDE_BY_SIDE in noticed(events)
     assert "mine" in model.prompts[-1]
 
 
@@ -365,7 +360,7 @@ async def test_without_a_repository_steps_run_one_after_the_other(
     model = Together({1: says("a.txt", "1"), 2: says("b.txt", "2")})
     events = await carried_out(sandbox, model)
     assert sandbox.statuses() == ["completed"] * 2
-    assert About.ONE_BY_ONE in noticed(events)
+    assert NoticeKind.SIDE_BY_SIDE in noticed(events)
 
 
 def _call(name: str, **arguments: str) -> ToolCall:
@@ -414,7 +409,7 @@ async def test_a_file_that_was_only_read_counts(sandbox: Sandbox) -> None:
     )
     events = await carried_out(sandbox, model)
     assert sandbox.statuses() == ["completed"] * 2
-    assert About.OVERLAP in noticed(events)
+    assert NoticeKind.SIDE_BY_SIDE in noticed(events)
     assert model.asked.count(2) == 4
 
 
@@ -428,7 +423,7 @@ async def test_each_step_has_its_own_costs(sandbox: Sandbox) -> None:
     model.breaks = {2}
     await carried_out(sandbox, model)
     engine = sandbox.engine()
-    efforts = effort_by_step(engine.run.record.log.entries())
+    efforts = LoggedRun.read(engine.run.record.log).efforts
     spent = {
         number: step.spent for number, step in engine.run.state.step_executions.items()
     }
@@ -509,7 +504,7 @@ async def test_what_is_said_in_words_has_its_step(sandbox: Sandbox) -> None:
     assert [
         event.step
         for event in events
-        if isinstance(event, Notice) and event.about is About.NOT_SHOWN
+        if isinstance(event, Notice) and event.kind is NoticeKind.NOT_SENT
     ] == [1]
 
 

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from cdd_agent.events import Event, GuidanceTaken, ToolFinished
+from cdd_agent.events.dialogue_events import ToolFinished
+from cdd_agent.events.step_events import GuidanceTaken
+from cdd_agent.events.stream import Event
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from tests.engine.tool_steps import STEP, calls, create, finished, read, replace
 from tests.support.listening import collect, stop_at, told_to

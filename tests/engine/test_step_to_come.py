@@ -6,9 +6,10 @@ import json
 import subprocess
 from pathlib import Path
 
-from cdd_agent.events import Event, RunFinished
+from cdd_agent.events.run_events import RunFinished
+from cdd_agent.events.stream import Event
 from cdd_agent.tickets.plan import PlanStep
-from cdd_agent.wording import described
+from cdd_agent.wording.describe import describe
 from tests.support.listening import collect, told_to
 from tests.support.projects import Sandbox, Step, check, run_all, says
 from tests.support.tables import each_row
@@ -33,7 +34,7 @@ def told(events: list[Event]) -> str:
         text
         for event in events
         if isinstance(event, RunFinished)
-        for text, _ in described(event)
+        for text, _ in describe(event)
     )
 
 

@@ -9,18 +9,16 @@ from msgspec.structs import replace
 from cdd_agent.edits.review import Review
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.test_leave import TestLeave
-from cdd_agent.events import (
-    AttemptFailed,
+from cdd_agent.events.question_events import (
     Choice,
-    Event,
     LostTest,
     PersonAnswered,
     Proposal,
-    StepFinished,
     TestLossProposed,
-    TestsFinished,
-    unheard,
 )
+from cdd_agent.events.step_events import AttemptFailed, TestsFinished
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event, ignore_event
 from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import StepStatus, Verification
@@ -198,7 +196,7 @@ async def test_an_answer_is_asked_for_once_an_attempt_and_for_the_same_tests(
 ) -> None:
     user = User(choice)
     attempt = Attempt(tmp_path, tmp_path / "step-01/attempt-1")
-    leave = TestLeave(PlanStep(1), attempt, user, WorkClock(), unheard)
+    leave = TestLeave(PlanStep(1), attempt, user, WorkClock(), ignore_event)
     one, two = LostTest("a.py::test_a", "is removed"), LostTest("b.py", "is removed")
 
     answers = [bool(await leave.allow(lost)) for lost in ([one], [one], [one, two])]
@@ -226,7 +224,7 @@ async def test_the_hint_names_ids_or_files_or_folders_whichever_are_few(
     tmp_path: Path, tests: list[str], value: str
 ) -> None:
     attempt = Attempt(tmp_path, tmp_path / "step-01/attempt-1")
-    leave = TestLeave(PlanStep(1), attempt, Nobody(), WorkClock(), unheard)
+    leave = TestLeave(PlanStep(1), attempt, Nobody(), WorkClock(), ignore_event)
     assert await leave.allow([LostTest(test, "is removed") for test in tests]) == set()
     assert f"`**Removes tests:** {value}`" in leave.hint
 

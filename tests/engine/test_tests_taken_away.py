@@ -7,9 +7,10 @@ import re
 
 import pytest
 
-from cdd_agent.events import Event, TestsFinished
+from cdd_agent.events.step_events import TestsFinished
+from cdd_agent.events.stream import Event
 from cdd_agent.tickets.status import Verification
-from cdd_agent.wording import described
+from cdd_agent.wording.describe import describe
 from tests.engine.calculator import (
     CALC,
     FIXED,
@@ -366,7 +367,7 @@ async def test_a_test_changed_unasked_is_told_in_the_transcript_log_and_report(
     (note,) = judged(events).notes
     folder = sandbox.root / ".cdd/runs/feature-words"
     assert note.endswith(SUB)
-    assert [text for text, _ in described(judged(events))][1:] == [note]
+    assert [text for text, _ in describe(judged(events))][1:] == [note]
     assert note in (folder / "events.jsonl").read_text()
     assert json.loads((folder / "report.json").read_text())["steps"][0]["notes"] == [
         note

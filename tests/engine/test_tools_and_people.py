@@ -11,7 +11,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from cdd_agent.edits.changes import changed_meanwhile
-from cdd_agent.events import Choice, Proposal, StepsUndone
+from cdd_agent.events.question_events import Choice, Proposal
+from cdd_agent.events.step_events import StepsUndone
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.budget import CEILING, estimated_prompt
 from cdd_agent.llm.port import ConnectionFailed, ContextTooLong

@@ -12,14 +12,14 @@ from cdd_agent.edits.review import Review
 from cdd_agent.engine import prompt
 from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.engine.step_tools import refused_calls
-from cdd_agent.events import (
-    About,
+from cdd_agent.events.dialogue_events import ToolFinished
+from cdd_agent.events.notices import NoticeKind
+from cdd_agent.events.question_events import Choice
+from cdd_agent.events.step_events import (
     AttemptFailed,
     ChangesApplied,
-    Choice,
     StepDiff,
     StepsUndone,
-    ToolFinished,
 )
 from cdd_agent.files.json_file import Damaged
 from cdd_agent.frontend import Nobody, Reviewed
@@ -516,7 +516,7 @@ async def test_a_server_that_takes_no_tools_is_asked_without(sandbox: Sandbox) -
     events = await run(sandbox)
     assert finished(events).status is StepStatus.COMPLETED
     assert [bool(request.tools) for request in sandbox.model.requests] == [True, False]
-    assert About.NO_TOOLS in noticed(events)
+    assert NoticeKind.NO_TOOLS in noticed(events)
     assert WITH_TOOLS not in sandbox.model.requests[1].messages[0].content
 
 

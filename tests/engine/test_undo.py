@@ -17,14 +17,14 @@ from cdd_agent.engine.record import GoingBack
 from cdd_agent.engine.run import Run
 from cdd_agent.engine.undo import ChangesUnknown, NotCarriedOut
 from cdd_agent.errors import BadInput
-from cdd_agent.events import (
-    About,
+from cdd_agent.events.notices import NoticeKind
+from cdd_agent.events.step_events import (
     ChangesPutBack,
-    Event,
     StepDiff,
     StepsRedone,
     StepsUndone,
 )
+from cdd_agent.events.stream import Event
 from cdd_agent.git.restore import CheckpointGone
 from tests.support.forked import ran
 from tests.support.listening import collect
@@ -384,7 +384,7 @@ async def test_skip_discards_what_the_reply_wrote_and_names_what_else_changed(
     assert told == [ChangesPutBack(1, ("a.txt", "made.txt"), ())]
     assert not (sandbox.root / "a.txt").exists()
     assert not (sandbox.root / "made.txt").exists()
-    left = notice(events, About.LEFT_AS_IS)  # it may be the user's
+    left = notice(events, NoticeKind.LEFT_AS_IS)  # it may be the user's
     assert re.findall(r"\w+\.txt", left) == ["beside.txt"]
     undone = await back(sandbox)
     assert (undone.restored, undone.others) == ((), ("beside.txt",))
@@ -710,4 +710,4 @@ async def test_what_is_in_no_checkpoint_is_named_once(sandbox: Sandbox) -> None:
     subprocess.run(["git", "init", "--quiet", "inner"], cwd=sandbox.root, check=True)
     (sandbox.root / "inner/.git/config").write_text("[damaged\n")
     events = await run_all(sandbox.write(*THREE[:2]).replies(*REPLIES[:2]))
-    assert "inner" in notice(events, About.NOT_IN_CHECKPOINT)
+    assert "inner" in notice(events, NoticeKind.NOT_IN_CHECKPOINT)

@@ -13,14 +13,10 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.engine.undo import NotCarriedOut, Undoing
-from cdd_agent.events import (
-    About,
-    ChangesPutBack,
-    Event,
-    Notice,
-    ReplyDelayed,
-    StepsUndone,
-)
+from cdd_agent.events.dialogue_events import ReplyDelayed
+from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.events.step_events import ChangesPutBack, StepsUndone
+from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import ConnectionFailed
 from tests.engine.tool_steps import (
     calls,
@@ -132,7 +128,7 @@ async def test_a_stopped_step_leaves_what_its_commands_did_beside_its_files(
     )
     events = await stop(sandbox, "execute_command")
     assert put_back(events) == [ChangesPutBack(1, ("a.txt", "made.txt"), ())]
-    assert names(notice(events, About.LEFT_AS_IS)) == ["beside.txt"]
+    assert names(notice(events, NoticeKind.LEFT_AS_IS)) == ["beside.txt"]
     assert files(sandbox) == {"made.txt": "old\n", "beside.txt": "x"}
     kept = sandbox.root / ".cdd/runs" / SLUG / "kept"
     assert (kept / "made.txt").read_text() == "old\nby a command\n"
@@ -236,8 +232,8 @@ async def test_after_a_kill_an_edit_since_stays_and_what_changed_beside_is_named
     events = await collect(engine.recover())
     engine.close()
     assert put_back(events) == [ChangesPutBack(1, ("a.txt",), ("made.txt",))]
-    assert names(notice(events, About.CHANGED_BESIDE)) == ["mine.txt"]
-    assert names(notice(events, About.LEFT_AS_IS)) == ["beside.txt"]
+    assert names(notice(events, NoticeKind.CHANGED_BESIDE)) == ["mine.txt"]
+    assert names(notice(events, NoticeKind.LEFT_AS_IS)) == ["beside.txt"]
     assert engine.stopped_by is not None  # an edit of a step's file waits for a look
 
     await run(left.replies(calls(create("b.txt", "b\n")), says("a.txt", "good")))
@@ -260,7 +256,10 @@ async def test_what_a_stopped_command_made_is_told_apart_and_of_a_killed_one_is_
     assert files(sandbox) == {"beside.txt": "half"}
     # nobody looked: both may be the user's
     events = await run(left.replies(says("a.txt", "good")))
-    assert names(notice(events, About.CHANGED_BESIDE)) == ["beside.txt", "made.txt"]
+    assert names(notice(events, NoticeKind.CHANGED_BESIDE)) == [
+        "beside.txt",
+        "made.txt",
+    ]
     assert (await undo(left)).restored == ("a.txt",)
     assert files(left) == {"beside.txt": "half", "made.txt": "half"}
 
@@ -286,7 +285,7 @@ async def test_what_an_interrupted_step_left_is_named_when_it_is_skipped(
     sandbox.write(STEP).replies(calls(execute(MAKE)), "never said")
     await stop(sandbox, "execute_command")
     events = await skip(sandbox)
-    assert names(notice(events, About.LEFT_AS_IS)) == ["beside.txt"]
+    assert names(notice(events, NoticeKind.LEFT_AS_IS)) == ["beside.txt"]
     undone = await undo(sandbox)
     assert (undone.restored, undone.others) == ((), ("beside.txt",))
 
@@ -296,7 +295,7 @@ async def test_where_an_interrupted_step_left_nothing_nothing_is_named(
 ) -> None:
     sandbox.write(STEP).replies(calls(create("a.txt", "go\n")), "never said")
     assert told(await stop(sandbox, "create_file")) == ""
-    assert About.LEFT_AS_IS not in noticed(await skip(sandbox))
+    assert NoticeKind.LEFT_AS_IS not in noticed(await skip(sandbox))
 
 
 async def test_what_a_stopped_check_made_of_the_steps_files_goes_with_them(

@@ -30,7 +30,8 @@ from hypothesis import strategies as st
 
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.ledger import was_cut
-from cdd_agent.events import Event, StepsRedone, StepsUndone
+from cdd_agent.events.step_events import StepsRedone, StepsUndone
+from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import ModelError, RateLimited
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import StepStatus

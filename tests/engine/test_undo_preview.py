@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.engine.undo import NotCarriedOut
-from cdd_agent.events import StepsUndone
+from cdd_agent.events.step_events import StepsUndone
 from tests.support.listening import collect
 from tests.support.projects import Begin, Copied, Sandbox, Step, run_all, says
 

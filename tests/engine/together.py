@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cdd_agent.events import Event, StepFinished
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import (
     FREE,
     ConnectionFailed,

@@ -4,7 +4,9 @@ import json
 from collections.abc import Callable
 
 from cdd_agent.engine.engine import Engine
-from cdd_agent.events import Event, StepFinished, ToolFinished
+from cdd_agent.events.dialogue_events import ToolFinished
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from tests.support.listening import collect, stop_at, told_to

@@ -5,36 +5,29 @@ from typing import Any
 from msgspec.structs import replace
 from rich.cells import cell_len
 
+from cdd_agent.cost import Cost
 from cdd_agent.errors import ExitCode
-from cdd_agent.events import (
-    CommandProposed,
-    Event,
-    Notice,
-    PlanOpened,
-    ReplyDelayed,
-    ReplyDelta,
-    ReplyFinished,
-    RunFinished,
-    StepFinished,
-    StepStarted,
-    StepView,
-    TestsFinished,
-    Tone,
-    to_json,
-)
+from cdd_agent.events.dialogue_events import ReplyDelayed, ReplyDelta, ReplyFinished
+from cdd_agent.events.notices import Notice, Tone
+from cdd_agent.events.question_events import CommandProposed
+from cdd_agent.events.run_events import RunFinished
+from cdd_agent.events.step_events import StepStarted, TestsFinished
+from cdd_agent.events.step_summary import StepFinished, StepSummary
+from cdd_agent.events.stream import Event, to_json
+from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.job import Ending, TicketJob
 from cdd_agent.fleet.table import comparison, duration, summary, table
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.port import Usage
-from cdd_agent.tickets.status import Cost, RunStatus, StepStatus, Verification
+from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from tests.support.tables import each_row
 
 STEPS = (
-    StepView(
+    StepSummary(
         1, "Make a", StepStatus.COMPLETED, attempts=2, seconds=3.0, cost=Cost(100, 0.5)
     ),
-    StepView(2, "Make b"),
+    StepSummary(2, "Make b"),
 )
 OPENED = PlanOpened("feature-a", "Words", STEPS, resumed=True)
 STARTED = StepStarted(2, "Make b", 1)

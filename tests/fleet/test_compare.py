@@ -8,6 +8,7 @@ import pytest
 
 from cdd_agent.cli.compare import name_of
 from tests.fleet.tickets import GOOD, ONE_STEP, cdd, events, project, script, tree
+from tests.support.json_lines import faults
 from tests.support.projects import says
 from tests.travel.copies import git
 
@@ -30,7 +31,9 @@ def test_models_are_compared_and_cleared_away(
 
     assert cdd(root, *words, "--json") == 0
 
-    compared = events(capsys.readouterr().out)[-1]
+    told = events(capsys.readouterr().out)
+    assert [faults(line) for line in told if faults(line)] == []
+    compared = told[-1]
     assert compared["event"] == "compared"
     one, other = compared["runs"]
     assert [one["model"], one["state"], one["done"], one["attempts"]] == [

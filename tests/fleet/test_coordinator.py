@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.errors import BadInput, ExitCode
-from cdd_agent.events import ReplyFinished, to_json
+from cdd_agent.events.dialogue_events import ReplyFinished
+from cdd_agent.events.stream import to_json
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.coordinator import Coordinator
 from cdd_agent.fleet.job import Ending, TicketJob

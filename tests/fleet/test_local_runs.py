@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from cdd_agent.commands.criteria import criteria_events
 from cdd_agent.commands.listing import opened, view
+from cdd_agent.cost import Cost
 from cdd_agent.engine.lock import TicketLock
-from cdd_agent.events import CriteriaShown, PlanOpened
+from cdd_agent.events.ticket_events import CriteriaShown, PlanOpened
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.job import TicketJob
 from cdd_agent.fleet.local_runs import (
@@ -25,7 +26,6 @@ from cdd_agent.fleet.local_runs import (
     save_planned,
 )
 from cdd_agent.open_project import open_project
-from cdd_agent.tickets.status import Cost
 from cdd_agent.tickets.store import TicketStore
 from tests.fleet.tickets import ONE_STEP, cdd, project, script, tree
 from tests.support.homes import at_home

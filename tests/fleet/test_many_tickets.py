@@ -25,6 +25,7 @@ from tests.fleet.tickets import (
     tree,
 )
 from tests.support.commandline import wait_for
+from tests.support.json_lines import faults
 from tests.support.projects import Step, check, says
 from tests.travel.copies import files, git
 
@@ -61,6 +62,7 @@ def test_one_of_two_fails_and_the_same_command_goes_on_with_that_alone(
     assert cdd(root, *words, "--model", script(tmp_path, GOOD), "--json") == 1
 
     told = events(capsys.readouterr().out)
+    assert [faults(line) for line in told if faults(line)] == []
     assert [told[0]["event"], told[-1]["event"], told[-1]["exit_code"]] == [
         "runs_started",
         "runs_finished",

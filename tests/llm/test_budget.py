@@ -7,15 +7,9 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
+from cdd_agent.cost import Cost
 from cdd_agent.errors import BadInput, BudgetExhausted, ExitCode
-from cdd_agent.llm.budget import (
-    CEILING,
-    Budgeted,
-    Limit,
-    Spent,
-    Tally,
-    estimated_prompt,
-)
+from cdd_agent.llm.budget import CEILING, Budgeted, Limit, Tally, estimated_prompt
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.port import (
     Done,
@@ -57,7 +51,7 @@ class Books:
         self,
         *script: str | ModelError | ScriptedReply,
         limit: Limit | None = None,
-        spent: Spent | None = None,
+        spent: Cost | None = None,
         price: Price | None = None,
         counted: bool = True,
     ) -> None:
@@ -68,7 +62,7 @@ class Books:
         self.model = Budgeted(
             inner,
             limit or Limit(),
-            account=Tally(spent or Spent()),
+            account=Tally(spent or Cost()),
             price=lambda: price,
             spend=self.tally.add,
             lost=self.lost.append,
@@ -82,7 +76,7 @@ async def test_each_call_is_counted_as_the_provider_counted_it() -> None:
     books = Books("Hello there.", "Good evening to you.")
     await books.ask()
     await books.ask()
-    assert books.model.spent == books.tally.spent == Spent(tokens=3 + 2 + 3 + 4)
+    assert books.model.spent == books.tally.spent == Cost(tokens=3 + 2 + 3 + 4)
     assert books.lost == []
 
 
@@ -120,7 +114,7 @@ async def test_a_call_that_just_fits_the_budget_is_made() -> None:
 
 async def test_a_call_that_could_exceed_the_remaining_dollars_is_refused() -> None:
     books = Books(
-        "Hello", limit=Limit(usd=0.09), spent=Spent(usd=0.01), price=Price(0.0, 0.00001)
+        "Hello", limit=Limit(usd=0.09), spent=Cost(usd=0.01), price=Price(0.0, 0.00001)
     )
     with pytest.raises(
         BudgetExhausted, match=r"\$0.0100 of \$0.09 of .* could take ~\$0.0819"
@@ -132,7 +126,7 @@ async def test_a_call_that_could_exceed_the_remaining_dollars_is_refused() -> No
 
 async def test_usage_of_earlier_processes_counts_and_estimates_are_marked() -> None:
     books = Books(
-        "Hello", limit=Limit(tokens=10_000), spent=Spent(9_000, estimated=True)
+        "Hello", limit=Limit(tokens=10_000), spent=Cost(9_000, estimated=True)
     )
     with pytest.raises(BudgetExhausted, match=r"9,000.*10,000"):
         await books.ask()
@@ -164,7 +158,7 @@ async def test_a_reply_that_broke_off_counts_as_lost_by_an_estimate() -> None:
     with pytest.raises(ModelError):
         await books.ask()
     assert books.lost == [Usage(PROMPT, 4, estimated=True, usd=4.0)]
-    assert books.tally.spent == Spent(PROMPT + 4, 4.0, estimated=True)
+    assert books.tally.spent == Cost(PROMPT + 4, 4.0, estimated=True)
 
 
 async def test_an_empty_reply_counts_as_lost_with_the_provider_s_usage() -> None:
@@ -192,7 +186,7 @@ async def test_a_refused_call_costs_nothing() -> None:
     with pytest.raises(RateLimited):
         await books.ask()
     assert books.lost == []
-    assert books.model.spent == Spent()
+    assert books.model.spent == Cost()
 
 
 def test_the_estimate_is_high_and_includes_tools() -> None:

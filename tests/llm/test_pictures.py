@@ -11,7 +11,7 @@ import pytest
 
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.errors import CddError
-from cdd_agent.events import Notice
+from cdd_agent.events.notices import Notice
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.cassette import Recorded
 from cdd_agent.llm.direct.model import DirectModel

@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from cdd_agent.dialogue.turns import Dialogue
-from cdd_agent.events import Event, ReplyFinished, ThinkingDelta
+from cdd_agent.events.dialogue_events import ReplyFinished, ThinkingDelta
+from cdd_agent.events.stream import Event
 from cdd_agent.llm.budget import Budgeted, Limit, Tally
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.known_models import known_model

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
+from cdd_agent.cost import Cost
 from cdd_agent.errors import BudgetExhausted
-from cdd_agent.llm.budget import Limit, Spent, Tally
+from cdd_agent.llm.budget import Limit, Tally
 from cdd_agent.llm.port import Usage
 from cdd_agent.llm.purse import Purse
 from tests.support.tables import each_row
@@ -63,10 +64,10 @@ async def test_a_call_whose_run_is_gone_holds_nothing() -> None:
 async def test_a_call_that_passes_the_limit_is_refused(
     limit: Limit, fits: bool
 ) -> None:
-    purse = Purse(limit, Tally(Spent(50, 0.5)))
+    purse = Purse(limit, Tally(Cost(50, 0.5)))
     try:
         async with purse.holding(CALL) as left:
-            assert left() == limit.without(Spent(50, 0.5))
+            assert left() == limit.without(Cost(50, 0.5))
         assert fits
     except BudgetExhausted:
         assert not fits

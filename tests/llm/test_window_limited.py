@@ -4,7 +4,7 @@ own computers do.
 
 import pytest
 
-from cdd_agent.events import About
+from cdd_agent.events.notices import NoticeKind
 from cdd_agent.llm.port import ContextTooLong, Message, NotAReply, Request
 from cdd_agent.llm.window_limited import WindowLimited
 from tests.llm.server import Answer, LoopbackServer
@@ -41,4 +41,4 @@ async def test_a_request_that_is_too_long_is_not_sent_again(sandbox: Sandbox) ->
         sandbox.real_model = WindowLimited(model_at(server.url), 1)
         events = await run_all(sandbox)
         assert len(server.requests) == 1
-    assert "openai/test-model" in notice(events, About.MODEL_FAILED)
+    assert "openai/test-model" in notice(events, NoticeKind.MODEL_FAILED)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 
-from cdd_agent.events import Emit, Event
+from cdd_agent.events.stream import Emit, Event
 
 _listeners: list[Emit] = []
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.ledger import OpenCheckpoints
-from cdd_agent.events import About, Emit, Event, Notice
+from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.events.stream import Emit, Event
 from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.llm.port import Model, ModelError
@@ -222,23 +223,21 @@ Copied = Callable[[Begin], Awaitable[Sandbox]]
 """The fixture `copied`."""
 
 
-def notice(events: Iterable[Event], about: About) -> str:
+def notice(events: Iterable[Event], kind: NoticeKind) -> str:
     """The words of the one notice about this: that it was told is the point, and
     perhaps a name or a number in it.
     """
     (text,) = [
         event.text
         for event in events
-        if isinstance(event, Notice) and event.about is about
+        if isinstance(event, Notice) and event.kind is kind
     ]
     return text
 
 
-def noticed(events: Iterable[Event]) -> list[About]:
+def noticed(events: Iterable[Event]) -> list[NoticeKind]:
     """The subjects of the notices, in their order."""
-    return [
-        event.about for event in events if isinstance(event, Notice) and event.about
-    ]
+    return [event.kind for event in events if isinstance(event, Notice) and event.kind]
 
 
 async def run_all(

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from cdd_agent.cost import Cost
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.state import (
     ExecutionState,
@@ -22,7 +23,7 @@ from cdd_agent.tickets.state import (
     read_state_file,
     save_state,
 )
-from cdd_agent.tickets.status import Cost, RunStatus, StepStatus, Verification
+from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.tickets.store import Ticket, TicketStore
 from tests.support.tables import each_row
 

@@ -16,7 +16,8 @@ from cdd_agent.actions.plan import ActionPlan
 from cdd_agent.config import Commands
 from cdd_agent.engine.action_plan import ActionPlanRun
 from cdd_agent.errors import ExitCode, NotApproved
-from cdd_agent.events import ActionFinished, ActionOutput, Event
+from cdd_agent.events.action_events import ActionFinished, ActionOutput
+from cdd_agent.events.stream import Event
 from cdd_agent.frontend import Nobody
 from cdd_agent.process.policy import CommandRunner, IShellExecutor
 from cdd_agent.process.run import CommandResult, OutputChunk

@@ -9,15 +9,11 @@ import pytest
 from cdd_agent.commands.overview import overviews
 from cdd_agent.commands.registry import handle
 from cdd_agent.engine.whereabouts import RunElsewhere
-from cdd_agent.events import (
-    About,
-    Event,
-    PlanOpened,
-    ReplyStarted,
-    StepDiff,
-    StepStarted,
-    TicketsListed,
-)
+from cdd_agent.events.dialogue_events import ReplyStarted
+from cdd_agent.events.notices import NoticeKind
+from cdd_agent.events.step_events import StepDiff, StepStarted
+from cdd_agent.events.stream import Event
+from cdd_agent.events.ticket_events import PlanOpened, TicketsListed
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.session import Session
 from cdd_agent.tickets.status import StepStatus
@@ -70,7 +66,7 @@ async def test_a_step_in_the_shell_ends_when_somebody_else_takes_the_run(
     session.leave()
     session = first.replies(GOOD[1]).session()
     told = await say(session, f"/exec {SLUG}", "retry", "exit")
-    assert About.STILL_HELD in noticed(told)
+    assert NoticeKind.LEASE in noticed(told)
 
 
 @many_processes
@@ -82,7 +78,7 @@ async def test_a_run_in_its_own_tree_from_its_beginning_to_its_landing(
     session = mine.replies(*GOOD).session()
     told = await say(session, f"/exec {SLUG} --worktree", "c")
     assert [event.step for event in told if isinstance(event, StepStarted)] == [1]
-    assert About.OWN_TREE in noticed(told)
+    assert NoticeKind.OWN_TREE in noticed(told)
 
     shown = (StepStatus.COMPLETED, StepStatus.PENDING)
     other = mine.session()  # another shell, or `cdd list` in a terminal
@@ -107,12 +103,12 @@ async def test_a_run_in_its_own_tree_from_its_beginning_to_its_landing(
     assert any("a.txt" in event.diff for event in told if isinstance(event, StepDiff))
     assert files(mine.root) == before
     told = await say(mine.replies(*GOOD).session(), f"/exec {SLUG} --worktree", "all")
-    assert About.AGENT_CLOSED in noticed(told)
+    assert NoticeKind.AGENT_LEFT in noticed(told)
     (overview,) = overviews(mine.project)
     assert overview.next_line == f"/land {SLUG}"
     assert files(mine.root) == before
     told = await say(session, f"/land {SLUG}")
-    assert About.LANDED in noticed(told)
+    assert NoticeKind.LANDED in noticed(told)
     assert [mine.text(name) for name in ("a.txt", "b.txt")] == ["good\n"] * 2
     assert mine.statuses() == ["completed"] * 2
 

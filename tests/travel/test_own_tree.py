@@ -111,7 +111,7 @@ def test_the_persons_tree_is_left_alone_and_the_run_lands(
 
     capsys.readouterr()
     assert cdd(mine, "land", SLUG, "--json") == 0
-    assert [event["about"] for event in events(capsys.readouterr().out)][-1] == "landed"
+    assert [event["kind"] for event in events(capsys.readouterr().out)][-1] == "landed"
     assert mine.text("b.txt") == "good\n"
     assert mine.text("README") == "not committed\n"
     assert git(mine.root, "rev-parse", "--abbrev-ref", "HEAD") == "main"
@@ -135,7 +135,7 @@ def test_a_check_that_outlived_its_landing_is_ended_by_the_next_one(
     with left_running(tree_of(done) / ".cdd" / "runs" / SLUG) as command:
         assert cdd(done, "land", SLUG, "--json") == 0
         assert command.poll() is not None
-    assert events(capsys.readouterr().out)[0]["about"] == "command_ended"
+    assert events(capsys.readouterr().out)[0]["kind"] == "command_ended"
 
 
 def test_what_came_after_a_landing_that_was_refused_is_not_lost(done: Sandbox) -> None:
@@ -159,7 +159,7 @@ def test_it_goes_on_where_it_stopped_and_not_in_the_persons_tree(
     capsys.readouterr()
     assert cdd(mine, "status", SLUG, "--json") == 0
     told = events(capsys.readouterr().out)
-    assert [event.get("about") for event in told] == [None, "elsewhere"]
+    assert [event.get("kind") for event in told] == [None, "run_moved"]
     assert [step["status"] for step in told[0]["steps"]] == ["completed", "failed"]
 
     assert cdd(mine, "land", SLUG) == 2
@@ -409,7 +409,7 @@ def test_the_environment_is_linked_and_an_editable_install_is_noticed(
     assert (
         run(mine, says("src/shop/__init__.py", "WORD = 'good'"), more=("--json",)) == 0
     )
-    told = [event.get("about") for event in events(capsys.readouterr().out)]
+    told = [event.get("kind") for event in events(capsys.readouterr().out)]
     assert told.count("editable_install") == 1
     assert (tree_of(mine) / ".venv").is_symlink()
     assert (tree_of(mine) / "node_modules").is_symlink()

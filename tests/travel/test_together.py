@@ -12,7 +12,8 @@ import pytest
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.whereabouts import Phase, RunElsewhere, load_whereabouts
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Event, Notice
+from cdd_agent.events.notices import Notice
+from cdd_agent.events.stream import Event
 from cdd_agent.redaction import Redactor
 from cdd_agent.travel.keeping import lease_kept
 from cdd_agent.travel.lease import DURATION
@@ -208,7 +209,7 @@ def test_the_status_of_a_run_that_was_pushed_says_so_until_it_is_back(
         assert cdd(pushed.first, "list") == 0
         is_listed = "pushed to origin" in capsys.readouterr().out
         assert cdd(pushed.first, "status", SLUG, "--json") == 0
-        is_told = '"elsewhere"' in capsys.readouterr().out
+        is_told = '"run_moved"' in capsys.readouterr().out
         assert is_listed == is_told
         return is_told
 

@@ -83,7 +83,7 @@ def test_a_command_that_outlived_its_run_is_ended_before_that_is_pushed(
         assert cdd(begun.first, "push", SLUG, "--json") == 0
         assert command.poll() is not None
     assert "command_ended" in [
-        event.get("about") for event in events(capsys.readouterr().out)
+        event.get("kind") for event in events(capsys.readouterr().out)
     ]
 
 
@@ -202,9 +202,7 @@ def test_a_lease_that_is_over_is_renewed_and_without_the_remote_it_ends(
     pushed.remote.rename(pushed.folder / "away.git")
     capsys.readouterr()
     assert run(second, GOOD[0], more=("--json",)) != 0
-    assert "not_renewed" in [
-        event.get("about") for event in events(capsys.readouterr().out)
-    ]
+    assert "lease" in [event.get("kind") for event in events(capsys.readouterr().out)]
     assert second.statuses() == ["completed", "failed"]
     lapse(second)
     assert run(second, GOOD[1]) == 2
@@ -441,13 +439,9 @@ def test_what_is_told_and_the_words_for_what_is_not_there(
     assert "origin" in capsys.readouterr().err
     assert not record_of(second).exists()
     assert cdd(first, "push", SLUG, "--json") == 0
-    assert [event["about"] for event in events(capsys.readouterr().out)] == [
-        "run_pushed"
-    ]
+    assert [event["kind"] for event in events(capsys.readouterr().out)] == ["run_moved"]
     assert cdd(second, "pull", SLUG, "--json") == 0
-    assert [event["about"] for event in events(capsys.readouterr().out)] == [
-        "run_pulled"
-    ]
+    assert [event["kind"] for event in events(capsys.readouterr().out)] == ["run_moved"]
     log = (record_of(second) / "events.jsonl").read_text()
-    assert json.loads(log.splitlines()[-1])["about"] == "run_pulled"
+    assert json.loads(log.splitlines()[-1])["kind"] == "run_moved"
     assert os.environ["XDG_STATE_HOME"] not in log

@@ -12,7 +12,8 @@ from typing import Any
 from textual import events
 from textual.pilot import Pilot
 
-from cdd_agent.events import Emit, Event, Notice
+from cdd_agent.events.notices import Notice
+from cdd_agent.events.stream import Emit, Event
 from cdd_agent.frontend import REST, Frontend
 from cdd_agent.session import FindServers, Session
 from cdd_agent.tui.answering import KeyClock

@@ -8,13 +8,13 @@ import pytest
 from textual.pilot import Pilot
 
 from cdd_agent.edits.file_diff import FileDiff
-from cdd_agent.events import (
+from cdd_agent.events.dialogue_events import ToolFinished
+from cdd_agent.events.step_events import (
     ChangesApplied,
     CommandOutput,
     FailedTest,
     TestsFinished,
     TestsStarted,
-    ToolFinished,
 )
 from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.tui.transcript.actions import Actions

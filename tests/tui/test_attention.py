@@ -8,8 +8,10 @@ from msgspec import convert
 from textual import events
 
 from cdd_agent.config import Notifications
-from cdd_agent.events import AgentChanged, PlanOpened, StepFinished, StepView
-from cdd_agent.llm.budget import Spent
+from cdd_agent.cost import Cost
+from cdd_agent.events.shell_events import AgentChanged
+from cdd_agent.events.step_summary import StepFinished, StepSummary
+from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.attention import Attention, TerminalKind
 from tests.support.projects import SLUG, Sandbox, Step, says
@@ -24,7 +26,7 @@ class Called:
 
     def __init__(self, terminal: TerminalKind = KNOWS_ALL, **settings: object) -> None:
         self.written = ""
-        self.spent = Spent()
+        self.spent = Cost()
         self.attention = Attention(self._write, terminal, "shop")
         self.attention.open(convert(settings, Notifications), lambda: self.spent)
 
@@ -40,7 +42,7 @@ class Called:
         """A run is opened, and a turn begins."""
         self.attention.hear(AgentChanged("executor", "feature-x"))
         steps = tuple(
-            StepView(number, f"Step {number}") for number in range(1, total + 1)
+            StepSummary(number, f"Step {number}") for number in range(1, total + 1)
         )
         self.attention.hear(PlanOpened("feature-x", "X", steps, resumed=False))
         self.attention.begin()
@@ -53,7 +55,9 @@ class Called:
     ) -> None:
         done = step if status is StepStatus.COMPLETED else step - 1
         self.attention.hear(
-            StepFinished(step, title, status, None, None, None, (), (), done, 3)
+            StepFinished(
+                step, title, status, None, None, None, (), (), done=done, total=3
+            )
         )
 
 
@@ -257,7 +261,7 @@ def test_a_user_who_returns_reads_what_happened() -> None:
     called.attention.look_away()
     called.finish(1)
     called.finish(2, StepStatus.FAILED)
-    called.spent = Spent(tokens=12_345, usd=0.08)
+    called.spent = Cost(tokens=12_345, usd=0.08)
     called.attention.end("The budget is used up")
     told = called.attention.look_back()
     assert re.match(
@@ -282,7 +286,7 @@ def test_a_user_who_missed_nothing_reads_nothing() -> None:
     called = Called()
     called.run()
     called.attention.look_away()
-    called.spent = Spent(tokens=10)
+    called.spent = Cost(tokens=10)
     assert called.attention.look_back() == ""
     called.finish(1)
     assert called.attention.look_back() == ""

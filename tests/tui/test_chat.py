@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.events import ModelReplaced
+from cdd_agent.events.dialogue_events import ModelReplaced
 from cdd_agent.llm.port import ToolCall
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply

@@ -26,7 +26,8 @@ from cdd_agent.agents.planner import PlannerAgent
 from cdd_agent.agents.socrates import SocratesAgent
 from cdd_agent.commands.completing import complete
 from cdd_agent.commands.registry import commands
-from cdd_agent.events import ChangesProposed, CommandProposed, SpecShown
+from cdd_agent.events.question_events import ChangesProposed, CommandProposed
+from cdd_agent.events.ticket_events import SpecShown
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.open_project import TrustQuestion
 from cdd_agent.trust import ProjectSetting

@@ -19,7 +19,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 import cdd_agent.tui
-from cdd_agent.events import CommandProposed
+from cdd_agent.events.question_events import CommandProposed
 from cdd_agent.faults import FaultLog
 from cdd_agent.session import Session
 from cdd_agent.tui.app import Shell

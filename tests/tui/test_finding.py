@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdd_agent.events import Answer, CommandProposed, Notice
+from cdd_agent.events.notices import Answer, Notice
+from cdd_agent.events.question_events import CommandProposed
 from cdd_agent.process.editor import at_line
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.find_bar import FindBar, FindInput

@@ -6,7 +6,8 @@ import asyncio
 import re
 from functools import partial
 
-from cdd_agent.events import ModelChosen, ModelsFound, TicketsListed
+from cdd_agent.events.shell_events import ModelChosen, ModelsFound
+from cdd_agent.events.ticket_events import TicketsListed
 from cdd_agent.llm.local_servers import LocalServer, find_local_servers
 from tests.llm.listing import answering, listing
 from tests.support.projects import Sandbox

@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Callable
 
 from textual import events
 
-from cdd_agent.events import Answer, Choice, CommandProposed
+from cdd_agent.events.notices import Answer
+from cdd_agent.events.question_events import Choice, CommandProposed
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.find_bar import FindInput
 from cdd_agent.tui.transcript.folds import FoldHeader, Opening

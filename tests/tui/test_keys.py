@@ -12,13 +12,10 @@ from textual.screen import Screen
 from cdd_agent.edits.review import Review
 from cdd_agent.engine.step_details import StepDetails
 from cdd_agent.engine.timeline import Timeline
-from cdd_agent.events import (
-    CommandProposed,
-    CriteriaShown,
-    CriterionProof,
-    StepView,
-    UndoPreview,
-)
+from cdd_agent.events.question_events import CommandProposed
+from cdd_agent.events.step_events import UndoPreview
+from cdd_agent.events.step_summary import StepSummary
+from cdd_agent.events.ticket_events import CriteriaShown, CriterionProof
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.app import Shell
@@ -265,7 +262,7 @@ async def test_while_a_question_is_open_no_key_is_silent(sandbox: Sandbox) -> No
         person.app.workers.cancel_group(person.app, "asking")
 
 
-VIEW = StepView(3, "Write the report", StepStatus.FAILED, error="it failed")
+VIEW = StepSummary(3, "Write the report", StepStatus.FAILED, error="it failed")
 DETAILS = StepDetails(SLUG, PLAN_STEP, VIEW, (ATTEMPT, ATTEMPT))
 
 

@@ -9,23 +9,21 @@ import pytest
 from msgspec.structs import replace
 from textual.pilot import Pilot
 
+from cdd_agent.cost import Cost
 from cdd_agent.engine.step_details import StepDetails
-from cdd_agent.events import (
-    Answer,
+from cdd_agent.events.dialogue_events import ReplyDelta
+from cdd_agent.events.notices import Answer
+from cdd_agent.events.shell_events import PersonSaid, SessionView
+from cdd_agent.events.step_events import (
     CommandOutput,
-    CriteriaShown,
-    CriterionProof,
-    PersonSaid,
-    PlanOpened,
-    ReplyDelta,
-    SessionRestored,
-    SessionView,
     StepDiff,
     StepStarted,
-    StepView,
     TestsStarted,
 )
-from cdd_agent.tickets.status import Cost, Evidence, StepStatus, Verification
+from cdd_agent.events.step_summary import StepSummary
+from cdd_agent.events.stream import SessionRestored
+from cdd_agent.events.ticket_events import CriteriaShown, CriterionProof, PlanOpened
+from cdd_agent.tickets.status import Evidence, StepStatus, Verification
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.criteria_screen import CriteriaScreen
 from cdd_agent.tui.screens.sessions import SessionsScreen
@@ -35,6 +33,7 @@ from tests.support.projects import Sandbox
 from tests.tui.person import shell
 from tests.tui.test_snapshots import (
     ATTEMPT,
+    CHECK,
     DIFF,
     FAILED_RUN,
     OPENING,
@@ -60,7 +59,7 @@ def at(*sizes: Size) -> pytest.MarkDecorator:
 
 GREEN = Evidence("", 44, fixed=2, new=1)
 VIEWS = (
-    StepView(
+    StepSummary(
         1,
         TITLES[0],
         StepStatus.COMPLETED,
@@ -69,7 +68,7 @@ VIEWS = (
         evidence=GREEN,
         cost=Cost(9_000, 0.03),
     ),
-    StepView(
+    StepSummary(
         2,
         "Add them up, by month and by category, and sort what comes out by its amount",
         StepStatus.COMPLETED,
@@ -78,14 +77,14 @@ VIEWS = (
         attempts=3,
         cost=Cost(41_230, 0.1812),
     ),
-    StepView(
+    StepSummary(
         3,
         TITLES[2],
         StepStatus.IN_PROGRESS,
         attempts=2,
         cost=Cost(12_345, estimated=True),
     ),
-    StepView(4, TITLES[3], depends_on=(1, 2, 3)),
+    StepSummary(4, TITLES[3], depends_on=(1, 2, 3)),
 )
 
 
@@ -121,7 +120,7 @@ def test_a_step_whose_text_does_not_compile(
 ) -> None:
     async def look(pilot: Pilot[None]) -> None:
         await showing(*FAILED_RUN)(pilot)
-        view = StepView(
+        view = StepSummary(
             3,
             TITLES[2],
             StepStatus.FAILED,
@@ -195,7 +194,7 @@ SESSIONS = (
         "executor",
         "2026-11-22T10:00:00+00:00",
         "2/4 failed",
-        f"step 3 failed: {FAILED_RUN[-3]}"[:60],
+        f"step 3 failed: `{CHECK}` failed (exit code 1)",
     ),
     SessionView(
         "chat-1",

@@ -1,6 +1,7 @@
 """A ticket is planned by typing."""
 
-from cdd_agent.events import About, PlanChecked
+from cdd_agent.events.notices import NoticeKind
+from cdd_agent.events.ticket_events import PlanChecked
 from tests.agents.test_planner import (
     BETTER,
     SPEC,
@@ -37,7 +38,9 @@ async def test_a_plan_is_proposed_changed_and_approved(sandbox: Sandbox) -> None
         assert not (sandbox.ticket / "plan.md").exists()
 
         await person.say("approve")
-        assert f"tickets/{SLUG}/plan.md" in notice(person.shown, About.PLAN_WRITTEN)
+        assert f"tickets/{SLUG}/plan.md" in notice(
+            person.shown, NoticeKind.PLAN_WRITTEN
+        )
         assert "chat" in person.title
         assert heading(2, BETTER) in (sandbox.ticket / "plan.md").read_text()
 

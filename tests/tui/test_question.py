@@ -6,14 +6,12 @@ import pytest
 from textual.widgets import Static
 from textual.worker import Worker
 
-from cdd_agent.events import (
+from cdd_agent.events.notices import Answer, Notice, Tone
+from cdd_agent.events.question_events import (
     ActionProposed,
-    Answer,
     Choice,
     CommandProposed,
-    Notice,
     Proposal,
-    Tone,
 )
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.question import Question

@@ -4,7 +4,7 @@ what is there now.
 
 import pytest
 
-from cdd_agent.events import SessionRestored
+from cdd_agent.events.stream import SessionRestored
 from cdd_agent.tui.screens.sessions import SessionsScreen
 from cdd_agent.tui.transcript.widget import Transcript
 from tests.support.projects import SLUG, Copied, Sandbox, Step, check, says

@@ -12,7 +12,7 @@ from textual.worker import Worker
 
 from cdd_agent.edits.review import Review
 from cdd_agent.errors import BadInput
-from cdd_agent.events import Choice
+from cdd_agent.events.question_events import Choice
 from cdd_agent.frontend import REST, Reviewed
 from cdd_agent.tui import editor
 from cdd_agent.tui.transcript.diff import SIDE_BY_SIDE_WIDTH

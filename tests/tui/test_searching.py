@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdd_agent.events import CommandProposed
+from cdd_agent.events.question_events import CommandProposed
 from tests.support.projects import Sandbox
 from tests.tui.person import Person, person_at
 

@@ -1,15 +1,9 @@
 """The user carries out a plan in the shell: what each line does, and what is shown."""
 
-from cdd_agent.events import (
-    About,
-    Answer,
-    Notice,
-    PlanOpened,
-    RunFinished,
-    StepFinished,
-    StepView,
-    Tone,
-)
+from cdd_agent.events.notices import Answer, Notice, NoticeKind, Tone
+from cdd_agent.events.run_events import RunFinished
+from cdd_agent.events.step_summary import StepFinished, StepSummary
+from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.llm.port import AuthenticationFailed
 from cdd_agent.tui.transcript.widget import Transcript
 from tests.support.projects import (
@@ -55,7 +49,7 @@ async def test_exec_opens_the_plan_and_its_agent(sandbox: Sandbox) -> None:
             "○ 2. Make b.txt",
         ]
         assert f"{SLUG}: Say words" in person.told
-        assert "Make a.txt" in notice(person.shown, About.NEXT_STEP)
+        assert "Make a.txt" in notice(person.shown, NoticeKind.WHAT_NEXT)
         assert person.prompt.area.placeholder.startswith("Enter runs")
 
 
@@ -87,12 +81,12 @@ async def test_the_end_of_the_run_returns_to_chat_and_names_what_can_be_undone(
         assert person.steps[0] == "Plan 2/2 ━━━━━━━━━━"
         assert person.app.session is not None
         assert person.app.session.agent is None
-        closed = notice(person.shown, About.AGENT_CLOSED)
+        closed = notice(person.shown, NoticeKind.AGENT_LEFT)
         assert f"`/diff {SLUG}`" in closed
         assert f"`/undo {SLUG}`" in closed
 
         await person.say(f"/exec {SLUG}")
-        assert notice(person.shown, About.ALL_DONE)
+        assert notice(person.shown, NoticeKind.ALL_DONE)
         assert len(sandbox.model.requests) == 2
 
         await person.say(f"/undo {SLUG}")
@@ -109,7 +103,7 @@ async def test_after_the_end_of_the_run_its_words_do_what_the_line_below_says(
             person.prompt.area.insert(word)
             await person.until(lambda: "Enter does nothing" in person.activity)
             await person.say("")
-            assert noticed(person.shown).count(About.ALL_DONE) == count
+            assert noticed(person.shown).count(NoticeKind.ALL_DONE) == count
         person.prompt.area.insert("undo")
         await person.until(lambda: "Enter goes back" in person.activity)
         await person.say("")
@@ -152,7 +146,7 @@ async def test_a_skipped_step_frees_the_step_that_depends_on_it(
         assert not (sandbox.root / "a.txt").exists()
         assert person.steps[:2] == ["Plan 1/2 ━━━━━╌╌╌╌╌", "– 1. Make a.txt"]
         assert WHY in person.told
-        assert "Step 2" in notice(person.shown, About.DEPENDENTS)
+        assert "Step 2" in notice(person.shown, NoticeKind.DEPENDENTS)
 
         for words in ("status", "/status"):
             await person.say("/clear")
@@ -333,7 +327,7 @@ async def test_events_of_another_plan_do_not_change_the_list_of_steps(
     sandbox.write(*TWO_STEPS)
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         person.app.show(
-            PlanOpened("other", "Other", (StepView(1, "Elsewhere"),), resumed=False)
+            PlanOpened("other", "Other", (StepSummary(1, "Elsewhere"),), resumed=False)
         )
         await person.pilot.pause()
         assert "○ 1. Make a.txt" in person.steps

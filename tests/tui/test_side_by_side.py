@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.events import StepFinished
+from cdd_agent.events.step_summary import StepFinished
 from tests.engine.together import Together, project_in
 from tests.support.projects import SLUG, Step, says
 from tests.tui.person import person_at

@@ -14,43 +14,42 @@ from textual.events import Paste
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
+from cdd_agent.cost import Cost
 from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.edits.review import Review
 from cdd_agent.engine.step_details import AttemptDetails, SeenTest, StepDetails
 from cdd_agent.engine.timeline import Timeline
-from cdd_agent.events import (
+from cdd_agent.events.dialogue_events import (
+    ReplyDelta,
+    ReplyFinished,
+    ThinkingDelta,
+    ThinkingFinished,
+    ToolFinished,
+    ToolStarted,
+)
+from cdd_agent.events.notices import Notice, Tone
+from cdd_agent.events.run_events import RunFinished
+from cdd_agent.events.shell_events import OwnCommandFinished, OwnCommandStarted
+from cdd_agent.events.step_events import (
     AttemptFailed,
     ChangesApplied,
     CommandOutput,
-    CriteriaShown,
-    CriterionProof,
-    Event,
     FailedTest,
-    Notice,
-    OwnCommandFinished,
-    OwnCommandStarted,
-    ReplyDelta,
-    ReplyFinished,
-    RunFinished,
     StepDiff,
-    StepFinished,
     StepsRedone,
     StepStarted,
     StepsUndone,
-    StepView,
     TestsFinished,
     TestsStarted,
-    ThinkingDelta,
-    ThinkingFinished,
-    Tone,
-    ToolFinished,
-    ToolStarted,
     UndoPreview,
 )
+from cdd_agent.events.step_summary import StepFinished, StepSummary
+from cdd_agent.events.stream import Event
+from cdd_agent.events.ticket_events import CriteriaShown, CriterionProof
 from cdd_agent.frontend import REST
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.tickets.plan import AffectedFile, PlanStep
-from cdd_agent.tickets.status import Cost, Evidence, RunStatus, StepStatus, Verification
+from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Verification
 from cdd_agent.tui.answering import Answering
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.criteria_screen import CriteriaScreen
@@ -131,8 +130,8 @@ def step(
         None,
         (),
         (),
-        done,
-        len(TITLES),
+        done=done,
+        total=len(TITLES),
     )
     return replace(
         ended,
@@ -402,7 +401,7 @@ def test_a_step_opened(shop: Sandbox, snap_compare: Compare, part: str) -> None:
     async def look(pilot: Pilot[None]) -> None:
         await showing(*FAILED_RUN)(pilot)
         error = f"`{CHECK}` failed (exit code 1)"
-        view = StepView(
+        view = StepSummary(
             3,
             TITLES[2],
             StepStatus.FAILED,
@@ -423,7 +422,7 @@ def test_a_step_opened(shop: Sandbox, snap_compare: Compare, part: str) -> None:
 
 def test_the_timeline(shop: Sandbox, snap_compare: Compare) -> None:
     done = [
-        StepView(
+        StepSummary(
             n,
             TITLES[n - 1],
             StepStatus.COMPLETED,
@@ -458,7 +457,7 @@ def test_the_timeline(shop: Sandbox, snap_compare: Compare) -> None:
 
 
 def test_criteria(shop: Sandbox, snap_compare: Compare) -> None:
-    done = StepView(
+    done = StepSummary(
         2, TITLES[1], StepStatus.COMPLETED, Verification.PASSED, evidence=SEEN[2]
     )
     details = StepDetails(SLUG, PLAN_STEP, done, (replace(ATTEMPT, failure=""),))
@@ -476,7 +475,7 @@ def test_criteria(shop: Sandbox, snap_compare: Compare) -> None:
             CriterionProof(
                 2,
                 "A category is a line",
-                (done, StepView(3, TITLES[2], StepStatus.FAILED)),
+                (done, StepSummary(3, TITLES[2], StepStatus.FAILED)),
             ),
             CriterionProof(3, "An empty list is no error"),
         )

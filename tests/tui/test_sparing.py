@@ -19,7 +19,8 @@ from textual.geometry import Region, Size
 from textual.pilot import Pilot
 from textual.strip import Strip
 
-from cdd_agent.events import ReplyDelta, ReplyStarted, StepView
+from cdd_agent.events.dialogue_events import ReplyDelta, ReplyStarted
+from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.sparing import SentScreen
 from tests.support.projects import Sandbox
@@ -205,7 +206,7 @@ async def test_the_terminal_always_shows_what_the_shell_has_drawn(
     chance = random.Random(0)
     emulator = Line.emulator = Emulator()
     steps = tuple(
-        StepView(number, f"Step {number}", StepStatus.PENDING, depends_on=())
+        StepSummary(number, f"Step {number}", StepStatus.PENDING, depends_on=())
         for number in range(1, 9)
     )
 

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from cdd_agent.events import About, CriterionView, QuestionView, SpecShown
+from cdd_agent.events.notices import NoticeKind
+from cdd_agent.events.ticket_events import CriterionView, QuestionView, SpecShown
 from cdd_agent.tui.widgets.spec import SpecPanel
 from tests.agents.asking import COMPLETE, TEMPLATE, asks
 from tests.support.projects import SLUG, Sandbox, noticed
@@ -130,7 +131,7 @@ async def test_the_spec_is_shown_next_to_the_conversation_and_fills_up(
         assert COMPLETE["acceptance_criteria"][0]["check"] in person.told
 
         await person.say("approve anyway")
-        assert About.SPEC_WRITTEN in noticed(person.shown)
+        assert NoticeKind.SPEC_WRITTEN in noticed(person.shown)
 
 
 async def test_escape_stops_the_reply_and_keeps_what_was_said(sandbox: Sandbox) -> None:
@@ -143,7 +144,7 @@ async def test_escape_stops_the_reply_and_keeps_what_was_said(sandbox: Sandbox) 
         await person.until_told("What for?")
         await person.press("escape")
         await person.until(lambda: not person.is_waiting)
-        assert About.UNANSWERED in noticed(person.shown)
+        assert NoticeKind.UNANSWERED in noticed(person.shown)
         sandbox.model.pace = 0
         await person.say("continue")
         assert "Readers do." in sandbox.prompt()

@@ -8,19 +8,12 @@ import weakref
 import pytest
 
 from cdd_agent.commands.registry import can_run_now, commands
-from cdd_agent.events import (
-    Answer,
-    CriteriaShown,
-    Emit,
-    Event,
-    GuidanceTaken,
-    Notice,
-    PlanOpened,
-    ReplyDelta,
-    ScreenAsked,
-    StepDiff,
-    TicketsListed,
-)
+from cdd_agent.events.dialogue_events import ReplyDelta
+from cdd_agent.events.notices import Answer, Notice
+from cdd_agent.events.shell_events import ScreenAsked
+from cdd_agent.events.step_events import GuidanceTaken, StepDiff
+from cdd_agent.events.stream import Emit, Event
+from cdd_agent.events.ticket_events import CriteriaShown, PlanOpened, TicketsListed
 from cdd_agent.frontend import Frontend
 from cdd_agent.session import Session
 from cdd_agent.tui.app import Shell

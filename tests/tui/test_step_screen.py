@@ -9,7 +9,8 @@ from textual import events
 from textual.drivers.headless_driver import HeadlessDriver
 
 from cdd_agent.engine.step_details import AttemptDetails, SeenTest, StepDetails
-from cdd_agent.events import CommandProposed, StepView
+from cdd_agent.events.question_events import CommandProposed
+from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import StepStatus, Verification
@@ -64,7 +65,7 @@ async def test_each_part_of_a_step_shows_each_attempt(sandbox: Sandbox) -> None:
         AttemptDetails(2, "", "# Second", "Better.", "", DIFF, "it says good", (seen,)),
     )
     plan_step = PlanStep(1, "Make a.txt", "Make it.")
-    view = StepView(1, "Make a.txt", StepStatus.COMPLETED, Verification.PASSED)
+    view = StepSummary(1, "Make a.txt", StepStatus.COMPLETED, Verification.PASSED)
     details = StepDetails(SLUG, plan_step, view, attempts)
     async with person_at(sandbox) as person:
         person.app.push_screen(StepScreen(details, lambda by: None))

@@ -5,10 +5,12 @@ from typing import Any
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from cdd_agent.events import StepFinished, StepStarted, StepView
-from cdd_agent.tickets.status import Cost, Evidence, StepStatus, Verification
+from cdd_agent.cost import Cost
+from cdd_agent.events.step_events import StepStarted
+from cdd_agent.events.step_summary import StepFinished, StepSummary
+from cdd_agent.tickets.status import Evidence, StepStatus, Verification
 from cdd_agent.tui.widgets.steps import StepList
-from cdd_agent.wording import REMARKS
+from cdd_agent.wording.step_signs import REMARKS
 
 TITLE = "Sum up the prices of a cart"
 
@@ -27,7 +29,7 @@ class ListApp(App[None]):
 
 @asynccontextmanager
 async def list_of(
-    *steps: StepView, size: tuple[int, int] = (40, 10)
+    *steps: StepSummary, size: tuple[int, int] = (40, 10)
 ) -> AsyncIterator[tuple[StepList, Pilot[None]]]:
     app = ListApp()
     async with app.run_test(size=size) as pilot:
@@ -44,9 +46,9 @@ def rows(step_list: StepList) -> list[str]:
     ]
 
 
-def many(count: int, done: int = 0) -> list[StepView]:
+def many(count: int, done: int = 0) -> list[StepSummary]:
     return [
-        StepView(
+        StepSummary(
             number,
             f"Step of {count}",
             StepStatus.COMPLETED if number <= done else StepStatus.PENDING,
@@ -56,16 +58,30 @@ def many(count: int, done: int = 0) -> list[StepView]:
 
 
 def over(
-    number: int, verification: Verification = Verification.PASSED, **more: Any
+    number: int,
+    verification: Verification = Verification.PASSED,
+    title: str = "Step of 2",
+    **more: Any,
 ) -> StepFinished:
     return StepFinished(
-        number, "", StepStatus.COMPLETED, verification, None, None, (), (), 1, 2, **more
+        number,
+        title,
+        StepStatus.COMPLETED,
+        verification,
+        None,
+        None,
+        (),
+        (),
+        done=1,
+        total=2,
+        **more,
     )
 
 
 async def test_every_status_has_its_sign() -> None:
     steps = [
-        StepView(number, "Do it", status) for number, status in enumerate(StepStatus, 1)
+        StepSummary(number, "Do it", status)
+        for number, status in enumerate(StepStatus, 1)
     ]
     async with list_of(*steps) as (step_list, _):
         shown = dict(zip(StepStatus, rows(step_list)[1:], strict=False))
@@ -132,7 +148,7 @@ async def test_the_list_follows_the_run() -> None:
 async def test_a_long_title_is_cut_at_the_edge_where_there_is_no_room() -> None:
     async with list_of(size=(24, 3)) as (step_list, pilot):
         for title in ("x" * 100, "日" * 50, "e\u0301" * 60, "👩‍🚀" * 30):
-            step_list.show((StepView(1, title),))
+            step_list.show((StepSummary(1, title),))
             await pilot.pause()
             strip = step_list.render_line(1)
             assert strip.cell_length == step_list.scrollable_content_region.width
@@ -140,7 +156,7 @@ async def test_a_long_title_is_cut_at_the_edge_where_there_is_no_room() -> None:
 
 
 async def test_long_titles_are_shown_in_full_where_all_have_room() -> None:
-    steps = (StepView(1, TITLE), StepView(2, "Count"))
+    steps = (StepSummary(1, TITLE), StepSummary(2, "Count"))
     async with list_of(*steps, size=(24, 5)) as (step_list, pilot):
         assert rows(step_list)[1:] == [
             f"○ 1. {TITLE[:17]}",
@@ -148,7 +164,7 @@ async def test_long_titles_are_shown_in_full_where_all_have_room() -> None:
             "○ 2. Count",
             "",
         ]
-        step_list.finish(over(2, Verification.NONE))
+        step_list.finish(over(2, Verification.NONE, "Count"))
         await pilot.pause()
         assert rows(step_list)[3:] == ["~ 2. Count", "     (unverified)"]
         await pilot.resize_terminal(24, 4)
@@ -159,7 +175,7 @@ async def test_long_titles_are_shown_in_full_where_all_have_room() -> None:
 
 async def test_where_a_title_is_cut_is_not_behind_the_scrollbar() -> None:
     async with list_of(
-        *(StepView(number, "x" * 100) for number in range(1, 10)), size=(24, 4)
+        *(StepSummary(number, "x" * 100) for number in range(1, 10)), size=(24, 4)
     ) as (step_list, _):
         assert step_list.show_vertical_scrollbar
         shown = [len(row) for row in rows(step_list)[1:]]
@@ -168,7 +184,7 @@ async def test_where_a_title_is_cut_is_not_behind_the_scrollbar() -> None:
 
 
 async def test_control_characters_in_a_title_are_not_sent_to_the_terminal() -> None:
-    async with list_of(StepView(1, "a\x1b[31mb\tc\nd\x07")) as (step_list, _):
+    async with list_of(StepSummary(1, "a\x1b[31mb\tc\nd\x07")) as (step_list, _):
         assert not set(rows(step_list)[1]) & set(map(chr, range(32)))
 
 
@@ -177,17 +193,17 @@ GREEN = Evidence("", passed=44, fixed=3, new=1)
 
 
 FACTS = (
-    (StepView(2, "Do it", DONE, seconds=12.3, evidence=GREEN), "12s 44✓ +4"),
+    (StepSummary(2, "Do it", DONE, seconds=12.3, evidence=GREEN), "12s 44✓ +4"),
     (
-        StepView(2, "Do it", DONE, seconds=700, evidence=Evidence("", passed=41)),
+        StepSummary(2, "Do it", DONE, seconds=700, evidence=Evidence("", passed=41)),
         "12m 41✓",
     ),
     (
-        StepView(2, "Do it", DONE, seconds=7200, evidence=Evidence("`make` passed")),
+        StepSummary(2, "Do it", DONE, seconds=7200, evidence=Evidence("`make` passed")),
         "2h",
     ),
     (
-        StepView(
+        StepSummary(
             2,
             "Do it",
             FAILED,
@@ -197,22 +213,22 @@ FACTS = (
         ),
         "3s 40✓ 2✗ ↻3",
     ),
-    (StepView(2, "Do it", StepStatus.IN_PROGRESS, attempts=2), "↻2"),
-    (StepView(2, "Do it", StepStatus.SKIPPED, seconds=0.1), ""),
-    (StepView(2, "Do it", depends_on=(1,)), ""),
-    (StepView(2, "Do it", depends_on=(3,)), "← 3"),
-    (StepView(2, "Do it", depends_on=(3, 4)), "← 3,4"),
-    (StepView(2, "Do it", depends_on=(3, 4, 5)), "← 3,4,…"),
-    (StepView(2, "Do it", depends_on=(3, 99)), "← 3"),
+    (StepSummary(2, "Do it", StepStatus.IN_PROGRESS, attempts=2), "↻2"),
+    (StepSummary(2, "Do it", StepStatus.SKIPPED, seconds=0.1), ""),
+    (StepSummary(2, "Do it", depends_on=(1,)), ""),
+    (StepSummary(2, "Do it", depends_on=(3,)), "← 3"),
+    (StepSummary(2, "Do it", depends_on=(3, 4)), "← 3,4"),
+    (StepSummary(2, "Do it", depends_on=(3, 4, 5)), "← 3,4,…"),
+    (StepSummary(2, "Do it", depends_on=(3, 99)), "← 3"),
 )
 """Steps, and the facts that are shown next to their titles."""
 
 
 async def test_the_facts_about_a_step_are_shown_next_to_its_title() -> None:
-    others = tuple(StepView(number, "Other") for number in (3, 4, 5))
+    others = tuple(StepSummary(number, "Other") for number in (3, 4, 5))
     async with list_of() as (step_list, pilot):
         for step, facts in FACTS:
-            step_list.show((StepView(1, "First", DONE), step, *others))
+            step_list.show((StepSummary(1, "First", DONE), step, *others))
             await pilot.pause()
             row = rows(step_list)[2]
             assert row.split("Do it")[1].strip() == facts
@@ -221,15 +237,17 @@ async def test_the_facts_about_a_step_are_shown_next_to_its_title() -> None:
 
 async def test_a_step_that_waits_for_all_others_says_so() -> None:
     steps = [
-        *(StepView(number, "Do it") for number in (1, 2, 3)),
-        StepView(4, "Test it", depends_on=(1, 2, 3)),
+        *(StepSummary(number, "Do it") for number in (1, 2, 3)),
+        StepSummary(4, "Test it", depends_on=(1, 2, 3)),
     ]
     async with list_of(*steps) as (step_list, _):
         assert rows(step_list)[4].endswith("← all")
 
 
 async def test_a_dependency_is_shown_until_it_is_completed() -> None:
-    async with list_of(StepView(1, "Make"), StepView(2, "Use", depends_on=(1,))) as (
+    async with list_of(
+        StepSummary(1, "Make"), StepSummary(2, "Use", depends_on=(1,))
+    ) as (
         step_list,
         _,
     ):
@@ -241,7 +259,7 @@ async def test_a_dependency_is_shown_until_it_is_completed() -> None:
 
 async def test_facts_make_room_for_a_title_in_a_narrow_list() -> None:
     async with list_of(
-        StepView(1, TITLE, DONE, seconds=12, evidence=GREEN), size=(18, 2)
+        StepSummary(1, TITLE, DONE, seconds=12, evidence=GREEN), size=(18, 2)
     ) as (step_list, _):
         assert rows(step_list)[1] == f"✓ 1. {TITLE[:10]}…"
 
@@ -261,7 +279,7 @@ COSTS = (
 async def test_costs_are_shown_in_tokens_where_the_price_is_unknown() -> None:
     async with list_of(size=(60, 3)) as (step_list, pilot):
         for cost, shown in COSTS:
-            step_list.show((StepView(1, "Do it", DONE, seconds=12, cost=cost),))
+            step_list.show((StepSummary(1, "Do it", DONE, seconds=12, cost=cost),))
             await pilot.pause()
             facts = rows(step_list)[1].split("Do it")[1].strip()
             assert facts == f"12s {shown}".strip()
@@ -280,7 +298,7 @@ async def test_the_cost_grows_with_each_call_and_ends_as_the_state_says() -> Non
 
 
 async def test_in_a_narrow_list_the_cost_is_dropped_first_and_the_title_last() -> None:
-    step = StepView(1, TITLE, DONE, seconds=12, evidence=GREEN, cost=Cost(9, 0.5))
+    step = StepSummary(1, TITLE, DONE, seconds=12, evidence=GREEN, cost=Cost(9, 0.5))
     shown = dict[int, str]()
     async with list_of(step, size=(60, 2)) as (step_list, pilot):
         for width in (60, 36, 28, 18):
@@ -315,7 +333,9 @@ async def test_one_walks_through_the_steps_and_opens_one() -> None:
 
 
 async def test_a_click_opens_the_step_under_it_also_with_a_title_of_two_rows() -> None:
-    async with list_of(StepView(1, TITLE), StepView(2, "Count"), size=(24, 6)) as (
+    async with list_of(
+        StepSummary(1, TITLE), StepSummary(2, "Count"), size=(24, 6)
+    ) as (
         _,
         pilot,
     ):

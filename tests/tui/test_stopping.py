@@ -6,7 +6,7 @@ import signal
 import pytest
 from textual import events
 
-from cdd_agent.events import About, Notice, Tone
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.llm.scripted import ScriptedModel
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, says
 from tests.tui.held_model import HeldModel
@@ -118,7 +118,7 @@ async def test_a_turn_that_is_stopped_before_it_begins_does_nothing(
         assert sandbox.model.requests == []
 
         await person.say("status")
-        assert "step 1" in notice(person.shown[-1:], About.NEXT_STEP)
+        assert "step 1" in notice(person.shown[-1:], NoticeKind.WHAT_NEXT)
 
 
 async def test_a_line_sent_during_a_step_returns_when_the_step_is_stopped(

@@ -4,7 +4,8 @@ import asyncio
 
 from cdd_agent.engine.step_details import StepDetails
 from cdd_agent.engine.timeline import Timeline
-from cdd_agent.events import StepView, UndoPreview
+from cdd_agent.events.step_events import UndoPreview
+from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.timeline_screen import TimelineScreen
@@ -94,7 +95,7 @@ async def test_the_timeline_can_be_closed_before_its_preview_is_there(
     sandbox: Sandbox,
 ) -> None:
     is_known = asyncio.Event()
-    view = StepView(1, "Make a.txt", StepStatus.COMPLETED)
+    view = StepSummary(1, "Make a.txt", StepStatus.COMPLETED)
     details = StepDetails(SLUG, PlanStep(1, "Make a.txt", "Make it."), view, ())
 
     async def preview(number: int) -> UndoPreview:

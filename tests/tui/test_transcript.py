@@ -14,7 +14,7 @@ from textual.geometry import Offset
 from textual.pilot import Pilot
 from textual.selection import SELECT_ALL, Selection
 
-from cdd_agent.events import beside_the_turn
+from cdd_agent.events.stream import beside_the_turn
 from cdd_agent.tui.transcript.actions import show_diff
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.lines import Gutter, Mark, TranscriptLine

@@ -14,7 +14,12 @@ from textual import events
 from textual.worker import Worker
 
 from cdd_agent.edits.review import Review
-from cdd_agent.events import ActionProposed, Choice, CommandProposed, Proposal
+from cdd_agent.events.question_events import (
+    ActionProposed,
+    Choice,
+    CommandProposed,
+    Proposal,
+)
 from cdd_agent.frontend import REST
 from cdd_agent.tui.answering import Answering, KeyClock
 from cdd_agent.tui.widgets.question import Question

@@ -8,7 +8,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from cdd_agent.edits.changes import ChangeSet, FileChange
-from cdd_agent.events import AttemptFailed, StepFinished, TestsFinished
+from cdd_agent.events.step_events import AttemptFailed, TestsFinished
+from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.tickets.plan import AffectedFile, MayFail, PlanStep
 from cdd_agent.tickets.served_criteria import places_of_step
 from cdd_agent.verification.before import Agenda

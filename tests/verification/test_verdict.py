@@ -9,14 +9,10 @@ from msgspec.structs import replace
 
 from cdd_agent.config import Commands
 from cdd_agent.errors import BadInput, ExitCode, NotApproved
-from cdd_agent.events import (
-    Choice,
-    CommandProposed,
-    Event,
-    Proposal,
-    StepFinished,
-    TestsFinished,
-)
+from cdd_agent.events.question_events import Choice, CommandProposed, Proposal
+from cdd_agent.events.step_events import TestsFinished
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event
 from cdd_agent.frontend import Nobody
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult

@@ -3,25 +3,21 @@ it.
 """
 
 from cdd_agent.edits.file_diff import FileDiff
-from cdd_agent.events import (
+from cdd_agent.events.dialogue_events import ReplyFinished, ReplyStarted, ToolFinished
+from cdd_agent.events.run_events import BaselineTaken, RunFinished
+from cdd_agent.events.step_events import (
     AttemptFailed,
-    BaselineTaken,
     ChangesApplied,
     ChangesPutBack,
-    Event,
     FailedTest,
-    PlanOpened,
-    ReplyFinished,
-    ReplyStarted,
-    RunFinished,
     StepCommitted,
-    StepFinished,
     StepStarted,
-    StepView,
     TestsFinished,
     TestsStarted,
-    ToolFinished,
 )
+from cdd_agent.events.step_summary import StepFinished, StepSummary
+from cdd_agent.events.stream import Event
+from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.llm.port import Usage
 from cdd_agent.tickets.status import (
     RunStatus,
@@ -33,7 +29,10 @@ from cdd_agent.tickets.status import (
 
 SLUG = "bug-login"
 PLAN = PlanOpened(
-    SLUG, "Login fails", (StepView(1, "Test it"), StepView(2, "Fix it")), resumed=False
+    SLUG,
+    "Login fails",
+    (StepSummary(1, "Test it"), StepSummary(2, "Fix it")),
+    resumed=False,
 )
 BASELINE = BaselineTaken(
     1, "pytest", 1, passed=4, failed=1, skipped=0, seconds=2.0, problem=""
@@ -114,8 +113,8 @@ RUN: tuple[Event, ...] = (
         None,
         ("a",),
         (),
-        1,
-        2,
+        done=1,
+        total=2,
     ),
     StepCommitted(1, "0123456789abcdef", {"lib/core": "89abcdef0123"}),
     TestsFinished(
@@ -134,8 +133,8 @@ RUN: tuple[Event, ...] = (
         None,
         ("b",),
         (),
-        2,
-        2,
+        done=2,
+        total=2,
     ),
     RunFinished(
         SLUG,

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from cdd_agent.commands.registry import handle
 from cdd_agent.errors import CddError
-from cdd_agent.events import Event, Notice
+from cdd_agent.events.notices import Notice
+from cdd_agent.events.stream import Event
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.llm.port import PicturesRefused, StopReason

@@ -8,8 +8,9 @@ from enum import StrEnum
 
 import pytest
 
-from cdd_agent import events
-from cdd_agent.events import About, Event, Notice, Tone, to_json
+from cdd_agent.events.base_event import event_name
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.stream import Event, to_json
 from cdd_agent.printer import JsonPrinter
 from tests.support.tables import each_row
 from tests.words.examples import RUN
@@ -52,21 +53,23 @@ def test_a_run_is_its_events_one_a_line(capsys: pytest.CaptureFixture[str]) -> N
 @each_row("event", RUN, ids=lambda event: type(event).__name__)
 def test_nothing_is_said_that_the_event_does_not_hold(event: Event) -> None:
     told = to_json(event)
-    assert told.pop("event") == events.event_name(type(event))
-    assert tuple(told) == event.__struct_fields__
+    assert told.pop("event") == event_name(type(event).__name__)
+    assert told.pop("v") == 1
+    assert tuple(told) == event.__struct_encode_fields__
 
 
 def test_a_notice_says_what_it_is_about() -> None:
-    told = to_json(Notice("The plan was edited.", Tone.WARNING, About.PLAN_EDITED))
+    told = to_json(Notice("The plan was edited.", Tone.WARNING, NoticeKind.PLAN_EDITED))
     assert told == {
+        "v": 1,
         "event": "notice",
         "text": "The plan was edited.",
         "tone": "warning",
-        "about": "plan_edited",
+        "kind": "plan_edited",
         "step": None,
     }
 
 
-@each_row("names", [About, Tone])
+@each_row("names", [NoticeKind, Tone])
 def test_names_are_words_for_scripts(names: type[StrEnum]) -> None:
     assert all(re.fullmatch(r"[a-z]+(_[a-z]+)*", name) for name in names)

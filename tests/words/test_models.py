@@ -4,7 +4,7 @@ record differs.
 
 import pytest
 
-from cdd_agent.llm.budget import Spent
+from cdd_agent.cost import Cost
 from cdd_agent.llm.failures import Failure, translated, unfinished
 from cdd_agent.llm.pictures import as_seen_by, picture_of
 from cdd_agent.llm.port import (
@@ -143,14 +143,14 @@ async def test_when_to_come_back(errors: list[ModelError], hint: str) -> None:
 
 
 def test_what_a_cache_did() -> None:
-    assert Spent(saved_usd=6.2).of_the_cache_in_words == "the cache saved $6.2000"
-    assert Spent(saved_usd=-0.5).of_the_cache_in_words == (
+    assert Cost(saved_usd=6.2).effect_of_cache() == "the cache saved $6.2000"
+    assert Cost(saved_usd=-0.5).effect_of_cache() == (
         "writing to the cache has cost $0.5000 more than reading from it saved"
     )
-    in_tokens = Spent() + Usage(1_000, 10, cached_tokens=800)
-    assert in_tokens.of_the_cache_in_words == "800 tokens came from the cache"
-    assert in_tokens.in_words() == "1,010 tokens (800 cached)"
-    assert Spent(1_000).of_the_cache_in_words == ""
+    in_tokens = Usage(1_000, 10, cached_tokens=800).cost
+    assert in_tokens.effect_of_cache() == "800 tokens came from the cache"
+    assert in_tokens.in_full() == "1,010 tokens (800 cached)"
+    assert Cost(1_000).effect_of_cache() == ""
 
 
 @each_row(

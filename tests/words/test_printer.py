@@ -4,37 +4,32 @@
 
 import pytest
 
-from cdd_agent.events import (
+from cdd_agent.events.action_events import (
     ActionFinished,
     ActionsFinished,
     ActionStarted,
-    BaselineAwaited,
-    BaselineTaken,
+)
+from cdd_agent.events.dialogue_events import ModelReplaced, ReplyDelta, ReplyFinished
+from cdd_agent.events.notices import Notice, Tone
+from cdd_agent.events.question_events import PersonAnswered
+from cdd_agent.events.run_events import BaselineAwaited, BaselineTaken, RunFinished
+from cdd_agent.events.shell_events import ModelChosen, ModelsFound, OwnCommandFinished
+from cdd_agent.events.step_events import (
     ChangesPutBack,
-    CriteriaShown,
-    CriterionProof,
-    Event,
-    ModelChosen,
-    ModelReplaced,
-    ModelsFound,
-    Notice,
-    OwnCommandFinished,
-    PersonAnswered,
-    PlanChecked,
-    PlanOpened,
-    ReplyDelta,
-    ReplyFinished,
-    RunFinished,
-    SpecOpened,
-    StepFinished,
     StepsRedone,
     StepsUndone,
-    StepView,
     TestsFinished,
+)
+from cdd_agent.events.step_summary import StepFinished, StepSummary
+from cdd_agent.events.stream import Event, beside_the_turn
+from cdd_agent.events.ticket_events import (
+    CriteriaShown,
+    CriterionProof,
+    PlanChecked,
+    PlanOpened,
+    SpecOpened,
     TicketsListed,
     TicketView,
-    Tone,
-    beside_the_turn,
 )
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.printer import PlainPrinter, TextPrinter
@@ -99,7 +94,7 @@ def test_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(capsys, *RUN) == RUN_SAID
 
 
-DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
+DONE = StepSummary(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
 EDITED = (
     EditedCriterion(2, "A user can log in", CriterionEdit.CHANGED_SINCE_VERIFIED),
     EditedCriterion(3, "It is safe", CriterionEdit.NEW),
@@ -239,8 +234,8 @@ EDITED = (
                 None,
                 ("a",),
                 (),
-                1,
-                2,
+                done=1,
+                total=2,
             ),
             ["! Step 1 completed, unverified (1/2)"],
         ),
@@ -254,8 +249,8 @@ EDITED = (
                 None,
                 (),
                 (),
-                0,
-                2,
+                done=0,
+                total=2,
             ),
             ["✗ Step 1 of 2 failed: the reply gives no file"],
         ),
@@ -269,8 +264,8 @@ EDITED = (
                 None,
                 (),
                 (),
-                0,
-                2,
+                done=0,
+                total=2,
                 is_earlier_failure=True,
             ),
             [
@@ -279,13 +274,31 @@ EDITED = (
         ),
         (
             StepFinished(
-                1, "Test it", StepStatus.SKIPPED, None, None, "not needed", (), (), 0, 2
+                1,
+                "Test it",
+                StepStatus.SKIPPED,
+                None,
+                None,
+                "not needed",
+                (),
+                (),
+                done=0,
+                total=2,
             ),
             ["! Step 1 skipped: not needed (0/2)"],
         ),
         (
             StepFinished(
-                1, "Test it", StepStatus.PENDING, None, None, None, (), (), 0, 2
+                1,
+                "Test it",
+                StepStatus.PENDING,
+                None,
+                None,
+                None,
+                (),
+                (),
+                done=0,
+                total=2,
             ),
             ["Step 1 is pending (0/2)"],
         ),
@@ -532,7 +545,7 @@ EDITED = (
                         tuple(f"t{n}" for n in range(8)),
                         ("a.py",),
                     ),
-                    CriterionProof(2, "It is safe", (DONE, StepView(2, "Hash"))),
+                    CriterionProof(2, "It is safe", (DONE, StepSummary(2, "Hash"))),
                     CriterionProof(3, "It is nice"),
                     CriterionProof(4, "It is new", edit=CriterionEdit.NEW),
                     CriterionProof(

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from cdd_agent.events import StepFinished, ToolFinished
+from cdd_agent.events.dialogue_events import ToolFinished
+from cdd_agent.events.step_summary import StepFinished
 from tests.engine.tool_steps import calls, create, execute, replace
 from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
 from tests.support.tables import each_row

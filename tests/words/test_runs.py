@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from cdd_agent.errors import CddError
-from cdd_agent.events import Event, Notice
+from cdd_agent.events.notices import Notice
+from cdd_agent.events.stream import Event
 from tests.support.listening import collect
 from tests.support.projects import Sandbox, Step, check, run_all, says
 from tests.support.tables import each_row

@@ -4,22 +4,21 @@ as a person reads them.
 
 import re
 
-from cdd_agent.events import (
+from cdd_agent.events.notices import Notice, Tone
+from cdd_agent.events.question_events import (
     ActionProposed,
     Choice,
     CommandProposed,
     LostTest,
-    Notice,
     Proposal,
-    StepStarted,
     TestLossProposed,
-    Tone,
 )
+from cdd_agent.events.step_events import StepStarted
 from cdd_agent.frontend import Reviewed
 from cdd_agent.reviewing import Reviewing, answer_in_words
 from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.transcript.widget import Transcript
-from cdd_agent.wording import answers, question
+from cdd_agent.wording.question_words import answers, question
 from tests.agents.asking import TEMPLATE, asks
 from tests.support.projects import SLUG, Sandbox, Step, check, says
 from tests.support.reviews import review_of

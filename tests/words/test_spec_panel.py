@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
-from cdd_agent.events import SpecWords
-from cdd_agent.wording import spec_in_full, spec_in_short
+from cdd_agent.events.ticket_events import SpecWords
+from cdd_agent.wording.spec_words import spec_in_full, spec_in_short
 from tests.tui.test_spec import FULL, panel_of, rows
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdd_agent.events import About, Notice, Tone
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.open_project import (
     ProjectTrust,
     TrustAnswer,
@@ -63,7 +63,7 @@ def test_the_shell_and_the_doctor_name_what_is_left_out(
     sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert [*notices_at_start(ProjectTrust(not_stored="The disk is full"))] == [
-        Notice("The disk is full", Tone.WARNING, about=About.TRUST)
+        Notice("The disk is full", Tone.WARNING, kind=NoticeKind.TRUST)
     ]
     assert [*notices_at_start(ProjectTrust())] == []
     write(sandbox, "model: bedrock/x\napi_base: http://127.0.0.1:9/v1\n")

@@ -7,7 +7,7 @@ from cdd_agent.tickets.status import Evidence
 from cdd_agent.verification.before import Before
 from cdd_agent.verification.checks import Ran, parse_command
 from cdd_agent.verification.verdict import Verdict, Work
-from cdd_agent.wording import why
+from cdd_agent.wording.step_signs import why
 from tests.support.tables import each_row
 from tests.support.verdicts import judge_all, judge_one
 

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from cdd_agent.errors import CddError
-from cdd_agent.events import Tone
+from cdd_agent.events.notices import Tone
 from cdd_agent.fleet.local_runs import board_here
 from cdd_agent.fleet.table import table
 from cdd_agent.tui.screens.overlay import Overlay

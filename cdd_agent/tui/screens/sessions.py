@@ -15,7 +15,7 @@ from cdd_agent.tui.screens.tickets import ago
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdd_agent.events import SessionView
+    from cdd_agent.events.shell_events import SessionView
 
 _SIGNS = {"chat": "❯", "executor": "◐", "planner": "≡", "socrates": "?"}
 

@@ -5,18 +5,18 @@ tests that failed.
 from collections.abc import Iterable, Iterator, Sequence
 
 from cdd_agent.edits.file_diff import FileDiff
-from cdd_agent.events import (
+from cdd_agent.events.dialogue_events import ToolFinished
+from cdd_agent.events.notices import Tone
+from cdd_agent.events.shell_events import OwnCommandStarted
+from cdd_agent.events.step_events import (
     ChangesApplied,
     CommandOutput,
-    Event,
     FailedTest,
-    OwnCommandStarted,
     StepDiff,
     TestsFinished,
     TestsStarted,
-    Tone,
-    ToolFinished,
 )
+from cdd_agent.events.stream import Event
 from cdd_agent.sanitize import sanitize_for_display, without_escapes
 from cdd_agent.tickets.status import Verification
 from cdd_agent.tui.transcript.blocks import BlockKind
@@ -26,7 +26,8 @@ from cdd_agent.tui.transcript.folds import Fold, Foldable, FoldHeader, Opening
 from cdd_agent.tui.transcript.lines import Ink, Mark, TranscriptLine
 from cdd_agent.tui.transcript.output import OutputLines
 from cdd_agent.tui.transcript.widget import Transcript
-from cdd_agent.wording import described, lines_changed, tool_use
+from cdd_agent.wording.describe import describe
+from cdd_agent.wording.dialogue_words import lines_changed, tool_use
 
 _DIFF_LINES = 12
 """Of a difference, before it is opened."""
@@ -120,7 +121,7 @@ class Actions:
             Tone.GOOD: BlockKind.GOOD,
             Tone.WARNING: BlockKind.WARNING,
         }
-        for text, tone in described(event):
+        for text, tone in describe(event):
             if tone in tones:
                 self._transcript.add(kinds[tone], text)
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from rich.cells import cell_len
 
-from cdd_agent.events import Tone
+from cdd_agent.events.notices import Tone
 from cdd_agent.sanitize import sanitize_for_display, without_escapes
 from cdd_agent.tui.transcript.bounds import bounded
 from cdd_agent.tui.transcript.lines import (

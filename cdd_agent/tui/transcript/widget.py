@@ -24,7 +24,7 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from cdd_agent.events import is_beside_the_turn
+from cdd_agent.events.stream import is_beside_the_turn
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.blocks import BlockKind, space_between, whole_block
 from cdd_agent.tui.transcript.diff import SIDE_BY_SIDE_WIDTH, DiffLayout

@@ -10,11 +10,11 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from cdd_agent.events import SpecShown
+from cdd_agent.events.ticket_events import SpecShown
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.wrapping import wrap
-from cdd_agent.wording import named_fields
+from cdd_agent.wording.spec_words import named_fields
 
 _DONE, _OPEN = "✓", "○"
 _MOST_ROWS = 4

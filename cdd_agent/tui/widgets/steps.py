@@ -8,7 +8,7 @@ titles in full, they are; otherwise each step has one row.
 from collections.abc import Hashable, Iterable
 from typing import ClassVar
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
@@ -19,12 +19,14 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from cdd_agent.events import StepFinished, StepStarted, StepView
+from cdd_agent.cost import NO_COST, Cost
+from cdd_agent.events.step_events import StepStarted
+from cdd_agent.events.step_summary import StepFinished, StepSummary
 from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.tickets.status import NO_COST, Cost, StepStatus
+from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.wrapping import wrap
-from cdd_agent.wording import REMARKS, in_short, step_glyph
+from cdd_agent.wording.step_signs import REMARKS, step_glyph
 
 _TITLE = 0.55
 """The part of a row that a title gets at least, where it needs it."""
@@ -78,11 +80,11 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
 
     def __init__(self) -> None:
         super().__init__()
-        self._steps: list[StepView] = []
+        self._steps: list[StepSummary] = []
         self._to_do: set[int] = set()
         """The numbers of the steps that are not over."""
         self._former_cost = self._total = NO_COST
-        self._in_full: list[tuple[StepView, str]] = []
+        self._in_full: list[tuple[StepSummary, str]] = []
         """The rows of titles that are longer than one; empty where there is no room for
         them.
         """
@@ -100,7 +102,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
     def seen(self) -> Hashable:
         return self._selected, self.display
 
-    def show(self, steps: Iterable[StepView], former_cost: Cost = NO_COST) -> None:
+    def show(self, steps: Iterable[StepSummary], former_cost: Cost = NO_COST) -> None:
         """Show these steps, and the cost of the run with that of former ones; without
         steps the list is hidden.
         """
@@ -164,18 +166,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         )
 
     def finish(self, event: StepFinished) -> None:
-        self._change(
-            event.step,
-            status=event.status,
-            verification=event.verification,
-            error=event.error,
-            reason=event.reason,
-            attempts=event.attempts,
-            seconds=event.seconds,
-            completed_at=event.completed_at,
-            evidence=event.evidence,
-            cost=event.cost,
-        )
+        self._change(**asdict(event.summary))
         self._add_up()
 
     def spend(self, number: int, cost: Cost) -> None:
@@ -252,7 +243,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
             return Strip.blank(self.size.width, self.rich_style)
         return self._row(step, text, is_first=is_first)
 
-    def _row(self, step: StepView, text: str, *, is_first: bool) -> Strip:
+    def _row(self, step: StepSummary, text: str, *, is_first: bool) -> Strip:
         look = "remark" if _remark(step) else step.status.value
         style = self.get_component_rich_style(f"steps--{look}")
         if self.has_focus and self._steps[self._selected] is step:
@@ -275,7 +266,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         self.virtual_size = Size(self.size.width, len(self._in_full or self._steps) + 1)
         self.refresh()  # what was drawn at this size before it was known is out of date
 
-    def _wrapped(self, step: StepView) -> list[str]:
+    def _wrapped(self, step: StepSummary) -> list[str]:
         """The rows of a step, those below the first under its title."""
         sign, words = _sign(step), _words(step)
         hang, facts = " " * cell_len(sign), self._facts(step, sign + words)
@@ -285,7 +276,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
 
     def _progress(self) -> str:
         done, total = self.done
-        counted, cost = f"Plan {done}/{total} ", in_short(self._total)
+        counted, cost = f"Plan {done}/{total} ", self._total.in_short()
         width = min(10, max(self._room - cell_len(counted), 0))
         filled = width * done // total if total else 0
         bar = f"{counted}{'━' * filled}{'╌' * (width - filled)}"
@@ -295,11 +286,11 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
             else bar
         )
 
-    def _facts(self, step: StepView, text: str) -> str:
+    def _facts(self, step: StepSummary, text: str) -> str:
         """The facts beside the title, as many as there is room for: the money goes
         first.
         """
-        facts, cost = self._known(step), in_short(step.cost)
+        facts, cost = self._known(step), step.cost.in_short()
         room = self._room
         for candidate in (" ".join(filter(None, (facts, cost))), facts):
             taken = cell_len(candidate)
@@ -307,7 +298,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
                 return candidate
         return ""
 
-    def _known(self, step: StepView) -> str:
+    def _known(self, step: StepSummary) -> str:
         """In a few cells: what a step took, what was seen of its tests, how often it
         was tried; or its dependencies.
         """
@@ -390,7 +381,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         )
 
 
-def _remark(step: StepView) -> str:
+def _remark(step: StepSummary) -> str:
     return (
         REMARKS.get(step.verification, "")
         if step.status is StepStatus.COMPLETED
@@ -398,11 +389,11 @@ def _remark(step: StepView) -> str:
     )
 
 
-def _sign(step: StepView) -> str:
+def _sign(step: StepSummary) -> str:
     return f"{step_glyph(step)} {step.label}. "
 
 
-def _words(step: StepView) -> str:
+def _words(step: StepSummary) -> str:
     remark = f" ({_remark(step)})" if _remark(step) else ""
     return f"{sanitize_for_display(step.title)}{remark}"
 

@@ -21,7 +21,8 @@ from pathlib import Path
 from cdd_agent.engine.history import History
 
 from cdd_agent.engine.engine import Engine
-from cdd_agent.events import ChangesApplied, CheckpointStarted, Event, StepStarted
+from cdd_agent.events.step_events import ChangesApplied, CheckpointStarted, StepStarted
+from cdd_agent.events.stream import Event
 from tests.engine.together import WithTools
 from tests.engine.tool_steps import calls, create, execute, stopped_after
 from tests.support.listening import collect, stop_at, told_to

@@ -6,11 +6,11 @@ from msgspec.structs import replace
 from textual.pilot import Pilot
 from textual.widgets import Static
 
+from cdd_agent.cost import Cost
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.job import TicketJob
 from cdd_agent.fleet.local_runs import folder_of, save_board
-from cdd_agent.tickets.status import Cost
 from cdd_agent.tui.screens.board import BoardScreen
 from tests.support.projects import Sandbox, Step
 from tests.tui.person import person_at, shell

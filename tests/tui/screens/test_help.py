@@ -1,6 +1,6 @@
 """Help begins with what the user is doing."""
 
-from cdd_agent.events import CommandProposed
+from cdd_agent.events.question_events import CommandProposed
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.screens.help import HelpScreen, sections
 from cdd_agent.tui.transcript.find_bar import FindBar

@@ -13,13 +13,10 @@ from textual.pilot import Pilot
 
 from cdd_agent.engine.step_details import StepDetails
 from cdd_agent.engine.timeline import Timeline
-from cdd_agent.events import (
-    CommandProposed,
-    CriteriaShown,
-    CriterionProof,
-    StepView,
-    UndoPreview,
-)
+from cdd_agent.events.question_events import CommandProposed
+from cdd_agent.events.step_events import UndoPreview
+from cdd_agent.events.step_summary import StepSummary
+from cdd_agent.events.ticket_events import CriteriaShown, CriterionProof
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.tui.app import Shell
@@ -46,7 +43,7 @@ from tests.tui.test_snapshots import (
 __all__ = ["shop"]
 Show = Callable[[Shell, Pilot[None]], Awaitable[None]]
 VIEWS = [
-    StepView(
+    StepSummary(
         number,
         TITLES[number - 1],
         StepStatus.COMPLETED,
@@ -56,7 +53,7 @@ VIEWS = [
     )
     for number in (1, 2)
 ]
-FAILED = StepView(
+FAILED = StepSummary(
     3,
     TITLES[2],
     StepStatus.FAILED,

@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 import pytest
 from textual.widgets import Static
 
-from cdd_agent.events import Emit, Notice
+from cdd_agent.events.notices import Notice
+from cdd_agent.events.stream import Emit
 from cdd_agent.frontend import REST, Frontend
 from cdd_agent.open_project import open_project
 from cdd_agent.session import Session

@@ -1,0 +1,117 @@
+"""Events about questions to the user, and about the answers."""
+
+from enum import StrEnum
+from typing import ClassVar
+
+from msgspec import Struct
+
+from cdd_agent.edits.file_diff import LeftOut
+from cdd_agent.events.base_event import BaseEvent
+
+
+class Choice(StrEnum):
+    """The answers to a proposal."""
+
+    YES = "yes"
+    NO = "no"
+    ALWAYS = "always"
+    """Yes, and yes to everything like it in this session."""
+    QUIT = "quit"
+    """No, and no to all that would follow."""
+
+
+class ChangesProposed(BaseEvent, frozen=True):
+    """Changes to files are valid and not written yet. The question about them is a
+    `Review`.
+    """
+
+    step: int
+    created: tuple[str, ...]
+    modified: tuple[str, ...]
+    deleted: tuple[str, ...] = ()
+
+
+class ChangesReviewed(BaseEvent, frozen=True):
+    """The user has reviewed proposed changes. `step` is None in chat."""
+
+    step: int | None
+    choice: Choice
+    reason: str = ""
+    """Why the user takes none of them. The model gets this text."""
+    left_out: tuple[LeftOut, ...] = ()
+    edited: tuple[str, ...] = ()
+    """Files whose proposed content the user edited."""
+
+
+class AcceptingAll(BaseEvent, frozen=True):
+    """The user accepts all further changes of this run, or wants to be asked again."""
+
+    is_on: bool
+
+
+class CommandProposed(BaseEvent, frozen=True):
+    """A command needs the user's approval."""
+
+    choices: ClassVar = (Choice.YES, Choice.NO, Choice.ALWAYS)
+
+    command: str
+    reason: str
+    """Why the user is asked, as a sentence: "`rm` is not on the list of allowed
+    commands".
+    """
+
+
+class ActionProposed(BaseEvent, frozen=True):
+    """The next action of an action plan needs the user's approval."""
+
+    choices: ClassVar = (Choice.YES, Choice.NO, Choice.ALWAYS, Choice.QUIT)
+
+    number: int
+    total: int
+    title: str
+    """The action in a line."""
+    details: str = ""
+    """The content of a file, or the two texts of an edit."""
+
+
+class LostTest(Struct, frozen=True):
+    """A test that proves less than before a step, or nothing."""
+
+    test: str
+    how: str
+    """What is wrong with it, as the end of a sentence: "is skipped"."""
+
+
+class TestLossProposed(BaseEvent, frozen=True):
+    """A step removes or weakens tests, and its plan does not say which tests it may
+    remove. Everything else about the step is fine.
+    """
+
+    choices: ClassVar = (Choice.YES, Choice.NO)
+    # pytest would collect a class of this name
+    __test__ = False
+
+    step: int
+    label: str
+    """The step's number, as the plan writes it."""
+    tests: tuple[LostTest, ...]
+
+
+Proposal = CommandProposed | ActionProposed | TestLossProposed
+"""The questions of a face, besides reviews of changes. `choices` are the possible
+answers.
+"""
+
+
+class PersonAnswered(BaseEvent, frozen=True):
+    """The user's answer to a question."""
+
+    question: str
+    """The whole question, as it was shown."""
+    answer: str
+    """Empty if the question was withdrawn before the user answered."""
+
+
+QuestionEvent = (
+    Proposal | ChangesProposed | ChangesReviewed | AcceptingAll | PersonAnswered
+)

@@ -1,0 +1,222 @@
+"""Events of one step: its attempts, changes, checks, undo."""
+
+from msgspec import Struct, field
+
+from cdd_agent.edits.file_diff import FileDiff
+from cdd_agent.events.base_event import BaseEvent, NamesStep, NamesSteps
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.tickets.status import Evidence, Verification
+
+
+class CheckpointStarted(BaseEvent, frozen=True):
+    """The state of the project's files is being saved."""
+
+    step: int
+
+
+class StepStarted(NamesStep, frozen=True):
+    """An attempt at a step starts."""
+
+    step: int
+    title: str
+    attempt: int
+    side_tree: bool = False
+    """True if it runs beside other steps, in a tree of its own. Later it starts again
+    in the user's tree.
+    """
+
+
+class GuidanceTaken(NamesStep, frozen=True):
+    """The model got words that the user typed while the step was running."""
+
+    step: int
+    text: str
+
+
+class ChangesApplied(BaseEvent, frozen=True):
+    """Files were written. `step` is None in chat."""
+
+    step: int | None
+    created: tuple[str, ...]
+    modified: tuple[str, ...]
+    undeclared: tuple[str, ...]
+    """Files among them that the plan does not name for this step."""
+    deleted: tuple[str, ...] = ()
+    files: tuple[FileDiff, ...] = ()
+    """The difference of each file."""
+
+
+class ChangesPutBack(BaseEvent, frozen=True):
+    """The files of an attempt were restored."""
+
+    step: int
+    restored: tuple[str, ...]
+    kept: tuple[str, ...]
+    """Files that were edited since and therefore not restored."""
+    merged: tuple[str, ...] = ()
+    """Files that were edited since: the attempt's changes were removed, and the edit is
+    kept.
+    """
+
+
+class TestsStarted(BaseEvent, frozen=True):
+    """A check of a step starts. A step can have several, which run in order."""
+
+    step: int
+    command: str
+
+    # pytest would collect a class of this name
+    __test__ = False
+
+
+class CommandOutput(BaseEvent, frozen=True):
+    """A piece of a command's output. `step` is None for the user's own command."""
+
+    step: int | None
+    text: str
+
+
+class FailedTest(Struct, frozen=True):
+    """A test that failed in a check."""
+
+    test: str
+    """Its id: file and name."""
+    message: str
+    """The failed assertion or another reason, in a line; empty if the report has
+    none.
+    """
+    place: str
+    """The line in which it failed, as `path:line`; empty if that is not known."""
+    text: str
+    """The report's text about it."""
+    is_old: bool
+    """True if it failed before, too, and does not count."""
+
+    # pytest would collect a class of this name
+    __test__ = False
+
+
+class TestsFinished(BaseEvent, frozen=True):
+    """A check of a step is over. The last check of a step also reports a failure of the
+    step as a whole.
+    """
+
+    step: int
+    verification: Verification | None
+    """None if the check failed."""
+    reason: str
+    seconds: float
+    notes: tuple[str, ...] = ()
+    """Points for the user to check even if the step passed: old failures, removed
+    tests, changes to how tests are run. With the last check of the step.
+    """
+    command: str = ""
+    passed: int | None = None
+    failed: int | None = None
+    skipped: int | None = None
+    """Numbers of tests; None if the check does not report single tests."""
+    failures: tuple[FailedTest, ...] = ()
+    """The first failed tests; those that count before the others."""
+    evidence: Evidence | None = None
+    """The evidence of all checks of the step, with the last check. None in older
+    logs.
+    """
+    not_run: tuple[str, ...] = ()
+    """The checks of the step that did not run because this one failed."""
+
+    # pytest would collect a class of this name
+    __test__ = False
+
+
+class AttemptFailed(NamesStep, frozen=True):
+    """An attempt failed."""
+
+    step: int
+    attempt: int
+    error: str
+    will_retry: bool
+
+
+class StepCommitted(BaseEvent, frozen=True):
+    """The files of a completed step were committed on the user's branch."""
+
+    step: int
+    commit: str
+    submodule_commits: dict[str, str] = field(default_factory=dict)
+    """The commits in submodules, by the submodule's path."""
+
+
+class UndoPreview(NamesSteps, frozen=True):
+    """The effect that an undo would have now."""
+
+    steps: tuple[int, ...]
+    """The steps that would be pending again, in the order in which they ended."""
+    restored: tuple[str, ...]
+    """Files that would be restored."""
+    kept: tuple[str, ...]
+    """Files of these steps that were edited since and would be kept."""
+    edited: tuple[str, ...] = ()
+    """Files that were edited between the steps: the edits would be kept."""
+    merged: tuple[str, ...] = ()
+    """Files that were edited since: the steps' changes would be removed, and the edit
+    kept.
+    """
+
+
+class StepsUndone(NamesSteps, frozen=True):
+    """Steps are pending again, and their changes were undone except for the user's
+    edits.
+    """
+
+    steps: tuple[int, ...]
+    restored: tuple[str, ...]
+    kept: tuple[str, ...]
+    """Files that were edited since and are kept."""
+    commits: tuple[str, ...] = ()
+    """The commits of these steps. They stay."""
+    edited: tuple[str, ...] = ()
+    """Files that were edited between the steps or attempts: the edits are kept."""
+    merged: tuple[str, ...] = ()
+    """Files that were edited since: the steps' changes were removed, and the edit is
+    kept.
+    """
+    others: tuple[str, ...] = ()
+    """Files that commands and checks of the steps changed outside the steps' files.
+    They are kept.
+    """
+
+
+class StepsRedone(NamesSteps, frozen=True):
+    """An undo was undone: the steps and their changes are there again."""
+
+    steps: tuple[int, ...]
+    restored: tuple[str, ...]
+    kept: tuple[str, ...]
+    merged: tuple[str, ...] = ()
+    """Files that were edited since the undo: they have the changes and the edit."""
+
+
+class StepDiff(NamesStep, frozen=True):
+    """The changes of a step, as a unified diff."""
+
+    step: int
+    title: str
+    diff: str
+
+
+StepEvent = (
+    CheckpointStarted
+    | StepStarted
+    | GuidanceTaken
+    | ChangesApplied
+    | ChangesPutBack
+    | TestsStarted
+    | CommandOutput
+    | TestsFinished
+    | AttemptFailed
+    | StepFinished
+    | StepCommitted
+    | StepsUndone
+    | StepsRedone
+    | StepDiff
+)

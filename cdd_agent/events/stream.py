@@ -1,0 +1,85 @@
+"""The stream of events: all kinds of them, who gets them, and their form in JSON.
+
+The shell, the headless printer and the `--json` printer read the same stream.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from msgspec import to_builtins
+
+from cdd_agent.events.action_events import ActionEvent
+from cdd_agent.events.base_event import BaseEvent
+from cdd_agent.events.dialogue_events import DialogueEvent
+from cdd_agent.events.driven_events import DrivenEvent
+from cdd_agent.events.notices import Words
+from cdd_agent.events.question_events import QuestionEvent
+from cdd_agent.events.run_events import RunEvent
+from cdd_agent.events.shell_events import ShellEvent
+from cdd_agent.events.step_events import StepEvent
+from cdd_agent.events.ticket_events import TicketEvent
+
+
+class SessionRestored(BaseEvent, frozen=True):
+    """The events of an earlier session, as far as they were saved."""
+
+    key: str
+    events: "tuple[Event, ...]"
+    left_out: bool = False
+    """True if there were more events before these."""
+
+
+Event = (
+    Words
+    | ShellEvent
+    | SessionRestored
+    | TicketEvent
+    | DialogueEvent
+    | QuestionEvent
+    | RunEvent
+    | StepEvent
+    | ActionEvent
+    | DrivenEvent
+)
+
+Emit = Callable[[Event], None]
+"""Sends an event to every subscriber. It returns at once and never fails: work does not
+wait for a face.
+"""
+
+JSON_VERSION = 1
+"""The version of the JSON lines. It grows when a field is removed or changes its
+meaning.
+"""
+
+_is_beside: ContextVar[bool] = ContextVar("is_beside", default=False)
+
+
+@contextmanager
+def beside_the_turn() -> Iterator[None]:
+    """Mark events of a line that is carried out while a turn runs: they end nothing of
+    what the turn shows.
+    """
+    token = _is_beside.set(True)
+    try:
+        yield
+    finally:
+        _is_beside.reset(token)
+
+
+def is_beside_the_turn() -> bool:
+    """True if the current event does not belong to the turn."""
+    return _is_beside.get()
+
+
+def ignore_event(event: Event) -> None:
+    """Receive events of work without subscribers."""
+
+
+def to_json(event: Event) -> dict[str, Any]:
+    """Return an event as one JSON object: the version under `v`, its name under
+    `event`, then its fields.
+    """
+    return {"v": JSON_VERSION, **to_builtins(event)}

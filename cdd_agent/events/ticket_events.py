@@ -1,0 +1,197 @@
+"""Events about tickets: lists, specs, plans, acceptance criteria."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from cdd_agent.cost import NO_COST, Cost
+from cdd_agent.events.base_event import BaseEvent
+from cdd_agent.events.step_summary import StepSummary
+from cdd_agent.tickets.plan import ImplementationPlan, Problem
+from cdd_agent.tickets.served_criteria import edited_criteria
+from cdd_agent.tickets.state import ExecutionState
+from cdd_agent.tickets.status import CriterionEdit, EditedCriterion, Verification
+
+TICKET_STATES = (
+    "empty",
+    "spec",
+    "planned",
+    "in progress",
+    "failed",
+    "done",
+    "spec changed",
+    "unreadable",
+)
+
+
+class TicketView(Struct, frozen=True):
+    """One ticket in a list. `state` is one of `TICKET_STATES`."""
+
+    slug: str
+    state: str
+    done: int = 0
+    total: int = 0
+    error: str = ""
+    type: str = ""
+    """Empty if neither the slug nor the spec has it."""
+    where: str = ""
+    """The place of its run, in a few words, unless that is the project itself."""
+
+
+class TicketsListed(BaseEvent, frozen=True):
+    """The tickets, or with `state` or `type` those that match."""
+
+    tickets: tuple[TicketView, ...]
+    state: str | None = None
+    type: str | None = None
+
+
+class SpecOpened(BaseEvent, frozen=True):
+    """A ticket without a plan, and what its spec still needs."""
+
+    ticket_slug: str
+    title: str
+    """Empty if it is not written yet."""
+    path: str
+    missing: tuple[str, ...]
+    """The fields that are not written."""
+    open_points: tuple[str, ...] = ()
+    """Questions, and criteria without a check, that the conversation with Socrates has
+    left open.
+    """
+
+
+class CriterionView(Struct, frozen=True):
+    """An acceptance criterion and its check, which is empty if it is not known."""
+
+    text: str
+    check: str = ""
+
+
+class QuestionView(Struct, frozen=True):
+    """An open question, and the number with which the user can drop it."""
+
+    number: int
+    text: str
+
+
+class SpecWords(Struct, frozen=True):
+    """A sentence or an item of a spec, with the field that it is in."""
+
+    field: str
+    text: str
+
+
+class SpecShown(BaseEvent, frozen=True):
+    """The draft of a ticket's spec. Fields that are not written yet are empty."""
+
+    ticket_slug: str
+    title: str
+    type: str
+    priority: str
+    description: str
+    criteria: tuple[CriterionView, ...]
+    scope: tuple[tuple[str, tuple[str, ...]], ...]
+    technical_notes: str
+    missing: tuple[str, ...]
+    """The reasons why it is not complete, a line each."""
+    open_questions: tuple[QuestionView, ...]
+    not_written: tuple[str, ...]
+    """The fields that differ in spec.yaml."""
+    lost: tuple[SpecWords, ...] = ()
+    """Sentences and items of spec.yaml that approving the draft would remove or
+    reword.
+    """
+    in_full: bool = False
+    """True if the user asked to see all of it."""
+
+
+class PlanOpened(BaseEvent, frozen=True):
+    """A ticket's plan was read: all steps in the order in which they run."""
+
+    ticket_slug: str
+    title: str
+    steps: tuple[StepSummary, ...]
+    resumed: bool
+    """True if an earlier run left a state."""
+    former_cost: Cost = NO_COST
+    """The cost of steps that are no longer in the plan."""
+    edited_criteria: tuple[EditedCriterion, ...] = ()
+    """Criteria of the spec that are new, or were changed since the run began, and that
+    no step serves.
+    """
+
+    @property
+    def cost(self) -> Cost:
+        """The cost of the run."""
+        return sum((step.cost for step in self.steps), self.former_cost)
+
+    @classmethod
+    def from_run(
+        cls,
+        title: str,
+        plan: ImplementationPlan,
+        state: ExecutionState,
+        criteria: Sequence[str],
+    ) -> "PlanOpened":
+        """`title` and `criteria` are those of the spec as it is now."""
+        steps = (
+            StepSummary.from_state(state.step(step.number), plan)
+            for step in plan.order()
+        )
+        former = sum((step.spent for step in state.former_steps.values()), NO_COST)
+        return PlanOpened(
+            state.ticket_slug,
+            title,
+            tuple(steps),
+            state.started_at is not None,
+            former,
+            edited_criteria(plan, state, criteria),
+        )
+
+
+class CriterionProof(Struct, frozen=True):
+    """An acceptance criterion, and what was done and seen for it."""
+
+    number: int
+    """Its position in the spec, from 1."""
+    text: str
+    steps: tuple[StepSummary, ...] = ()
+    """The steps that served its words, or are to serve them."""
+    tests: tuple[str, ...] = ()
+    """The tests that these steps made pass: new ones, and ones that failed before."""
+    files: tuple[str, ...] = ()
+    """The files that these steps changed."""
+    edit: CriterionEdit | None = None
+    """Why nothing that the run did counts for it. None if the run knows its words, or a
+    step is to serve them.
+    """
+
+    @property
+    def is_seen(self) -> bool:
+        """True if every step that serves it is completed and verified by tests."""
+        return bool(self.steps) and all(
+            step.verification is Verification.PASSED for step in self.steps
+        )
+
+
+class CriteriaShown(BaseEvent, frozen=True):
+    """The acceptance criteria of a ticket."""
+
+    ticket_slug: str
+    title: str
+    criteria: tuple[CriterionProof, ...]
+
+
+class PlanChecked(BaseEvent, frozen=True):
+    """The findings of compiling a plan. It can run if none of them is an error."""
+
+    ticket_slug: str
+    source: str
+    """What users call the plan: a file, or one that is not written yet."""
+    problems: tuple[Problem, ...]
+
+
+TicketEvent = (
+    TicketsListed | SpecOpened | SpecShown | PlanOpened | CriteriaShown | PlanChecked
+)

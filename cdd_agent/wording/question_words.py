@@ -1,0 +1,185 @@
+"""Words of questions to the user, and of the answers."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cdd_agent.edits.file_diff import FileDiff
+from cdd_agent.events.notices import Tone
+from cdd_agent.events.question_events import (
+    AcceptingAll,
+    ActionProposed,
+    ChangesProposed,
+    ChangesReviewed,
+    Choice,
+    CommandProposed,
+    PersonAnswered,
+    Proposal,
+    TestLossProposed,
+)
+from cdd_agent.wording.dialogue_words import lines_changed
+from cdd_agent.wording.registry import Lines, words_of
+from cdd_agent.wording.step_signs import SHOWN_NAMES
+
+if TYPE_CHECKING:
+    from cdd_agent.edits.review import FileReview, Review
+
+_SHOWN_TESTS = 20
+_SHOWN_DIFF = 300
+"""Lines of a difference in a question."""
+_ORDER = ("delete", "rename", "create", "change")
+"""The order of files in a question: deleted files come first, so that none of them is
+cut off.
+"""
+
+
+def question(proposal: "Proposal | Review", *, diff: bool = True) -> str:
+    """Return the question for the user, in full; with `diff=False`, a question about
+    changes has no difference.
+    """
+    match proposal:
+        case CommandProposed(command=command, reason=reason):
+            first = (
+                f"May this run? {reason}. (Always: this very command, as long as the"
+                " program runs.)"
+            )
+            return "\n  ".join([first, *command.splitlines()])
+        case ActionProposed(number=number, total=total, title=title, details=details):
+            return "\n  ".join([f"[{number}/{total}] {title}", *details.splitlines()])
+        case TestLossProposed():
+            return _test_loss(proposal)
+        case _:
+            return _review(proposal, diff=diff)
+
+
+def _test_loss(proposal: TestLossProposed) -> str:
+    count = len(proposal.tests)
+    tests = "a test" if count == 1 else f"{count} tests"
+    question = (
+        f"Step {proposal.label} removes or weakens {tests}, and its plan does not say"
+        " which tests it may remove. Allow it?"
+    )
+    lines = [question]
+    lines += [f"  {lost.test} {lost.how}" for lost in proposal.tests[:_SHOWN_TESTS]]
+    if count > _SHOWN_TESTS:
+        lines.append(f"  and {count - _SHOWN_TESTS} more")
+    return "\n".join(lines)
+
+
+def _review(review: "Review", *, diff: bool) -> str:
+    files = [
+        _without_left_out(file)
+        for file in review.files
+        if len(file.left_out) < len(file.hunks) or not file.hunks
+    ]
+    files.sort(key=lambda file: _ORDER.index(file.verb))
+    first = _review_question(review)
+    if len(files) > 1:
+        first += f"  {len(files)} files {_counts(*files)}".rstrip()
+    lines = [first]
+    if review.problem:
+        lines.append(f"  cannot be written: {' '.join(review.problem.split())}")
+    rows = [f"  {_file_in_review(file)}  {_counts(file)}".rstrip() for file in files]
+    lines += _cut(rows, "  and {} more files")
+    left_out = [f"  left out: {part}" for part in review.left_out]
+    lines += _cut(left_out, "  left out: {} more parts")
+    if not diff:
+        return "\n".join(lines)
+    shown = review.diff().splitlines()
+    lines += shown[:_SHOWN_DIFF]
+    if len(shown) > _SHOWN_DIFF:
+        lines.append(f"… and {len(shown) - _SHOWN_DIFF:,} more lines")
+    return "\n".join(lines)
+
+
+def _review_question(review: "Review") -> str:
+    if review.takes_nothing:
+        return "Nothing is taken. Is nothing to be written?"
+    who = "the model" if review.step is None else f"step {review.step}"
+    parts = len(review.parts)
+    taken = parts - sum(len(file.left_out) for file in review.files)
+    what = "this" if taken == parts else f"{taken} of {parts} parts"
+    return f"May {who} write {what}?"
+
+
+def _cut(lines: list[str], more: str) -> list[str]:
+    """Return at most `SHOWN_NAMES` lines; the last one says how many more there are."""
+    if len(lines) <= SHOWN_NAMES:
+        return lines
+    shown = lines[: SHOWN_NAMES - 1]
+    return [*shown, more.format(len(lines) - len(shown))]
+
+
+def _file_in_review(file: "FileReview") -> str:
+    return f"{file.verb} {file.name}{' (edited)' * file.is_edited}"
+
+
+def _without_left_out(file: "FileReview") -> "FileReview":
+    hunks = tuple(
+        hunk for place, hunk in enumerate(file.hunks) if place not in file.left_out
+    )
+    return replace(file, hunks=hunks, left_out={})
+
+
+def _counts(*files: "FileReview") -> str:
+    return lines_changed(
+        [FileDiff(file.path, file.added, file.removed, "") for file in files]
+    )
+
+
+def part_in_words(file: "FileReview", hunks: Sequence[int]) -> str:
+    """Return the part of the changes that is shown."""
+    if len(hunks) == len(file.hunks):
+        return f"{_file_in_review(file)}  {_counts(file)}"
+    hunk = file.hunks[hunks[0]]
+    counts = lines_changed([FileDiff(file.path, hunk.added, hunk.removed, "")])
+    return f"{_file_in_review(file)}, {hunk.where}  {counts}"
+
+
+def answers(proposal: Proposal) -> dict[str, Choice]:
+    """Return the possible answers in words. The first letter of each is its key."""
+    always = "all" if isinstance(proposal, ActionProposed) else "always"
+    words = {
+        Choice.YES: "yes",
+        Choice.NO: "no",
+        Choice.ALWAYS: always,
+        Choice.QUIT: "quit",
+    }
+    return {words[choice]: choice for choice in proposal.choices}
+
+
+@words_of.register
+def describe_review(event: ChangesReviewed) -> Lines:
+    lines = [(f"left out by you: {part}", Tone.WARNING) for part in event.left_out]
+    lines += [(f"edited by you: {path}", Tone.PLAIN) for path in event.edited]
+    return lines
+
+
+@words_of.register
+def describe_accepting_all(event: AcceptingAll) -> Lines:
+    if not event.is_on:
+        return [("Changes are asked about again.", Tone.PLAIN)]
+    text = (
+        "Changes of this run are written without a question from now on. `ask`,"
+        " or stopping a step, ends that."
+    )
+    return [(text, Tone.WARNING)]
+
+
+@words_of.register
+def describe_person_answered(event: PersonAnswered) -> Lines:
+    lines = [(event.question, Tone.QUIET)]
+    if event.answer:
+        lines.append((f"Your answer: {event.answer}", Tone.PLAIN))
+    else:
+        lines.append(("Not answered", Tone.WARNING))
+    return lines
+
+
+@words_of.register
+def leave_out_proposals(
+    event: ChangesProposed | CommandProposed | ActionProposed | TestLossProposed,
+) -> Lines:
+    del event
+    return []

@@ -1,0 +1,208 @@
+"""Words of the events of a run: its baseline and its end."""
+
+from datetime import timedelta
+
+from cdd_agent.events.driven_events import (
+    Alive,
+    AnswerNeeded,
+    AnswerTaken,
+    BudgetSpent,
+    CallEnded,
+    InputRefused,
+)
+from cdd_agent.events.notices import Tone
+from cdd_agent.events.run_events import (
+    BaselineAwaited,
+    BaselineStarted,
+    BaselineTaken,
+    QuestionAnswered,
+    QuestionAsked,
+    RunFinished,
+)
+from cdd_agent.tickets.run_outcome import how_to_serve, reasons_against
+from cdd_agent.tickets.status import MissingWork, RunStatus, Shortfall, Verification
+from cdd_agent.wording.registry import Lines, words_of
+from cdd_agent.wording.step_signs import REMARKS, SHOWN_NAMES, clause, first_names
+from cdd_agent.wording.ticket_words import edited_criteria_lines
+
+_SHOWN_MISSING = 3
+"""The number of missing files or tests that the line of a step names."""
+
+
+@words_of.register
+def describe_baseline(event: BaselineTaken) -> Lines:
+    before = f"Before step {event.label}, `{event.command}`"
+    if event.problem:
+        text = (
+            f"{before} was of no use: {clause(event.problem)}. Every failure will"
+            " count as new."
+        )
+        return [(text, Tone.WARNING)]
+    if event.passed is None and event.return_code:
+        text = (
+            f"{before} fails already (exit code {event.return_code}): its failures"
+            " cannot be told from new ones, so no step passes by it until they are"
+            " fixed."
+        )
+        return [(text, Tone.WARNING)]
+    text = f"{before}: {_baseline_counts(event)} ({event.seconds:.1f} s)"
+    return [(text, Tone.PLAIN)]
+
+
+def _baseline_counts(event: BaselineTaken) -> str:
+    if event.passed is None:
+        return "passed"
+    counts = {"passed": event.passed, "failed": event.failed, "skipped": event.skipped}
+    text = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    if event.failed:
+        text += "; these failures are not blamed on a step that is not about them"
+    return text or "found no tests"
+
+
+@words_of.register
+def describe_run_finished(event: RunFinished) -> Lines:
+    tone = Tone.WARNING
+    if event.status is RunStatus.COMPLETED:
+        tone = Tone.GOOD
+    elif event.status is RunStatus.FAILED:
+        tone = Tone.ERROR
+    return [
+        (f"{event.ticket_slug} {_outcome(event)}: {_counts(event)}", tone),
+        *_shortfalls(event),
+        *_require_result(event),
+        *_work_to_commit(event),
+    ]
+
+
+def _outcome(event: RunFinished) -> str:
+    if event.missing:
+        return "is not done in this tree"
+    if event.status is RunStatus.COMPLETED:
+        return "done"
+    if event.edited_criteria and event.status is RunStatus.IN_PROGRESS:
+        return "is not done"
+    return event.status.value.replace("_", " ")
+
+
+def _counts(event: RunFinished) -> str:
+    counts = [f"{event.completed}/{event.total} steps completed"]
+    if event.unverified:
+        counts.append(f"{event.unverified} of them unverified")
+    if event.with_old_failures:
+        counts.append(f"{event.with_old_failures} of them with old failures")
+    if event.skipped:
+        counts.append(f"{event.skipped} skipped")
+    counts.append("1 file" if len(event.files) == 1 else f"{len(event.files)} files")
+    if event.seconds is not None:
+        counts.append(str(timedelta(seconds=round(event.seconds))))
+    return ", ".join(counts)
+
+
+def _shortfalls(event: RunFinished) -> Lines:
+    """Return the steps and criteria for which the run is not a proof."""
+    lines = []
+    for reason in dict.fromkeys(step.why for step in event.unproven):
+        steps = ", ".join(
+            f"{step.label}. {step.title}"
+            for step in event.unproven
+            if step.why is reason
+        )
+        remark = "skipped"
+        if reason is not Shortfall.SKIPPED:
+            remark = REMARKS[Verification(reason)]
+        lines.append((f"  {remark}: {steps}", Tone.WARNING))
+    lines += [
+        (f"  {_missing(work)}", Tone.WARNING) for work in event.missing[:SHOWN_NAMES]
+    ]
+    if len(event.missing) > SHOWN_NAMES:
+        more = len(event.missing) - SHOWN_NAMES
+        lines.append((f"  and {more} more steps", Tone.WARNING))
+    lines += edited_criteria_lines(event.edited_criteria)
+    if event.edited_criteria:
+        hint = how_to_serve(event.ticket_slug, event.edited_criteria)
+        lines.append((hint, Tone.WARNING))
+    return lines
+
+
+def _missing(work: MissingWork) -> str:
+    """Return a line about a step whose work is not in the tree."""
+    parts = [
+        f"{what} {first_names(names, _SHOWN_MISSING)}"
+        for what, names in (
+            ("missing files:", work.missing),
+            ("files without its change:", work.reverted),
+            ("deleted files that are back:", work.restored),
+            ("missing tests:", work.tests),
+        )
+        if names
+    ]
+    return f"{work.label}. {work.title}: {'; '.join(parts)}"
+
+
+def _require_result(event: RunFinished) -> Lines:
+    reasons = _reasons_against(event)
+    lines = [(reason, Tone.ERROR) for reason in reasons]
+    if event.missing:
+        lines.append((_how_to_bring_back(event), Tone.PLAIN))
+    is_done = event.status is RunStatus.COMPLETED
+    if event.require and is_done and not reasons:
+        text = f"`require: {event.require}` held: each step's tests have passed."
+        lines.append((text, Tone.GOOD))
+    return lines
+
+
+def _reasons_against(event: RunFinished) -> list[str]:
+    """Return why a run is not done although its steps are over, in the order in which
+    they are shown. Without a reason, `require` has held.
+    """
+    reasons = []
+    if event.missing:
+        count = len(event.missing)
+        steps = "1 step" if count == 1 else f"{count} steps"
+        reasons.append(f"This tree lacks work of {steps}, so the run is not done here.")
+    against = reasons_against(event.unproven, event.edited_criteria)
+    if event.require and against:
+        reasons.append(
+            f"The run has failed by `require: {event.require}`: {'; '.join(against)}."
+        )
+    return reasons
+
+
+def _how_to_bring_back(event: RunFinished) -> str:
+    slug, first = event.ticket_slug, event.missing[0].label
+    return (
+        "Bring the work back, for example with `git switch` to its branch; or undo the"
+        f" steps with `cdd undo {slug} --step {first}`; or begin again with"
+        f" `cdd exec {slug} --start-over`."
+    )
+
+
+def _work_to_commit(event: RunFinished) -> Lines:
+    lines = []
+    if event.commits:
+        names = first_names([commit[:10] for commit in event.commits])
+        lines.append((f"Committed: {names}.", Tone.PLAIN))
+    if event.to_commit:
+        steps = ""
+        if event.commits:
+            steps = f" of step {', '.join(event.labels_to_commit)}"
+        lines.append((f"Review the changes{steps} and commit them.", Tone.PLAIN))
+    return lines
+
+
+@words_of.register
+def leave_out_waiting(
+    event: BaselineStarted | BaselineAwaited | QuestionAsked | QuestionAnswered,
+) -> Lines:
+    del event
+    return []
+
+
+@words_of.register
+def leave_out_driving(
+    event: (
+        AnswerNeeded | AnswerTaken | CallEnded | BudgetSpent | Alive | InputRefused
+    ),
+) -> Lines:
+    del event
+    return []

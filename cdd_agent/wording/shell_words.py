@@ -1,0 +1,108 @@
+"""Words of notices, and of the events of the shell."""
+
+from datetime import datetime
+
+from cdd_agent.events.notices import Answer, Notice, Tone
+from cdd_agent.events.shell_events import (
+    AgentChanged,
+    Cleared,
+    ExitRequested,
+    ModelChosen,
+    ModelsFound,
+    OwnCommandFinished,
+    OwnCommandStarted,
+    PersonSaid,
+    ScreenAsked,
+    SessionsListed,
+    SessionView,
+)
+from cdd_agent.events.stream import SessionRestored
+from cdd_agent.wording.registry import Lines, words_of
+
+
+def session_in_short(session: SessionView) -> str:
+    """Return the time, the name, the agent and the progress of a session."""
+    when = datetime.fromisoformat(session.touched).astimezone()
+    parts = (f"{when:%Y-%m-%d %H:%M}", session.key, session.agent, session.progress)
+    return "  ".join(filter(None, parts))
+
+
+@words_of.register
+def describe_notice(event: Notice) -> Lines:
+    return [(event.text, event.tone)]
+
+
+@words_of.register
+def describe_answer(event: Answer) -> Lines:
+    return [(event.text, Tone.PLAIN)]
+
+
+@words_of.register
+def describe_screen_asked(event: ScreenAsked) -> Lines:
+    return [(event.instead, Tone.PLAIN)]
+
+
+@words_of.register
+def describe_models_found(event: ModelsFound) -> Lines:
+    lines = [
+        (f"{name} runs on this computer, and has no model yet.", Tone.PLAIN)
+        for name in event.without_models
+    ]
+    if not event.models:
+        return lines
+    width = max(len(offer.name) for offer in event.models)
+    rows = ["Models on this computer:"]
+    for number, offer in enumerate(event.models, 1):
+        rows.append(f"  {number}  {offer.name:<{width}}  {offer.server}")
+    if event.more:
+        rows.append(f"  and {event.more} more: `/model` lists them")
+    lines.append(("\n".join(rows), Tone.PLAIN))
+    hint = "`/model 1 --save` sets the first one for this project."
+    lines.append((hint, Tone.PLAIN))
+    return lines
+
+
+@words_of.register
+def describe_model_chosen(event: ModelChosen) -> Lines:
+    role = f"{event.role} " if event.role else ""
+    where = f" at {event.api_base}" if event.api_base else ""
+    how_long = "for this session; with `--save` it is kept for the project"
+    if event.saved_in:
+        how_long = f"set in {event.saved_in}"
+    text = f"The {role}model is {event.model}{where}, {how_long}."
+    return [(text, Tone.GOOD)]
+
+
+@words_of.register
+def describe_sessions(event: SessionsListed) -> Lines:
+    if not event.sessions:
+        return [("There is no earlier session.", Tone.PLAIN)]
+    lines = []
+    for session in event.sessions:
+        line = f"{session_in_short(session)}  {session.last}".rstrip()
+        lines.append((line, Tone.PLAIN))
+    hint = "`/resume NAME` goes on with one; `/resume` alone with the last."
+    lines.append((hint, Tone.PLAIN))
+    return lines
+
+
+@words_of.register
+def describe_own_command_finished(event: OwnCommandFinished) -> Lines:
+    if not event.result:
+        return []
+    return [(event.result, Tone.WARNING)]
+
+
+@words_of.register
+def leave_out_display(
+    event: (
+        AgentChanged
+        | Cleared
+        | ExitRequested
+        | OwnCommandStarted
+        | PersonSaid
+        | SessionRestored
+    ),
+) -> Lines:
+    del event
+    return []

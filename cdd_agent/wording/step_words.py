@@ -1,0 +1,184 @@
+"""Words of the events of a step."""
+
+from collections.abc import Sequence
+
+from cdd_agent.events.notices import Tone
+from cdd_agent.events.step_events import (
+    AttemptFailed,
+    ChangesApplied,
+    ChangesPutBack,
+    CheckpointStarted,
+    CommandOutput,
+    GuidanceTaken,
+    StepCommitted,
+    StepDiff,
+    StepsRedone,
+    StepStarted,
+    StepsUndone,
+    TestsFinished,
+    TestsStarted,
+)
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.tickets.status import StepStatus, Verification
+from cdd_agent.wording.registry import Lines, words_of
+from cdd_agent.wording.step_signs import REMARKS, clause, why
+
+
+@words_of.register
+def describe_step_started(event: StepStarted) -> Lines:
+    attempt = f" (attempt {event.attempt})" if event.attempt > 1 else ""
+    if event.side_tree:
+        text = f"Step {event.label} begins in a tree of its own: {event.title}{attempt}"
+        return [(text, Tone.QUIET)]
+    return [(f"Step {event.label}: {event.title}{attempt}", Tone.HEADING)]
+
+
+@words_of.register
+def describe_guidance_taken(event: GuidanceTaken) -> Lines:
+    return [(f"step {event.label} has heard: {event.text}", Tone.QUIET)]
+
+
+@words_of.register
+def describe_changes_applied(event: ChangesApplied) -> Lines:
+    lines = [(f"created {path}", Tone.PLAIN) for path in event.created]
+    lines += [(f"changed {path}", Tone.PLAIN) for path in event.modified]
+    lines += [(f"deleted {path}", Tone.PLAIN) for path in event.deleted]
+    if event.undeclared:
+        names = ", ".join(event.undeclared)
+        text = f"not named in the plan for this step: {names}"
+        lines.append((text, Tone.WARNING))
+    return lines
+
+
+@words_of.register
+def describe_changes_restored(event: ChangesPutBack) -> Lines:
+    return _restored("restored", event.restored, event.kept, event.merged)
+
+
+def _restored(
+    how: str, restored: Sequence[str], kept: Sequence[str], merged: Sequence[str]
+) -> Lines:
+    lines = []
+    if restored:
+        lines.append((f"{how} {', '.join(restored)}", Tone.QUIET))
+    if merged:
+        lines.append((f"merged with your edits: {', '.join(merged)}", Tone.PLAIN))
+    if kept:
+        text = f"edited since, left as it is: {', '.join(kept)}"
+        lines.append((text, Tone.WARNING))
+    return lines
+
+
+@words_of.register
+def describe_step_committed(event: StepCommitted) -> Lines:
+    commits = [event.commit[:10]]
+    for path, commit in event.submodule_commits.items():
+        commits.append(f"{commit[:10]} in {path}")
+    return [(f"committed as {', '.join(commits)}", Tone.PLAIN)]
+
+
+@words_of.register
+def describe_steps_undone(event: StepsUndone) -> Lines:
+    tone = Tone.WARNING if event.kept or event.edited else Tone.GOOD
+    them = "it" if len(event.steps) == 1 else "them"
+    text = f"{_steps_were(event.labels)} undone. `redo` brings {them} back."
+    lines = [
+        (text, tone),
+        *_restored("as before:", event.restored, event.kept, event.merged),
+    ]
+    if event.others:
+        names = ", ".join(event.others)
+        text = f"changed by commands outside the step's files, kept: {names}"
+        lines.append((text, Tone.WARNING))
+    if event.edited:
+        names = ", ".join(event.edited)
+        text = f"as they were edited in between, not as before: {names}"
+        lines.append((text, Tone.WARNING))
+    if event.commits:
+        commits = ", ".join(commit[:10] for commit in event.commits)
+        text = f"commits that stay on their branch: {commits}"
+        lines.append((text, Tone.WARNING))
+    return lines
+
+
+@words_of.register
+def describe_steps_redone(event: StepsRedone) -> Lines:
+    lines = _restored("there again:", event.restored, event.kept, event.merged)
+    return [(f"{_steps_were(event.labels)} done again.", Tone.GOOD), *lines]
+
+
+def _steps_were(labels: Sequence[str]) -> str:
+    """Return the beginning of a sentence that continues with a past participle."""
+    names = ", ".join(labels)
+    return f"Step {names} was" if len(labels) == 1 else f"Steps {names} were"
+
+
+@words_of.register
+def describe_step_diff(event: StepDiff) -> Lines:
+    if not event.diff:
+        return [(f"Step {event.label} changed no files.", Tone.PLAIN)]
+    return [(event.diff.rstrip("\n"), Tone.PLAIN)]
+
+
+@words_of.register
+def describe_tests_finished(event: TestsFinished) -> Lines:
+    lines = []
+    timed = f"{event.reason} ({event.seconds:.1f} s)"
+    # of a failure, the attempt's or the step's own event says the reason
+    if event.verification is Verification.PASSED:
+        lines.append((timed, Tone.GOOD))
+    elif event.verification is Verification.BASELINE:
+        lines.append((timed, Tone.WARNING))
+    elif event.verification is Verification.NONE:
+        lines.append((f"Unverified: {event.reason}", Tone.WARNING))
+    return [*lines, *((note, Tone.WARNING) for note in event.notes)]
+
+
+@words_of.register
+def describe_attempt_failed(event: AttemptFailed) -> Lines:
+    # of the last attempt, the step's own event says the reason
+    if not event.will_retry:
+        return []
+    text = f"Attempt {event.attempt} failed: {clause(event.error)}. Asking again."
+    return [(text, Tone.WARNING)]
+
+
+@words_of.register
+def describe_step_finished(event: StepFinished) -> Lines:
+    where = f"({event.done}/{event.total})"
+    match event.status:
+        case StepStatus.COMPLETED:
+            return [_completed(event, where)]
+        case StepStatus.SKIPPED:
+            text = f"Step {event.label} skipped: {event.reason} {where}"
+            return [(text, Tone.WARNING)]
+        case StepStatus.FAILED if event.is_earlier_failure:
+            text = (
+                f"Step {event.label} of {event.total} got no reply. Its earlier failure"
+                f" stands: {clause(event.error)}"
+            )
+            return [(text, Tone.WARNING)]
+        case StepStatus.FAILED:
+            text = f"Step {event.label} of {event.total} failed: {clause(event.error)}"
+            return [(text, Tone.ERROR)]
+        case _:
+            return [(f"Step {event.label} is pending {where}", Tone.QUIET)]
+
+
+def _completed(event: StepFinished, where: str) -> tuple[str, Tone]:
+    remark = REMARKS.get(event.verification)
+    text = f"Step {event.label} completed"
+    if remark:
+        text += f", {remark}"
+    text += f" {where}"
+    if event.evidence is not None and event.evidence.passed is not None:
+        text += f": {why(event.evidence)}"
+    return text, Tone.WARNING if remark else Tone.GOOD
+
+
+@words_of.register
+def leave_out_progress(
+    event: CheckpointStarted | TestsStarted | CommandOutput,
+) -> Lines:
+    del event
+    return []

@@ -1,0 +1,141 @@
+"""Words of the events of tickets, plans and criteria."""
+
+import unicodedata
+from collections.abc import Sequence
+
+from cdd_agent.events.notices import Tone
+from cdd_agent.events.ticket_events import (
+    CriteriaShown,
+    CriterionProof,
+    PlanChecked,
+    PlanOpened,
+    TicketsListed,
+)
+from cdd_agent.tickets.findings import quote
+from cdd_agent.tickets.status import EditedCriterion, StepStatus
+from cdd_agent.wording.registry import Lines, words_of
+from cdd_agent.wording.step_signs import (
+    SHOWN_NAMES,
+    STEP_GLYPHS,
+    first_names,
+    step_line,
+)
+
+
+def progress(state: str, done: int, total: int) -> str:
+    """Return how far a ticket is, in a few words."""
+    return f"{state} {done}/{total}" if state in ("in progress", "failed") else state
+
+
+@words_of.register
+def describe_tickets(event: TicketsListed) -> Lines:
+    if not event.tickets:
+        return [(_no_ticket(event), Tone.PLAIN)]
+    width = max(_cells(ticket.slug) for ticket in event.tickets)
+    lines = []
+    for ticket in event.tickets:
+        gap = " " * (width - _cells(ticket.slug) + 2)
+        how_far = progress(ticket.state, ticket.done, ticket.total)
+        line = f"{ticket.slug}{gap}{how_far}  {ticket.error or ticket.where}"
+        lines.append((line.rstrip(), Tone.PLAIN))
+    return lines
+
+
+def _no_ticket(event: TicketsListed) -> str:
+    if event.state is None and event.type is None:
+        return (
+            "There are no tickets yet. `/new feature NAME` makes one; in a"
+            " terminal, `cdd new feature NAME`."
+        )
+    of_type = f" of the type {event.type}" if event.type else ""
+    where = f"is in the state {event.state}" if event.state else "is there"
+    return f"No ticket{of_type} {where}."
+
+
+def _cells(text: str) -> int:
+    """Return the width of a text in a terminal."""
+    width = 0
+    for sign in text:
+        if unicodedata.east_asian_width(sign) in "WF":
+            width += 2
+        elif unicodedata.category(sign) not in ("Mn", "Me", "Cf"):
+            width += 1
+    return width
+
+
+@words_of.register
+def describe_plan_opened(event: PlanOpened) -> Lines:
+    lines = [(f"{event.ticket_slug}: {event.title}", Tone.HEADING)]
+    for step in event.steps:
+        line = f"  {step_line(step)}  {step.cost.in_short()}".rstrip()
+        lines.append((line, Tone.PLAIN))
+    if event.cost.tokens:
+        lines.append((f"  {event.cost.in_full()} so far", Tone.QUIET))
+    return [*lines, *edited_criteria_lines(event.edited_criteria)]
+
+
+def edited_criteria_lines(edited: Sequence[EditedCriterion]) -> Lines:
+    """Return the criteria that no step serves in their current words."""
+    lines = [
+        f"  criterion {criterion.place} is {criterion.edit}: {quote(criterion.text)}"
+        for criterion in edited[:SHOWN_NAMES]
+    ]
+    if len(edited) > SHOWN_NAMES:
+        lines.append(f"  and {len(edited) - SHOWN_NAMES} more criteria")
+    return [(line, Tone.WARNING) for line in lines]
+
+
+@words_of.register
+def describe_criteria(event: CriteriaShown) -> Lines:
+    lines = [(f"{event.ticket_slug}: {event.title}", Tone.HEADING)]
+    for criterion in event.criteria:
+        lines += _criterion(criterion)
+    if not event.criteria:
+        lines.append(("The spec has no acceptance criteria yet.", Tone.WARNING))
+    return lines
+
+
+def _criterion(criterion: CriterionProof) -> Lines:
+    text = f"{criterion_sign(criterion)} {criterion.number}. {criterion.text}"
+    lines = [(text, Tone.PLAIN)]
+    for step in criterion.steps:
+        lines.append((f"    step {step_line(step)}", Tone.PLAIN))
+    if criterion.tests:
+        lines.append((f"    tests: {first_names(criterion.tests)}", Tone.QUIET))
+    if criterion.files:
+        lines.append((f"    files: {first_names(criterion.files)}", Tone.QUIET))
+    if not criterion.steps:
+        lines.append((f"    {unserved(criterion)}", Tone.WARNING))
+    return lines
+
+
+def unserved(criterion: CriterionProof) -> str:
+    """Return the reason why a criterion that no step serves has no evidence."""
+    if criterion.edit:
+        return f"{criterion.edit}; no step of the plan serves it as it is now"
+    return "no step of the plan serves it"
+
+
+def criterion_sign(criterion: CriterionProof) -> str:
+    """Return the sign of a criterion: seen to be met, partly done, or open."""
+    if not any(step.status.is_over for step in criterion.steps):
+        return STEP_GLYPHS[StepStatus.PENDING]
+    if criterion.is_seen:
+        return STEP_GLYPHS[StepStatus.COMPLETED]
+    return STEP_GLYPHS[StepStatus.IN_PROGRESS]
+
+
+@words_of.register
+def describe_plan_checked(event: PlanChecked) -> Lines:
+    lines = []
+    for problem in event.problems:
+        where = f"{event.source}:{problem.line}" if problem.line else event.source
+        if problem.is_warning:
+            lines.append((f"{where}: warning: {problem.text}", Tone.WARNING))
+        else:
+            lines.append((f"{where}: {problem.text}", Tone.ERROR))
+    wrong = sum(not problem.is_warning for problem in event.problems)
+    if not wrong:
+        return [*lines, (f"{event.source} can be carried out.", Tone.GOOD)]
+    problems = "problem has" if wrong == 1 else "problems have"
+    return [*lines, (f"{wrong} {problems} to be fixed.", Tone.ERROR)]

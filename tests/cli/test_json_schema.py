@@ -1,0 +1,86 @@
+"""The schema of the JSON lines: committed, documented, and true of what is printed."""
+
+import json
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from cdd_agent.cli.json_schema import schema_text
+from cdd_agent.events.base_event import event_name
+from cdd_agent.events.notices import NoticeKind
+from cdd_agent.events.stream import Event, to_json
+from cdd_agent.fleet.board_lines import AnyBoardLine
+from tests.support.commandline import cdd, events, script
+from tests.support.every_event import EXAMPLES
+from tests.support.json_lines import SCHEMA, faults
+from tests.support.projects import SLUG, Sandbox, Step, check, says
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_committed_schema_is_the_generated_one() -> None:
+    committed = (DOCS / "json-lines-schema.json").read_text()
+    assert committed == schema_text(), "make schema writes it"
+
+
+def test_the_schema_is_a_schema() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_every_event_fits_the_schema() -> None:
+    lines = [json.loads(json.dumps(to_json(event))) for event in EXAMPLES]
+    wrong = {line["event"]: faults(line) for line in lines if faults(line)}
+    assert wrong == {}
+
+
+def test_a_wrong_line_does_not_fit() -> None:
+    line = json.loads(json.dumps(to_json(EXAMPLES[0])))
+    assert faults(line) == []
+    for wrong in (
+        {**line, "v": 2},
+        {**line, "event": "unknown"},
+        {**line, "text": 1},
+        {**line, "kind": "unknown"},
+        {**line, "about": "unknown"},
+        {key: value for key, value in line.items() if key != "text"},
+        {key: value for key, value in line.items() if key != "v"},
+    ):
+        assert faults(wrong), wrong
+
+
+def test_the_page_names_every_event_and_kind() -> None:
+    page = (DOCS / "json-lines.md").read_text()
+    kinds = [kind.value for kind in NoticeKind]
+    types = (*get_args(Event), *get_args(AnyBoardLine))
+    names = [*kinds, *(event_name(each.__name__) for each in types)]
+    assert [name for name in names if f"| `{name}` |" not in page] == []
+
+
+@pytest.mark.story
+def test_lines_of_commands_fit_the_schema(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")))
+    model = script(sandbox, says("a.txt", "bad"), says("a.txt", "good"), says("b", "c"))
+    lines = []
+    for command in (
+        ("status", SLUG),
+        ("list",),
+        ("exec", SLUG, "--model", model, "--max-attempts", "2"),
+        ("status", SLUG),
+        ("criteria", SLUG),
+        ("diff", SLUG),
+        ("undo", SLUG),
+        ("redo", SLUG),
+        ("board",),
+    ):
+        cdd(sandbox, *command, "--json")
+        lines += events(capsys)
+    log = sandbox.root / ".cdd" / "runs" / SLUG / "events.jsonl"
+    logged = [json.loads(line) for line in log.read_text().splitlines()]
+    assert {"step_finished", "attempt_failed", "steps_undone", "board_shown"} <= {
+        line["event"] for line in lines
+    }
+    assert [faults(line) for line in (*lines, *logged) if faults(line)] == []
