@@ -389,13 +389,11 @@ class Ledger(Struct):
         for entry in in_order(attempts):
             if entry.kind in CHANGING:
                 last |= {change.path: change for change in entry.others}
-        own = own_paths(in_order(attempts))
         root = self.record.root
         return tuple(
             path
             for path, change in sorted(last.items())
-            if path not in own
-            and entry_now(root, path, change.after or change.before) == change.after
+            if entry_now(root, path, change.after or change.before) == change.after
         )
 
     def changed_by_commands(self, attempts: Sequence[Attempt]) -> frozenset[str]:

@@ -989,7 +989,8 @@ class Play:
         ]
         if not self.declares(path) and not wrote:
             return Owned.NO
-        if self.is_uncoverable(path):
+        # a plan that names a link to a folder means the files in it
+        if self.is_uncoverable(path) or path.endswith("link-folder"):
             return Owned.MAYBE
         if self.declares(path) or running.attempt in wrote:
             return Owned.YES
@@ -1146,7 +1147,7 @@ class Play:
             stack = chosen.stack
             if stack[-1].entry != disk.get(path):
                 stack = (*stack, Version(disk.get(path), Who.USER))
-            self.model.stacks[path] = stack
+            self.model.set_stack(path, stack)
         self.loose.clear()
         if self._read_outside() != self.outside:
             raise Fault(f"{where}: files outside the project", "")
@@ -1237,9 +1238,25 @@ class Play:
 
     def expect_named_paths(self, paths: Iterable[str], where: str) -> None:
         for path in paths:
-            if not self.is_named(path):
+            if not self.is_named(path) and self.can_be_seen(path):
                 kind = f"{where}: not named, of a command: {self.trait(path)}"
                 raise Fault(kind, path)
+
+    def can_be_seen(self, path: str) -> bool:
+        """False for an ignored file whose change nobody can see without reading all
+        that git ignores: in an ignored folder or another repository, by a check, or of
+        permissions alone.
+        """
+        if not is_ignored(path):
+            return True
+        old, new = self.model.stack(path)[-2:]
+        is_alone = not is_ignored(f"{Path(path).parent}/file")
+        is_in_main = self.trait(path) == "ignored file" and self.variant.repositories
+        has_main = self.variant.repositories[:1] == (self.variant.root,)
+        is_other = old.entry is None or new.entry is None
+        is_other = is_other or old.entry.data != new.entry.data
+        is_command = new.who is Who.COMMAND
+        return bool(is_alone and is_in_main and has_main and is_other and is_command)
 
     def statuses(self) -> dict[int, StepStatus]:
         engine = self.open()
