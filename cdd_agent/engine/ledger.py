@@ -620,16 +620,17 @@ class Ledger(Struct):
         self._add_reported(attempts, plan)
         return self.carry_out(attempts, plan, lambda path: path not in exact)
 
-    def put_back(self, attempts: Sequence[Attempt]) -> RestoreResult:
-        """Make the files again what they were before the last `restore` of these
-        attempts, except those that a person has changed.
-        """
+    def last_restoring(self, attempts: Sequence[Attempt]) -> Entry | None:
+        """Return the entry of the last time that these attempts were restored."""
         entries = [one for one in in_order(attempts) if one.kind is Kind.RESTORED]
-        if not entries:
-            return RestoreResult()
-        last = entries[-1]
-        edited = {*last.kept, *last.merged}
-        changes = [one for one in last.changes if one.path not in edited]
+        return entries[-1] if entries else None
+
+    def put_back(self, attempts: Sequence[Attempt], restoring: Entry) -> RestoreResult:
+        """Make the files again what they were before these attempts were restored,
+        except those that a person has changed.
+        """
+        edited = {*restoring.kept, *restoring.merged}
+        changes = [one for one in restoring.changes if one.path not in edited]
         plan = self.plan(attempts, changes, can_merge=False)
         return self.carry_out(attempts, plan, lambda path: False)
 
