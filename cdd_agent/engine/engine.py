@@ -442,7 +442,8 @@ class Engine(Struct):
         """
         failed, kept = FailedStep.restore(self.run, number)
         if failed is not None:
-            self.failed_steps[number] = failed
+            earlier = self.failed_steps.get(number)
+            self.failed_steps[number] = failed.after(earlier)
         elif not self._has_side_trees:
             self.failed_steps.pop(number, None)
         return kept

@@ -9,6 +9,7 @@ from typing import Self
 
 from msgspec import Struct
 
+from cdd_agent.engine.ledger_file import Entry
 from cdd_agent.engine.run import Run
 from cdd_agent.tickets.state import StepExecution
 from cdd_agent.tickets.status import StepStatus
@@ -18,6 +19,8 @@ class FailedStep(Struct, frozen=True):
     """A failed step, whose files were restored."""
 
     execution: StepExecution
+    restoring: Entry | None
+    """The ledger's entry of that; None if nothing was restored."""
 
     @classmethod
     def restore(cls, run: Run, number: int) -> tuple[Self | None, tuple[str, ...]]:
@@ -25,13 +28,28 @@ class FailedStep(Struct, frozen=True):
         has not failed, and the files that stay because they were edited since.
         """
         execution = run.state.step(number)
+        attempts = run.standing(execution)
+        earlier = run.ledger.last_restoring(attempts)
         kept = run.restore(number)
         if execution.status is not StepStatus.FAILED or not execution.attempts:
             return None, kept
-        return cls(execution), kept
+        restoring = run.ledger.last_restoring(attempts)
+        return cls(execution, None if restoring == earlier else restoring), kept
+
+    def after(self, earlier: Self | None) -> Self:
+        """Return the same failure, with the entry of its earlier restoring if this one
+        had nothing left to restore.
+        """
+        if self.restoring is not None or earlier is None:
+            return self
+        is_same = earlier.execution.attempts == self.execution.attempts
+        return earlier if is_same else self
 
     def put_back(self, run: Run) -> tuple[str, ...]:
         """Write the files again as the failed attempt left them, except those that
         have changed since. Returns the files that were written.
         """
-        return run.ledger.put_back(run.standing(self.execution)).restored
+        if self.restoring is None:
+            return ()
+        attempts = run.standing(self.execution)
+        return run.ledger.put_back(attempts, self.restoring).restored

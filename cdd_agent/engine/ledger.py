@@ -389,13 +389,11 @@ class Ledger(Struct):
         for entry in in_order(attempts):
             if entry.kind in CHANGING:
                 last |= {change.path: change for change in entry.others}
-        own = own_paths(in_order(attempts))
         root = self.record.root
         return tuple(
             path
             for path, change in sorted(last.items())
-            if path not in own
-            and entry_now(root, path, change.after or change.before) == change.after
+            if entry_now(root, path, change.after or change.before) == change.after
         )
 
     def changed_by_commands(self, attempts: Sequence[Attempt]) -> frozenset[str]:
@@ -622,16 +620,17 @@ class Ledger(Struct):
         self._add_reported(attempts, plan)
         return self.carry_out(attempts, plan, lambda path: path not in exact)
 
-    def put_back(self, attempts: Sequence[Attempt]) -> RestoreResult:
-        """Make the files again what they were before the last `restore` of these
-        attempts, except those that a person has changed.
-        """
+    def last_restoring(self, attempts: Sequence[Attempt]) -> Entry | None:
+        """Return the entry of the last time that these attempts were restored."""
         entries = [one for one in in_order(attempts) if one.kind is Kind.RESTORED]
-        if not entries:
-            return RestoreResult()
-        last = entries[-1]
-        edited = {*last.kept, *last.merged}
-        changes = [one for one in last.changes if one.path not in edited]
+        return entries[-1] if entries else None
+
+    def put_back(self, attempts: Sequence[Attempt], restoring: Entry) -> RestoreResult:
+        """Make the files again what they were before these attempts were restored,
+        except those that a person has changed.
+        """
+        edited = {*restoring.kept, *restoring.merged}
+        changes = [one for one in restoring.changes if one.path not in edited]
         plan = self.plan(attempts, changes, can_merge=False)
         return self.carry_out(attempts, plan, lambda path: False)
 

@@ -196,6 +196,8 @@ class RunRecord(Struct, frozen=True):
         """
         folders = (
             self.folder,
+            self.folder / "versions",
+            self.folder / "contents",
             *self.folder.glob("step-*"),
             *self.folder.glob("step-*/attempt-*"),
         )

@@ -100,6 +100,12 @@ class Attempt:
                 rounds.append([touch])
         return rounds if self.with_tools else []
 
+    def call(self, number: int, place: int) -> list[Touch]:
+        """The call at a place of a round, if there is one."""
+        if number >= len(self.rounds):
+            return []
+        return self.rounds[number][place : place + 1]
+
 
 @dataclass(frozen=True)
 class Action:

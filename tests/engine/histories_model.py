@@ -8,7 +8,7 @@ is named.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from tests.engine.histories_tree import Conflict, Entry, Tree, merge
@@ -159,6 +159,8 @@ class Model:
     lives: dict[int, int] = field(default_factory=dict)
     """The life of each step that was begun and not undone."""
     undone: list[Undone] = field(default_factory=list)
+    made: dict[tuple[str, Entry | None], int] = field(default_factory=dict)
+    """The last life that made a path this entry."""
     _next_life: int = 0
 
     @classmethod
@@ -180,9 +182,21 @@ class Model:
         return self.stack(path)[-1].entry
 
     def push(self, path: str, version: Version) -> None:
-        """A version that changes nothing is none."""
-        if version.entry != self.entry(path):
-            self.stacks[path] = (*self.stack(path), version)
+        """A version that changes nothing is none. What the user makes as a step has
+        left it may count as the step's.
+        """
+        if version.entry == self.entry(path):
+            return
+        life = self.made.get((path, version.entry))
+        if version.who is Who.USER and life is not None:
+            version = replace(version, life=life, owned=Owned.MAYBE)
+        self.set_stack(path, (*self.stack(path), version))
+
+    def set_stack(self, path: str, stack: Stack) -> None:
+        self.stacks[path] = stack
+        for version in stack:
+            if version.owned is not Owned.NO and version.life is not None:
+                self.made[path, version.entry] = version.life
 
     def begin(self, step: int) -> int:
         """Return the life of a step; it begins here if it has none."""

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,15 @@ class Killer:
     def disarm(self) -> None:
         self._remaining = 0
         _WATCHERS.clear()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """What changes here is no point."""
+        remaining, self._remaining = self._remaining, 0
+        try:
+            yield
+        finally:
+            self._remaining = remaining
 
     @property
     def has_killed(self) -> bool:

@@ -193,7 +193,10 @@ class Running:
     """The attempt was interrupted before."""
     checked: int | None = None
     """The exit code of the check."""
-    last_window: list[Version] = field(default_factory=list)
+    last_window: dict[str, Version] = field(default_factory=dict)
+    """What the last command or check changed."""
+    is_cut: bool = False
+    """The last command or check was stopped or killed."""
     failed: dict[str, Stack] = field(default_factory=dict)
     """Files of an attempt that had failed before, as they were before they were
     restored for this run.
@@ -202,11 +205,15 @@ class Running:
 
 @dataclass
 class Interrupted:
-    """An attempt whose tool calls are made again."""
+    """An attempt that was restored, and whose tool calls may be made again."""
 
     files: dict[str, Version]
-    """The attempt's own versions of files."""
-    left: dict[str, Entry | None]
+    """The attempt's versions of files."""
+    uncertain: frozenset[str]
+    """Files that a command was changing when it was stopped or killed."""
+    calls: list[ModelEdit | None]
+    """The calls of the last round."""
+    left: dict[str, Entry | None] = field(default_factory=dict)
     """The files as they were restored."""
 
 
@@ -270,8 +277,10 @@ class Play:
 
     def expect_no_leftovers(self) -> None:
         """A write that a kill interrupted leaves no file for good."""
-        if leftovers := sorted(self.root.rglob(f"{UNFINISHED}*")):
-            raise Fault("leftovers of a write", str(leftovers[0]))
+        for place in sorted(self.root.rglob(f"{UNFINISHED}*")):
+            # the next checkpoint tidies that
+            if "checkpoints.git" not in place.parts:
+                raise Fault("leftovers of a write", str(place))
 
     async def act(self, action: Action) -> None:
         if action.reopens:
@@ -368,6 +377,7 @@ class Play:
         elif not had_life and status not in _ENDED:
             self.model.lives.pop(step.number)
         self.settle(self.after_run(running, status, before), "after a step")
+        self.note_left(running.life)
         self.expect_status(running, status)
         if self.commits:
             self.expect_commit(running, status, heads)
@@ -393,7 +403,7 @@ class Play:
             if running.reply is not None:
                 raise Fault("status", "completed without a check")
             return applied
-        restored = self.restored(running.life)
+        restored = self.restored(running.life, running)
         if status is StepStatus.FAILED:
             if running.checked is not None:
                 return applied
@@ -457,8 +467,9 @@ class Play:
         self, running: Running, before: dict[int, StepStatus], action: Run
     ) -> None:
         """After a kill: the step is restored, or over."""
-        for version in running.last_window:
-            self.loosen(version)
+        running.is_cut = True
+        for path, version in running.last_window.items():
+            self.loosen(path, version)
         self.start_again(action)
         engine = self.open()
         await self.do(engine.recover(), 0)
@@ -469,24 +480,28 @@ class Play:
         applied = self.unchanged()
         if running.reply is not None:
             applied = self.applied(running.reply, running, is_certain=False)
-        restored = self.restored(running.life)
+        restored = self.restored(running.life, running)
         found = restored
         if status is StepStatus.COMPLETED:
             found = applied
         elif status is StepStatus.FAILED or not running.has_met_engine:
             found = both(applied, restored)
         self.settle(found, "after a kill in a step")
+        self.note_left(running.life)
 
-    def loosen(self, version: Version) -> None:
+    def note_left(self, life: int) -> None:
+        """Remember how the files of an interrupted attempt were restored."""
+        if life in self.interrupted:
+            interrupted = self.interrupted[life]
+            interrupted.left = {p: self.model.entry(p) for p in interrupted.files}
+
+    def loosen(self, path: str, version: Version) -> None:
         """Nothing tells to whom a change belongs that was made just before a kill."""
-        if version.owned is not Owned.YES:
-            return
-        for path, stack in self.model.stacks.items():
-            if any(version is each for each in stack):
-                self.model.stacks[path] = tuple(
-                    replace(each, owned=Owned.MAYBE) if each is version else each
-                    for each in stack
-                )
+        if version.owned is Owned.YES:
+            loose = replace(version, owned=Owned.MAYBE)
+            self.model.stacks[path] = tuple(
+                loose if each is version else each for each in self.model.stack(path)
+            )
 
     def start_again(self, action: Action) -> None:
         """A new process after a kill, before which the user may have edited a file."""
@@ -517,9 +532,11 @@ class Play:
         if index == 0:
             self.begin_attempt(running)
         elif running.script is None:
-            self.go_on_after_interruption(running)
+            candidates = self.after_calls(running, request, self.go_on(running))
+            self.settle(candidates, "when the model goes on")
         else:
-            self.settle(self.after_calls(running, request), "after a tool call")
+            candidates = self.after_calls(running, request, self.unchanged())
+            self.settle(candidates, "after a tool call")
         script = running.script
         assert script is not None
         reply = self.compose(running, script, index)
@@ -564,48 +581,66 @@ class Play:
             return running.scripts.pop(0)
         return running.script
 
-    def go_on_after_interruption(self, running: Running) -> None:
-        """The calls before an interruption were made again, and not by the model."""
+    def go_on(self, running: Running) -> Candidates:
+        """The attempt goes on after an interruption: what its calls changed is there
+        again, though the model does not make them again.
+        """
         running.script = self.next_script(running)
         self.attempts += 1
         running.attempt, running.goes_on = self.attempts, True
+        running.reply = self.saved_replies.get(running.life)
         self.say(f"  attempt {running.attempt}, which goes on")
-        earlier = self.interrupted.pop(running.life, None)
         candidates = self.unchanged()
-        for path, version in earlier.files.items() if earlier else ():
-            again = replace(version, attempt=running.attempt)
+        earlier = self.interrupted.pop(running.life, None)
+        if earlier is None:
+            return candidates
+        running.calls = [*earlier.calls]
+        in_reply = {edit.path for edit in running.reply or ()}
+        for path, version in earlier.files.items():
             now, stack = self.model.entry(path), self.model.stack(path)
-            if now == version.entry:
+            left = earlier.left[path]
+            is_certain = path not in earlier.uncertain and now == left
+            try:
+                entry = merge(now, left, version.entry)
+            except Conflict:
                 continue
-            if now == earlier.left.get(path):
-                candidates[path] = [Outcome(version.entry, (*stack, again))]
-            else:
-                with suppress(Conflict):
-                    entry = merge(now, earlier.left.get(path), version.entry)
-                    again = replace(again, entry=entry)
-                    candidates[path].append(Outcome(entry, (*stack, again)))
-        self.settle(candidates, "when the model goes on")
+            again = replace(version, entry=entry, attempt=running.attempt)
+            outcome = Outcome(entry, (*stack, again))
+            if is_certain and path not in in_reply:
+                candidates[path] = [outcome]
+            elif now != entry:
+                candidates[path].append(outcome)
+        return candidates
 
-    def after_calls(self, running: Running, request: Request) -> Candidates:
+    def after_calls(
+        self, running: Running, request: Request, candidates: Candidates
+    ) -> Candidates:
         """What the calls of the last round have done, as their answers say."""
         answers = [message for message in request.messages if message.role == "tool"]
-        candidates = self.unchanged()
         calls, running.calls = running.calls, []
         settled, running.settled = running.settled, 0
-        for place, call in enumerate(calls):
+        for place, call in enumerate(calls[: len(answers)]):
             answer = answers[place - len(calls)].content
             if call is None or place < settled:
                 continue
             if not json.loads(answer).get("success"):
                 self.say(f"    refused: {answer[:300]}")
                 continue
-            candidates = self.applied([call], running, who=Who.TOOL, base=candidates)
+            candidates = self.applied(
+                [call],
+                running,
+                who=Who.TOOL,
+                is_certain=not running.goes_on,
+                base=candidates,
+                group=f"call {place}",
+            )
         return candidates
 
-    def before_command(self, running: Running, call: int) -> Candidates:
+    def before_command(
+        self, running: Running, call: int, candidates: Candidates
+    ) -> Candidates:
         """What the calls before a command in its round have done."""
-        candidates = self.unchanged()
-        for place in range(running.settled, call):
+        for place in range(running.settled, min(call, len(running.calls))):
             edit = running.calls[place]
             if edit is not None:
                 candidates = self.applied(
@@ -700,12 +735,22 @@ class Play:
         running = self.meet()
         if name.startswith("check-"):
             return await self.check(running)
-        assert running.script is not None
-        script = running.script
+        candidates = self.unchanged()
+        if running.script is None:
+            candidates = self.go_on(running)
         index, place = map(int, name.removeprefix("act-").split("-"))
-        self.settle(self.before_command(running, place), "when a command starts")
-        touches = [script.rounds[index][place], *script.at(Moment.IN_COMMAND)]
-        self.work(running, touches, Who.COMMAND)
+        candidates = self.before_command(running, place, candidates)
+        self.settle(candidates, "when a command starts")
+        script = running.script
+        assert script is not None
+        # a command of an earlier script does nothing
+        touches = (
+            script.rounds[index][place : place + 1]
+            if index < len(script.rounds)
+            else []
+        )
+        running.is_cut = script.stop_at is Moment.COMMAND
+        self.work(running, [*touches, *script.at(Moment.IN_COMMAND)], Who.COMMAND)
         if script.stop_at is Moment.COMMAND:
             await self.stop("during a command")
         return 0
@@ -714,13 +759,7 @@ class Play:
         candidates = self.unchanged()
         if running.script is None:
             # a saved reply is used, and the model is not asked
-            running.script = self.next_script(running)
-            self.attempts += 1
-            running.attempt = self.attempts
-            running.reply = self.saved_replies.get(running.life)
-            running.goes_on = True
-            self.say(f"  attempt {running.attempt}, from a saved reply")
-            candidates = self.reapplied(running)
+            candidates = self.go_on(running)
         if running.reply is not None:
             is_certain = self.is_certain(running)
             candidates = self.applied(
@@ -729,27 +768,15 @@ class Play:
             running.reply = None
         self.settle(candidates, "when the check starts")
         script = running.script
+        assert script is not None
         touches = script.at(Moment.CHECK, Moment.IN_CHECK)
+        running.is_cut = script.stop_at is Moment.CHECK
         self.say(f"    check: {'passes' if script.passes else 'fails'}")
         self.work(running, touches, Who.CHECK)
         if script.stop_at is Moment.CHECK:
             await self.stop("during the check")
         running.checked = 0 if script.passes else 1
         return running.checked
-
-    def reapplied(self, running: Running) -> Candidates:
-        """Tool calls of an attempt that goes on from its reply."""
-        earlier = self.interrupted.pop(running.life, None)
-        candidates = self.unchanged()
-        for path, version in earlier.files.items() if earlier else ():
-            now, stack = self.model.entry(path), self.model.stack(path)
-            if now != version.entry:
-                again = replace(version, attempt=running.attempt)
-                with suppress(Conflict):
-                    entry = merge(now, earlier.left.get(path), version.entry)
-                    again = replace(again, entry=entry)
-                    candidates[path].append(Outcome(entry, (*stack, again)))
-        return candidates
 
     def meet(self) -> Running:
         """Raises `Killed` if the process is over."""
@@ -969,7 +996,7 @@ class Play:
     def record_window(
         self, running: Running, before: dict[str, Entry | None], who: Who
     ) -> None:
-        running.last_window = []
+        running.last_window = {}
         for path, old in before.items():
             entry = read_entry(self.root / path)
             if entry == old:
@@ -977,7 +1004,7 @@ class Play:
             owned = self.owner_in_window(running, path)
             version = Version(entry, who, running.life, running.attempt, owned)
             self.born[path] = len(self.events)
-            running.last_window.append(version)
+            running.last_window[path] = version
             running.disturbed.add(path)
             self.model.push(path, version)
 
@@ -989,7 +1016,8 @@ class Play:
         ]
         if not self.declares(path) and not wrote:
             return Owned.NO
-        if self.is_uncoverable(path):
+        # a plan that names a link to a folder means the files in it
+        if self.is_uncoverable(path) or path.endswith("link-folder"):
             return Owned.MAYBE
         if self.declares(path) or running.attempt in wrote:
             return Owned.YES
@@ -1029,7 +1057,12 @@ class Play:
             shutil.rmtree(folder)
             return paths
         self.say(f"        {touch.op} of {path}")
-        write_entry(self.root / path, edited(touch.op, now, text))
+        entry = edited(touch.op, now, text)
+        if name == "user":
+            with self.killer.paused():
+                write_entry(self.root / path, entry)
+        else:
+            write_entry(self.root / path, entry)
         return [path]
 
     def _is_small(self, folder: Path) -> bool:
@@ -1072,18 +1105,25 @@ class Play:
     def unchanged(self) -> Candidates:
         return self.model.unchanged()
 
-    def restored(self, life: int) -> Candidates:
-        """Without what is left of the step, and what that is remembered."""
-        files, left = dict[str, Version](), dict[str, Entry | None]()
+    def restored(self, life: int, running: Running | None = None) -> Candidates:
+        """Without what is left of the step. What its last attempt, if it is `running`,
+        changed is remembered.
+        """
+        candidates = self.model.without([life], strict=False)
+        if running is None:
+            return candidates
+        files = dict[str, Version]()
+        uncertain = {*running.last_window} if running.is_cut else set[str]()
         for path, stack in self.model.stacks.items():
             top = stack[-1]
-            if top.life == life and top.owned is Owned.YES:
+            if top.life == life and top.owned is not Owned.NO:
                 files[path] = top
-        candidates = self.model.without([life], strict=False)
-        for path in files:
-            left[path] = candidates[path][-1].entry
-        if files:
-            self.interrupted[life] = Interrupted(files, left)
+                if top.owned is Owned.MAYBE:
+                    uncertain.add(path)
+        if running.has_met_engine:
+            self.interrupted[life] = Interrupted(
+                files, frozenset(uncertain), [*running.calls]
+            )
         return candidates
 
     def applied(
@@ -1146,7 +1186,7 @@ class Play:
             stack = chosen.stack
             if stack[-1].entry != disk.get(path):
                 stack = (*stack, Version(disk.get(path), Who.USER))
-            self.model.stacks[path] = stack
+            self.model.set_stack(path, stack)
         self.loose.clear()
         if self._read_outside() != self.outside:
             raise Fault(f"{where}: files outside the project", "")
@@ -1237,9 +1277,25 @@ class Play:
 
     def expect_named_paths(self, paths: Iterable[str], where: str) -> None:
         for path in paths:
-            if not self.is_named(path):
+            if not self.is_named(path) and self.can_be_seen(path):
                 kind = f"{where}: not named, of a command: {self.trait(path)}"
                 raise Fault(kind, path)
+
+    def can_be_seen(self, path: str) -> bool:
+        """False for an ignored file whose change nobody can see without reading all
+        that git ignores: in an ignored folder or another repository, by a check, or of
+        permissions alone.
+        """
+        if not is_ignored(path):
+            return True
+        old, new = self.model.stack(path)[-2:]
+        is_alone = not is_ignored(f"{Path(path).parent}/file")
+        is_in_main = self.trait(path) == "ignored file" and self.variant.repositories
+        has_main = self.variant.repositories[:1] == (self.variant.root,)
+        is_other = old.entry is None or new.entry is None
+        is_other = is_other or old.entry.data != new.entry.data
+        is_command = new.who is Who.COMMAND
+        return bool(is_alone and is_in_main and has_main and is_other and is_command)
 
     def statuses(self) -> dict[int, StepStatus]:
         engine = self.open()

@@ -424,6 +424,39 @@ async def test_a_new_file_in_a_declared_folder_is_the_steps(work: Work) -> None:
     assert not (work.root / "gen").exists()
 
 
+async def test_anothers_change_is_named_also_where_the_step_writes_the_file_later(
+    work: Work,
+) -> None:
+    work.put("old.txt", "old\n")
+    await work.begin()
+    await work.command(lambda: work.put("old.txt", "by a command\n"))
+    work.write("old.txt", "by a reply")
+    assert work.ledger.others([work.attempt]) == ()
+
+    work.restore()
+
+    assert work.text("old.txt") == "by a command\n"
+    assert work.ledger.others([work.attempt]) == ("old.txt",)
+
+
+async def test_anothers_change_is_named_also_where_an_earlier_attempt_wrote_the_file(
+    tmp_path: Path,
+) -> None:
+    first, second = Work(tmp_path), Work(tmp_path, 2)
+    first.put("old.txt", "old\n")
+    await first.begin()
+    first.write("old.txt", "by a reply")
+    first.restore()
+    await second.begin()
+    await second.command(lambda: second.put("old.txt", "by a check\n"), call=None)
+
+    second.ledger.restore([first.attempt, second.attempt])
+
+    assert second.text("old.txt") == "by a check\n"
+    both = [first.attempt, second.attempt]
+    assert second.ledger.others(both) == ("old.txt",)
+
+
 async def test_an_edit_before_a_command_starts_is_the_users(tmp_path: Path) -> None:
     """The states at its start count, and not the last look at the project."""
     work = Work(tmp_path, declared=("made.txt",))

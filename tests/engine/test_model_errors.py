@@ -290,6 +290,17 @@ async def test_a_file_that_was_edited_after_the_retry_began_is_not_replaced(
     assert sandbox.text("b.txt") == "bad\n"
 
 
+async def test_no_files_of_an_older_attempt_come_back(copied: Copied) -> None:
+    sandbox = await copied(failed)
+    await act_on(sandbox, retry, ScriptedModel(["I have done it."]))
+    before = failure_as_seen(sandbox)
+    assert "b.txt" not in before["files"]
+
+    await act_on(sandbox, retry, ScriptedModel([REFUSED] * TIMES))
+
+    assert failure_as_seen(sandbox) == before
+
+
 async def test_tool_rounds_before_the_error_are_resumed_and_nothing_of_them_stays(
     copied: Copied,
 ) -> None:

@@ -804,8 +804,15 @@ MUTATIONS = [
     Mutation(
         "the files of a failed step are put back when the model gives no reply",
         "engine/failed_step.py",
-        "return run.ledger.put_back(run.standing(self.execution)).restored",
+        "return run.ledger.put_back(attempts, self.restoring).restored",
         "return ()",
+        "tests/engine/test_model_errors.py",
+    ),
+    Mutation(
+        "files of an older attempt than the one that failed are not put back",
+        "engine/failed_step.py",
+        "return cls(execution, None if restoring == earlier else restoring), kept",
+        "return cls(execution, restoring), kept",
         "tests/engine/test_model_errors.py",
     ),
     Mutation(
