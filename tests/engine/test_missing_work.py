@@ -198,8 +198,9 @@ def forget_checkpoints(root: Path) -> None:
         git(root, "update-ref", "-d", line)
     git(root, "gc", "-q", "--prune=now")
     # git keeps those that are the tree of a commit
-    for span in (root / ".cdd" / "runs").rglob("span.json"):
-        span.write_text(re.sub(r'"id": "\w{10}', '"id": "0000000000', span.read_text()))
+    for ledger in (root / ".cdd" / "runs").rglob("ledger.jsonl"):
+        text = re.sub(r'"id":"\w{10}', '"id":"0000000000', ledger.read_text())
+        ledger.write_text(text)
     switch(root)
 
 

@@ -559,8 +559,8 @@ MUTATIONS = [
     Mutation(
         "changes are entered before they are written",
         "engine/ledger.py",
-        "        attempt.ledger.append(Entry(kind, number, call=call, changes=entered))\n        try:\n            yield\n",
-        "        try:\n            yield\n            attempt.ledger.append(\n                Entry(kind, number, call=call, changes=entered)\n            )\n",
+        "        attempt.ledger.append(\n            Entry(kind, number, call=call, changes=entered, private=private)\n        )\n        try:\n            yield\n",
+        "        try:\n            yield\n            attempt.ledger.append(\n                Entry(kind, number, call=call, changes=entered, private=private)\n            )\n",
         "tests/engine/test_ledger.py",
     ),
     Mutation(
@@ -608,8 +608,8 @@ MUTATIONS = [
     Mutation(
         "so it is in the engine",
         "engine/transaction.py",
-        "        with self.ledger.writing(self.attempt, changes, call):\n            # the answer may have taken hours: each file is looked at once more\n            changes.apply(self.root)",
-        "        changes.apply(self.root)\n        with self.ledger.writing(self.attempt, changes, call):\n            pass",
+        "        with self.ledger.writing(self.attempt, changes, ignored, call):\n            # the answer may have taken hours: each file is looked at once more\n            changes.apply(self.root)",
+        "        changes.apply(self.root)\n        with self.ledger.writing(self.attempt, changes, ignored, call):\n            pass",
         _ENGINE,
     ),
     Mutation(
@@ -706,22 +706,22 @@ MUTATIONS = [
     Mutation(
         "a file in a declared folder is the step's, whoever made it",
         "engine/ledger.py",
-        "is_own = attempt.side is not None or owns(change.path)",
-        "is_own = attempt.side is not None",
+        "if is_beside or owns(one.path)]",
+        "if is_beside]",
         "tests/engine/test_ledger.py",
     ),
     Mutation(
         "what a command changes beside the step's files is kept",
         "engine/ledger.py",
-        "(mine if is_own else others).append(change)",
-        "mine.append(change)",
+        "if is_beside or owns(one.path)]\n",
+        "]\n",
         "tests/engine/test_ledger.py",
     ),
     Mutation(
         "an edit before a command starts is the user's",
         "engine/ledger.py",
-        "if change.path in states or not _is_text(change.path):",
-        "if not _is_text(change.path):",
+        "if change.path not in states and _is_text(change.path)",
+        "if _is_text(change.path)",
         "tests/engine/test_ledger.py",
     ),
     Mutation(
