@@ -264,7 +264,7 @@ class Ledger(Struct):
         ]
         is_beside = attempt.side is not None
         mine = [one for one in found if is_beside or owns(one.path)]
-        saved = await self.save_changes(attempt, mine)
+        saved = await self.save_changes(attempt, mine, private_paths(attempt))
         own = {change.path for change in saved}
         changes = (*self._changes_since(attempt, states), *saved)
         return attempt.ledger.append(
@@ -366,7 +366,12 @@ class Ledger(Struct):
             changes=tuple(changes),
         )
         reverse = [Change(one.path, one.after, one.before) for one in changes]
-        contents = self._find_contents([attempt], reverse)
+        try:
+            contents = self._find_contents([attempt], reverse)
+        except CheckpointGone as error:
+            raise ReplyRefused(
+                "What a command made of the step's files is not on this computer."
+            ) from error
         attempt.ledger.append(again)
         restore(root, reverse, contents)
         return again.changes
@@ -733,14 +738,18 @@ class Ledger(Struct):
         return replace(entry, content=store.put(place))
 
     async def save_changes(
-        self, attempt: Attempt, changes: Sequence[Change]
+        self, attempt: Attempt, changes: Sequence[Change], private: Collection[str]
     ) -> list[Change]:
         """Save the contents of changes between two checkpoints. Returns the changes by
         the names that the contents have in the store, without those of files that are
-        too large.
+        too large. Contents of `private` files stay on this computer.
         """
         if not changes:
             return []
+
+        def store(path: str) -> ContentStore:
+            return attempt.private if path in private else attempt.versions
+
         reverse = [Change(one.path, one.after, one.before) for one in changes]
         wanted = [change for change in (*changes, *reverse) if change.after is not None]
         checkpoints = await self.open()
@@ -748,8 +757,8 @@ class Ledger(Struct):
             return [
                 Change(
                     one.path,
-                    _save(_store(attempt, one.path), contents, one.before),
-                    _save(_store(attempt, one.path), contents, one.after),
+                    _save(store(one.path), contents, one.before),
+                    _save(store(one.path), contents, one.after),
                 )
                 for one in changes
                 if _is_small(contents, one.before) and _is_small(contents, one.after)
