@@ -156,8 +156,12 @@ class Ledger(Struct):
         covered.
         """
         tree = await self._look(attempt, "before", paths)
+        # of a new file it is not known whether git ignores it
+        new = [path for path in tree.also if path not in tree.saved]
+        ignored = await (await self.open()).ignored(tree, new)
+        private = tuple(sorted({*tree.saved, *ignored}))
         attempt.ledger.append(
-            Entry(Kind.BEGIN, attempt.number, private=tree.also, tree=tree)
+            Entry(Kind.BEGIN, attempt.number, private=private, tree=tree)
         )
 
     @contextmanager
@@ -488,9 +492,7 @@ class Ledger(Struct):
         return found
 
     async def diff(self, attempts: Sequence[Attempt]) -> str:
-        """Return what these attempts changed together, as a unified diff. Raises
-        `CheckpointGone`.
-        """
+        """Return what these attempts changed together, as a unified diff."""
         changes = self.net(attempts).changes
         contents = self._contents(
             attempts,
