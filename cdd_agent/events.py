@@ -564,6 +564,8 @@ class PlanOpened(Struct, frozen=True):
     """Criteria of the spec that are new, or were changed since the run began, and that
     no step serves.
     """
+    missing: tuple[MissingWork, ...] = ()
+    """Files of steps that are not in the project's tree, where somebody looked."""
 
     @property
     def cost(self) -> Cost:
@@ -611,13 +613,18 @@ class CriterionProof(Struct, frozen=True):
     """Why nothing that the run did counts for it; None if the run knows its words, or a
     step is to serve them.
     """
+    missing: tuple[str, ...] = ()
+    """Files of these steps that are not in the project's tree as the run left them."""
 
     @property
     def is_seen(self) -> bool:
-        """Every step that serves it is completed, and tests have shown that."""
-        return bool(self.steps) and all(
+        """Every step that serves it is completed, tests have shown that, and the files
+        are there.
+        """
+        is_verified = bool(self.steps) and all(
             step.verification is Verification.PASSED for step in self.steps
         )
+        return is_verified and not self.missing
 
 
 class CriteriaShown(Struct, frozen=True):

@@ -64,6 +64,7 @@ from cdd_agent.tickets.status import (
     Cost,
     EditedCriterion,
     Evidence,
+    MissingWork,
     RunStatus,
     Shortfall,
     StepStatus,
@@ -412,7 +413,11 @@ def described(event: Event) -> list[tuple[str, Tone]]:
                 else []
             )
             edited = _edited_criteria(event.edited_criteria)
-            return [title, *steps, *total, *edited]
+            missing = [
+                (f"  not in this tree: {line}", Tone.WARNING)
+                for line in _missing_work(event.missing)
+            ]
+            return [title, *steps, *total, *edited, *missing]
         case CriteriaShown():
             return _criteria(event)
         case PlanChecked():
@@ -573,6 +578,8 @@ def _criteria(event: CriteriaShown) -> list[tuple[str, Tone]]:
             lines.append(
                 (f"    files: {names}{_and_more(criterion.files)}", Tone.QUIET)
             )
+        if criterion.missing:
+            lines.append((f"    {not_in_this_tree(criterion)}", Tone.WARNING))
         if not criterion.steps:
             lines.append((f"    {unserved(criterion)}", Tone.WARNING))
     if not event.criteria:
@@ -585,6 +592,11 @@ def unserved(criterion: CriterionProof) -> str:
     if criterion.edit:
         return f"{criterion.edit}; no step of the plan serves it as it is now"
     return "no step of the plan serves it"
+
+
+def not_in_this_tree(criterion: CriterionProof) -> str:
+    """Return which files of a criterion are gone, or without the change of its step."""
+    return f"not in this tree as the run left them: {_few(criterion.missing)}"
 
 
 def criterion_sign(criterion: CriterionProof) -> str:
@@ -872,7 +884,7 @@ def _shortfalls(event: RunFinished) -> list[tuple[str, Tone]]:
             "skipped" if reason is Shortfall.SKIPPED else REMARKS[Verification(reason)]
         )
         lines.append((f"  {remark}: {of_these}", Tone.WARNING))
-    lines += [(f"  {line}", Tone.WARNING) for line in _missing_work(event)]
+    lines += [(f"  {line}", Tone.WARNING) for line in _missing_work(event.missing)]
     lines += _edited_criteria(event.edited_criteria)
     if event.edited_criteria:
         hint = how_to_serve(event.ticket_slug, event.edited_criteria)
@@ -913,10 +925,10 @@ def _reasons_against(event: RunFinished) -> list[str]:
     return reasons
 
 
-def _missing_work(event: RunFinished) -> list[str]:
+def _missing_work(missing: Sequence[MissingWork]) -> list[str]:
     """Return a line for each of the first steps whose work is not in the tree."""
     lines = []
-    for work in event.missing[:_SHOWN_FILES]:
+    for work in missing[:_SHOWN_FILES]:
         parts = [
             f"{what} {_few(names)}"
             for what, names in (
@@ -928,8 +940,8 @@ def _missing_work(event: RunFinished) -> list[str]:
             if names
         ]
         lines.append(f"{work.label}. {work.title}: {'; '.join(parts)}")
-    if len(event.missing) > _SHOWN_FILES:
-        lines.append(f"and {len(event.missing) - _SHOWN_FILES} more steps")
+    if len(missing) > _SHOWN_FILES:
+        lines.append(f"and {len(missing) - _SHOWN_FILES} more steps")
     return lines
 
 

@@ -828,16 +828,35 @@ def _last_restoring(entries: Sequence[Entry]) -> Entry | None:
 
 
 def changes_by_path(attempt: Attempt) -> dict[str, Change]:
-    """Return what became of each file while an attempt ran, whoever it belongs to."""
+    """Return what became of each file while an attempt ran, whoever changed it. A file
+    may be again what it was.
+    """
     entries = in_order([attempt])
     others = first_to_last(
         change for entry in entries if entry.kind in CHANGING for change in entry.others
     )
     own = [
-        Change(change.path, change.before, change.after)
-        for change in fold(entries).changes
+        Change(change.path, change.before, change.after) for change in fold(entries).all
     ]
     return {change.path: change for change in (*others, *own)}
+
+
+def made_changes(entries: Iterable[Entry]) -> Iterator[tuple[str, Change]]:
+    """Yield each change that a run made of a file, also by going back, with its
+    time.
+    """
+    undos: dict[str, tuple[Change, ...]] = {}
+    for entry in without_withdrawn(entries):
+        if entry.kind is Kind.UNDONE:
+            undos[entry.by] = entry.changes
+        changes = (*entry.changes, *entry.others) if entry.kind in CHANGING else ()
+        if entry.kind in (Kind.RESTORED, Kind.UNDONE):
+            changes = entry.changes
+        if entry.kind is Kind.REDONE:
+            undone = undos.get(entry.by, ())
+            changes = tuple(Change(one.path, one.after, one.before) for one in undone)
+        for change in changes:
+            yield entry.at, change
 
 
 def was_cut(attempt: Attempt) -> bool:

@@ -22,7 +22,14 @@ from cdd_agent.tui.transcript.actions import show_diff
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.folds import Opening, shortened
 from cdd_agent.tui.transcript.widget import Transcript
-from cdd_agent.wording import REMARKS, criterion_sign, step_glyph, unserved, why
+from cdd_agent.wording import (
+    REMARKS,
+    criterion_sign,
+    not_in_this_tree,
+    step_glyph,
+    unserved,
+    why,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -141,6 +148,9 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
                 f"{words[0].upper()}{words[1:]}. To change that, write"
                 f" `**Serves:** {criterion.number}` in {where}.",
             )
+        if criterion.missing:
+            words = not_in_this_tree(criterion)
+            transcript.add(BlockKind.WARNING, f"{words[0].upper()}{words[1:]}")
         self.call_after_refresh(transcript.scroll_home, animate=False)
         opening = Opening.ALL if len(criterion.steps) == 1 else Opening.HEADER
         for step in criterion.steps[:_SHOWN_STEPS]:
