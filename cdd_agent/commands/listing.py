@@ -7,7 +7,11 @@ The modules that read plans and states are imported with the first ticket that h
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
 from cdd_agent.agents.notebook import open_points
+from cdd_agent.engine.missing_work import find_missing_files
+from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.whereabouts import (
     RunElsewhere,
     expect_here,
@@ -190,7 +194,9 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
     plan = ticket.read_plan()
     plan.check(ticket.shown(ticket.plan_path))
     state = load_state(ticket, plan) or new_state(ticket.slug, plan)
-    return PlanOpened.from_run(spec.title, plan, state, spec.acceptance_criteria)
+    shown = PlanOpened.from_run(spec.title, plan, state, spec.acceptance_criteria)
+    record = RunRecord(ticket.root, ticket.record)
+    return replace(shown, missing=find_missing_files(plan, state, record))
 
 
 def whereabouts(ticket: Ticket) -> Iterator[Notice]:

@@ -30,6 +30,9 @@ from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.status import Evidence, Verification
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun, merge_runs
 
+VERSIONS = "versions"
+"""The folder of the contents of files, before and after steps, in a run's record."""
+
 
 class Shown(JsonFile, frozen=True):
     """The parts of a prompt: the step's own text and guidance as a digest, and each
@@ -200,7 +203,7 @@ class Attempt(Struct, frozen=True):
     @property
     def versions(self) -> ContentStore:
         """The contents of files that steps of this run changed, before and after."""
-        return ContentStore(self.folder.parent.parent / "versions")
+        return ContentStore(self.folder.parent.parent / VERSIONS)
 
     @property
     def private(self) -> ContentStore:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from cdd_agent.engine.accepted import accepted
+from cdd_agent.engine.missing_work import find_missing_files
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.events.ticket_events import CriteriaShown, CriterionProof, PlanOpened
@@ -34,6 +35,10 @@ def criteria_of(spec: TicketSpec, ticket: Ticket, redactor: Redactor) -> Criteri
         step.step_number: StepSummary.from_state(step, plan).files
         for step in accepted(state)
     }
+    missing = {
+        work.step: (*work.missing, *work.reverted, *work.restored)
+        for work in find_missing_files(plan, state, record)
+    }
     proofs = []
     for standing in find_standings(plan, state, spec.acceptance_criteria):
         proof = CriterionProof(
@@ -43,6 +48,7 @@ def criteria_of(spec: TicketSpec, ticket: Ticket, redactor: Redactor) -> Criteri
             _joined(tests, standing.steps),
             _joined(files, standing.steps),
             standing.edit,
+            _joined(missing, standing.steps),
         )
         proofs.append(proof)
     return CriteriaShown(ticket.slug, spec.title, tuple(proofs))

@@ -156,8 +156,12 @@ class Ledger(Struct):
         covered.
         """
         tree = await self._look(attempt, "before", paths)
+        # of a new file it is not known whether git ignores it
+        new = [path for path in tree.also if path not in tree.saved]
+        ignored = await (await self.open()).ignored(tree, new)
+        private = tuple(sorted({*tree.saved, *ignored}))
         attempt.ledger.append(
-            Entry(Kind.BEGIN, attempt.number, private=tree.also, tree=tree)
+            Entry(Kind.BEGIN, attempt.number, private=private, tree=tree)
         )
 
     @contextmanager
@@ -264,7 +268,7 @@ class Ledger(Struct):
         ]
         is_beside = attempt.side is not None
         mine = [one for one in found if is_beside or owns(one.path)]
-        saved = await self.save_changes(attempt, mine)
+        saved = await self.save_changes(attempt, mine, private_paths(attempt))
         own = {change.path for change in saved}
         changes = (*self._changes_since(attempt, states), *saved)
         return attempt.ledger.append(
@@ -366,7 +370,12 @@ class Ledger(Struct):
             changes=tuple(changes),
         )
         reverse = [Change(one.path, one.after, one.before) for one in changes]
-        contents = self._find_contents([attempt], reverse)
+        try:
+            contents = self._find_contents([attempt], reverse)
+        except CheckpointGone as error:
+            raise ReplyRefused(
+                "What a command made of the step's files is not on this computer."
+            ) from error
         attempt.ledger.append(again)
         restore(root, reverse, contents)
         return again.changes
@@ -481,9 +490,7 @@ class Ledger(Struct):
         return found
 
     async def diff(self, attempts: Sequence[Attempt]) -> str:
-        """Return what these attempts changed together, as a unified diff. Raises
-        `CheckpointGone`.
-        """
+        """Return what these attempts changed together, as a unified diff."""
         changes = self.net(attempts).changes
         contents = self._contents(
             attempts,
@@ -732,14 +739,18 @@ class Ledger(Struct):
         return replace(entry, content=store.put(place))
 
     async def save_changes(
-        self, attempt: Attempt, changes: Sequence[Change]
+        self, attempt: Attempt, changes: Sequence[Change], private: Collection[str]
     ) -> list[Change]:
         """Save the contents of changes between two checkpoints. Returns the changes by
         the names that the contents have in the store, without those of files that are
-        too large.
+        too large. Contents of `private` files stay on this computer.
         """
         if not changes:
             return []
+
+        def store(path: str) -> ContentStore:
+            return attempt.private if path in private else attempt.versions
+
         reverse = [Change(one.path, one.after, one.before) for one in changes]
         wanted = [change for change in (*changes, *reverse) if change.after is not None]
         checkpoints = await self.open()
@@ -747,8 +758,8 @@ class Ledger(Struct):
             return [
                 Change(
                     one.path,
-                    _save(_store(attempt, one.path), contents, one.before),
-                    _save(_store(attempt, one.path), contents, one.after),
+                    _save(store(one.path), contents, one.before),
+                    _save(store(one.path), contents, one.after),
                 )
                 for one in changes
                 if _is_small(contents, one.before) and _is_small(contents, one.after)
@@ -816,16 +827,35 @@ def _last_restoring(entries: Sequence[Entry]) -> Entry | None:
 
 
 def changes_by_path(attempt: Attempt) -> dict[str, Change]:
-    """Return what became of each file while an attempt ran, whoever it belongs to."""
+    """Return what became of each file while an attempt ran, whoever changed it. A file
+    may be again what it was.
+    """
     entries = in_order([attempt])
     others = first_to_last(
         change for entry in entries if entry.kind in CHANGING for change in entry.others
     )
     own = [
-        Change(change.path, change.before, change.after)
-        for change in fold(entries).changes
+        Change(change.path, change.before, change.after) for change in fold(entries).all
     ]
     return {change.path: change for change in (*others, *own)}
+
+
+def made_changes(entries: Iterable[Entry]) -> Iterator[tuple[str, Change]]:
+    """Yield each change that a run made of a file, also by going back, with its
+    time.
+    """
+    undos: dict[str, tuple[Change, ...]] = {}
+    for entry in without_withdrawn(entries):
+        if entry.kind is Kind.UNDONE:
+            undos[entry.by] = entry.changes
+        changes = (*entry.changes, *entry.others) if entry.kind in CHANGING else ()
+        if entry.kind in (Kind.RESTORED, Kind.UNDONE):
+            changes = entry.changes
+        if entry.kind is Kind.REDONE:
+            undone = undos.get(entry.by, ())
+            changes = tuple(Change(one.path, one.after, one.before) for one in undone)
+        for change in changes:
+            yield entry.at, change
 
 
 def was_cut(attempt: Attempt) -> bool:

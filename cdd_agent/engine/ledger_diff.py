@@ -14,7 +14,7 @@ from cdd_agent.engine.net_changes import NetChange
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import Git
 from cdd_agent.git.diff import TreeEntry
-from cdd_agent.git.restore import CheckpointGone, Contents
+from cdd_agent.git.restore import Contents
 
 _LONGEST = 2_000_000
 """Characters of a diff; more is for other tools."""
@@ -26,19 +26,28 @@ _LINK, _EXECUTABLE = "120000", "100755"
 async def diff_changes(
     folder: Path, changes: Iterable[NetChange], contents: Contents
 ) -> str:
-    """Return the difference; of a very long one, the beginning. `folder` is for the
-    files that git compares. Raises `CheckpointGone`, `GitUnusable`, or `BadInput` if
-    the disk refuses.
+    """Return the difference; of a very long one, the beginning. Files whose contents
+    are on another computer are only named. `folder` is for the files that git compares.
+    Raises `GitUnusable`, or `BadInput` if the disk refuses.
     """
-    changes = tuple(changes)
-    if not changes:
-        return ""
+    known: list[NetChange] = []
+    lines: list[str] = []
+    for change in changes:
+        if _has_both(change, contents):
+            known.append(change)
+        else:
+            lines.append(
+                f"… (the contents of {change.path} are not on this computer)\n"
+            )
+    missing = "".join(lines)
+    if not known:
+        return missing
     try:
         with tempfile.TemporaryDirectory(prefix="diff-", dir=folder) as name:
             place = Path(name)
             for side in ("a", "b"):
                 (place / side).mkdir()
-            for change in changes:
+            for change in known:
                 _write(place / "a" / change.path, change.before, contents)
                 _write(place / "b" / change.path, change.after, contents)
             result = await _git(place)(
@@ -59,7 +68,14 @@ async def diff_changes(
             f"{folder} could not be written: {error.strerror or error}"
         ) from error
     more = "\n… (more was changed)\n" if result.cut else ""
-    return _ONE_SIDED.sub(r"diff --git \1a/\3\1 \1b/\3\1", result.stdout) + more
+    text = _ONE_SIDED.sub(r"diff --git \1a/\3\1 \1b/\3\1", result.stdout)
+    return text + more + missing
+
+
+def _has_both(change: NetChange, contents: Contents) -> bool:
+    """True if the content before the change and the one after it are known."""
+    entries = (change.before, change.after)
+    return all(entry is None or entry.content in contents.places for entry in entries)
 
 
 def _git(place: Path) -> Git:
@@ -70,8 +86,6 @@ def _git(place: Path) -> Git:
 def _write(place: Path, entry: TreeEntry | None, contents: Contents) -> None:
     if entry is None:
         return
-    if entry.content not in contents.places:
-        raise CheckpointGone
     place.parent.mkdir(parents=True, exist_ok=True)
     if entry.mode == _LINK:
         target = b"".join(contents.chunks(entry.content))

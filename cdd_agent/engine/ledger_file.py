@@ -115,8 +115,7 @@ class LedgerFile(Struct, frozen=True):
 
     def write(self, entries: Iterable[Entry]) -> None:
         """Write all entries at once; each has its time. Raises `NotWritten`."""
-        lines = (as_short_json(entry) + b"\n" for entry in entries)
-        write_atomic(self.path, _HEADER + b"".join(lines))
+        write_atomic(self.path, encode_ledger(entries))
 
     def _append(self, line: bytes) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -169,6 +168,12 @@ class LedgerFile(Struct, frozen=True):
                 f"it has version {version} of the format, and this program reads"
                 f" version {VERSION}",
             )
+
+
+def encode_ledger(entries: Iterable[Entry]) -> bytes:
+    """Return the content of the file of a ledger."""
+    lines = (as_short_json(entry) + b"\n" for entry in entries)
+    return _HEADER + b"".join(lines)
 
 
 def expect_inside(paths: Iterable[str]) -> None:

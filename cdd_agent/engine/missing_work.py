@@ -1,26 +1,29 @@
 """The work of completed steps that the project's tree does not have: another branch is
 checked out, or files were reset, stashed or removed.
 
-The state names the files of each step. The journals know what each file was before and
-after a step, and the checkpoints know whether the run itself left a file so: a later
-step may delete or revert it on purpose. Without a record, only the existence of the
-files counts.
+The state names the files of each step. The ledgers know what each file was before and
+after a step, whoever changed it, and so whether a run itself left a file as it is: a
+later step may delete or revert it on purpose, also one of another ticket. Without a
+record, only the existence of the files counts. Only for files of tests that no step
+changed the checkpoints are asked.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import Self
 
 from msgspec import Struct, field
 
 from cdd_agent.engine.accepted import accepted
 from cdd_agent.engine.attempt import Attempt
-from cdd_agent.engine.ledger import Ledger, changes_by_path
+from cdd_agent.engine.ledger import Ledger, changes_by_path, made_changes
+from cdd_agent.engine.ledger_file import LedgerFile
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import CddError
 from cdd_agent.git.diff import Change, TreeEntry
@@ -42,7 +45,7 @@ _MOST_RESULTS = 2_000_000
 _MOST_COMPARED = 200
 """Edited test files whose tests are compared."""
 _MOST_LOOKUPS = 100
-"""Checkpoints that are read to find out why a file is not there."""
+"""Checkpoints that are read to find out what became of tests."""
 
 
 async def find_missing_work(
@@ -58,17 +61,23 @@ async def find_missing_work(
     if not steps:
         return ()
     attempts = [record.attempt(step.folder, step.attempts) for step in steps]
-    past = _Past(ledger, attempts)
-    tree = _Tree(record.root)
-    files = await in_thread(partial(_read_files, steps, attempts, tree), name="files")
-    losses = await in_thread(
-        partial(_find_losses, tree, files, past.last), name="losses"
-    )
-    losses = await _without_intended(losses, past)
+    work = await in_thread(partial(_Work.read, record, steps, attempts), name="files")
+    losses = await in_thread(work.find_losses, name="losses")
     seen = await in_thread(partial(_read_evidence, steps, attempts), name="tests")
-    deleted = {path for path, touches in files.items() if not touches[-1].exists}
-    tests = await _find_lost_tests(tree, seen, deleted, past)
+    tests = await _find_lost_tests(work, seen, _Looks(ledger, attempts))
     return _by_step(plan, steps, losses, tests)
+
+
+def find_missing_files(
+    plan: ImplementationPlan, state: ExecutionState, record: RunRecord
+) -> tuple[MissingWork, ...]:
+    """Return the same for the files alone, by the ledgers and the disk: without git,
+    and without the lock of the ticket. Raises `BadInput` for a record that is damaged.
+    """
+    steps = accepted(state)
+    attempts = [record.attempt(step.folder, step.attempts) for step in steps]
+    work = _Work.read(record, steps, attempts)
+    return _by_step(plan, steps, work.find_losses(), ())
 
 
 # The files that steps made
@@ -115,24 +124,6 @@ class _Version(Struct, frozen=True):
             yield plain
         if b"\n" in plain:
             yield plain.replace(b"\n", b"\r\n")
-
-
-def _read_files(
-    steps: Sequence[StepExecution], attempts: Sequence[Attempt], tree: _Tree
-) -> dict[str, list[_Touch]]:
-    """Return the files of the steps by path, each with the steps that changed it."""
-    files: dict[str, list[_Touch]] = {}
-    for position, (step, attempt) in enumerate(zip(steps, attempts, strict=True)):
-        changes = changes_by_path(attempt)
-        there = dict.fromkeys((*step.files_created, *step.files_modified), True)
-        for path, exists in {
-            **there,
-            **dict.fromkeys(step.files_deleted, False),
-        }.items():
-            place = tree.without_links(path)
-            touch = _Touch(position, path, exists, changes.get(path))
-            files.setdefault(place, []).append(touch)
-    return files
 
 
 class _Tree(Struct):
@@ -270,21 +261,116 @@ def _is_respelled(
     return False
 
 
-# Changes that the run itself made
+# What runs themselves made of files
 
 
-class _Past(Struct):
-    """The checkpoints of the steps. What they do not know is left out."""
+class _Work(Struct, frozen=True):
+    """The files of the steps, and what the ledgers know of them."""
+
+    record: RunRecord
+    tree: _Tree
+    files: dict[str, list[_Touch]]
+    """By path, the steps that changed it."""
+    changes: list[dict[str, Change]]
+    """By the positions of the steps, what became of each file while they ran."""
+    ends: list[str]
+    """By the positions of the steps, when they ended; empty if that is not known."""
+
+    @classmethod
+    def read(
+        cls,
+        record: RunRecord,
+        steps: Sequence[StepExecution],
+        attempts: Sequence[Attempt],
+    ) -> Self:
+        tree = _Tree(record.root)
+        files: dict[str, list[_Touch]] = {}
+        changes = [changes_by_path(attempt) for attempt in attempts]
+        for position, step in enumerate(steps):
+            made = dict.fromkeys((*step.files_created, *step.files_modified), True)
+            for path, exists in {
+                **made,
+                **dict.fromkeys(step.files_deleted, False),
+            }.items():
+                place = tree.without_links(path)
+                touch = _Touch(position, path, exists, changes[position].get(place))
+                files.setdefault(place, []).append(touch)
+        ends = [max((one.at for one in each.entries), default="") for each in attempts]
+        return cls(record, tree, files, changes, ends)
+
+    def find_losses(self) -> list[_Loss]:
+        """Return what is lost, without the files that a run itself left so: by its
+        check, by a command, or because they were reverted or deleted on purpose.
+        """
+        last = len(self.changes) - 1
+        losses = []
+        for loss in _find_losses(self.tree, self.files, last):
+            change = self.last_change(loss.place, loss.until)
+            if change is None or not loss.found.matches(change.after):
+                losses.append(loss)
+        if not losses:
+            return []
+        others = self._changes_of_other_runs({loss.place for loss in losses})
+        return [loss for loss in losses if not self._is_by_others(loss, others)]
+
+    def last_change(self, place: str, until: int) -> Change | None:
+        """Return the last change of a file by a step up to this position."""
+        for position in reversed(range(until + 1)):
+            if place in self.changes[position]:
+                return self.changes[position][place]
+        return None
+
+    def was_left(self, place: str, found: _Version, since: int) -> bool:
+        """True if a step after this position left a file so."""
+        changes = (changes.get(place) for changes in self.changes[since + 1 :])
+        return any(change and found.matches(change.after) for change in changes)
+
+    def _is_by_others(
+        self, loss: _Loss, others: Mapping[str, Sequence[_Later]]
+    ) -> bool:
+        """True if a run of another ticket left a file so since the step ended."""
+        ended = self.ends[loss.touches[-1].position]
+        later = [one for one in others.get(loss.place, ()) if one.at > ended]
+        return bool(later) and loss.found.matches(later[-1].after)
+
+    def _changes_of_other_runs(
+        self, places: Collection[str]
+    ) -> dict[str, list[_Later]]:
+        """Return what the runs of other tickets made of these files, in the order of
+        time. A ledger that cannot be read is left out.
+        """
+        found: dict[str, list[_Later]] = {}
+        for path in self.record.folder.parent.glob("*/step-*/ledger.jsonl"):
+            if self.record.folder in path.parents:
+                continue
+            try:
+                entries = LedgerFile(path).entries()
+            except CddError:
+                continue
+            for at, change in made_changes(entries):
+                if change.path in places:
+                    found.setdefault(change.path, []).append(_Later(at, change.after))
+        for changes in found.values():
+            changes.sort(key=lambda one: one.at)
+        return found
+
+
+class _Later(Struct, frozen=True):
+    """What a run of another ticket made of a file."""
+
+    at: str
+    after: TreeEntry | None
+
+
+class _Looks(Struct):
+    """The files as the steps left them, also those that no step changed. What the
+    checkpoints do not know is left out.
+    """
 
     ledger: Ledger
     attempts: Sequence[Attempt]
     """By the positions of their steps."""
-    _changes: dict[int, Mapping[str, Change]] = field(default_factory=dict)
-    _lookups: int = 0
-
-    @property
-    def last(self) -> int:
-        return len(self.attempts) - 1
+    _count: int = 0
 
     async def files_after(
         self, position: int, places: Collection[str]
@@ -292,35 +378,13 @@ class _Past(Struct):
         """Return the files as they were when a step was over; None for a file that did
         not exist.
         """
-        if not places or self._lookups > _MOST_LOOKUPS:
+        if not places or self._count > _MOST_LOOKUPS:
             return {}
-        self._lookups += 1
+        self._count += 1
         try:
             return await self.ledger.files_after(self.attempts[position], places)
         except CddError:
             return {}
-
-    async def was_made(
-        self, place: str, found: _Version, since: int, until: int
-    ) -> bool:
-        """True if a step after `since`, up to `until`, left a file so."""
-        for position in range(since + 1, until + 1):
-            change = (await self._changes_of(position)).get(place)
-            if change is not None and found.matches(change.after):
-                return True
-        return False
-
-    async def _changes_of(self, position: int) -> Mapping[str, Change]:
-        if position not in self._changes:
-            if self._lookups > _MOST_LOOKUPS:
-                return {}
-            self._lookups += 1
-            try:
-                found = changes_by_path(self.attempts[position])
-            except CddError:
-                found = {}
-            self._changes[position] = found
-        return self._changes[position]
 
     async def read(
         self, entries: Mapping[str, TreeEntry]
@@ -329,41 +393,6 @@ class _Past(Struct):
             return await self.ledger.read_files(self.attempts, entries)
         except CddError:
             return {}
-
-
-async def _without_intended(losses: Sequence[_Loss], past: _Past) -> list[_Loss]:
-    """Return the losses without the files that a step itself left so: by its check, by
-    a command, or because the file was reverted or deleted on purpose.
-    """
-    kept: list[_Loss] = []
-    left_so: list[_Loss] = []
-    for until, group in _grouped(losses, lambda loss: loss.until).items():
-        known = await past.files_after(until, {loss.place for loss in group})
-        for loss in group:
-            entry = known.get(loss.place)
-            is_as_left = loss.place in known and loss.found.matches(entry)
-            (left_so if is_as_left else kept).append(loss)
-    for since, group in _grouped(left_so, _last_position).items():
-        own = await past.files_after(since, {loss.place for loss in group})
-        for loss in group:
-            if loss.place in own and loss.found.matches(own[loss.place]):
-                continue
-            if not await past.was_made(loss.place, loss.found, since, loss.until):
-                kept.append(loss)
-    return kept
-
-
-def _last_position(loss: _Loss) -> int:
-    return loss.touches[-1].position
-
-
-def _grouped(
-    losses: Iterable[_Loss], key: Callable[[_Loss], int]
-) -> dict[int, list[_Loss]]:
-    groups: dict[int, list[_Loss]] = {}
-    for loss in losses:
-        groups.setdefault(key(loss), []).append(loss)
-    return groups
 
 
 # The tests that are evidence
@@ -450,49 +479,50 @@ class _TestFiles(Struct):
 
 
 async def _find_lost_tests(
-    tree: _Tree,
-    seen: Mapping[str, Mapping[str, _Seen]],
-    deleted: Collection[str],
-    past: _Past,
+    work: _Work, seen: Mapping[str, Mapping[str, _Seen]], looks: _Looks
 ) -> list[_LostTest]:
-    """Return the tests whose file is gone, or no longer has them. `deleted` are the
-    files that steps deleted.
-    """
-    files = [file for file in seen if file not in deleted]
-    left = await past.files_after(past.last, files)
+    """Return the tests whose file is gone, or no longer has them."""
+    files = [file for file in seen if not _is_deleted(work.files.get(file, ()))]
+    left = await looks.files_after(len(work.changes) - 1, files)
     found = _TestFiles()
-    await in_thread(partial(found.sort, tree, files, left), name="files")
+    await in_thread(partial(found.sort, work.tree, files, left), name="files")
     gone = list(found.gone)
     for file in found.vanished:
-        if await _has_vanished(file, seen[file].values(), past):
+        if await _has_vanished(file, seen[file].values(), work, looks):
             gone.append(file)
     lost = {test for file in gone for test in seen[file]}
-    lost |= await _find_removed_tests(found.edited, tree, seen, past)
+    lost |= await _find_removed_tests(found.edited, work.tree, seen, looks)
     tests = {test: each for file in files for test, each in seen[file].items()}
     return [_LostTest(test, each.first) for test, each in tests.items() if test in lost]
 
 
-async def _has_vanished(file: str, seen: Iterable[_Seen], past: _Past) -> bool:
+def _is_deleted(touches: Sequence[_Touch]) -> bool:
+    """True for a file that a step deleted last."""
+    return bool(touches) and not touches[-1].exists
+
+
+async def _has_vanished(
+    file: str, seen: Iterable[_Seen], work: _Work, looks: _Looks
+) -> bool:
     """True if a test file is gone since its tests passed, and no step deleted it."""
     since = max(each.last for each in seen)
-    entry = (await past.files_after(since, [file])).get(file)
+    entry = (await looks.files_after(since, [file])).get(file)
     if entry is None:
         return False
-    absent = _Version(exists=False)
-    return not await past.was_made(file, absent, since, past.last)
+    return not work.was_left(file, _Version(exists=False), since)
 
 
 async def _find_removed_tests(
     edited: Mapping[str, TreeEntry],
     tree: _Tree,
     seen: Mapping[str, Mapping[str, _Seen]],
-    past: _Past,
+    looks: _Looks,
 ) -> set[str]:
     """Return the tests that edited files no longer have, neither under this name nor
     under another one. Names that cannot be read in a file are not missed.
     """
     chosen = dict(list(edited.items())[:_MOST_COMPARED])
-    before = await past.read(chosen)
+    before = await looks.read(chosen)
     versions = [
         Versions(file, content, tree.look(file).content)
         for file, content in before.items()

@@ -34,8 +34,9 @@ from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.json_file import Damaged, JsonFile, stamp
 from cdd_agent.files.paths import without_links
 from cdd_agent.git.checkpoint import Checkpoint
+from cdd_agent.git.content_store import ContentStore
 from cdd_agent.git.diff import Change
-from cdd_agent.git.restore import RestoreResult, entry_now, held
+from cdd_agent.git.restore import CheckpointGone, RestoreResult, entry_now, held
 from cdd_agent.tickets.state import ExecutionState, StepExecution
 from cdd_agent.tools.acting import ExecuteCommandTool
 
@@ -129,6 +130,10 @@ class _OldAttempt(Struct, frozen=True):
     """
 
     attempt: Attempt
+    private: frozenset[str] | None = None
+    """Files that git ignores: their contents stay on this computer. None if that is not
+    known: then none of the step's files travels.
+    """
 
     @property
     def folder(self) -> Path:
@@ -163,20 +168,25 @@ class _OldAttempt(Struct, frozen=True):
                 calls[int(name[1])] = saved
         return calls
 
+    def _store(self, path: str) -> ContentStore:
+        is_private = self.private is None or path in self.private
+        return self.attempt.private if is_private else self.attempt.versions
+
     def take_journal(self) -> Entry:
         """Return the entry of what the reply wrote, and save the contents before."""
-        known = self.journal
-        store = self.attempt.versions
         changes = []
-        for index, change in enumerate(known):
+        for index, change in enumerate(self.journal):
             content = read_bytes(self.folder / f"before-{index}")
             if content is not None:
-                store.put(content)
+                self._store(change.path).put(content)
             changes.append(
                 replace(change, path=without_links(self.attempt.root, change.path))
             )
+        stores = (self.attempt.versions, self.attempt.private)
         for change in changes:
-            if change.before is not None and not store.has(change.before.content):
+            before = change.before
+            is_known = before is None or any(one.has(before.content) for one in stores)
+            if not is_known:
                 raise Damaged(
                     self.folder / "changes.json",
                     f"the content of {change.path} before the step is gone",
@@ -187,7 +197,6 @@ class _OldAttempt(Struct, frozen=True):
         """Yield what commands made, to be made again with the saved dialogue. `others`
         are changes of files that the step did not write.
         """
-        store = self.attempt.versions
         by_call = dict[int, list[Change]]()
         for call, copies in self.calls.items():
             changes = by_call.setdefault(call, [])
@@ -196,13 +205,14 @@ class _OldAttempt(Struct, frozen=True):
                     changes.append(Change(path, None, None))
                     continue
                 content = self._content(copy.name)
-                store.put(content)
+                self._store(path).put(content)
                 changes.append(Change(path, None, held(content, copy.permissions)))
         beside = []
         for index, change in enumerate(self.beside):
             after = change.after
             if after is not None:
-                content_id = store.put(self._content(f"beside-{index}"))
+                content = self._content(f"beside-{index}")
+                content_id = self.attempt.versions.put(content)
                 after = replace(after, content=content_id)
             beside.append(replace(change, after=after))
         last = self._last_command()
@@ -319,11 +329,23 @@ async def take_over(ledger: Ledger, state: ExecutionState) -> dict[int, CddError
 async def _take_step(ledger: Ledger, attempts: list[Attempt]) -> _Taken:
     taken = _Taken(attempts, [], {})
     for attempt in attempts:
-        old = _OldAttempt(attempt)
+        old = _OldAttempt(attempt, await _find_private(ledger, _OldAttempt(attempt)))
         entries, others = await _take_attempt(ledger, old)
         taken.entries += entries
         taken.commands[attempt.number] = [*old.take_commands(others)]
     return taken
+
+
+async def _find_private(ledger: Ledger, old: _OldAttempt) -> frozenset[str] | None:
+    """Return which files of the step git ignores; None if that is not known."""
+    span = old.span
+    if span is None:
+        return None
+    own = {*span.paths, *(change.path for change in old.journal)}
+    try:
+        return frozenset(await (await ledger.open()).ignored(span.before, own))
+    except CheckpointGone:
+        return None
 
 
 async def _take_attempt(
@@ -349,7 +371,9 @@ async def _take_attempt(
             _entry(Kind.BEGIN, number, segment.before),
             _entry(Kind.COMMAND, number, segment.after, changes),
         ]
-    entries.append(_entry(Kind.BEGIN, number, span.before))
+    private = tuple(sorted(own if old.private is None else old.private))
+    begin = _entry(Kind.BEGIN, number, span.before)
+    entries.append(replace(begin, private=private))
     written = old.take_journal()
     if written.changes:
         entries.append(replace(written, at=_time_of(span.before)))
@@ -399,7 +423,7 @@ async def _changes(
 ) -> list[Change]:
     """Return what differs between two checkpoints, with the contents saved."""
     found = await (await ledger.open()).changes(before, after)
-    return await ledger.save_changes(old.attempt, found)
+    return await ledger.save_changes(old.attempt, found, old.private or frozenset())
 
 
 def _entry(
@@ -453,9 +477,9 @@ async def _take_undo(
     edited: dict[str, Change] = {}
     if found is not None and last is not None:
         attempt = ledger.record.attempt(steps[0].folder, 1)
-        later = await ledger.save_changes(
-            attempt, await checkpoints.changes(last, found)
-        )
+        private = frozenset(path for entry in entries for path in entry.private)
+        differing = await checkpoints.changes(last, found)
+        later = await ledger.save_changes(attempt, differing, private)
         edited = {change.path: change for change in later}
     restored = []
     for change in fold(entries).all:

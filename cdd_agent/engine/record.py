@@ -1,5 +1,5 @@
 """The record of a ticket's runs, in `.cdd/runs/<slug>/`: requests, replies, failures,
-journals of what was written.
+ledgers of what was changed.
 
     events.jsonl  report.json  report.md      what happened, and what came of it
     baseline.json  baseline.txt               what the project's check said before the
@@ -21,14 +21,19 @@ journals of what was written.
                                               the project
     checkpoints.git/                          what the checkpoints need; outside a
                                               repository also what is in them
-    contents/                                 contents of ignored files that steps
-                                              declare; they never travel
+    versions/                                 contents of files that steps changed,
+                                              before and after
+    contents/                                 the same of ignored files; they never
+                                              travel
+    kept/                                     files that going back has discarded
     side/                                     while steps run side by side: their trees,
                                               see `side_tree.py`
     running-xxxx                              while a command runs: its process, to be
                                               ended after a kill
     check-xxxxxxxx/                           while a check runs, here or below: what it
                                               reports
+    step-02/ledger.jsonl                      what the attempts at the step changed, see
+                                              `ledger_file.py`
     step-02/attempt-1/
       guidance.md  shown.json  request.md  reply.md  output.txt  tests.json
       before.json  failure.json
@@ -39,24 +44,20 @@ journals of what was written.
       dialogue.json                           what was said before the reply, where the
                                               model used tools
       command.json                            the call whose command was started last
-      changes.json  before-0  before-1 …      the files the attempt wrote, as they were
-                                              before it
-      call-4.json  call-4-0 …                 and what a command, by a tool's call, made
-                                              of some of them
       answer-reply.json  answer-4.json        what a person answered about the changes
                                               of the reply, or of a call
       answer-4-0 …                            and what they took of each file, where
                                               that is not what was proposed
-      span.json  changes.diff                 the checkpoints before and after it, and
-                                              what differs
+      beside.jsonl                            the ledger of the attempt in a side tree
+      changes.diff                            what it changed, for people
     earlier-20261122T101500123456/            all of this, of a run that was started
                                               over
 
 A step's folder has the number that it had at first; it stays when steps are renumbered.
 
-The folder of an attempt is `attempt.py`'s, and what is in it of the files that were
-written `journal.py`'s. What an attempt replaced stays here also when it is restored:
-nothing that was in a file is ever only in memory.
+The folder of an attempt is `attempt.py`'s. What an attempt replaced stays here also
+when it is restored: nothing that was in a file is ever only in memory. `old_records.py`
+knows the files of version 0.1.
 
 Texts are kept without secrets, but for what is used again as it is: replies, what files
 held, names of tests and paths.

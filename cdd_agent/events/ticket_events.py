@@ -10,7 +10,12 @@ from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.served_criteria import edited_criteria
 from cdd_agent.tickets.state import ExecutionState
-from cdd_agent.tickets.status import CriterionEdit, EditedCriterion, Verification
+from cdd_agent.tickets.status import (
+    CriterionEdit,
+    EditedCriterion,
+    MissingWork,
+    Verification,
+)
 
 TICKET_STATES = (
     "empty",
@@ -120,6 +125,8 @@ class PlanOpened(BaseEvent, frozen=True):
     """Criteria of the spec that are new, or were changed since the run began, and that
     no step serves.
     """
+    missing: tuple[MissingWork, ...] = ()
+    """Files of steps that are not in the project's tree, where somebody looked."""
 
     @property
     def cost(self) -> Cost:
@@ -167,12 +174,18 @@ class CriterionProof(Struct, frozen=True):
     step is to serve them.
     """
 
+    missing: tuple[str, ...] = ()
+    """Files of these steps that are not in the project's tree as the run left them."""
+
     @property
     def is_seen(self) -> bool:
-        """True if every step that serves it is completed and verified by tests."""
-        return bool(self.steps) and all(
+        """True if every step that serves it is completed and verified by tests, and the
+        files are there.
+        """
+        is_verified = bool(self.steps) and all(
             step.verification is Verification.PASSED for step in self.steps
         )
+        return is_verified and not self.missing
 
 
 class CriteriaShown(BaseEvent, frozen=True):

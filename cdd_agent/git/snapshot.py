@@ -449,6 +449,15 @@ class Snapshots(Struct):
 
     async def ignored_by(self, tree: str, paths: Sequence[str]) -> set[str]:
         """Return those of these paths that the ignore files of a tree are about."""
+        how = ("check-ignore", "-z", "--stdin", "--no-index")
+        target = self.folder / "listed"
+        if tree == self._listed:
+            # its ignore files are still there
+            asked = self.input(f"{path}\0" for path in paths)
+            result = await self.git(*how, stdin=asked, stdout=target, codes=(0, 1, 128))
+            # 128 for a path behind a link
+            if result.return_code != 128:
+                return set(names_in(target))
         rules = self.folder / "rules" / "files"
         await in_thread(
             partial(_copy_ignore_files, self.root, self.prefix, rules), name="rules"
@@ -468,9 +477,7 @@ class Snapshots(Struct):
         words = ("checkout-index", "--quiet", "--force", "-z", "--stdin", into)
         await git(*words, stdin=listed, codes=(0, 1))
         asked = self.input(f"{self.prefix}{path}\0" for path in paths)
-        target = self.folder / "listed"
-        how = ("-z", "--stdin", "--no-index")
-        await git("check-ignore", *how, stdin=asked, stdout=target, codes=(0, 1))
+        await git(*how, stdin=asked, stdout=target, codes=(0, 1))
         return {name.removeprefix(self.prefix) for name in names_in(target)}
 
     def input(self, parts: Iterable[str], *, name: str = "input") -> Path:

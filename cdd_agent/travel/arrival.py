@@ -17,14 +17,18 @@ from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
-from cdd_agent.engine.attempt import Attempt
-from cdd_agent.engine.ledger_file import expect_inside
+from cdd_agent.config import PROJECT_FILE
+from cdd_agent.engine.attempt import VERSIONS, Attempt
+from cdd_agent.engine.ledger_file import LedgerFile, expect_inside
+from cdd_agent.engine.old_records import OLD_FILES, expect_readable
 from cdd_agent.engine.record import GoingBack, RunRecord
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
 from cdd_agent.files.json_file import from_json, set_aside
 from cdd_agent.git.checkpoint import Checkpoint
+from cdd_agent.git.content_store import ContentStore, hash_content
 from cdd_agent.git.diff import Change
+from cdd_agent.git.restore import FILE_MODES
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState, read_state_file
@@ -33,10 +37,12 @@ from cdd_agent.travel.parcel import (
     ATTEMPT,
     ATTEMPT_FILES,
     EMPTY_TREES,
+    LEDGER,
     MANIFEST,
     RECORD_FILES,
     TICKET_FILES,
     TICKET_TEXTS,
+    VERSION_FILE,
     VERSION_OF_FORM,
     Manifest,
 )
@@ -53,6 +59,8 @@ _CHECKPOINT = re.compile(r"[a-z0-9-]+(/[A-Za-z0-9-]+)+")
 _UNDO = re.compile(r"[A-Za-z0-9-]+")
 _CHUNK = 1 << 20
 _LINK, _FILE = "120000", "100644"
+_PERMISSIONS = range(0o1000)
+_RUNS = ".cdd/runs/"
 
 
 class Arrival(Struct, frozen=True):
@@ -107,8 +115,8 @@ class Arrival(Struct, frozen=True):
         here = [record.folder / name for name in RECORD_FILES]
         here += [
             path
-            for path in record.folder.glob("step-*/attempt-*/*")
-            if ATTEMPT_FILES.fullmatch(path.name)
+            for path in record.folder.glob("step-*/**/*")
+            if _belongs_to_step(path.relative_to(record.folder).as_posix())
         ]
         left_out = {record.root / name for name in self.manifest.left_out}
         for path in here:
@@ -163,10 +171,57 @@ class Arrival(Struct, frozen=True):
             raise NotARun(f"{going.id!r} is no undo")
         for folder in record.glob("step-*/attempt-*"):
             attempt = Attempt(self.folder, folder)
-            _ = attempt.entries
+            expect_readable(attempt, self.manifest.checkpoints)
             expect_inside(attempt.shown.all_files if attempt.shown else ())
             # Those that nothing more has to be known of than that they can be read.
             _ = attempt.failure, attempt.tests, attempt.dialogue, attempt.all_guidance
+
+        for name in ("step-*/ledger.jsonl", "step-*/attempt-*/beside.jsonl"):
+            for place in record.glob(name):
+                self._judge_ledger(LedgerFile(place))
+        for place in record.glob(f"{VERSIONS}/*"):
+            content = place.read_bytes()
+            if hash_content([content], len(content), "sha1") != place.name:
+                raise NotARun(f"{VERSIONS}/{place.name} has another content")
+
+    def _judge_ledger(self, ledger: LedgerFile) -> None:
+        """An undo writes what a ledger names."""
+        notes = {one.name: one for one in self.manifest.notes}
+        for entry in ledger.entries():
+            expect_inside((*entry.kept, *entry.merged, *entry.ignored, *entry.private))
+            for change in entry.changes:
+                self._judge_change(change)
+            tree = entry.tree
+            if tree is None:
+                continue
+            known = notes.get(tree.name)
+            if known is None and tree.name in self.manifest.checkpoints:
+                known = Checkpoint(tree.name, self.manifest.checkpoints[tree.name])
+            if tree != known:
+                raise NotARun(f"the checkpoint {tree.name[:100]!r} is not part of it")
+
+    def _judge_change(self, change: Change) -> None:
+        """Raise `NotARun` for a file that no run changes, or that leads elsewhere."""
+        path = change.path.casefold()
+        is_own = path.startswith(_RUNS) or path == PROJECT_FILE.as_posix()
+        if is_own or ".git" in PurePosixPath(path).parts:
+            raise NotARun(f"{change.path[:200]!r} is no file of a project")
+        for entry in (change.before, change.after):
+            if entry is None:
+                continue
+            permissions = entry.permissions or 0
+            if (
+                entry.mode not in (*FILE_MODES, _LINK)
+                or permissions not in _PERMISSIONS
+            ):
+                raise NotARun(f"{change.path[:200]!r} is no file")
+            store = ContentStore(self.folder / "record" / VERSIONS)
+            if entry.mode == _LINK and store.has(entry.content):
+                target = os.fsdecode(store.read(entry.content))
+                if [*links_away({change.path: target})]:
+                    raise NotARun(
+                        f"a link of it leads out of the project: {path[:200]}"
+                    )
 
     def _read_state(self, path: Path) -> ExecutionState | None:
         state = read_state_file(path)
@@ -299,19 +354,23 @@ def is_link(change: Change) -> bool:
     return change.before is not None and change.before.mode == _LINK
 
 
-def _short(checkpoint: Checkpoint, slug: str) -> str:
-    return checkpoint.name.removeprefix(f"{slug}/")
-
-
 def _belongs(path: str) -> bool:
     top, _, name = path.partition("/")
     if path in (MANIFEST, LEASE):
         return True
     if top == "ticket":
         return name in TICKET_FILES
-    folder, _, file = name.rpartition("/")
     return (
         name in RECORD_FILES
-        if not folder
-        else bool(ATTEMPT.fullmatch(folder) and ATTEMPT_FILES.fullmatch(file))
+        or VERSION_FILE.fullmatch(name) is not None
+        or _belongs_to_step(name)
     )
+
+
+def _belongs_to_step(name: str) -> bool:
+    """True for a file of a step that travels, also one of version 0.1."""
+    folder, _, file = name.rpartition("/")
+    if LEDGER.fullmatch(name):
+        return True
+    is_known = ATTEMPT_FILES.fullmatch(file) or OLD_FILES.fullmatch(file)
+    return bool(ATTEMPT.fullmatch(folder) and is_known)

@@ -5,6 +5,7 @@ project's files as they are.
     lease.json                   who holds it, see `lease.py`; nobody, if there is none
     ticket/                      spec.yaml (or .yml)  plan.md  execution-state.json
     record/                      events.jsonl  report.json  state.json …
+                                 step-01/ledger.jsonl  versions/…
                                  step-01/attempt-1/reply.md …
     checkpoints/step-01/…        the files of each, see `git/checkpoint.py`
     project/                     the files of the project at the time
@@ -14,13 +15,14 @@ conversations with Socrates and the Planner; files that hold secrets, by their n
 by what redaction finds in them, unless they are in the commit that the project is at;
 and in texts that are only looked at, the path of the project and of the home folder.
 What is used again word for word, such as replies, travels as it is or not at all.
+Contents of ignored files, and of files in repositories below, stay where they are.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Annotated
@@ -29,6 +31,9 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.config import PROJECT_FILE
+from cdd_agent.engine.attempt import VERSIONS
+from cdd_agent.engine.ledger_file import Entry as LedgerEntry
+from cdd_agent.engine.ledger_file import LedgerFile, encode_ledger
 from cdd_agent.engine.named_files import named
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
@@ -36,6 +41,7 @@ from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.hidden_from_models import is_secret_path
 from cdd_agent.files.json_file import JsonFile, Moment, as_json
 from cdd_agent.git.checkpoint import FORM, Checkpoint, Checkpoints
+from cdd_agent.git.diff import Change
 from cdd_agent.git.new_commit import Entry, new_commit
 from cdd_agent.git.snapshot import Snapshots
 from cdd_agent.redaction import Redactor
@@ -66,9 +72,10 @@ RECORD_FILES = (
 ATTEMPT = re.compile(r"step-[0-9]{2,}/attempt-[0-9]+")
 ATTEMPT_FILES = re.compile(
     r"(guidance|request|reply|reply-partial)\.md|(meanwhile|shown|dialogue|command|tests"
-    r"|failure|changes|span)\.json"
-    r"|output(-[0-9]+)?\.txt|changes\.diff|before-[0-9]+|call-[0-9]+\.json|call-[0-9]+-[0-9]+"
+    r"|failure)\.json|output(-[0-9]+)?\.txt|changes\.diff"
 )
+LEDGER = re.compile(r"step-[0-9]{2,}/(ledger|attempt-[0-9]+/beside)\.jsonl")
+VERSION_FILE = re.compile(r"versions/[0-9a-f]{40}")
 _FOR_READING = re.compile(
     r"events\.jsonl|report\.(json|md)|(execution-)?state\.json|baseline\.txt"
     r"|(request|reply-partial)\.md|output(-[0-9]+)?\.txt|failure\.json|changes\.diff"
@@ -97,6 +104,8 @@ class Manifest(JsonFile, frozen=True, kw_only=True):
     """The checkpoints, without those in the form of version 0.1."""
     left_out: tuple[str, ...] = ()
     """Files of the project and of the record that did not travel."""
+    stayed: tuple[str, ...] = ()
+    """Files of which contents before or after a step did not travel."""
 
     @property
     def project_checkpoint(self) -> Checkpoint:
@@ -123,6 +132,8 @@ class Parcel(Struct):
     redactor: Redactor
     head: str | None
     left_out: set[str] = field(default_factory=set)
+    stayed: set[str] = field(default_factory=set)
+    """As in `Manifest`."""
 
     async def pack(
         self, project: Checkpoint, manifest: Callable[..., Manifest], parent: str | None
@@ -146,25 +157,20 @@ class Parcel(Struct):
                 )
             self.left_out |= secret
             sent = await self._without(sent, secret)
-        changed = {
-            old.id: sent[name].id
-            for name, old in taken.items()
-            if old.id != sent[name].id
-        }
-        files = await in_thread(
-            lambda: [*self._ticket_files(), *self._record_files(changed)], name="pack"
-        )
+        # what is inside other repositories and ignored files do not travel
+        folders = project.folders
+        sent = {name: replace(one, inner={}, saved={}) for name, one in sent.items()}
         project = sent.pop(PROJECT)
+        files = await in_thread(
+            lambda: [*self._ticket_files(), *self._record_files(sent, folders)],
+            name="pack",
+        )
         made = manifest(
             checkpoints={name: one.id for name, one in sent.items()},
             project=project.id,
-            notes=tuple(
-                # what is inside other repositories and ignored files do not travel
-                replace(one, inner={}, saved={})
-                for one in sent.values()
-                if one.files == one.id
-            ),
+            notes=tuple(one for one in sent.values() if one.files == one.id),
             left_out=tuple(sorted(self.left_out)),
+            stayed=tuple(sorted(self.stayed)),
         )
         trees = [
             Entry(f"checkpoints/{name}", tree)
@@ -302,32 +308,62 @@ class Parcel(Struct):
                 )
             yield Entry(f"ticket/{name}", content)
 
-    def _record_files(self, ids: dict[str, str]) -> Iterator[Entry]:
-        """`ids` are those of checkpoints that are other ones now."""
+    def _record_files(
+        self, sent: Mapping[str, Checkpoint], folders: Collection[str]
+    ) -> Iterator[Entry]:
+        """Yield what travels of the record. `sent` are the checkpoints that travel, by
+        their names, `folders` the repositories below.
+        """
+        record = self.record.folder
         for name in RECORD_FILES:
-            content = read_bytes(self.record.folder / name)
+            content = read_bytes(record / name)
             if content is not None:
                 yield from self._record_file(name, content)
-        for folder in sorted(self.record.folder.glob("step-*/attempt-*")):
-            where = folder.relative_to(self.record.folder).as_posix()
-            if not ATTEMPT.fullmatch(where):
+        changes: list[Change] = []
+        with_private = set[Path]()
+        for place in sorted(record.glob("step-*/**/*.jsonl")):
+            name = place.relative_to(record).as_posix()
+            if not LEDGER.fullmatch(name):
                 continue
-            copies: dict[str, str] = {}
-            for path in sorted(folder.iterdir()):
-                content = (
-                    read_bytes(path)
-                    if path.is_file() and ATTEMPT_FILES.fullmatch(path.name)
-                    else None
-                )
-                if content is None:
-                    continue
-                if path.name == "span.json":
-                    for old, new in ids.items():
-                        content = content.replace(old.encode(), new.encode())
-                if path.name in copies and is_secret_path(copies[path.name]):
-                    self._leave_out(f"{where}/{path.name}")
-                else:
-                    yield from self._record_file(f"{where}/{path.name}", content)
+            entries = LedgerFile(place).entries()
+            changes += [change for entry in entries for change in entry.changes]
+            for number, private in _private_changes(entries).items():
+                with_private.add(place.parent / f"attempt-{number}")
+                self.stayed |= private
+            travelling = (_with_tree(entry, sent) for entry in entries)
+            yield from self._record_file(name, encode_ledger(travelling))
+        yield from self._versions(changes, folders)
+        for place in sorted(record.glob("step-*/attempt-*/*")):
+            name = place.relative_to(record).as_posix()
+            folder, _, file = name.rpartition("/")
+            if not (ATTEMPT.fullmatch(folder) and ATTEMPT_FILES.fullmatch(file)):
+                continue
+            if file == "changes.diff" and place.parent in with_private:
+                continue
+            content = read_bytes(place) if place.is_file() else None
+            if content is not None:
+                yield from self._record_file(name, content)
+
+    def _versions(
+        self, changes: Iterable[Change], folders: Collection[str]
+    ) -> Iterator[Entry]:
+        """Yield the contents that the ledgers name, but those of files that do not
+        travel.
+        """
+        paths = dict[str, set[str]]()
+        for change in changes:
+            for entry in (change.before, change.after):
+                if entry is not None:
+                    paths.setdefault(entry.content, set()).add(change.path)
+        for content_id, files in sorted(paths.items()):
+            content = read_bytes(self.record.folder / VERSIONS / content_id)
+            if content is None:
+                continue
+            is_secret = len(content) <= _LARGEST_SEARCHED and self._has_secret(content)
+            if is_secret or any(_stays(path, folders) for path in files):
+                self.stayed |= files
+            else:
+                yield Entry(f"record/{VERSIONS}/{content_id}", content)
 
     def _record_file(self, name: str, content: bytes) -> Iterator[Entry]:
         if _FOR_READING.fullmatch(PurePosixPath(name).name):
@@ -359,6 +395,34 @@ class Parcel(Struct):
                         text = re.sub(re.escape(name) + r"/(?=[\w.])", "", text)
                     text = re.sub(re.escape(name) + r"(?![\w.-])", short, text)
         return text.encode()
+
+
+def _private_changes(entries: Iterable[LedgerEntry]) -> dict[int, set[str]]:
+    """Return the files that attempts changed and that git ignores, by the numbers of
+    the attempts that have some.
+    """
+    changed: dict[int, set[str]] = {}
+    private: dict[int, set[str]] = {}
+    for entry in entries:
+        paths = {change.path for change in entry.changes}
+        changed.setdefault(entry.attempt, set()).update(paths)
+        private.setdefault(entry.attempt, set()).update(entry.private)
+    both = {number: paths & private[number] for number, paths in changed.items()}
+    return {number: paths for number, paths in both.items() if paths}
+
+
+def _with_tree(entry: LedgerEntry, sent: Mapping[str, Checkpoint]) -> LedgerEntry:
+    """Return the entry with its checkpoint as it travels."""
+    if entry.tree is None:
+        return entry
+    return replace(entry, tree=sent.get(entry.tree.name))
+
+
+def _stays(path: str, folders: Collection[str]) -> bool:
+    """True for a file whose contents do not travel, though git does not ignore it."""
+    if is_secret_path(path) or path == PROJECT_FILE.as_posix():
+        return True
+    return any(path.startswith(f"{folder}/") for folder in folders)
 
 
 def _text(path: bytes) -> str:

@@ -26,9 +26,10 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from cdd_agent.engine.ledger import STORE, no_part
+from cdd_agent.engine.ledger import STORE, Ledger, no_part
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.named_files import named
+from cdd_agent.engine.old_records import OldRecordUnreadable, take_over
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.whereabouts import (
     Phase,
@@ -58,6 +59,7 @@ from cdd_agent.git.restore import held
 from cdd_agent.git.snapshot import names_in
 from cdd_agent.redaction import Redactor
 from cdd_agent.threads import in_thread
+from cdd_agent.tickets.state import StateUnreadable, read_state
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.arrival import Arrival, is_link, links_away, read_manifest
 from cdd_agent.travel.lease import Claim
@@ -117,6 +119,7 @@ class Travel(Struct):
         with self._locked() as known:
             if known is not None and known.phase is Phase.ARRIVING:
                 known.expect_here(self.ticket.slug, known.holder, self.now())
+            await self._take_over_old_records()
             name = remote or (known.remote if known else "origin")
             repository = await repository_of(self.record.root)
             async with (
@@ -124,6 +127,20 @@ class Travel(Struct):
                 self._reference(name, known, repository) as reference,
             ):
                 return await self._push(reference, taken, known, name, by_word=by_word)
+
+    async def _take_over_old_records(self) -> None:
+        """See that a run that version 0.1 began has ledgers: its old records do not
+        travel. Raises `OldRecordUnreadable`.
+        """
+        try:
+            state = read_state(self.ticket)
+        except StateUnreadable:
+            return
+        if state is None:
+            return
+        refused = await take_over(Ledger(self.record, self.leave_out), state)
+        for folder, why in refused.items():
+            raise OldRecordUnreadable(str(folder), why)
 
     async def _push(
         self,
@@ -164,6 +181,12 @@ class Travel(Struct):
             text = (
                 "Not sent, as they hold secrets or are this copy's settings:"
                 f" {named(left_out)}"
+            )
+            self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_SENT))
+        if stayed := packed[-1].stayed:
+            text = (
+                "Not sent, as they hold secrets or git ignores them: what steps changed"
+                f" in {named(stayed)}. Only here an `undo` covers these files"
             )
             self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_SENT))
         hint = (
@@ -311,6 +334,13 @@ class Travel(Struct):
                 text = (
                     "Not part of it, as they hold secrets:"
                     f" {named(arrival.manifest.left_out)}"
+                )
+                self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_SENT))
+            if arrival.manifest.stayed:
+                text = (
+                    "Not part of it: what steps changed in"
+                    f" {named(arrival.manifest.stayed)}. Here an `undo` does not cover"
+                    " these files"
                 )
                 self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_SENT))
             return here

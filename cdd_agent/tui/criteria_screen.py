@@ -23,7 +23,7 @@ from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.folds import Opening, shortened
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.wording.step_signs import REMARKS, step_glyph, why
-from cdd_agent.wording.ticket_words import criterion_sign, unserved
+from cdd_agent.wording.ticket_words import criterion_sign, not_in_this_tree, unserved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -142,6 +142,9 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
                 f"{words[0].upper()}{words[1:]}. To change that, write"
                 f" `**Serves:** {criterion.number}` in {where}.",
             )
+        if criterion.missing:
+            words = not_in_this_tree(criterion)
+            transcript.add(BlockKind.WARNING, f"{words[0].upper()}{words[1:]}")
         self.call_after_refresh(transcript.scroll_home, animate=False)
         opening = Opening.ALL if len(criterion.steps) == 1 else Opening.HEADER
         for step in criterion.steps[:_SHOWN_STEPS]:

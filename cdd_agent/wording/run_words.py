@@ -20,13 +20,10 @@ from cdd_agent.events.run_events import (
     RunFinished,
 )
 from cdd_agent.tickets.run_outcome import how_to_serve, reasons_against
-from cdd_agent.tickets.status import MissingWork, RunStatus, Shortfall, Verification
+from cdd_agent.tickets.status import RunStatus, Shortfall, Verification
 from cdd_agent.wording.registry import Lines, words_of
-from cdd_agent.wording.step_signs import REMARKS, SHOWN_NAMES, clause, first_names
-from cdd_agent.wording.ticket_words import edited_criteria_lines
-
-_SHOWN_MISSING = 3
-"""The number of missing files or tests that the line of a step names."""
+from cdd_agent.wording.step_signs import REMARKS, clause, first_names
+from cdd_agent.wording.ticket_words import edited_criteria_lines, missing_work
 
 
 @words_of.register
@@ -111,32 +108,12 @@ def _shortfalls(event: RunFinished) -> Lines:
         if reason is not Shortfall.SKIPPED:
             remark = REMARKS[Verification(reason)]
         lines.append((f"  {remark}: {steps}", Tone.WARNING))
-    lines += [
-        (f"  {_missing(work)}", Tone.WARNING) for work in event.missing[:SHOWN_NAMES]
-    ]
-    if len(event.missing) > SHOWN_NAMES:
-        more = len(event.missing) - SHOWN_NAMES
-        lines.append((f"  and {more} more steps", Tone.WARNING))
+    lines += [(f"  {line}", Tone.WARNING) for line in missing_work(event.missing)]
     lines += edited_criteria_lines(event.edited_criteria)
     if event.edited_criteria:
         hint = how_to_serve(event.ticket_slug, event.edited_criteria)
         lines.append((hint, Tone.WARNING))
     return lines
-
-
-def _missing(work: MissingWork) -> str:
-    """Return a line about a step whose work is not in the tree."""
-    parts = [
-        f"{what} {first_names(names, _SHOWN_MISSING)}"
-        for what, names in (
-            ("missing files:", work.missing),
-            ("files without its change:", work.reverted),
-            ("deleted files that are back:", work.restored),
-            ("missing tests:", work.tests),
-        )
-        if names
-    ]
-    return f"{work.label}. {work.title}: {'; '.join(parts)}"
 
 
 def _require_result(event: RunFinished) -> Lines:

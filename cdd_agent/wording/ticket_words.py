@@ -12,7 +12,7 @@ from cdd_agent.events.ticket_events import (
     TicketsListed,
 )
 from cdd_agent.tickets.findings import quote
-from cdd_agent.tickets.status import EditedCriterion, StepStatus
+from cdd_agent.tickets.status import EditedCriterion, MissingWork, StepStatus
 from cdd_agent.wording.registry import Lines, words_of
 from cdd_agent.wording.step_signs import (
     SHOWN_NAMES,
@@ -20,6 +20,9 @@ from cdd_agent.wording.step_signs import (
     first_names,
     step_line,
 )
+
+_SHOWN_MISSING = 3
+"""The number of missing files or tests that the line of a step names."""
 
 
 def progress(state: str, done: int, total: int) -> str:
@@ -71,7 +74,32 @@ def describe_plan_opened(event: PlanOpened) -> Lines:
         lines.append((line, Tone.PLAIN))
     if event.cost.tokens:
         lines.append((f"  {event.cost.in_full()} so far", Tone.QUIET))
-    return [*lines, *edited_criteria_lines(event.edited_criteria)]
+    lines += edited_criteria_lines(event.edited_criteria)
+    for line in missing_work(event.missing):
+        lines.append((f"  not in this tree: {line}", Tone.WARNING))
+    return lines
+
+
+def missing_work(missing: Sequence[MissingWork]) -> list[str]:
+    """Return a line for each of the first steps whose work is not in the tree."""
+    lines = [_missing(work) for work in missing[:SHOWN_NAMES]]
+    if len(missing) > SHOWN_NAMES:
+        lines.append(f"and {len(missing) - SHOWN_NAMES} more steps")
+    return lines
+
+
+def _missing(work: MissingWork) -> str:
+    parts = [
+        f"{what} {first_names(names, _SHOWN_MISSING)}"
+        for what, names in (
+            ("missing files:", work.missing),
+            ("files without its change:", work.reverted),
+            ("deleted files that are back:", work.restored),
+            ("missing tests:", work.tests),
+        )
+        if names
+    ]
+    return f"{work.label}. {work.title}: {'; '.join(parts)}"
 
 
 def edited_criteria_lines(edited: Sequence[EditedCriterion]) -> Lines:
@@ -104,9 +132,16 @@ def _criterion(criterion: CriterionProof) -> Lines:
         lines.append((f"    tests: {first_names(criterion.tests)}", Tone.QUIET))
     if criterion.files:
         lines.append((f"    files: {first_names(criterion.files)}", Tone.QUIET))
+    if criterion.missing:
+        lines.append((f"    {not_in_this_tree(criterion)}", Tone.WARNING))
     if not criterion.steps:
         lines.append((f"    {unserved(criterion)}", Tone.WARNING))
     return lines
+
+
+def not_in_this_tree(criterion: CriterionProof) -> str:
+    """Return which files of a criterion are gone, or without the change of its step."""
+    return f"not in this tree as the run left them: {first_names(criterion.missing)}"
 
 
 def unserved(criterion: CriterionProof) -> str:

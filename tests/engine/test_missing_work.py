@@ -5,18 +5,22 @@ import os
 import re
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cdd_agent.commands.criteria import criteria_events
 from cdd_agent.commands.registry import handle
+from cdd_agent.commands.ticket_commands import status_events
 from cdd_agent.engine.log import RunLog
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import ExitCode
 from cdd_agent.events.notices import NoticeKind
 from cdd_agent.events.run_events import RunFinished
 from cdd_agent.events.stream import Event, to_json
+from cdd_agent.events.ticket_events import CriteriaShown, PlanOpened
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.status import MissingWork, RunStatus
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
@@ -737,3 +741,74 @@ def test_the_command_line_shows_what_is_missing(
         assert [work["label"] for work in finished["missing"]] == ["1", "2", "3", "4"]
     git(sandbox.root, "switch", "-q", "work")
     assert cdd(sandbox, "exec", SLUG, "--model", model) == 0
+
+
+async def test_what_the_run_of_another_ticket_did_is_not_missed(done: Sandbox) -> None:
+    """It deletes one file, and reverts another; once it is undone, both are there."""
+    other = replace_ticket(done, "feature-other")
+    other.write(
+        Step("new.txt (deleted)", "python -c pass"), Step("app.txt", "python -c pass")
+    )
+    delete = DELETES.replace("old.txt", "new.txt")
+    code, _ = await carry_out(other, delete, says("app.txt", "before"))
+    assert code is ExitCode.DONE
+    assert not (done.root / "new.txt").exists()
+    code, events = await carry_out(done)
+    assert (code, lost(events)) == (ExitCode.DONE, {})
+
+    engine = other.engine()
+    await engine.undo(1)
+    engine.close()
+    assert done.text("new.txt") == "good\n"
+    (done.root / "new.txt").unlink()
+    code, events = await carry_out(done)
+    assert (code, lost(events)) == (ExitCode.FAILED, NEW)
+
+
+def replace_ticket(sandbox: Sandbox, slug: str) -> Sandbox:
+    other = sandbox.at(sandbox.root)
+    other.slug = slug
+    return other
+
+
+async def test_status_shows_files_that_are_not_in_this_tree(done: Sandbox) -> None:
+    """It asks neither git nor for the lock; which tests are gone it does not know."""
+    git(done.root, "switch", "-q", "main")
+    files = {
+        label: {name: paths for name, paths in kinds.items() if name != "tests"}
+        for label, kinds in ALL.items()
+    }
+    with closing(done.engine()):
+        (opened, *_) = status_events(done.project, SLUG)
+    assert isinstance(opened, PlanOpened)
+    assert {work.label: fields(work) for work in opened.missing} == files
+    git(done.root, "switch", "-q", "work")
+    (opened, *_) = status_events(done.project, SLUG)
+    assert isinstance(opened, PlanOpened)
+    assert not opened.missing
+
+
+async def test_a_criterion_whose_files_are_gone_is_not_seen(sandbox: Sandbox) -> None:
+    begin_repository(
+        sandbox.write(
+            Step("app.txt", check("app.txt"), description="Make it.\n**Serves:** 1")
+        )
+    )
+    assert (await carry_out(sandbox, says("app.txt", "good")))[0] is ExitCode.DONE
+
+    def missing() -> tuple[str, ...]:
+        (shown,) = criteria_events(sandbox.project, SLUG)
+        assert isinstance(shown, CriteriaShown)
+        (criterion,) = shown.criteria
+        assert criterion.files == ("app.txt",)
+        assert criterion.is_seen is not bool(criterion.missing)
+        return criterion.missing
+
+    assert missing() == ()
+    for text in ("before\n", None):
+        (sandbox.root / "app.txt").unlink()
+        if text is not None:
+            (sandbox.root / "app.txt").write_text(text)
+        assert missing() == ("app.txt",)
+    (sandbox.root / "app.txt").write_text("good, and more\n")
+    assert missing() == ()

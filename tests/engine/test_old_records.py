@@ -436,3 +436,18 @@ async def test_a_run_is_taken_over_once(
 
     monkeypatch.setattr(old_records.Ledger, "open", never)
     sandbox.engine().close()
+
+
+async def test_contents_of_ignored_files_are_taken_over_into_the_private_store(
+    old: Callable[[str], Sandbox],
+) -> None:
+    sandbox = old("completed")
+    sandbox.engine().close()
+    record = sandbox.root / ".cdd" / "runs" / SLUG
+    found = {
+        folder: {file.read_text() for file in (record / folder).iterdir()}
+        for folder in ("versions", "contents")
+    }
+    assert "ignored\n" in found["contents"]
+    assert "ignored\n" not in found["versions"]
+    assert "good\n" in found["versions"]

@@ -14,6 +14,7 @@ import pytest
 
 from cdd_agent.engine.whereabouts import load_whereabouts
 from cdd_agent.git.command import Git
+from cdd_agent.git.content_store import hash_content
 from cdd_agent.git.remote import Address, Remote
 from cdd_agent.travel import arrival, reference
 from cdd_agent.travel.arrival import Arrival
@@ -23,6 +24,9 @@ from tests.travel.copies import REFERENCE, Copies, cdd, files, git, many_process
 
 Tamper = Callable[["Files"], None]
 ATTEMPT = "record/step-01/attempt-1"
+LEDGER = "record/step-01/ledger.jsonl"
+EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+"""The name of the content of an empty file."""
 
 
 class Files(Protocol):
@@ -126,8 +130,50 @@ class Tampered:
         self.git("update-ref", REFERENCE, commit)
 
 
-def span(change: Callable[[Any], None]) -> Tamper:
-    return lambda it: change_json(it, f"{ATTEMPT}/span.json", change)
+def entry(number: int, **fields: object) -> Tamper:
+    """Change an entry of the ledger."""
+
+    def change(it: Files) -> None:
+        lines = it.read(LEDGER).splitlines()
+        lines[number] = json.dumps(json.loads(lines[number]) | fields)
+        it.put(LEDGER, "\n".join((*lines, "")))
+
+    return change
+
+
+def tree(**fields: object) -> Tamper:
+    """Change the checkpoint before the attempt."""
+
+    def change(it: Files) -> None:
+        begin = json.loads(it.read(LEDGER).splitlines()[1])
+        entry(1, tree=begin["tree"] | fields)(it)
+
+    return change
+
+
+def changed(path: str, **fields: object) -> Tamper:
+    """Let the reply have changed this file. By default it is an empty one."""
+    file = {"mode": "100644", "content": EMPTY, "permissions": None} | fields
+    return entry(2, changes=[{"path": path, "before": file, "after": None}])
+
+
+def link(target: str) -> Tamper:
+    """Let the reply have removed a link."""
+    content = target.encode()
+    name = hash_content([content], len(content), "sha1")
+
+    def put(it: Files) -> None:
+        it.put(f"record/versions/{name}", content)
+        changed("link", mode="120000", content=name)(it)
+
+    return put
+
+
+def span(**fields: object) -> Tamper:
+    """Add a record of version 0.1."""
+    before = {"name": "step-01/attempt-1/before", "id": "0" * 40}
+    text = json.dumps({"before": before, "after": None} | fields)
+    return lambda it: it.put(f"{ATTEMPT}/span.json", text)
 
 
 def calls(value: dict[str, Any]) -> Tamper:
@@ -188,22 +234,41 @@ TAMPERED: dict[str, Tamper] = {
     "a torn spec": lambda it: it.put("ticket/spec.yaml", "title: [\n"),
     "a spec that is not text": lambda it: it.put("ticket/spec.yaml", b"\xff\xfe\x00"),
     "a torn baseline": lambda it: it.put("record/baseline.json", "{"),
-    "a checkpoint that is an option": span(
-        lambda it: it["before"].update(id="--output=/tmp/x")
+    "a torn ledger": lambda it: it.put(LEDGER, '{"ledger":1}\n{\n'),
+    "a ledger without a version": lambda it: it.put(LEDGER, "{}\n"),
+    "a ledger of a later version": lambda it: it.put(LEDGER, '{"ledger":99}\n'),
+    "a checkpoint that is an option": tree(id="--output=/tmp/x"),
+    "a checkpoint of another name": tree(name="step-01/attempt-1/other"),
+    "a checkpoint that is not part of it": tree(id="0" * 40),
+    "a checkpoint with other notes": tree(also=["other"]),
+    "a changed file that goes up": changed("../x"),
+    "a changed file elsewhere": changed("/tmp/x"),
+    "a changed hook": changed(".git/hooks/post-commit"),
+    "a changed hook of a submodule": changed("lib/.GIT/hooks/post-commit"),
+    "a changed record": changed(f".cdd/runs/{SLUG}/state.json"),
+    "changed settings": changed(".cdd/config.yaml"),
+    "a changed file that runs as its owner": changed("x", permissions=0o4755),
+    "a changed folder": changed("x", mode="040000"),
+    "another's file that goes up": entry(
+        2, others=[{"path": "../x", "before": None, "after": None}]
     ),
-    "a checkpoint that is not part of it": span(
-        lambda it: it["before"].update(id="0" * 40)
-    ),
+    "a kept file that goes up": entry(2, kept=["../x"]),
+    "a removed link that leads elsewhere": link("/etc/passwd"),
+    "a removed link that goes up": link("../x"),
+    "a content of another name": lambda it: it.put(f"record/versions/{EMPTY}", "x"),
+    "a content that is no id": lambda it: it.put("record/versions/x", "x"),
+    "a private content": lambda it: it.put(f"record/contents/{EMPTY}", ""),
+    "a kept content": lambda it: it.put("record/kept/a.txt", ""),
+    "commands that are none": lambda it: it.put(f"{ATTEMPT}/beside.jsonl", "x\n"),
+    "an old checkpoint that is not part of it": span(),
     "notes of another checkpoint": hostile_note(lambda it: it.update(id="0" * 40)),
     "notes that go up": hostile_note(lambda it: it.update(modes={"../x": 420})),
     "notes with contents": hostile_note(lambda it: it.update(saved=saved("x"))),
     "notes with a repository": hostile_note(lambda it: it.update(inner={"x": "0"})),
-    "a saved file elsewhere": span(lambda it: it["before"].update(saved=saved("../x"))),
-    "a saved hook": span(
-        lambda it: it["before"].update(saved=saved(".git/hooks/post-checkout"))
-    ),
-    "a path that goes up": span(lambda it: it.update(paths=["../x"])),
-    "a torn span": lambda it: it.put(f"{ATTEMPT}/span.json", "{"),
+    "a saved file elsewhere": tree(saved=saved("../x")),
+    "a saved hook": tree(saved=saved(".git/hooks/post-checkout")),
+    "old paths that go up": span(paths=["../x"]),
+    "a torn old span": lambda it: it.put(f"{ATTEMPT}/span.json", "{"),
     "a shown file elsewhere": lambda it: change_json(
         it,
         f"{ATTEMPT}/shown.json",
@@ -229,7 +294,7 @@ LINKS_OUT: dict[str, Callable[[Tampered], None]] = {
     "a link to a folder above": lambda it: put_link(it, "../.."),
 }
 """Out of the project."""
-WHOLE = ("no manifest", "a torn lease", "a torn span")
+WHOLE = ("no manifest", "a torn lease", "a torn ledger")
 """Of each kind one is pulled as a person would; the others are only read."""
 
 

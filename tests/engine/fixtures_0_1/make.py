@@ -20,6 +20,7 @@ from pathlib import Path
 
 from cdd_agent.engine.history import History
 
+from cdd_agent.cli.main import main
 from cdd_agent.engine.engine import Engine
 from cdd_agent.events.step_events import ChangesApplied, CheckpointStarted, StepStarted
 from cdd_agent.events.stream import Event
@@ -221,6 +222,19 @@ CASES = (
 )
 
 
+def push(folder: Path) -> Path:
+    """Push a run of which step 1 is completed. Returns the bare remote."""
+    sandbox = begin(folder / "project")
+    remote = folder / "remote.git"
+    git(folder, "init", "--quiet", "--bare", "--template=", str(remote))
+    git(sandbox.root, "remote", "add", "origin", str(remote))
+    git(sandbox.root, "push", "--quiet", "origin", "HEAD:main")
+    asyncio.run(run(sandbox.replies(GOOD)))
+    code = main(["push", sandbox.slug, "-C", str(sandbox.root)])
+    assert code == 0
+    return remote
+
+
 def shrink(root: Path) -> None:
     """Remove what no run needs."""
     git(root, "pack-refs", "--all")
@@ -228,7 +242,7 @@ def shrink(root: Path) -> None:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def main(target: str) -> None:
+def make(target: str) -> None:
     os.environ["CDD_TRUST"] = "1"
     with tempfile.TemporaryDirectory() as name, tarfile.open(target, "w:xz") as archive:
         for case in CASES:
@@ -237,7 +251,8 @@ def main(target: str) -> None:
             sys.stdout.write(f"{case.__name__}: {sandbox.statuses()}\n")
             shrink(sandbox.root)
             archive.add(sandbox.root, case.__name__)
+        archive.add(push(Path(name) / "pushed"), "remote.git")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    make(sys.argv[1])
