@@ -177,10 +177,14 @@ def encode_ledger(entries: Iterable[Entry]) -> bytes:
 
 
 def expect_inside(paths: Iterable[str]) -> None:
-    """Raise `ValueError` for a path that leads out of the project."""
+    """Raise `ValueError` for a path that leads out of the project, or to files of git
+    or of a run: a ledger may come from another computer.
+    """
     for path in map(PurePosixPath, paths):
-        if path.is_absolute() or ".." in path.parts:
-            raise ValueError(f"{path} is not in the project")
+        parts = tuple(part.lower() for part in path.parts)
+        is_own = ".git" in parts or parts[:2] == (".cdd", "runs")
+        if path.is_absolute() or ".." in parts or is_own:
+            raise ValueError(f"{path} is no file of the project")
 
 
 def _remove_torn_line(file: FileIO) -> None:

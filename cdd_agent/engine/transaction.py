@@ -25,7 +25,7 @@ from cdd_agent.edits.review import proposal_digest
 from cdd_agent.edits.targets import Protected
 from cdd_agent.engine.approval import Answer, Approval, ChangesRefused, ask_about
 from cdd_agent.engine.attempt import Attempt, Shown
-from cdd_agent.engine.ledger import Ledger, States, private_paths
+from cdd_agent.engine.ledger import Ledger, Owns, States, private_paths
 from cdd_agent.engine.ledger_file import Entry
 from cdd_agent.engine.named_files import named
 from cdd_agent.errors import NotApproved
@@ -34,7 +34,7 @@ from cdd_agent.events.question_events import ChangesProposed, ChangesReviewed, C
 from cdd_agent.events.step_events import CheckpointStarted
 from cdd_agent.events.stream import Emit
 from cdd_agent.files.atomic import digest, read_bytes
-from cdd_agent.files.paths import path_inside
+from cdd_agent.files.paths import path_inside, without_links
 from cdd_agent.git.diff import Change
 from cdd_agent.git.snapshot import LARGEST_SAVED
 from cdd_agent.threads import to_its_end
@@ -270,7 +270,7 @@ class StepTransaction(Struct):
             await self._wait_until_known()
             self.emit(CheckpointStarted(self.step.number))
             # commands and checks may change declared files that git ignores
-            declared = await asyncio.to_thread(self.declared.usable_paths)
+            declared = await asyncio.to_thread(self._declared_paths)
             await self.ledger.begin(self.attempt, (*declared, *touched))
             self.is_begun = True
             for notice in tell_uncovered(self.ledger):
@@ -309,12 +309,25 @@ class StepTransaction(Struct):
         """Enter that a command of a tool's call, or without `call` a check, starts.
         Returns the step's files as they are.
         """
-        declared = self.declared.usable_paths()
-        return self.ledger.start(self.attempt, by, declared, call=call)
+        return self.ledger.start(self.attempt, by, self._declared_paths(), call=call)
+
+    def _declared_paths(self) -> frozenset[str]:
+        """Return the files that the step declares, as their folders are without
+        links.
+        """
+        paths = self.declared.usable_paths()
+        return frozenset(without_links(self.root, path) for path in paths)
+
+    def _find_declared(self) -> Owns:
+        """Return what tells whether the step declares a file, whose path has no
+        links.
+        """
+        paths = self._declared_paths()
+        return lambda path: path in paths or self.declared.covers(path)
 
     async def take_over_from_check(self, states: States, by: str) -> None:
         """Whatever the checks made of the step's files is the step's doing."""
-        await self.ledger.look_after(self.attempt, states, self.declared.covers, by)
+        await self.ledger.look_after(self.attempt, states, self._find_declared(), by)
 
     async def take_over_from_command(
         self, states: States, by: str, call: int, ignored: Sequence[str]
@@ -323,9 +336,10 @@ class StepTransaction(Struct):
         The model has seen none of it: what it knows of these files is out of date.
         `ignored` are files that git ignores and that the command changed.
         """
-        ignored = [path for path in ignored if not self.declared.covers(path)]
+        owns = self._find_declared()
+        ignored = [path for path in ignored if not owns(path)]
         entry = await self.ledger.look_after(
-            self.attempt, states, self.declared.covers, by, call=call, ignored=ignored
+            self.attempt, states, owns, by, call=call, ignored=ignored
         )
         self._take_over_changes(entry.changes)
         if entry.ignored:

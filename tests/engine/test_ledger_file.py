@@ -121,7 +121,7 @@ def test_a_torn_header_is_written_again(ledger: LedgerFile) -> None:
         pytest.param("[" * 100_000, id="nested too deeply"),
         pytest.param('{"kind": "unheard of"}', id="a kind of no version"),
         pytest.param('{"attempt": 1}', id="no kind"),
-        pytest.param('{"kind": "end", "attempt": "x"}', id="a wrong type"),
+        pytest.param('{"kind": "check", "attempt": "x"}', id="a wrong type"),
     ],
 )
 def test_a_damaged_line_is_named_by_its_number(tmp_path: Path, text: str) -> None:
@@ -132,13 +132,19 @@ def test_a_damaged_line_is_named_by_its_number(tmp_path: Path, text: str) -> Non
 
 
 @each_row("field", ["changes", "others"])
-@each_row("path", ["../outside.txt", "/outside.txt", "a/../../b", "..", "a/.."])
-def test_a_path_that_leads_out_of_the_project_is_refused(
+@each_row(
+    "path",
+    [
+        *("../outside.txt", "/outside.txt", "a/../../b", "..", "a/.."),
+        *(".git/hooks/pre-commit", "lib/.GIT/config", ".cdd/runs/x/state.json"),
+    ],
+)
+def test_a_path_of_no_file_of_the_project_is_refused(
     tmp_path: Path, field: str, path: str
 ) -> None:
     change = {"path": path, "before": None, "after": None}
     ledger = written(LedgerFile(tmp_path / "l"), line(**{field: [change]}))
-    with pytest.raises(Damaged, match=r"line 2: .* is not in the project"):
+    with pytest.raises(Damaged, match=r"line 2: .* is no file of the project"):
         ledger.entries()
 
 

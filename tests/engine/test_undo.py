@@ -711,3 +711,16 @@ async def test_what_is_in_no_checkpoint_is_named_once(sandbox: Sandbox) -> None:
     (sandbox.root / "inner/.git/config").write_text("[damaged\n")
     events = await run_all(sandbox.write(*THREE[:2]).replies(*REPLIES[:2]))
     assert "inner" in notice(events, NoticeKind.NOT_IN_CHECKPOINT)
+
+
+async def test_a_declared_file_behind_a_linked_folder_is_the_steps(
+    sandbox: Sandbox,
+) -> None:
+    (sandbox.root / "real").mkdir()
+    (sandbox.root / "link").symlink_to("real")
+    sandbox.write(Step("link/a.txt", running("open('link/a.txt', 'a').write('x')")))
+    await run_all(sandbox.replies(says("link/a.txt", "good")))
+    assert sandbox.text("real/a.txt") == "good\nx"
+    undone = await back(sandbox)
+    assert (undone.restored, undone.others) == (("real/a.txt",), ())
+    assert not (sandbox.root / "real/a.txt").exists()
