@@ -571,6 +571,55 @@ MUTATIONS = [
         "tests/engine/test_ledger_file.py",
     ),
     Mutation(
+        "a step of version 0.1 is taken over when all of it is saved",
+        "engine/old_records.py",
+        "    for step in taken.values():\n        step.save()\n    return refused",
+        "    for step in taken.values():\n        step.attempts[0].ledger.write(())\n        step.save()\n    return refused",
+        "tests/engine/test_old_records.py",
+    ),
+    Mutation(
+        "what commands made in version 0.1 is made again with the dialogue",
+        "engine/old_records.py",
+        "            if commands:\n",
+        "            if commands and False:\n",
+        "tests/engine/test_old_records.py",
+    ),
+    Mutation(
+        "an undo of version 0.1 can be reversed",
+        "engine/old_records.py",
+        "        now = edited[change.path].after if change.path in edited else change.after",
+        "        now = change.before",
+        "tests/engine/test_old_records.py",
+    ),
+    Mutation(
+        "a ledger that arrives changes no files of git",
+        "travel/arrival.py",
+        '        if is_own or ".git" in PurePosixPath(path).parts:\n',
+        "        if is_own:\n",
+        "tests/travel/test_hostile_remote.py",
+    ),
+    Mutation(
+        "a content that arrives is what its name says",
+        "travel/arrival.py",
+        '            if hash_content([content], len(content), "sha1") != place.name:\n',
+        "            if not content:\n",
+        "tests/travel/test_hostile_remote.py",
+    ),
+    Mutation(
+        "a new file is private only if git ignores it",
+        "engine/ledger.py",
+        "        private = tuple(sorted({*tree.saved, *ignored}))\n",
+        "        private = tree.also\n",
+        "tests/travel/test_travelling.py",
+    ),
+    Mutation(
+        "what the run of another ticket did is not missing",
+        "engine/missing_work.py",
+        "        return bool(later) and loss.found.matches(later[-1].after)\n",
+        "        return False\n",
+        "tests/engine/test_missing_work.py",
+    ),
+    Mutation(
         "a torn line is cut",
         "engine/ledger_file.py",
         "            _remove_torn_line(file)\n",
@@ -2221,8 +2270,8 @@ MUTATIONS = [
             (
                 "a file that a step's own check removed is not missed",
                 "engine/missing_work.py",
-                "if loss.place in own and loss.found.matches(own[loss.place]):",
-                "if False:",
+                "            if change is None or not loss.found.matches(change.after):\n",
+                "            if True:\n",
             ),
             (
                 "a change that the next step did not find is missed",
@@ -2233,7 +2282,7 @@ MUTATIONS = [
             (
                 "a test that an edited file no longer has is missed",
                 "engine/missing_work.py",
-                "    lost |= await _find_removed_tests(found.edited, tree, seen, past)\n",
+                "    lost |= await _find_removed_tests(found.edited, work.tree, seen, looks)\n",
                 "",
             ),
             (
