@@ -307,6 +307,7 @@ def _find_place_to_save(
             for place in _numbered(folder, part)
             if not os.path.lexists(place) or _is_folder(place)
         )
+    remove_leftovers(folder)
     for place in _numbered(folder, name):
         if not os.path.lexists(place):
             return place

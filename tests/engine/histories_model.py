@@ -182,13 +182,13 @@ class Model:
         return self.stack(path)[-1].entry
 
     def push(self, path: str, version: Version) -> None:
-        """A version that changes nothing is none. What the user makes as a step has
-        left it may count as the step's.
+        """A version that changes nothing is none. A file that others make as a step
+        had left it may count as the step's.
         """
         if version.entry == self.entry(path):
             return
         life = self.made.get((path, version.entry))
-        if version.who is Who.USER and life is not None:
+        if version.owned is Owned.NO and life is not None:
             version = replace(version, life=life, owned=Owned.MAYBE)
         self.set_stack(path, (*self.stack(path), version))
 

@@ -548,6 +548,10 @@ async def test_leftovers_of_a_killed_restoring_are_removed(project: Path) -> Non
     torn = _temporary(project / "a.txt")
     torn = torn.with_name(torn.name.replace(f"-{os.getpid()}-", f"-{dead.pid}-"))
     torn.write_text("half a f")
+    kept = project.with_name("kept")
+    kept.mkdir()
+    (kept / torn.name).write_text("half a f")
 
-    await restore(checkpoints, before, after)
+    await checkpoints.restore(await checkpoints.changes(before, after), kept)
     assert sorted(state(project)) == ["a.txt"]
+    assert sorted(state(kept)) == ["a.txt"]
