@@ -215,28 +215,41 @@ def _smaller(action: Action) -> Iterator[Action]:
             yield replace(action, attempts=rest)
 
 
-def history_of(seed: int) -> History:
-    """Return the history that a seed stands for."""
+LONGEST = 7
+"""Actions of a history."""
+
+
+def history_of(seed: int, longest: int = LONGEST) -> History:
+    """Return the history that a seed stands for, with its first actions alone."""
     chance = random.Random(seed)
-    names = (*VARIANTS, "whole", "whole", "above")
+    names = (*VARIANTS, "whole", "submodule", "submodule", "plain")
     variant = VARIANTS[chance.choice(names)]
-    existing = [f"{variant.main}{path}" for path in _existing(variant.name)]
+    existing = [f"{variant.main}{path}" for path in _existing()]
     if variant.name == "above":
         existing += ["top.txt", "top folder/link", "two/core.txt", "two/core.sh"]
-    pool = chance.sample(existing, 6)
-    pool += [f"{variant.main}{path}" for path in chance.sample(NEW, 3)]
-    if variant.name == "plain":
-        pool = [path for path in pool if not path.startswith(("lib/", "tools/"))]
+    new = [f"{variant.main}{path}" for path in NEW]
+    lacks = _LACKS.get(variant.name, ())
+    pool = chance.sample([path for path in existing if not path.startswith(lacks)], 6)
+    pool += chance.sample([path for path in new if not path.startswith(lacks)], 3)
     chance.shuffle(pool)
     declared = tuple(
         tuple(chance.sample(pool, chance.randint(1, min(4, len(pool)))))
         for _ in range(chance.randint(2, 4))
     )
-    actions = tuple(_action(chance) for _ in range(chance.randint(3, 7)))
-    return History(seed, variant.name, declared, tuple(pool), actions)
+    # whatever comes first has something to work on
+    first = _action(chance, Run if chance.random() < 0.8 else None)
+    rest = [_action(chance) for _ in range(chance.randint(2, LONGEST - 1))]
+    actions = (first, *rest)
+    return History(seed, variant.name, declared, tuple(pool), actions[:longest])
 
 
-def _existing(variant: str) -> list[str]:
+_LACKS = {
+    "plain": ("lib/", "tools/", "cache/"),
+    "submodule": ("tools/", "cache/"),
+}
+
+
+def _existing() -> list[str]:
     from_inner = [
         *("lib/core/core.txt", "lib/core/core.sh", "lib/core/fresh.txt"),
         *("lib/core/core.tmp", "lib/core/sub/core.txt"),
@@ -249,14 +262,15 @@ def _existing(variant: str) -> list[str]:
         *("empty.txt", "link-file", "link-folder", "link-dangling", "notes.txt"),
         *("deep/er/loose.txt", "small.log", "build/out.txt", "build/big.log"),
     ]
-    return own if variant == "plain" else [*own, *from_inner]
+    return [*own, *from_inner]
 
 
-def _action(chance: random.Random) -> Action:
-    kind = chance.choices(
-        (Run, Edit, Undo, Redo, Skip, UseGit, Diff, SwitchCommits),
-        (12, 5, 4, 3, 2, 2, 1, 0.5),
-    )[0]
+def _action(chance: random.Random, kind: type[Action] | None = None) -> Action:
+    if kind is None:
+        kind = chance.choices(
+            (Run, Edit, Undo, Redo, Skip, UseGit, Diff, SwitchCommits),
+            (12, 5, 4, 3, 2, 2, 1, 0.5),
+        )[0]
     reopens = chance.random() < 0.3
     kill, edit = 0, None
     if kind in (Run, Undo, Redo, Skip) and chance.random() < 0.15:

@@ -1,19 +1,21 @@
 """The projects that histories are played in, each made once and copied.
 
-Every variant has the files of `_FILES` below one of its folders: a repository with a
+Most have the same files below one of their folders: a repository with a
 submodule, an untracked nested clone, an ignored nested clone, links, unusual modes,
-names and contents.
+names and contents. `submodule` and `plain` have fewer repositories, and are faster.
 """
 
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.engine.histories_tree import Entry, write_entry
 
 SUBMODULE, CLONE, IGNORED_CLONE = "lib/core", "tools/vendor", "cache/clone"
+_INNER_FOLDERS = (SUBMODULE, CLONE, IGNORED_CLONE)
 _MODULE = ".git/modules/lib/core"
 _RULES = b"*.log\n*.tmp\nbuild/\ncache/\n"
 _IGNORED_NAMES, _IGNORED_FOLDERS = (".log", ".tmp"), ("build", "cache")
@@ -99,7 +101,7 @@ class Variant:
     root: str = "."
     """The project."""
     main: str = ""
-    """The folder of the project, with a slash, that has the files of `_FILES`."""
+    """The folder of the project, with a slash, that has the files."""
     git_folders: tuple[str, ...] = ()
     """The git directories of the project's repositories."""
     repositories: tuple[str, ...] = ()
@@ -147,6 +149,7 @@ VARIANTS = {
                 **_inner("tree/", "main/.git/worktrees/tree/modules/lib/core"),
             },
         ),
+        _variant("submodule", ".", "", {".": ".git", SUBMODULE: _MODULE}),
         Variant("plain"),
     )
 }
@@ -192,6 +195,8 @@ class Projects:
         match variant.name:
             case "whole":
                 self._make_main(self.place, self.place)
+            case "submodule":
+                self._make_main(self.place, self.place, inner=(SUBMODULE,))
             case "subfolder":
                 _write(self.place, {"outside.txt": _file(_lines("outside"))})
                 self._make_main(self.place, self.place / "app")
@@ -203,33 +208,34 @@ class Projects:
                 _write(self.place, {"top folder/link": _link("../top.txt")})
             case "worktree":
                 main, tree = self.place / "main", self.place / "tree"
-                self._make_main(main, main, with_inner=False)
+                self._make_main(main, main, inner=())
                 _git(main, "worktree", "add", "-q", "-b", "side", str(tree))
-                self._add_inner(tree)
+                self._add_inner(tree, _INNER_FOLDERS)
                 _write(tree, _UNTRACKED)
             case _:
                 _write(self.place, _TRACKED | _UNTRACKED)
 
     def _make_main(
-        self, repository: Path, folder: Path, *, with_inner: bool = True
+        self, repository: Path, folder: Path, inner: Sequence[str] = _INNER_FOLDERS
     ) -> None:
         _write(folder, _TRACKED)
         _commit(repository)
-        if with_inner:
-            self._add_inner(folder)
+        self._add_inner(folder, inner)
         _write(folder, _UNTRACKED)
 
-    def _add_inner(self, folder: Path) -> None:
+    def _add_inner(self, folder: Path, inner: Sequence[str]) -> None:
+        if not inner:
+            return
         origin = str(self._origin)
         allowed = ("-c", "protocol.file.allow=always")
         _git(folder, *allowed, "submodule", "--quiet", "add", origin, SUBMODULE)
         _git(folder, "commit", "-qm", "submodule")
         _name_user(folder / SUBMODULE)
-        for clone in (CLONE, IGNORED_CLONE):
+        for clone in inner[1:]:
             _git(folder, "clone", "-q", origin, clone)
             _name_user(folder / clone)
-        for inner in (SUBMODULE, CLONE, IGNORED_CLONE):
-            _write(folder / inner, _INNER_UNTRACKED)
+        for each in inner:
+            _write(folder / each, _INNER_UNTRACKED)
 
 
 def _write(folder: Path, files: dict[str, Entry]) -> None:

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from cdd_agent.engine.engine import Engine
+from tests.engine import histories_actions
 from tests.engine.histories import play, shrink
 from tests.engine.histories_actions import (
     Attempt,
@@ -32,6 +34,10 @@ from tests.engine.histories_model import (
 from tests.engine.histories_project import Projects
 from tests.engine.histories_tree import Entry
 
+GROUPS = 20
+IS_LONG = settings().max_examples > 1_000
+"""`make test-all` has many examples, and plays many and long histories."""
+HISTORIES, LONGEST = (2_000, histories_actions.LONGEST) if IS_LONG else (100, 2)
 LIFE = 1
 
 
@@ -41,6 +47,14 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Projects]:
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
         patch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
         yield Projects(tmp_path_factory.mktemp("histories").resolve())
+
+
+@pytest.mark.story
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_undo_makes_every_file_what_it_was(projects: Projects, group: int) -> None:
+    for seed in range(group, HISTORIES, GROUPS):
+        failure = play(projects, history_of(seed, LONGEST))
+        assert failure is None, f"\n{failure}"
 
 
 # --- The histories themselves ---------------------------------------------------------
