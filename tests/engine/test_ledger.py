@@ -26,6 +26,7 @@ from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
 from cdd_agent.git.restore import CheckpointGone, RestoreResult
 from cdd_agent.redaction import Redactor
+from tests.git.repositories import git
 from tests.support.fake_checkpoints import FakeCheckpoints
 from tests.support.tables import each_row
 
@@ -570,9 +571,24 @@ async def test_a_command_whose_contents_are_gone_is_not_made_again(
     for place in work.attempt.versions.folder.iterdir():
         place.unlink()
     count = len(work.entries)
-    with pytest.raises(CheckpointGone):
+    with pytest.raises(ReplyRefused):
         work.ledger.redo_command(work.attempt, command)
     assert (work.text("made.txt"), len(work.entries)) == (None, count)
+
+
+async def test_a_new_file_is_private_only_if_git_ignores_it(tmp_path: Path) -> None:
+    root = tmp_path.resolve()
+    git(root, "init", "--quiet")
+    (root / ".gitignore").write_text("local/\n")
+    (root / "local").mkdir()
+    (root / "local" / "old.txt").write_text("old\n")
+    record = RunRecord.of(root, "x", Redactor())
+    record.prepare()
+    attempt = record.attempt(1, 1)
+    paths = ("new.txt", "local/new.txt", "local/old.txt")
+    await Ledger(record, (".cdd",)).begin(attempt, paths)
+    (begin,) = attempt.entries
+    assert begin.private == ("local/new.txt", "local/old.txt")
 
 
 async def test_dropped_calls_are_not_made_again(tmp_path: Path) -> None:

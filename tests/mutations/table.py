@@ -610,7 +610,7 @@ MUTATIONS = [
         "engine/ledger.py",
         "        private = tuple(sorted({*tree.saved, *ignored}))\n",
         "        private = tree.also\n",
-        "tests/travel/test_travelling.py",
+        "tests/engine/test_ledger.py",
     ),
     Mutation(
         "what the run of another ticket did is not missing",
