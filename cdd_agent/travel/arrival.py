@@ -60,7 +60,6 @@ _UNDO = re.compile(r"[A-Za-z0-9-]+")
 _CHUNK = 1 << 20
 _LINK, _FILE = "120000", "100644"
 _PERMISSIONS = range(0o1000)
-_RUNS = ".cdd/runs/"
 
 
 class Arrival(Struct, frozen=True):
@@ -201,10 +200,8 @@ class Arrival(Struct, frozen=True):
                 raise NotARun(f"the checkpoint {tree.name[:100]!r} is not part of it")
 
     def _judge_change(self, change: Change) -> None:
-        """Raise `NotARun` for a file that no run changes, or that leads elsewhere."""
-        path = change.path.casefold()
-        is_own = path.startswith(_RUNS) or path == PROJECT_FILE.as_posix()
-        if is_own or ".git" in PurePosixPath(path).parts:
+        """Raise `NotARun` for settings, what is no file, and a link elsewhere."""
+        if change.path.casefold() == PROJECT_FILE.as_posix():
             raise NotARun(f"{change.path[:200]!r} is no file of a project")
         for entry in (change.before, change.after):
             if entry is None:
@@ -219,9 +216,8 @@ class Arrival(Struct, frozen=True):
             if entry.mode == _LINK and store.has(entry.content):
                 target = os.fsdecode(store.read(entry.content))
                 if [*links_away({change.path: target})]:
-                    raise NotARun(
-                        f"a link of it leads out of the project: {path[:200]}"
-                    )
+                    shown = change.path[:200]
+                    raise NotARun(f"a link of it leads out of the project: {shown}")
 
     def _read_state(self, path: Path) -> ExecutionState | None:
         state = read_state_file(path)

@@ -593,9 +593,9 @@ MUTATIONS = [
     ),
     Mutation(
         "a ledger that arrives changes no files of git",
-        "travel/arrival.py",
-        '        if is_own or ".git" in PurePosixPath(path).parts:\n',
-        "        if is_own:\n",
+        "engine/ledger_file.py",
+        'is_own = ".git" in parts or parts[:2] == (".cdd", "runs")',
+        'is_own = parts[:2] == (".cdd", "runs")',
         "tests/travel/test_hostile_remote.py",
     ),
     Mutation(
@@ -685,8 +685,8 @@ MUTATIONS = [
     Mutation(
         "a ledger stays in the project",
         "engine/ledger_file.py",
-        'if path.is_absolute() or ".." in path.parts:',
-        "if path.is_absolute():",
+        'if path.is_absolute() or ".." in parts or is_own:',
+        "if path.is_absolute() or is_own:",
         "tests/engine/test_ledger_file.py",
     ),
     Mutation(
