@@ -470,7 +470,7 @@ class Engine(Struct):
             is_unchanged = now.attempts == failed.execution.attempts
             if now.status is not StepStatus.FAILED or not is_unchanged:
                 continue
-            if written := failed.put_back(self.run):
+            if written := failed.reinstate(self.run):
                 text = (
                     f"The files of step {self.run.plan.label_of(number)} are again as"
                     f" its failed attempt left them: {named(written)}"

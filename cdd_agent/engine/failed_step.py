@@ -9,6 +9,7 @@ from typing import Self
 
 from msgspec import Struct
 
+from cdd_agent.engine.ledger_entries import last_restoring
 from cdd_agent.engine.ledger_file import Entry
 from cdd_agent.engine.run import Run
 from cdd_agent.tickets.state import StepExecution
@@ -29,11 +30,11 @@ class FailedStep(Struct, frozen=True):
         """
         execution = run.state.step(number)
         attempts = run.standing(execution)
-        earlier = run.ledger.last_restoring(attempts)
+        earlier = last_restoring(attempts)
         kept = run.restore(number)
         if execution.status is not StepStatus.FAILED or not execution.attempts:
             return None, kept
-        restoring = run.ledger.last_restoring(attempts)
+        restoring = last_restoring(attempts)
         return cls(execution, None if restoring == earlier else restoring), kept
 
     def after(self, earlier: Self | None) -> Self:
@@ -45,11 +46,10 @@ class FailedStep(Struct, frozen=True):
         is_same = earlier.execution.attempts == self.execution.attempts
         return earlier if is_same else self
 
-    def put_back(self, run: Run) -> tuple[str, ...]:
+    def reinstate(self, run: Run) -> tuple[str, ...]:
         """Write the files again as the failed attempt left them, except those that
         have changed since. Returns the files that were written.
         """
         if self.restoring is None:
             return ()
-        attempts = run.standing(self.execution)
-        return run.ledger.put_back(attempts, self.restoring).restored
+        return run.restorer(self.execution).reinstate(self.restoring).restored

@@ -10,9 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.engine.attempt import Attempt
-from cdd_agent.engine.ledger import Ledger
 from cdd_agent.engine.old_records import is_old, restore_written
 from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.restoring import Restorer
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.step_events import ChangesPutBack
@@ -299,7 +299,7 @@ def _restore_interrupted(
     Returns what the user has to know.
     """
     if not is_old(attempt):
-        back = Ledger(record).restore([attempt])
+        back = Restorer(record.root, [attempt]).restore()
         return ChangesPutBack(step, back.restored, back.kept, back.merged)
     try:
         back = restore_written(attempt, record)

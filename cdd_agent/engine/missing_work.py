@@ -22,7 +22,8 @@ from msgspec import Struct, field
 
 from cdd_agent.engine.accepted import accepted
 from cdd_agent.engine.attempt import Attempt
-from cdd_agent.engine.ledger import Ledger, changes_by_path, made_changes
+from cdd_agent.engine.ledger import Ledger
+from cdd_agent.engine.ledger_entries import changes_by_path, made_changes
 from cdd_agent.engine.ledger_file import LedgerFile
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import CddError

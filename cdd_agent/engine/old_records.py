@@ -25,10 +25,12 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from cdd_agent.engine.attempt import Attempt
-from cdd_agent.engine.ledger import Ledger, first_to_last, last_tree
+from cdd_agent.engine.ledger import Ledger
+from cdd_agent.engine.ledger_entries import first_to_last, last_tree
 from cdd_agent.engine.ledger_file import Entry, Kind, expect_inside
 from cdd_agent.engine.net_changes import fold, is_same
 from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.restoring import Restorer
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.json_file import Damaged, JsonFile, stamp
@@ -494,12 +496,11 @@ def restore_written(attempt: Attempt, record: RunRecord) -> RestoreResult:
     """Restore what the reply of an interrupted attempt wrote, by its journal alone.
     Raises `BadInput`.
     """
-    ledger = Ledger(record)
     changes = [
         change.way_back(
             entry_now(record.root, change.path, change.before or change.after)
         )
         for change in fold([_OldAttempt(attempt).take_journal()]).all
     ]
-    plan = ledger.plan([attempt], changes)
-    return ledger.carry_out([attempt], plan, lambda path: False)
+    restorer = Restorer(record.root, [attempt])
+    return restorer.carry_out(restorer.plan(changes), lambda path: False)

@@ -35,6 +35,7 @@ from cdd_agent.engine.prompt import Earlier, StepPrompt, step_digest, step_promp
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.recording import Recorder
 from cdd_agent.engine.report import Report
+from cdd_agent.engine.restoring import Restorer
 from cdd_agent.engine.whereabouts import expect_here
 from cdd_agent.errors import BadInput, CddError, StepFailed
 from cdd_agent.events.dialogue_events import ReplyFinished, ReplyLost, ReplyStarted
@@ -466,8 +467,7 @@ class Run(Struct):
 
     def restore_files(self, step: int) -> ChangesPutBack | None:
         """The same without telling: that is left to the caller. It can be repeated."""
-        attempts = self.standing(self.state.step(step))
-        back = self.ledger.restore(attempts)
+        back = self.restorer(self.state.step(step)).restore()
         if not (back.restored or back.kept or back.merged):
             return None
         return ChangesPutBack(step, back.restored, back.kept, back.merged)
@@ -492,6 +492,12 @@ class Run(Struct):
             for step in steps
             for number in step.remaining_attempts
         ]
+
+    def restorer(self, *steps: StepExecution) -> Restorer:
+        """Return what restores the files that these steps changed. Raises
+        `OldRecordUnreadable`.
+        """
+        return Restorer(self.record.root, self.standing(*steps))
 
     def old_record_refusal(self, step: StepExecution) -> OldRecordUnreadable | None:
         """Return why nothing is known of what the attempts at a step changed."""

@@ -47,8 +47,9 @@ from msgspec.structs import replace
 
 from cdd_agent.engine.attempt import AttemptFailure, AttemptOutcome
 from cdd_agent.engine.known_before import KnownBefore
-from cdd_agent.engine.ledger import tree_after
+from cdd_agent.engine.ledger_entries import tree_after
 from cdd_agent.engine.named_files import named
+from cdd_agent.engine.restoring import Restorer
 from cdd_agent.engine.side_claim import SideClaim
 from cdd_agent.engine.side_tree import NoSideTrees, SideTree, SideTrees, remove_all
 from cdd_agent.engine.steering import Steering
@@ -263,7 +264,7 @@ class SideBySide(Struct):
                 break
             attempt = run.attempt(step.number, number, tree.record)
             attempt.save_failure(outcome.failure)
-            tree.ledger.restore([attempt])
+            Restorer(tree.record.root, [attempt]).restore()
             made.append(number)
             number += 1
         self._left[step.number] = max(left, 1)

@@ -14,6 +14,7 @@ from cdd_agent.edits.formats.known import KnownNames
 from cdd_agent.edits.model import Reply, ReplyRefused
 from cdd_agent.edits.parse import parse_reply
 from cdd_agent.engine.attempt import Attempt, AttemptOutcome
+from cdd_agent.engine.ledger_entries import changed_by_commands
 from cdd_agent.engine.step_tools import refused_calls
 from cdd_agent.engine.test_leave import TestLeave
 from cdd_agent.engine.transaction import StepTransaction
@@ -151,7 +152,7 @@ class StepChecker(Struct, frozen=True):
             Assignment(self.root, step, before.agenda, guidance, changes),
         )
         leave = TestLeave(step, attempt, self.user, self.commands.clock, self.emit)
-        by_commands = transaction.ledger.changed_by_commands([attempt])
+        by_commands = changed_by_commands([attempt])
         has_changes = bool(reply.changes_files or changes.changes or by_commands)
         is_due = step.checks is not None or has_changes
         if checks and is_due:
@@ -244,12 +245,11 @@ async def _compare_tests(
     """Compare the tests before the step with those after it. Data that only a check
     changed does not count: tests clean up.
     """
-    ledger = transaction.ledger
     await transaction.save_diff()
-    versions = await ledger.versions(
+    versions = await transaction.ledger.versions(
         attempts, lambda path: place_of(path) is not Place.NONE
     )
-    known = {*transaction.changes.touched, *ledger.changed_by_commands(attempts)}
+    known = {*transaction.changes.touched, *changed_by_commands(attempts)}
     relevant = tuple(
         file for file in versions if not is_data(file.path) or file.path in known
     )

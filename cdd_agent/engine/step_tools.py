@@ -28,6 +28,7 @@ from cdd_agent.dialogue.turns import shown_call
 from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.edits.model import Edit, ReplyRefused, edit_of
 from cdd_agent.engine.ledger import States
+from cdd_agent.engine.ledger_entries import commands_to_redo, last_started_call
 from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import CddError
 from cdd_agent.events.dialogue_events import ToolFinished
@@ -126,8 +127,8 @@ class StepTools(Struct):
         """
         transaction = self.transaction
         transaction.call_by_call = bool(messages)
-        ledger, attempt = transaction.ledger, transaction.attempt
-        commands = ledger.commands_to_redo(attempt)
+        attempt = transaction.attempt
+        commands = commands_to_redo(attempt)
         for call, text in _answers(messages):
             answer, number = _parsed(text), self._calls
             self.next_call()
@@ -140,8 +141,8 @@ class StepTools(Struct):
         # the calls without an answer are made again, under their numbers
         all_calls = sum(len(message.tool_calls) for message in messages)
         attempt.answers.set_calls_aside(all_calls)
-        self._cut_call = ledger.last_started_call(attempt)
-        ledger.drop_calls(attempt, self._calls)
+        self._cut_call = last_started_call(attempt)
+        transaction.ledger.drop_calls(attempt, self._calls)
 
     def discard_dialogue(self) -> None:
         """Restore the files that the dialogue wrote, and forget the dialogue."""

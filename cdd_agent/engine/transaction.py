@@ -25,9 +25,11 @@ from cdd_agent.edits.review import proposal_digest
 from cdd_agent.edits.targets import Protected
 from cdd_agent.engine.approval import Answer, Approval, ChangesRefused, ask_about
 from cdd_agent.engine.attempt import Attempt, Shown
-from cdd_agent.engine.ledger import Ledger, Owns, States, private_paths
+from cdd_agent.engine.ledger import Ledger, Owns, States
+from cdd_agent.engine.ledger_entries import private_paths
 from cdd_agent.engine.ledger_file import Entry
 from cdd_agent.engine.named_files import named
+from cdd_agent.engine.restoring import Restorer
 from cdd_agent.errors import NotApproved
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.question_events import ChangesProposed, ChangesReviewed, Choice
@@ -380,7 +382,7 @@ class StepTransaction(Struct):
 
     def discard_work(self) -> None:
         """Restore the files that were written, and forget what the model has seen."""
-        self.ledger.restore([self.attempt])
+        Restorer(self.root, [self.attempt]).restore()
         self._made.clear()
         self._seen.clear()
         self.in_part.clear()

@@ -11,17 +11,17 @@ from functools import partial
 
 from msgspec import Struct
 
-from cdd_agent.engine.attempt import Attempt
-from cdd_agent.engine.ledger import RestorePlan
+from cdd_agent.engine.ledger_entries import reverse
 from cdd_agent.engine.ledger_file import Entry, Kind, LedgerFile
 from cdd_agent.engine.named_files import named
 from cdd_agent.engine.record import GoingBack
+from cdd_agent.engine.restoring import RestorePlan, Restorer
 from cdd_agent.engine.run import Run
+from cdd_agent.engine.saved_contents import save_file
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.step_events import StepDiff, StepsRedone, StepsUndone, UndoPreview
 from cdd_agent.files.json_file import stamp
-from cdd_agent.git.diff import Change
 from cdd_agent.git.restore import RestoreResult
 from cdd_agent.threads import to_its_end
 from cdd_agent.tickets.state import NO_FILES, StepExecution, Undo, match_state
@@ -69,8 +69,7 @@ class Undoing(Struct, frozen=True):
         for step in steps:
             if self._is_unknown(step):
                 raise ChangesUnknown(step.step_number, self._label(step))
-        attempts = run.standing(*steps)
-        await asyncio.to_thread(run.ledger.plan_back, attempts)
+        await asyncio.to_thread(run.restorer(*steps).plan_undo)
         undo = stamp()
         run.record.save_going_back(
             GoingBack(id=undo, steps=tuple(step.folder for step in steps))
@@ -87,9 +86,9 @@ class Undoing(Struct, frozen=True):
         for step in steps:
             if self._is_unknown(step):
                 raise ChangesUnknown(step.step_number, self._label(step))
-        attempts = run.standing(*steps)
-        net = run.ledger.net(attempts)
-        plan = await asyncio.to_thread(run.ledger.plan_back, attempts)
+        restorer = run.restorer(*steps)
+        net = run.ledger.net(restorer.attempts)
+        plan = await asyncio.to_thread(restorer.plan_undo)
         restored = {change.path for change in plan.changes}
         kept = {*plan.kept, *(net.edited - net.paths)}
         return UndoPreview(
@@ -163,9 +162,13 @@ class Undoing(Struct, frozen=True):
 
     async def _undo(self, undo: str, steps: Sequence[StepExecution]) -> StepsUndone:
         run = self.run
-        attempts = run.standing(*steps)
-        entry = await to_its_end(partial(self._enter_undo, undo, steps), name="undo")
-        back = await self._carry_out(attempts, entry)
+        restorer = run.restorer(*steps)
+        attempts = restorer.attempts
+        entry = await to_its_end(
+            partial(self._enter_undo, undo, steps, restorer), name="undo"
+        )
+        plan = RestorePlan(reverse(entry.changes), [*entry.kept], [*entry.merged])
+        back = await _carry_out(restorer, plan, name="undo")
         run.save(run.state.undo(steps, undo))
         # What a person edited is named: it was left alone, or is what an undo cannot go
         # beyond.
@@ -184,15 +187,17 @@ class Undoing(Struct, frozen=True):
             labels=self._labels(steps),
         )
 
-    def _enter_undo(self, undo: str, steps: Sequence[StepExecution]) -> Entry:
+    def _enter_undo(
+        self, undo: str, steps: Sequence[StepExecution], restorer: Restorer
+    ) -> Entry:
         """Return the entry of an undo that is about to be made, or was begun."""
         entry = self._find_undo(undo, steps)
         if entry is not None:
             return entry
-        plan = self.run.ledger.plan_back(self.run.standing(*steps))
-        changes = tuple(Change(one.path, one.after, one.before) for one in plan.changes)
+        plan = restorer.plan_undo()
+        changes = tuple(reverse(plan.changes))
         for change in changes:
-            self.run.ledger.save_file(self.run.standing(*steps)[0], change.path)
+            save_file(restorer.root, restorer.attempts[0], change.path)
         return self._ledger_of(steps).append(
             Entry(
                 Kind.UNDONE,
@@ -213,25 +218,13 @@ class Undoing(Struct, frozen=True):
         """Return the ledger in which an undo of these steps is entered."""
         return self.run.record.attempt(steps[0].folder, 1).ledger
 
-    async def _carry_out(
-        self, attempts: Sequence[Attempt], entry: Entry
-    ) -> RestoreResult:
-        changes = [Change(one.path, one.after, one.before) for one in entry.changes]
-        plan = RestorePlan(changes, [*entry.kept], [*entry.merged])
-        ledger = self.run.ledger
-        return await to_its_end(
-            lambda: ledger.carry_out(attempts, plan, lambda path: True), name="undo"
-        )
-
     async def _redo(self, undo: Undo) -> StepsRedone:
-        run, ledger = self.run, self.run.ledger
-        attempts = run.standing(*undo.steps)
+        run = self.run
+        restorer = run.restorer(*undo.steps)
         entry = self._find_undo(undo.id, undo.steps)
-        changes: Sequence[Change] = entry.changes if entry else ()
-        plan = await asyncio.to_thread(ledger.plan, attempts, changes)
-        back = await to_its_end(
-            lambda: ledger.carry_out(attempts, plan, lambda path: True), name="redo"
-        )
+        changes = entry.changes if entry else ()
+        plan = await asyncio.to_thread(restorer.plan, changes)
+        back = await _carry_out(restorer, plan, name="redo")
         self._ledger_of(undo.steps).append(
             Entry(Kind.REDONE, by=undo.id, kept=back.kept, merged=back.merged)
         )
@@ -286,3 +279,12 @@ class Undoing(Struct, frozen=True):
         attempts = self.run.standing(step)
         is_known = any(attempt.entries for attempt in attempts)
         return not is_known and step.files != NO_FILES
+
+
+async def _carry_out(restorer: Restorer, plan: RestorePlan, name: str) -> RestoreResult:
+    """Restore files as planned, also if the caller is cancelled. All content that is
+    discarded is saved.
+    """
+    return await to_its_end(
+        lambda: restorer.carry_out(plan, lambda path: True), name=name
+    )

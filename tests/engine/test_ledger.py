@@ -21,8 +21,10 @@ from cdd_agent.edits.parse import parse_reply
 from cdd_agent.edits.policy import EditPolicy
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.ledger import Ledger
+from cdd_agent.engine.ledger_entries import commands_to_redo
 from cdd_agent.engine.ledger_file import Entry, Kind
 from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.restoring import Restorer
 from cdd_agent.errors import BadInput
 from cdd_agent.git.restore import CheckpointGone, RestoreResult
 from cdd_agent.redaction import Redactor
@@ -82,7 +84,7 @@ class Work:
 
     def restore(self) -> RestoreResult:
         """As the next process does after a kill."""
-        return Work(self.root).ledger.restore([self.attempt])
+        return Restorer(self.root, [self.attempt]).restore()
 
     def put(self, path: str, text: str) -> None:
         (self.root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -451,7 +453,7 @@ async def test_anothers_change_is_named_also_where_an_earlier_attempt_wrote_the_
     await second.begin()
     await second.command(lambda: second.put("old.txt", "by a check\n"), call=None)
 
-    second.ledger.restore([first.attempt, second.attempt])
+    Restorer(second.root, [first.attempt, second.attempt]).restore()
 
     assert second.text("old.txt") == "by a check\n"
     both = [first.attempt, second.attempt]
@@ -540,7 +542,7 @@ async def restored_after_commands(root: Path) -> Work:
 async def test_what_commands_made_is_made_again_without_them(tmp_path: Path) -> None:
     work = await restored_after_commands(tmp_path)
     work.put("beside.txt", "mine\n")
-    commands = work.ledger.commands_to_redo(work.attempt)
+    commands = commands_to_redo(work.attempt)
     assert sorted(commands) == [1, 2]
     work.write("a.txt", "go", call=0)
     made = [work.ledger.redo_command(work.attempt, commands[n]) for n in (1, 2)]
@@ -557,7 +559,7 @@ async def test_what_a_command_made_of_another_content_is_not_made_again(
 ) -> None:
     work = await restored_after_commands(tmp_path)
     work.put("made.txt", "mine\n")
-    commands = work.ledger.commands_to_redo(work.attempt)
+    commands = commands_to_redo(work.attempt)
     with pytest.raises(ReplyRefused, match=r"made\.txt was changed"):
         work.ledger.redo_command(work.attempt, commands[2])
     assert work.text("made.txt") == "mine\n"
@@ -567,7 +569,7 @@ async def test_a_command_whose_contents_are_gone_is_not_made_again(
     tmp_path: Path,
 ) -> None:
     work = await restored_after_commands(tmp_path)
-    command = work.ledger.commands_to_redo(work.attempt)[2]
+    command = commands_to_redo(work.attempt)[2]
     for place in work.attempt.versions.folder.iterdir():
         place.unlink()
     count = len(work.entries)
@@ -594,12 +596,12 @@ async def test_a_new_file_is_private_only_if_git_ignores_it(tmp_path: Path) -> N
 async def test_dropped_calls_are_not_made_again(tmp_path: Path) -> None:
     work = await restored_after_commands(tmp_path)
     work.ledger.drop_calls(work.attempt, 3)
-    assert sorted(work.ledger.commands_to_redo(work.attempt)) == [1, 2]
+    assert sorted(commands_to_redo(work.attempt)) == [1, 2]
     work.ledger.drop_calls(work.attempt, 2)
-    assert sorted(work.ledger.commands_to_redo(work.attempt)) == [1]
+    assert sorted(commands_to_redo(work.attempt)) == [1]
     # another round gets the number
     await work.command(lambda: work.put("made.txt", "2nd\n"), call=2)
-    assert sorted(work.ledger.commands_to_redo(work.attempt)) == [1, 2]
+    assert sorted(commands_to_redo(work.attempt)) == [1, 2]
     dropped = [entry.call for entry in work.entries if entry.kind is Kind.DROPPED]
     assert dropped == [2]
 

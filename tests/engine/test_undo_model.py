@@ -29,7 +29,7 @@ from hypothesis import Phase, event, given, settings
 from hypothesis import strategies as st
 
 from cdd_agent.engine.engine import Engine
-from cdd_agent.engine.ledger import was_cut
+from cdd_agent.engine.ledger_entries import was_cut
 from cdd_agent.events.step_events import StepsRedone, StepsUndone
 from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import ModelError, RateLimited

@@ -677,7 +677,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a copy that was tampered with is not restored",
-        "engine/ledger.py",
+        "engine/saved_contents.py",
         "not _is_intact(contents, entry.content)",
         "entry.content not in contents.places",
         "tests/engine/test_ledger.py",
@@ -775,22 +775,22 @@ MUTATIONS = [
     ),
     Mutation(
         "what only commands made is saved before it is discarded",
-        "engine/ledger.py",
+        "engine/restoring.py",
         "lambda path: path not in exact",
         "lambda path: False",
         "tests/engine/test_ledger.py",
     ),
     Mutation(
         "nothing is merged that a killed command may have made",
-        "engine/ledger.py",
-        "can_merge = not any(map(was_cut, attempts))",
+        "engine/restoring.py",
+        "can_merge = not any(map(was_cut, self.attempts))",
         "can_merge = True",
         "tests/engine/test_ledger.py",
     ),
     Mutation(
         "what a restoring kept is reported until the step continues",
-        "engine/ledger.py",
-        "        self._add_reported(attempts, plan)\n",
+        "engine/restoring.py",
+        "        self._add_reported(plan)\n",
         "",
         "tests/engine/test_undo_after_interruption.py",
     ),
@@ -810,9 +810,9 @@ MUTATIONS = [
     ),
     Mutation(
         "dropped calls are not made again",
-        "engine/ledger.py",
-        "in commands.items() if call < since",
-        "in commands.items() if since >= 0",
+        "engine/ledger_entries.py",
+        "in commands if call >= entry.call",
+        "in commands if call < 0",
         "tests/engine/test_ledger.py",
     ),
     Mutation(
@@ -853,7 +853,7 @@ MUTATIONS = [
     Mutation(
         "the files of a failed step are put back when the model gives no reply",
         "engine/failed_step.py",
-        "return run.ledger.put_back(attempts, self.restoring).restored",
+        "return run.restorer(self.execution).reinstate(self.restoring).restored",
         "return ()",
         "tests/engine/test_model_errors.py",
     ),

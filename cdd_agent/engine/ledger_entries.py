@@ -1,0 +1,207 @@
+"""What the entries of a ledger say about attempts. All of it is computed from entries;
+nothing is read from the project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from cdd_agent.engine.attempt import Attempt
+from cdd_agent.engine.ledger_file import Entry, Kind
+from cdd_agent.engine.net_changes import CHANGING, fold, without_withdrawn
+from cdd_agent.git.checkpoint import Checkpoint
+from cdd_agent.git.diff import Change, TreeEntry
+
+DIALOGUE = "dialogue"
+"""The cause of an entry that drops all calls of an attempt."""
+_NOT_RUNNING = (Kind.BEGIN, Kind.COMMAND, Kind.CHECK, Kind.RESTORED)
+"""Entries after which no command of the attempt is running."""
+
+
+# Entries
+
+
+def in_order(attempts: Iterable[Attempt]) -> list[Entry]:
+    """Return the valid entries of these attempts, in the order of time."""
+    entries = [entry for attempt in attempts for entry in attempt.entries]
+    return without_withdrawn(sorted(entries, key=lambda entry: entry.at))
+
+
+def current_entries(attempt: Attempt) -> list[Entry]:
+    """Return the valid entries since the attempt began, or last continued."""
+    entries = attempt.entries
+    begins = [place for place, entry in enumerate(entries) if entry.kind is Kind.BEGIN]
+    if not begins:
+        return []
+    return without_withdrawn(entries[begins[-1] :])
+
+
+def last_restoring(attempts: Iterable[Attempt]) -> Entry | None:
+    """Return the entry of the last time that these attempts were restored."""
+    entries = [entry for entry in in_order(attempts) if entry.kind is Kind.RESTORED]
+    return entries[-1] if entries else None
+
+
+def final_restoring(attempts: Iterable[Attempt]) -> Entry | None:
+    """Return the entry of the last restoring. None if an attempt began or changed a
+    file after it.
+    """
+    for entry in reversed(in_order(attempts)):
+        if entry.kind is Kind.RESTORED:
+            return entry
+        if entry.kind is Kind.BEGIN or entry.kind in CHANGING:
+            return None
+    return None
+
+
+# Paths
+
+
+def own_paths(entries: Iterable[Entry]) -> frozenset[str]:
+    """Return the files that belong to a step because it changed them."""
+    return frozenset(
+        change.path
+        for entry in without_withdrawn(entries)
+        if entry.kind in CHANGING
+        for change in entry.changes
+    )
+
+
+def private_paths(attempt: Attempt) -> frozenset[str]:
+    """Return the files of an attempt whose contents stay on this computer."""
+    return frozenset(path for entry in attempt.entries for path in entry.private)
+
+
+# Changes
+
+
+def changes_by_path(attempt: Attempt) -> dict[str, Change]:
+    """Return the change of each file while an attempt ran, whoever changed it. A file
+    may have its first content again at the end.
+    """
+    entries = in_order([attempt])
+    others = first_to_last(
+        change for entry in entries if entry.kind in CHANGING for change in entry.others
+    )
+    changes = {change.path: change for change in others}
+    for net in fold(entries).all:
+        changes[net.path] = Change(net.path, net.before, net.after)
+    return changes
+
+
+def changed_by_commands(attempts: Iterable[Attempt]) -> frozenset[str]:
+    """Return the files that commands, not checks, of these attempts changed."""
+    return frozenset(
+        change.path
+        for entry in in_order(attempts)
+        if entry.kind is Kind.COMMAND
+        for change in (*entry.changes, *entry.others)
+    )
+
+
+def made_changes(entries: Iterable[Entry]) -> Iterator[tuple[str, Change]]:
+    """Yield the time and the change of each file that a run changed, restored, undid
+    or redid.
+    """
+    undos: dict[str, tuple[Change, ...]] = {}
+    for entry in without_withdrawn(entries):
+        changes: Iterable[Change] = ()
+        if entry.kind in CHANGING:
+            changes = (*entry.changes, *entry.others)
+        elif entry.kind is Kind.RESTORED:
+            changes = entry.changes
+        elif entry.kind is Kind.UNDONE:
+            undos[entry.by] = entry.changes
+            changes = entry.changes
+        elif entry.kind is Kind.REDONE:
+            changes = reverse(undos.get(entry.by, ()))
+        for change in changes:
+            yield entry.at, change
+
+
+def first_to_last(changes: Iterable[Change]) -> list[Change]:
+    """Return one change for each path, from its first state to its last."""
+    joined: dict[str, Change] = {}
+    for change in changes:
+        first = joined.get(change.path, change)
+        joined[change.path] = replace(change, before=first.before)
+    return list(joined.values())
+
+
+def reverse(changes: Iterable[Change]) -> list[Change]:
+    """Return the changes that undo these."""
+    return [Change(change.path, change.after, change.before) for change in changes]
+
+
+# Commands
+
+
+def was_cut(attempt: Attempt) -> bool:
+    """True if a kill stopped a command or a check of the attempt."""
+    is_running = False
+    for entry in attempt.entries:
+        if entry.kind is Kind.STARTED:
+            is_running = True
+        elif entry.kind in _NOT_RUNNING:
+            is_running = False
+    return is_running
+
+
+def last_started_call(attempt: Attempt) -> int | None:
+    """Return the number of the last call whose command was started."""
+    started = None
+    for entry in attempt.all_entries:
+        if entry.kind is Kind.DROPPED and entry.by == DIALOGUE:
+            started = None
+        elif entry.kind is Kind.STARTED and entry.call is not None:
+            started = entry.call
+    return started
+
+
+def commands_to_redo(attempt: Attempt) -> dict[int, Entry]:
+    """Return the commands of the attempt that changed files of the step, by the numbers
+    of their calls.
+    """
+    commands: dict[int, Entry] = {}
+    for entry in attempt.all_entries:
+        if entry.call is None:
+            continue
+        if entry.kind is Kind.DROPPED:
+            dropped = [call for call in commands if call >= entry.call]
+            for call in dropped:
+                del commands[call]
+        elif entry.kind is Kind.COMMAND and entry.changes:
+            commands[entry.call] = entry
+    return commands
+
+
+# Checkpoints
+
+
+def last_tree(entries: Sequence[Entry]) -> Checkpoint | None:
+    """Return the last checkpoint among these entries."""
+    trees = [entry.tree for entry in entries if entry.tree is not None]
+    return trees[-1] if trees else None
+
+
+def tree_after(attempt: Attempt) -> Checkpoint | None:
+    """Return the checkpoint of the project as the attempt left it. None if files were
+    written after the last checkpoint.
+    """
+    entries = without_withdrawn(attempt.entries)
+    if written_since_tree(entries):
+        return None
+    return last_tree(entries)
+
+
+def written_since_tree(entries: Iterable[Entry]) -> dict[str, TreeEntry | None]:
+    """Return the files that the step wrote after the last checkpoint, by path."""
+    written: dict[str, TreeEntry | None] = {}
+    for entry in entries:
+        if entry.tree is not None:
+            written.clear()
+        elif entry.kind in CHANGING or entry.kind is Kind.RESTORED:
+            written |= {change.path: change.after for change in entry.changes}
+    return written

@@ -1,0 +1,222 @@
+"""Restoring files: the changes of attempts are reversed in the files as they are now.
+
+A later edit of the user is merged where that is clean. Otherwise the file is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
+from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from cdd_agent.engine.attempt import Attempt
+from cdd_agent.engine.ledger_entries import final_restoring, in_order, was_cut
+from cdd_agent.engine.ledger_file import Entry, Kind
+from cdd_agent.engine.net_changes import NetChanges, fold, is_same, is_same_mode
+from cdd_agent.engine.saved_contents import (
+    find_contents,
+    find_replaced,
+    read_content,
+    save_file,
+    store_of,
+)
+from cdd_agent.git.diff import Change, TreeEntry
+from cdd_agent.git.merge import merge_texts
+from cdd_agent.git.restore import (
+    FILE_MODES,
+    UNKNOWN,
+    RestoreResult,
+    entry_now,
+    restore,
+)
+
+ShouldSave = Callable[[str], bool]
+"""True for a file whose current content is saved before it is discarded."""
+
+
+class RestorePlan(Struct):
+    """The files to restore."""
+
+    changes: list[Change] = field(default_factory=list)
+    """The changes to reverse: `before` is the target, `after` the current content."""
+    kept: list[str] = field(default_factory=list)
+    """Files with a later edit that cannot be merged. They are left unchanged."""
+    merged: list[str] = field(default_factory=list)
+    """Files among the changes that keep a later edit."""
+    settled: list[Change] = field(default_factory=list)
+    """Files that have their target already. A killed write may have left temporary
+    files or empty folders in their place.
+    """
+
+
+class Restorer(Struct, frozen=True):
+    """Restores the files under `root` that these attempts changed."""
+
+    root: Path
+    attempts: Sequence[Attempt]
+
+    def restore(self) -> RestoreResult:
+        """Reverse all changes of attempts that failed, were interrupted or belong to a
+        skipped step. Content that only commands and checks made is saved in `kept`
+        first. Harmless when repeated.
+        """
+        if not self.attempts:
+            return RestoreResult()
+        plan = self.plan_undo()
+        net = self._net_changes()
+        self._enter(net, plan)
+        exact = {
+            change.path for change in net.all if change.last in (Kind.REPLY, Kind.TOOL)
+        }
+        self._add_reported(plan)
+        return self.carry_out(plan, lambda path: path not in exact)
+
+    def reinstate(self, restoring: Entry) -> RestoreResult:
+        """Write the files again as they were before this restoring of the attempts,
+        except files that the user has changed.
+        """
+        edited = {*restoring.kept, *restoring.merged}
+        changes = [one for one in restoring.changes if one.path not in edited]
+        plan = self.plan(changes, can_merge=False)
+        return self.carry_out(plan, lambda path: False)
+
+    def plan_undo(self) -> RestorePlan:
+        """Plan to reverse all changes of the attempts. Raises `CheckpointGone`.
+
+        Nothing is merged if a kill stopped a command or a check: its last changes look
+        like edits of the user.
+        """
+        changes = []
+        for change in self._net_changes().all:
+            like = change.before or change.after
+            changes.append(change.way_back(entry_now(self.root, change.path, like)))
+        can_merge = not any(map(was_cut, self.attempts))
+        return self.plan(changes, can_merge=can_merge)
+
+    def plan(self, changes: Iterable[Change], *, can_merge: bool = True) -> RestorePlan:
+        """Plan to reverse these changes in the current files. Raises
+        `CheckpointGone`.
+        """
+        plan = RestorePlan()
+        for change in changes:
+            self._add_change(plan, change, can_merge=can_merge)
+        find_replaced(self.attempts, plan.changes)
+        return plan
+
+    def _add_change(
+        self, plan: RestorePlan, change: Change, *, can_merge: bool
+    ) -> None:
+        path = change.path
+        current = entry_now(self.root, path, change.before)
+        if is_same(current, change.before):
+            plan.settled.append(Change(path, current, current))
+            return
+        if is_same(current, change.after):
+            plan.changes.append(Change(path, change.before, current))
+            return
+        merged = self._merge(change, current) if can_merge else None
+        if merged is None:
+            plan.kept.append(path)
+        elif is_same(current, merged):
+            plan.settled.append(Change(path, current, current))
+        else:
+            plan.changes.append(Change(path, merged, current))
+            plan.merged.append(path)
+
+    def _merge(self, change: Change, current: TreeEntry | None) -> TreeEntry | None:
+        """Reverse a change in a file that was edited since, and save the result.
+        Returns None if that is not clean, or if the file is not text.
+        """
+        before, after = change.before, change.after
+        if before is None or after is None or current is None:
+            return None
+        entries = (current, after, before)
+        if any(entry.mode not in FILE_MODES for entry in entries):
+            return None
+        attempt = self.attempts[0]
+        if save_file(self.root, attempt, change.path) != current:
+            return None
+        contents = find_contents(self.attempts, entries)
+        if any(entry.content not in contents.places for entry in entries):
+            return None
+        versions = [read_content(contents, entry) or b"" for entry in entries]
+        merged = merge_texts(*versions)
+        if merged is None:
+            return None
+        # the permissions are restored, unless the edit changed them
+        like = before if is_same_mode(current, after) else current
+        name = store_of(attempt, change.path).put(merged)
+        return replace(like, content=name)
+
+    def carry_out(self, plan: RestorePlan, should_save: ShouldSave) -> RestoreResult:
+        """Restore files as planned. The current content of a file goes to the run's
+        folder `kept` first if `should_save` says so. Harmless when repeated.
+
+        Raises `CheckpointGone` before anything changes, or `BadInput` if the disk
+        refuses.
+        """
+        contents = find_replaced(self.attempts, plan.changes)
+        restored: list[str] = []
+        kept = [*plan.kept]
+        restore(self.root, plan.settled, contents)
+        # files that are removed come first, because their places may be needed
+        for is_removed, is_saved in product((True, False), (False, True)):
+            group = [
+                change
+                for change in plan.changes
+                if (change.before is None) is is_removed
+                and should_save(change.path) is is_saved
+            ]
+            if not group:
+                continue
+            folder = self.attempts[0].kept if is_saved else None
+            result = restore(self.root, group, contents, kept=folder)
+            restored += result.restored
+            kept += result.kept
+        return RestoreResult(
+            tuple(sorted(set(restored).difference(plan.merged))),
+            tuple(sorted(set(kept))),
+            tuple(sorted(set(plan.merged).difference(kept))),
+        )
+
+    def _net_changes(self) -> NetChanges:
+        return fold(in_order(self.attempts))
+
+    def _add_reported(self, plan: RestorePlan) -> None:
+        """Add the files that the last restoring kept or merged, if nothing was done
+        since: a kill may have come before the user saw them.
+        """
+        last = final_restoring(self.attempts)
+        if last is None:
+            return
+        settled = {change.path for change in plan.settled}
+        plan.kept += settled.intersection(last.kept)
+        plan.merged += settled.intersection(last.merged)
+
+    def _enter(self, net: NetChanges, plan: RestorePlan) -> None:
+        """Enter the targets of the files in the ledger, if they differ from what it
+        has.
+        """
+        targets = {one.path: one.before for one in (*plan.changes, *plan.settled)}
+        for path in plan.kept:
+            targets[path] = entry_now(self.root, path)
+        changes = tuple(
+            Change(change.path, change.after, targets[change.path])
+            for change in net.all
+            if targets[change.path] != UNKNOWN
+            and not is_same(change.after, targets[change.path])
+        )
+        attempt = self.attempts[-1]
+        if not changes and not was_cut(attempt):
+            return
+        entry = Entry(
+            Kind.RESTORED,
+            attempt.number,
+            changes=changes,
+            kept=tuple(plan.kept),
+            merged=tuple(plan.merged),
+        )
+        attempt.ledger.append(entry)

@@ -1,0 +1,102 @@
+"""The contents of files before and after the changes of steps, saved in the run's
+folder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from cdd_agent.engine.attempt import Attempt
+from cdd_agent.engine.ledger_entries import private_paths
+from cdd_agent.git.content_store import ContentStore, hash_content
+from cdd_agent.git.diff import LINK, Change, TreeEntry
+from cdd_agent.git.restore import UNKNOWN, CheckpointGone, Contents, Piece, entry_now
+
+LARGEST_SAVED = 50_000_000
+"""Bytes of a file whose changes by commands are saved. The changes of a larger file are
+kept and named, like the changes of other files.
+"""
+
+
+def store_of(attempt: Attempt, path: str) -> ContentStore:
+    """Return the store for the contents of a file."""
+    if path in private_paths(attempt):
+        return attempt.private
+    return attempt.versions
+
+
+def save_file(root: Path, attempt: Attempt, path: str) -> TreeEntry | None:
+    """Save the content of a file or a link.
+
+    Returns its entry in a checkpoint: None for nothing or a folder, `UNKNOWN` for a
+    file that cannot be read or is too large.
+    """
+    place = root / path
+    if _is_too_large(place):
+        return UNKNOWN
+    entry = entry_now(root, path)
+    store = store_of(attempt, path)
+    if entry is None or entry == UNKNOWN or store.has(entry.content):
+        return entry
+    if entry.mode == LINK:
+        return replace(entry, content=store.put(os.fsencode(place.readlink())))
+    return replace(entry, content=store.put(place))
+
+
+def find_contents(
+    attempts: Iterable[Attempt], entries: Iterable[TreeEntry | None]
+) -> Contents:
+    """Find the saved contents of these entries. Missing contents are left out."""
+    names = {entry.content for entry in entries if entry is not None}
+    places: dict[str, Piece | bytes] = {}
+    stores = {
+        store for attempt in attempts for store in (attempt.versions, attempt.private)
+    }
+    for store in stores:
+        for name in names:
+            if store.has(name):
+                place = store.find(name)
+                places[name] = Piece(place, 0, place.stat().st_size)
+    return Contents(places)
+
+
+def find_replaced(attempts: Iterable[Attempt], changes: Sequence[Change]) -> Contents:
+    """Find the contents that these changes replaced. Raises `CheckpointGone` if one is
+    missing or damaged.
+    """
+    wanted = [change.before for change in changes]
+    contents = find_contents(attempts, wanted)
+    for entry in wanted:
+        if entry is not None and not _is_intact(contents, entry.content):
+            raise CheckpointGone
+    return contents
+
+
+def read_content(contents: Contents, entry: TreeEntry | None) -> bytes | None:
+    """Return the content of an entry; None for no file. Raises `CheckpointGone` if the
+    content is missing.
+    """
+    if entry is None:
+        return None
+    if entry.content not in contents.places:
+        raise CheckpointGone
+    return b"".join(contents.chunks(entry.content))
+
+
+def _is_too_large(place: Path) -> bool:
+    try:
+        return place.lstat().st_size > LARGEST_SAVED
+    except (OSError, ValueError):
+        return False
+
+
+def _is_intact(contents: Contents, name: str) -> bool:
+    """True if the content is saved and has the hash that is its name."""
+    piece = contents.places.get(name)
+    if not isinstance(piece, Piece):
+        return False
+    return hash_content(contents.chunks(name), piece.size, "sha1") == name
