@@ -7,13 +7,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 
 from msgspec import Struct
 
-from cdd_agent.engine.attempt import Attempt
-from cdd_agent.engine.ledger import RestorePlan
-from cdd_agent.engine.ledger_file import Entry, Kind, LedgerFile
+from cdd_agent.engine.ledger_file import LedgerFile
+from cdd_agent.engine.ledger_undo import carry_out_redo, carry_out_undo, enter_undo
 from cdd_agent.engine.named_files import named
 from cdd_agent.engine.record import GoingBack
 from cdd_agent.engine.run import Run
@@ -21,8 +19,6 @@ from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.step_events import StepDiff, StepsRedone, StepsUndone, UndoPreview
 from cdd_agent.files.json_file import stamp
-from cdd_agent.git.diff import Change
-from cdd_agent.git.restore import RestoreResult
 from cdd_agent.threads import to_its_end
 from cdd_agent.tickets.state import NO_FILES, StepExecution, Undo, match_state
 
@@ -164,8 +160,13 @@ class Undoing(Struct, frozen=True):
     async def _undo(self, undo: str, steps: Sequence[StepExecution]) -> StepsUndone:
         run = self.run
         attempts = run.standing(*steps)
-        entry = await to_its_end(partial(self._enter_undo, undo, steps), name="undo")
-        back = await self._carry_out(attempts, entry)
+        file = self._ledger_of(steps)
+        entry = await to_its_end(
+            lambda: enter_undo(run.ledger, attempts, file, undo), name="undo"
+        )
+        back = await to_its_end(
+            lambda: carry_out_undo(run.ledger, attempts, entry), name="undo"
+        )
         run.save(run.state.undo(steps, undo))
         # What a person edited is named: it was left alone, or is what an undo cannot go
         # beyond.
@@ -184,56 +185,15 @@ class Undoing(Struct, frozen=True):
             labels=self._labels(steps),
         )
 
-    def _enter_undo(self, undo: str, steps: Sequence[StepExecution]) -> Entry:
-        """Return the entry of an undo that is about to be made, or was begun."""
-        entry = self._find_undo(undo, steps)
-        if entry is not None:
-            return entry
-        plan = self.run.ledger.plan_back(self.run.standing(*steps))
-        changes = tuple(Change(one.path, one.after, one.before) for one in plan.changes)
-        for change in changes:
-            self.run.ledger.save_file(self.run.standing(*steps)[0], change.path)
-        return self._ledger_of(steps).append(
-            Entry(
-                Kind.UNDONE,
-                by=undo,
-                changes=changes,
-                kept=tuple(plan.kept),
-                merged=tuple(plan.merged),
-            )
-        )
-
-    def _find_undo(self, undo: str, steps: Sequence[StepExecution]) -> Entry | None:
-        for entry in self._ledger_of(steps).entries():
-            if entry.kind is Kind.UNDONE and entry.by == undo:
-                return entry
-        return None
-
     def _ledger_of(self, steps: Sequence[StepExecution]) -> LedgerFile:
         """Return the ledger in which an undo of these steps is entered."""
         return self.run.record.attempt(steps[0].folder, 1).ledger
 
-    async def _carry_out(
-        self, attempts: Sequence[Attempt], entry: Entry
-    ) -> RestoreResult:
-        changes = [Change(one.path, one.after, one.before) for one in entry.changes]
-        plan = RestorePlan(changes, [*entry.kept], [*entry.merged])
-        ledger = self.run.ledger
-        return await to_its_end(
-            lambda: ledger.carry_out(attempts, plan, lambda path: True), name="undo"
-        )
-
     async def _redo(self, undo: Undo) -> StepsRedone:
-        run, ledger = self.run, self.run.ledger
+        run, file = self.run, self._ledger_of(undo.steps)
         attempts = run.standing(*undo.steps)
-        entry = self._find_undo(undo.id, undo.steps)
-        changes: Sequence[Change] = entry.changes if entry else ()
-        plan = await asyncio.to_thread(ledger.plan, attempts, changes)
         back = await to_its_end(
-            lambda: ledger.carry_out(attempts, plan, lambda path: True), name="redo"
-        )
-        self._ledger_of(undo.steps).append(
-            Entry(Kind.REDONE, by=undo.id, kept=back.kept, merged=back.merged)
+            lambda: carry_out_redo(run.ledger, attempts, file, undo.id), name="redo"
         )
         run.save(run.state.redo())
         return StepsRedone(
