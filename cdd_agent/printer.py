@@ -29,6 +29,7 @@ from cdd_agent.events.dialogue_events import (
     ToolStarted,
 )
 from cdd_agent.events.notices import Tone
+from cdd_agent.events.outside_events import OutsideDiff
 from cdd_agent.events.question_events import PersonAnswered
 from cdd_agent.events.run_events import BaselineAwaited, BaselineStarted
 from cdd_agent.events.shell_events import AgentChanged, OwnCommandFinished, PersonSaid
@@ -245,7 +246,7 @@ class TextPrinter:
                 self._wait(tool_use(event))
             case CheckpointStarted():
                 self._wait("Taking a checkpoint")
-            case StepDiff(diff=diff) if diff:
+            case StepDiff(diff=diff) | OutsideDiff(diff=diff) if diff:
                 self._diff(diff)
             case AgentChanged():
                 pass
@@ -365,7 +366,8 @@ class PlainPrinter(TextPrinter):
         told = [
             e
             for e in session.events
-            if isinstance(e, in_full) or (not isinstance(e, StepDiff) and describe(e))
+            if isinstance(e, in_full)
+            or (not isinstance(e, StepDiff | OutsideDiff) and describe(e))
         ]
         shown = told[-_RESTORED:]  # `/diff` shows what was changed
         more = " (its last part)" if session.left_out or len(shown) < len(told) else ""

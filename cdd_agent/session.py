@@ -25,6 +25,8 @@ from cdd_agent.agents.words import shell_name
 from cdd_agent.config import Config
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.outside import OutsideChanges
+from cdd_agent.engine.outside_undo import OutsideUndoing, is_newer
 from cdd_agent.engine.steering import Take
 from cdd_agent.engine.step_details import StepDetails, step_details
 from cdd_agent.engine.timeline import Timeline, timeline
@@ -36,6 +38,7 @@ from cdd_agent.events.shell_events import AgentChanged, ModelsFound
 from cdd_agent.events.step_events import UndoPreview
 from cdd_agent.events.stream import Emit
 from cdd_agent.files.index import FileIndex
+from cdd_agent.files.json_file import stamp
 from cdd_agent.llm.budget import Tally
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.open_project import Project
@@ -97,6 +100,8 @@ class Session(Struct, eq=False, dict=True):
     offers: tuple[OfferedModel, ...] = ()
     """The models of this computer's servers, as they were found last."""
     _worked_on: str | None = None
+    _worked_at: str = ""
+    """When that was last so, in the form of `stamp`."""
     _remembered: LastActive | None = None
 
     @property
@@ -176,7 +181,8 @@ class Session(Struct, eq=False, dict=True):
         # if that fails, whoever is active stays so
         agent = self.openers[name](ticket, **options)
         self.leave()
-        self.agent, self._worked_on = agent, ticket.slug
+        self.agent = agent
+        self._note_work(ticket)
         self._remember(LastActive(agent=agent.name, ticket=ticket.slug))
         self.emit(AgentChanged(agent.name, agent.ticket_slug))
         try:
@@ -201,7 +207,7 @@ class Session(Struct, eq=False, dict=True):
         else:
             visited = self._open_visit(ticket, is_look=is_look)
         if not is_look:
-            self._worked_on = ticket.slug
+            self._note_work(ticket)
         try:
             # it may be at work: then what it records is not over
             if is_look and visited is active:
@@ -219,8 +225,29 @@ class Session(Struct, eq=False, dict=True):
         # it may hold a lock
         if self.agent is not None and self.agent.ticket_slug == ticket.slug:
             self.leave()
-        self._worked_on = ticket.slug
+        self._note_work(ticket)
         await self.land_run(ticket, rebase=rebase)
+
+    def open_outside(self) -> OutsideUndoing:
+        """Return the way back through the changes outside of tickets."""
+        return OutsideUndoing(self._outside_changes, self.emit)
+
+    def is_outside_meant(self) -> bool:
+        """True if `undo` without a ticket is about changes outside of tickets: no agent
+        is active, and no ticket was worked on since. Raises `Damaged`.
+        """
+        if self.agent is not None:
+            return False
+        return is_newer(self._outside_changes, self._worked_at)
+
+    @property
+    def _outside_changes(self) -> OutsideChanges:
+        project = self.project
+        redactor = Redactor.of_environment(project.config.commands.hide_env)
+        return OutsideChanges.of(project.root, redactor)
+
+    def _note_work(self, ticket: Ticket) -> None:
+        self._worked_on, self._worked_at = ticket.slug, stamp()
 
     def timeline(self) -> Timeline:
         """The run of the ticket that is worked on. Raises `BadInput`."""
@@ -453,6 +480,7 @@ class Session(Struct, eq=False, dict=True):
         if self.agent is not None:
             self.agent.close()
             self.agent = None
+            self._worked_at = stamp()
             self.emit(AgentChanged(None))
 
 

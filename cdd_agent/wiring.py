@@ -34,6 +34,12 @@ from cdd_agent.engine.approval import Approval, ask_about
 from cdd_agent.engine.ledger import OpenCheckpoints, no_part
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.logged_run import LoggedRun
+from cdd_agent.engine.outside import OutsideChanges
+from cdd_agent.engine.outside_work import (
+    OutsideWork,
+    RecordedCommands,
+    open_in_repository,
+)
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.recording import Recorder
 from cdd_agent.engine.renamed_ticket import (
@@ -254,8 +260,9 @@ class Wiring(Struct, frozen=True, dict=True):
         project = self.session.project
         config = of_role(project.config, "chat")
         model = cache(lambda: self.equipped("chat", config))
+        work = open_outside_work(project, self.tell, self.open_checkpoints)
         tools = cache(
-            lambda: _chat_tools(project, self.frontend, self.commands, self.code)
+            lambda: _chat_tools(project, self.frontend, self.commands, self.code, work)
         )
         return ChatAgent(
             project.root, model, tools, _redactor(config), self.tell, config.tool_calls
@@ -441,8 +448,25 @@ def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> Plan
     return PlanDesk(root, ticket, record, commands, config.test_command)
 
 
+def open_outside_work(
+    project: Project, emit: Emit, open_checkpoints: OpenCheckpoints | None = None
+) -> OutsideWork:
+    """Return the recorder of what is done in a project outside of tickets."""
+    config = project.config
+    return OutsideWork(
+        OutsideChanges.of(project.root, _redactor(config)),
+        emit,
+        leave_out=no_part(project.root, _own(project, config)),
+        open_checkpoints=open_checkpoints or open_in_repository,
+    )
+
+
 def _chat_tools(
-    project: Project, frontend: Frontend, commands: CommandRunner, code: CodeFinder
+    project: Project,
+    frontend: Frontend,
+    commands: CommandRunner,
+    code: CodeFinder,
+    work: OutsideWork,
 ) -> ChatTools:
     """All but asking the person, who reads along anyway; and searching only where there
     is something to search with.
@@ -465,7 +489,10 @@ def _chat_tools(
         return taken, redactor.redact(answer.review.told(answer.reason)) or refused
 
     runner = replace(
-        open_runner(project, frontend, commands), permit=permit, wrote=written.append
+        open_runner(project, frontend, RecordedCommands(commands, work)),
+        permit=permit,
+        writing=lambda changes, title: work.writing(changes, "chat"),
+        wrote=written.append,
     )
     left_out = {"chat_with_user"} | (
         {"research"} if find_spec("ddgs") is None else set()
@@ -478,7 +505,7 @@ def _chat_tools(
         key=lambda tool: tool.category == "Git",
     )
     # what a small window has no room for is the history
-    return ChatTools(tools, written, commands.clock)
+    return ChatTools(tools, written, commands.clock, work)
 
 
 def open_travel(project: Project, ticket: Ticket, emit: Emit) -> Travel:

@@ -18,6 +18,7 @@ from cdd_agent.dialogue.redacted_events import RedactedEvents
 from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
 from cdd_agent.edits.changes import ChangeSet
+from cdd_agent.engine.outside_work import OutsideWork
 from cdd_agent.errors import CddError
 from cdd_agent.events.dialogue_events import PromptMade, ToolFinished
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
@@ -39,6 +40,8 @@ from cdd_agent.redaction import Redactor
 from cdd_agent.tools.base import Tool
 from cdd_agent.work_clock import WorkClock
 
+_LONGEST_TITLE = 60
+"""Characters of the title of a turn."""
 _COMPACTING = "The conversation gets long: what was said first is being summed up."
 _COMPACTED = (
     "The older part of the conversation is a summary now; the newest part is kept word"
@@ -54,6 +57,8 @@ class ChatTools(Struct, frozen=True):
     tools: Sequence[Tool[Any]]
     written: list[ChangeSet]
     clock: WorkClock
+    work: OutsideWork
+    """Records what a turn changes, so that it can be undone."""
 
 
 class ChatAgent:
@@ -96,6 +101,7 @@ class ChatAgent:
             Message("user", mentions.text, pictures=mentions.pictures)
         )
         turn = _Turn(said, (said,), Limits())
+        self._tools().work.what = f"chat: {_shortened(line)}"
         try:
             while not turn.is_over:
                 await self._rounds(model, turn)
@@ -104,6 +110,7 @@ class ChatAgent:
             raise
         finally:
             self._redacted.forget()
+            await self._tools().work.finish()
             self._tell_changes(self._tools(), turn)
             if turn.written:
                 # by a round that did not come to its end: the model must know all the
@@ -266,6 +273,12 @@ class ChatAgent:
         return _ChatPrompt(
             fitted.dialogue, system, shares, fitted.left_out, fitted.shares
         )
+
+
+def _shortened(line: str) -> str:
+    """Return the beginning of a line, to tell a turn from others."""
+    text = " ".join(line.split())
+    return text if len(text) <= _LONGEST_TITLE else f"{text[: _LONGEST_TITLE - 2]} …"
 
 
 class _NeedsRoom(Exception):

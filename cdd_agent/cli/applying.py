@@ -4,10 +4,14 @@ and no run take part.
 
 import difflib
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from cdd_agent.cli.outside import undo_command
 from cdd_agent.cli.without_screen import print_json
 from cdd_agent.edits.build import change_set
 from cdd_agent.edits.changes import ChangeSet
@@ -15,9 +19,14 @@ from cdd_agent.edits.formats.known import KnownNames
 from cdd_agent.edits.model import Doubt, EditProblem, ReplyRefused
 from cdd_agent.edits.parse import parse_reply
 from cdd_agent.edits.policy import EditPolicy
+from cdd_agent.engine.outside import OutsideChanges
+from cdd_agent.engine.outside_work import OutsideWork
 from cdd_agent.errors import BadInput, CddError, ExitCode
+from cdd_agent.events.notices import Notice
+from cdd_agent.events.stream import Event
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.open_project import Project
+from cdd_agent.redaction import Redactor
 from cdd_agent.sanitize import sanitize_for_display
 
 _LARGEST = 50_000_000
@@ -32,6 +41,8 @@ class Outcome(Struct, frozen=True):
     explanation: str = ""
     doubts: tuple[Doubt, ...] = ()
     """Of the reply, for people."""
+    notices: tuple[str, ...] = ()
+    """About earlier work that was cut off, and about how to undo this."""
 
     def to_json(self) -> dict[str, object]:
         """The object that `cdd apply --json` prints."""
@@ -66,10 +77,13 @@ def apply_reply(
         outcome = Outcome(changes, explanation=explanation, doubts=reply.doubts)
     except ReplyRefused as refusal:
         outcome = Outcome(failed=refusal.problems, explanation=explanation)
-    if not outcome.failed and not dry_run:
+    if outcome.changes.changes and not dry_run:
+        notices: list[str] = []
         try:
-            outcome.changes.check_still_valid(project.root)
-            outcome.changes.apply(project.root)
+            with _recording(project, source, outcome.changes, notices):
+                outcome.changes.check_still_valid(project.root)
+                outcome.changes.apply(project.root)
+            outcome = replace(outcome, notices=tuple(notices))
         except CddError as error:
             outcome = Outcome(
                 failed=(EditProblem("", error.in_a_line),), explanation=explanation
@@ -78,9 +92,37 @@ def apply_reply(
         print_json(outcome.to_json())
     elif dry_run:
         sys.stdout.write("".join(map(_shown, unified_diff(outcome.changes))))
-    for line in _words(outcome, dry_run=dry_run):
+    lines = _words(outcome, dry_run=dry_run)
+    if not as_json:
+        lines += outcome.notices
+    for line in lines:
         sys.stderr.write(sanitize_for_display(line) + "\n")
     return ExitCode.FAILED if outcome.failed else ExitCode.DONE
+
+
+@contextmanager
+def _recording(
+    project: Project, source: str, changes: ChangeSet, notices: list[str]
+) -> Iterator[None]:
+    """Record the changes, so that they can be undone; add to the notices. Raises
+    `BadInput` if they cannot be recorded.
+    """
+
+    def keep(event: Event) -> None:
+        assert isinstance(event, Notice)
+        notices.append(event.text)
+
+    redactor = Redactor.of_environment(project.config.commands.hide_env)
+    what = f"cdd apply {source}"
+    work = OutsideWork(OutsideChanges.of(project.root, redactor), keep, what)
+    try:
+        with work.writing(changes, what):
+            yield
+    finally:
+        done = work.close()
+        if done is not None:
+            for notice in done.notices(undo_command(project.root)):
+                keep(notice)
 
 
 def unified_diff(changes: ChangeSet) -> list[str]:

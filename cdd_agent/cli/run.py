@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import yaml
+from msgspec.structs import replace
 
 from cdd_agent.actions.model import (
     ActionResult,
@@ -16,18 +17,20 @@ from cdd_agent.actions.model import (
     ParsePlanAction,
 )
 from cdd_agent.actions.plan import ActionPlan
+from cdd_agent.cli.outside import undo_command
 from cdd_agent.cli.trusting import open_for_work
 from cdd_agent.cli.without_screen import print_json
 from cdd_agent.cli.working import Output, whoever_is_there
 from cdd_agent.dialogue.redacted_events import RedactedEvents
 from cdd_agent.engine.action_plan import ActionPlanRun
+from cdd_agent.engine.outside_work import RecordedCommands
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events.action_events import ActionFinished
 from cdd_agent.guarded_yaml import LARGEST, decoded, read_file
 from cdd_agent.printer import TextPrinter
 from cdd_agent.redaction import Redactor
 from cdd_agent.terminal import AnswersFromPipe, find_pipe
-from cdd_agent.wiring import open_commands, open_runner
+from cdd_agent.wiring import open_commands, open_outside_work, open_runner
 
 
 def run(options: Namespace) -> ExitCode:
@@ -70,8 +73,24 @@ def run(options: Namespace) -> ExitCode:
     emit = RedactedEvents(redactor, output.emit).emit
     actions = ActionPlanRun(plan, project.root, frontend, not options.yes, emit)
     commands = open_commands(project, frontend, actions.show_output)
+    work = open_outside_work(project, emit)
+    work.what = f"cdd run {options.plan}"
+    runner = replace(
+        open_runner(project, frontend, RecordedCommands(commands, work)),
+        writing=work.writing,
+    )
+
+    async def run_recorded() -> None:
+        try:
+            await actions.run(runner)
+        finally:
+            done = await work.finish()
+            if done is not None and not (options.json or options.yaml):
+                for notice in done.notices(undo_command(project.root)):
+                    emit(notice)
+
     try:
-        output.carry_out(actions.run(open_runner(project, frontend, commands)))
+        output.carry_out(run_recorded())
     finally:
         print_report(actions.report())
     return actions.exit_code

@@ -87,23 +87,28 @@ async def resume(session: Session, which: str = "") -> None:
     await sessions.resume(session, which)
 
 
-@command("undo", "[SLUG] [STEP]")
-async def undo(session: Session, *which: str) -> None:
-    """Go back to before a ticket's last step, or the one named; your own later edits
-    stay.
+@command("undo", "[SLUG] [STEP] [--list]")
+async def undo(session: Session, *which: str, list: bool = False) -> None:  # noqa: A002
+    """Go back to before a ticket's last step, or the one named; without a ticket, undo
+    the last change of chat, `cdd run` or `cdd apply`. Your own later edits stay.
     """
+    if list:
+        await session.open_outside().list()
+        return
     await _tell(session, "undo", which)
 
 
 @command("redo", "[SLUG]")
 async def redo(session: Session, *which: str) -> None:
-    """Undo the last undo."""
+    """Undo the last undo, of a ticket or of a change outside of tickets."""
     await _tell(session, "redo", which)
 
 
 @command("diff", "[SLUG] [STEP]", any_time=True)
 async def diff(session: Session, *which: str) -> None:
-    """Show what a ticket's last step, or the one named, changed."""
+    """Show what a ticket's last step, or the one named, changed; without a ticket, the
+    last change of chat, `cdd run` or `cdd apply`.
+    """
     await _tell(session, "diff", which)
 
 
@@ -341,8 +346,9 @@ async def leave(session: Session) -> None:
 
 
 async def _tell(session: Session, word: str, which: Sequence[str]) -> None:
-    """A word for the Executor of the ticket that is named, or else of the last one;
-    perhaps with a step's number.
+    """A word for the Executor of the ticket that is named, or else of the active one,
+    perhaps with a step's number. Without either it is about the last ticket or the
+    changes outside of tickets, whichever is newer.
 
     What is neither is refused: without it, a mistyped number would mean the last step.
     """
@@ -350,6 +356,9 @@ async def _tell(session: Session, word: str, which: Sequence[str]) -> None:
     named, steps = which[:1], which[1:]
     if named and STEP_LABEL.fullmatch(named[0]):
         named, steps = (), which
+    if not which and await asyncio.to_thread(session.is_outside_meant):
+        await getattr(session.open_outside(), word)()
+        return
     slug = named[0] if named else session.last_ticket
     if slug is None:
         raise BadInput(f"Which ticket? {usage}")

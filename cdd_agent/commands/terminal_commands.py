@@ -227,31 +227,36 @@ TERMINAL_COMMANDS = {
         run="cdd_agent.cli.board:show",
     ),
     "undo": TerminalCommand(
-        "go back to before a ticket's last step, or the one named",
+        "go back to before a ticket's last step, or undo the last change outside of"
+        " tickets",
         """
     cdd undo feature-user-auth
     cdd undo feature-user-auth --step 2  # step 2 and all that were carried out after it
     cdd redo feature-user-auth           # undo the undo
+    cdd undo                             # the last `cdd apply`, `cdd run`, turn of chat
+    cdd undo --list                      # which ones there are, and their files
     """,
-        SLUG,
+        OPTIONAL_SLUG,
         JSON,
         _STEP,
+        flag("--list", "show the last changes outside of tickets, and undo nothing"),
         run="cdd_agent.cli.runs:undo",
     ),
     "redo": TerminalCommand(
-        "undo the last undo of a ticket",
-        "cdd redo feature-user-auth",
-        SLUG,
+        "undo the last undo, of a ticket or outside of tickets",
+        "cdd redo feature-user-auth\ncdd redo",
+        OPTIONAL_SLUG,
         JSON,
         run="cdd_agent.cli.runs:redo",
     ),
     "diff": TerminalCommand(
-        "show what a ticket's last step, or the one named, changed",
+        "show what a ticket's last step changed, or the last change outside of tickets",
         """
         cdd diff feature-user-auth
         cdd diff feature-user-auth --step 2 > step-2.patch
+        cdd diff
         """,
-        SLUG,
+        OPTIONAL_SLUG,
         JSON,
         _STEP,
         run="cdd_agent.cli.runs:diff",
@@ -364,6 +369,7 @@ TERMINAL_COMMANDS = {
         cdd run plan.yaml
         cdd run plan.yaml --yes --json > report.json
         cat plan.yaml | cdd run - --root ~/src/shop
+        cdd undo   # takes back what its actions wrote
 
         The format is in docs/action-plan.md. In short:
         - execute: "pytest -q"
@@ -395,6 +401,7 @@ TERMINAL_COMMANDS = {
     cdd apply reply.md --dry-run
     cdd apply reply.md --root ~/src/shop --json
     pbpaste | cdd apply -
+    cdd undo   # takes it back
 
     Whole files in code blocks, search/replace blocks, unified diffs, `*** Begin Patch`
     and lists of actions are understood, also mixed; see docs/replies.md.

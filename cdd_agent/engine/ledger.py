@@ -159,6 +159,8 @@ class Ledger(Struct):
         changes: ChangeSet,
         ignored: Collection[str],
         call: int | None = None,
+        *,
+        by: str = "",
     ) -> Iterator[None]:
         """Enter changes that are about to be made, with what they replace. If they are
         refused, none was made, and that is entered too. `ignored` are those of the
@@ -169,8 +171,9 @@ class Ledger(Struct):
             self._save_contents(attempt, change, ignored) for change in changes.changes
         )
         number, private = attempt.number, tuple(sorted(ignored))
+        by = attempt.redactor.redact(by)
         attempt.ledger.append(
-            Entry(kind, number, call=call, changes=entered, private=private)
+            Entry(kind, number, by=by, call=call, changes=entered, private=private)
         )
         try:
             yield
@@ -236,24 +239,27 @@ class Ledger(Struct):
     ) -> Entry:
         """Look at the project after a command of a tool's call, or without `call` after
         a check, and enter what it changed since the `states` at its start. `ignored`
-        are files that git ignores and that it changed, too.
+        are files that git ignores and that it changed, too. An attempt that began
+        without a look at the project has only its own files compared.
 
         Raises `BadInput` if the record of the attempt was removed meanwhile.
         """
-        base = last_tree(current_entries(attempt))
-        if base is None:
+        current = current_entries(attempt)
+        if not current:
             raise BadInput(
                 f"{attempt.ledger.path} was removed while the step ran, and with it the"
                 " record of what it changed",
                 hint="Does the check clean the project? It must leave .cdd/runs alone.",
             )
         kind = Kind.CHECK if call is None else Kind.COMMAND
-        tree = await self._look(attempt, kind, states)
-        found = [
-            change
-            for change in await (await self.open()).changes(base, tree)
-            if change.path not in states and _is_text(change.path)
-        ]
+        base, tree, found = last_tree(current), None, []
+        if base is not None:
+            tree = await self._look(attempt, kind, states)
+            found = [
+                change
+                for change in await (await self.open()).changes(base, tree)
+                if change.path not in states and _is_text(change.path)
+            ]
         is_beside = attempt.side is not None
         mine = [one for one in found if is_beside or owns(one.path)]
         saved = await self.save_changes(attempt, mine, private_paths(attempt))

@@ -11,18 +11,15 @@ from functools import partial
 
 from msgspec import Struct
 
-from cdd_agent.engine.ledger_entries import reverse
-from cdd_agent.engine.ledger_file import Entry, Kind, LedgerFile
+from cdd_agent.engine.ledger_file import LedgerFile
+from cdd_agent.engine.ledger_undo import carry_out_redo, carry_out_undo, enter_undo
 from cdd_agent.engine.named_files import named
 from cdd_agent.engine.record import GoingBack
-from cdd_agent.engine.restoring import RestorePlan, Restorer
 from cdd_agent.engine.run import Run
-from cdd_agent.engine.saved_contents import save_file
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.step_events import StepDiff, StepsRedone, StepsUndone, UndoPreview
 from cdd_agent.files.json_file import stamp
-from cdd_agent.git.restore import RestoreResult
 from cdd_agent.threads import to_its_end
 from cdd_agent.tickets.state import NO_FILES, StepExecution, Undo, match_state
 
@@ -163,12 +160,9 @@ class Undoing(Struct, frozen=True):
     async def _undo(self, undo: str, steps: Sequence[StepExecution]) -> StepsUndone:
         run = self.run
         restorer = run.restorer(*steps)
-        attempts = restorer.attempts
-        entry = await to_its_end(
-            partial(self._enter_undo, undo, steps, restorer), name="undo"
-        )
-        plan = RestorePlan(reverse(entry.changes), [*entry.kept], [*entry.merged])
-        back = await _carry_out(restorer, plan, name="undo")
+        attempts, file = restorer.attempts, self._ledger_of(steps)
+        entry = await to_its_end(partial(enter_undo, restorer, file, undo), name="undo")
+        back = await to_its_end(partial(carry_out_undo, restorer, entry), name="undo")
         run.save(run.state.undo(steps, undo))
         # What a person edited is named: it was left alone, or is what an undo cannot go
         # beyond.
@@ -187,46 +181,15 @@ class Undoing(Struct, frozen=True):
             labels=self._labels(steps),
         )
 
-    def _enter_undo(
-        self, undo: str, steps: Sequence[StepExecution], restorer: Restorer
-    ) -> Entry:
-        """Return the entry of an undo that is about to be made, or was begun."""
-        entry = self._find_undo(undo, steps)
-        if entry is not None:
-            return entry
-        plan = restorer.plan_undo()
-        changes = tuple(reverse(plan.changes))
-        for change in changes:
-            save_file(restorer.root, restorer.attempts[0], change.path)
-        return self._ledger_of(steps).append(
-            Entry(
-                Kind.UNDONE,
-                by=undo,
-                changes=changes,
-                kept=tuple(plan.kept),
-                merged=tuple(plan.merged),
-            )
-        )
-
-    def _find_undo(self, undo: str, steps: Sequence[StepExecution]) -> Entry | None:
-        for entry in self._ledger_of(steps).entries():
-            if entry.kind is Kind.UNDONE and entry.by == undo:
-                return entry
-        return None
-
     def _ledger_of(self, steps: Sequence[StepExecution]) -> LedgerFile:
         """Return the ledger in which an undo of these steps is entered."""
         return self.run.record.attempt(steps[0].folder, 1).ledger
 
     async def _redo(self, undo: Undo) -> StepsRedone:
-        run = self.run
+        run, file = self.run, self._ledger_of(undo.steps)
         restorer = run.restorer(*undo.steps)
-        entry = self._find_undo(undo.id, undo.steps)
-        changes = entry.changes if entry else ()
-        plan = await asyncio.to_thread(restorer.plan, changes)
-        back = await _carry_out(restorer, plan, name="redo")
-        self._ledger_of(undo.steps).append(
-            Entry(Kind.REDONE, by=undo.id, kept=back.kept, merged=back.merged)
+        back = await to_its_end(
+            partial(carry_out_redo, restorer, file, undo.id), name="redo"
         )
         run.save(run.state.redo())
         return StepsRedone(
@@ -279,12 +242,3 @@ class Undoing(Struct, frozen=True):
         attempts = self.run.standing(step)
         is_known = any(attempt.entries for attempt in attempts)
         return not is_known and step.files != NO_FILES
-
-
-async def _carry_out(restorer: Restorer, plan: RestorePlan, name: str) -> RestoreResult:
-    """Restore files as planned, also if the caller is cancelled. All content that is
-    discarded is saved.
-    """
-    return await to_its_end(
-        lambda: restorer.carry_out(plan, lambda path: True), name=name
-    )

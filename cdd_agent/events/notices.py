@@ -104,6 +104,8 @@ class NoticeKind(StrEnum):
     """The ticket's folder was renamed; its run continues."""
     OTHER_RUN = "other_run"
     """Another run works in the same project."""
+    CUT_OFF = "cut_off"
+    """Work outside of tickets whose process was killed."""
     LEFT_AS_IS = "left_as_is"
     """Files that commands of a step may have made and that were not removed."""
     CHANGED_BESIDE = "changed_beside"

@@ -15,6 +15,7 @@ from cdd_agent.events.base_event import BaseEvent
 from cdd_agent.events.dialogue_events import DialogueEvent
 from cdd_agent.events.driven_events import DrivenEvent
 from cdd_agent.events.notices import Words
+from cdd_agent.events.outside_events import OutsideEvent
 from cdd_agent.events.question_events import QuestionEvent
 from cdd_agent.events.run_events import RunEvent
 from cdd_agent.events.shell_events import ShellEvent
@@ -40,6 +41,7 @@ Event = (
     | QuestionEvent
     | RunEvent
     | StepEvent
+    | OutsideEvent
     | ActionEvent
     | DrivenEvent
 )

@@ -25,8 +25,13 @@ _PRIVATE_KEY = "it holds a private key"
 _SERVICE_ACCOUNT = "it holds the key of a service account"
 _ACCESS = "it holds a password or a token"
 _KEPT = "it keeps what files held before a step"
-_RECORD_OF_STEP = re.compile(r"\.cdd/runs/[^/]+/(?:earlier-[^/]+/)?step-.*")
-"""Files of a run's record in which a hidden file may be."""
+_RECORD_OF_STEP = re.compile(
+    r"\.cdd/runs/(?:\.changes/)?[^/]+/(?:earlier-[^/]+/)?"
+    r"(?:step-.*|(?:versions|contents|kept)/.*)"
+)
+"""Files of a run's record in which a hidden file may be, also of changes outside of
+tickets.
+"""
 LARGEST_SEARCHED = 1_000_000
 """Bytes of a file in which secrets are looked for."""
 

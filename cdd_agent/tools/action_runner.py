@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 Permit = Callable[[ChangeSet], Awaitable[tuple[ChangeSet, str]]]
 """Returns the changes that may be written, and a message about the others."""
+Writing = Callable[[ChangeSet, str], AbstractContextManager[None]]
+"""Is entered while changes are written, with the title of their action. May raise
+`CddError`: then nothing is written.
+"""
 _WITH_CONTENT = (
     FileAlreadyExistsError,
     SearchTextNotFoundError,
@@ -62,6 +67,7 @@ class ActionRunner(Struct, frozen=True):
     protected: Callable[[Path], bool] = lambda place: False
     """True for a resolved path that no action may write to."""
     permit: Permit = _permit_all
+    writing: Writing = lambda changes, title: nullcontext()
     wrote: Callable[[ChangeSet], None] = lambda changes: None
     """Receives the changes that were written."""
 
@@ -87,7 +93,7 @@ class ActionRunner(Struct, frozen=True):
                     action.content,
                     self.protected,
                 )
-                output = await self._write(changes)
+                output = await self._write(changes, action.title())
             case EditAction():
                 changes = await asyncio.to_thread(
                     edit,
@@ -97,7 +103,7 @@ class ActionRunner(Struct, frozen=True):
                     action.replace,
                     self.protected,
                 )
-                output = await self._write(changes)
+                output = await self._write(changes, action.title())
             case ReadAction():
                 output = await self._read(action)
             case ChatWithUserAction():
@@ -129,14 +135,16 @@ class ActionRunner(Struct, frozen=True):
             )
         return (await asyncio.to_thread(read_source, self.root, source)).as_text()
 
-    async def _write(self, changes: ChangeSet) -> str:
+    async def _write(self, changes: ChangeSet, title: str) -> str:
         """Write the permitted changes, and return the remarks about them."""
         permitted, remark = changes, ""
         if changes.changes:
             permitted, remark = await self.permit(changes)
             if not permitted.changes:
                 raise ActionFailed(f"{remark}; nothing was written")
-        permitted.apply(self.root)
+        if permitted.changes:
+            with self.writing(permitted, title):
+                permitted.apply(self.root)
         self.wrote(permitted)
         remarks = [*permitted.notes, remark]
         return "\n".join(filter(None, remarks))

@@ -27,6 +27,7 @@ from cdd_agent.events.dialogue_events import (
     ToolStarted,
 )
 from cdd_agent.events.notices import Answer, Tone
+from cdd_agent.events.outside_events import OutsideDiff
 from cdd_agent.events.question_events import AcceptingAll
 from cdd_agent.events.run_events import BaselineAwaited, BaselineStarted
 from cdd_agent.events.shell_events import (
@@ -55,7 +56,7 @@ from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.keys import shown
 from cdd_agent.tui.restoring import restore
-from cdd_agent.tui.transcript.actions import Actions, review_block
+from cdd_agent.tui.transcript.actions import Actions, review_block, show_diff
 from cdd_agent.tui.transcript.blocks import BLOCKS, BlockKind
 from cdd_agent.tui.transcript.find_bar import FindInput
 from cdd_agent.tui.transcript.widget import Transcript
@@ -224,6 +225,8 @@ class Home(GuardedWidget, Screen[None]):
                 activity.busy("Taking a checkpoint")
             case StepDiff(diff=diff) if diff:
                 self._actions.show(event)
+            case OutsideDiff(diff=diff) if diff:
+                show_diff(transcript, diff)
             case BaselineStarted(command=command) | BaselineAwaited(command=command):
                 activity.busy(f"Running {command} before anything is changed")
             case TestsStarted(command=command):

@@ -4,6 +4,7 @@ it happens again.
 
 from cdd_agent.events.dialogue_events import ReplyDelta, ToolFinished
 from cdd_agent.events.notices import Answer
+from cdd_agent.events.outside_events import OutsideDiff
 from cdd_agent.events.shell_events import PersonSaid
 from cdd_agent.events.step_events import (
     ChangesApplied,
@@ -41,7 +42,7 @@ def _restore(transcript: Transcript, actions: Actions, event: Event) -> None:
             transcript.add(BlockKind.MARKDOWN, text)
         case ReplyDelta(text=text):
             transcript.add_foldable(reply_block(text))
-        case StepDiff(diff=diff):
+        case StepDiff(diff=diff) | OutsideDiff(diff=diff):
             show_diff(transcript, diff, Opening.HEADER)
         case (
             ToolFinished()

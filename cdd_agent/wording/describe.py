@@ -6,6 +6,7 @@ from cdd_agent.events.stream import Event
 from cdd_agent.wording import (  # noqa: F401
     action_words,
     dialogue_words,
+    outside_words,
     question_words,
     run_words,
     shell_words,

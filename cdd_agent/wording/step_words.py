@@ -51,11 +51,11 @@ def describe_changes_applied(event: ChangesApplied) -> Lines:
 
 
 @words_of.register
-def describe_changes_restored(event: ChangesPutBack) -> Lines:
-    return _restored("restored", event.restored, event.kept, event.merged)
+def describe_changesdescribe_restored(event: ChangesPutBack) -> Lines:
+    return describe_restored("restored", event.restored, event.kept, event.merged)
 
 
-def _restored(
+def describe_restored(
     how: str, restored: Sequence[str], kept: Sequence[str], merged: Sequence[str]
 ) -> Lines:
     lines = []
@@ -84,7 +84,7 @@ def describe_steps_undone(event: StepsUndone) -> Lines:
     text = f"{_steps_were(event.labels)} undone. `redo` brings {them} back."
     lines = [
         (text, tone),
-        *_restored("as before:", event.restored, event.kept, event.merged),
+        *describe_restored("as before:", event.restored, event.kept, event.merged),
     ]
     if event.others:
         names = ", ".join(event.others)
@@ -103,7 +103,7 @@ def describe_steps_undone(event: StepsUndone) -> Lines:
 
 @words_of.register
 def describe_steps_redone(event: StepsRedone) -> Lines:
-    lines = _restored("there again:", event.restored, event.kept, event.merged)
+    lines = describe_restored("there again:", event.restored, event.kept, event.merged)
     return [(f"{_steps_were(event.labels)} done again.", Tone.GOOD), *lines]
 
 

@@ -306,7 +306,7 @@ def test_help_has_examples_for_every_command(
 
 def test_a_wrong_argument_exits_2(capsys: pytest.CaptureFixture[str]) -> None:
     of_exec = ["exec", "x", "--jobs", "0"], ["exec", "x", "--max-attempts", "many"]
-    for arguments in (["exce"], ["undo"], *of_exec, ["--modle", "x"]):
+    for arguments in (["exce"], ["push"], *of_exec, ["--modle", "x"]):
         with pytest.raises(SystemExit) as caught:
             main(arguments)
         assert caught.value.code == 2

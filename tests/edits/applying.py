@@ -32,12 +32,13 @@ def write(root: Path, files: Mapping[str, str | bytes]) -> None:
 
 
 def tree(root: Path) -> dict[str, str]:
+    """The files of a project, without this program's own."""
     return {
         path.relative_to(root).as_posix(): path.read_bytes().decode(
             "utf-8", "surrogateescape"
         )
         for path in root.rglob("*")
-        if path.is_file()
+        if path.is_file() and not path.is_relative_to(root / ".cdd")
     }
 
 

@@ -176,8 +176,14 @@ def test_the_users_list_for_all_repositories_counts(
 
 def test_what_a_step_replaced_is_hidden_and_the_report_is_not(project: Path) -> None:
     hidden = HiddenFiles(project)
-    for folder in (".cdd/runs/feature-x", ".cdd/runs/feature-x/earlier-1"):
+    for folder in (
+        ".cdd/runs/feature-x",
+        ".cdd/runs/feature-x/earlier-1",
+        ".cdd/runs/.changes/0001",
+    ):
         assert hidden.why(f"{folder}/step-01/attempt-1/before-0")
+        for store in ("versions", "contents", "kept"):
+            assert hidden.why(f"{folder}/{store}/0123456789")
         assert not hidden.why(f"{folder}/report.md")
 
 

@@ -559,10 +559,51 @@ MUTATIONS = [
     Mutation(
         "changes are entered before they are written",
         "engine/ledger.py",
-        "        attempt.ledger.append(\n            Entry(kind, number, call=call, changes=entered, private=private)\n        )\n        try:\n            yield\n",
+        "        attempt.ledger.append(\n            Entry(kind, number, by=by, call=call, changes=entered, private=private)\n        )\n        try:\n            yield\n",
         "        try:\n            yield\n            attempt.ledger.append(\n                Entry(kind, number, call=call, changes=entered, private=private)\n            )\n",
         "tests/engine/test_ledger.py",
     ),
+    *[
+        Mutation(rule, f"engine/{module}.py", old, new, "tests/engine/test_outside.py")
+        for module, rule, old, new in [
+            (
+                "outside",
+                "work that changed nothing leaves no record",
+                "        return bool(ledger.others([self.attempt]))\n",
+                "        return True\n",
+            ),
+            (
+                "outside",
+                "work that is under way is not undone",
+                '        return TicketLock.take(self.record.folder, f"`{self.what}`", _now())',
+                '        return TicketLock.take(self.record.folder.parent, "", _now())',
+            ),
+            (
+                "outside_undo",
+                "no undo is redone after another change",
+                "        if not change.is_undone:\n            break\n",
+                "        if not change.is_undone:\n            continue\n",
+            ),
+            (
+                "outside_undo",
+                "an undo that was killed is finished, and no other begun",
+                "                is_done = is_done or going.again is again\n",
+                "",
+            ),
+            (
+                "outside_work",
+                "what only a command changed is kept by undo",
+                "                lambda path: False,\n",
+                "                lambda path: True,\n",
+            ),
+            (
+                "outside_work",
+                "nothing is written that could not be undone",
+                '            raise BadInput(\n                "Nothing was written',
+                '            yield\n            return\n            raise BadInput(\n                "Nothing was written',
+            ),
+        ]
+    ],
     Mutation(
         "an entry survives a power cut",
         "engine/ledger_file.py",

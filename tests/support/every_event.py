@@ -31,6 +31,13 @@ from cdd_agent.events.driven_events import (
     QuestionKind,
 )
 from cdd_agent.events.notices import Answer, Notice, NoticeKind, Tone
+from cdd_agent.events.outside_events import (
+    OutsideDiff,
+    OutsideListed,
+    OutsideRedone,
+    OutsideUndone,
+    OutsideView,
+)
 from cdd_agent.events.question_events import (
     AcceptingAll,
     ActionProposed,
@@ -230,6 +237,10 @@ EXAMPLES: tuple[Event, ...] = (
     StepsUndone((1,), ("a.py",), ("b.py",), ("0123456789abcdef",), ("c.py",)),
     StepsRedone((1,), ("a.py",), ()),
     StepDiff(1, "Add it", "+a\n"),
+    OutsideUndone("cdd apply x.md", "2026-11-26 10:00", ("a.py",), ("b.py",)),
+    OutsideRedone("cdd apply x.md", "2026-11-26 10:00", ("a.py",), ()),
+    OutsideDiff("cdd apply x.md", "2026-11-26 10:00", "+a\n"),
+    OutsideListed((OutsideView("cdd apply x.md", "2026-11-26 10:00", ("a.py",)),)),
     ActionStarted(1, 2, "Create a.py"),
     ActionOutput(1, "text"),
     ActionFinished(1, 2, "Create a.py", "SUCCESS", ""),

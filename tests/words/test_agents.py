@@ -75,7 +75,7 @@ async def test_the_executor(sandbox: Sandbox) -> None:
                 "No run was left before its end, and there is no earlier conversation to go back to."
             ],
         ),
-        ("/undo", ["Which ticket? Usage: /undo [SLUG] [STEP]"]),
+        ("/undo", ["Which ticket? Usage: /undo [SLUG] [STEP] [--list]"]),
         (
             f"/exec {SLUG}",
             [

@@ -269,6 +269,48 @@ def test_a_run_and_the_way_back(
         assert cdd(sandbox, capsys, line) == (code, printed), line
 
 
+def test_a_saved_reply_and_the_way_back(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (sandbox.root / ".cdd").mkdir()
+    reply = sandbox.root / "reply.md"
+    reply.write_text(says("a.txt", "good"))
+    code, lines = cdd(sandbox, capsys, f"apply {reply}")
+    undo = "`cdd undo -C ROOT` takes it back."
+    assert (code, lines) == (0, ["✗ created a.txt", f"✗ {undo}"])
+    code, lines = cdd(sandbox, capsys, "undo")
+    assert code == 0
+    assert lines[0].startswith("✓ Undone: `cdd apply ROOT/reply.md` (20")
+    assert lines[0].endswith("). `redo` brings it back.")
+    assert lines[1:] == ["as before: a.txt"]
+    for line, printed in (
+        (
+            "undo",
+            "Nothing outside of tickets is left to undo. With a ticket's name, `undo` is about its steps.",
+        ),
+        (
+            "diff",
+            "✗ Nothing was changed outside of tickets, or all is undone. With a ticket's name, `diff` is about its steps.",
+        ),
+    ):
+        assert cdd(sandbox, capsys, line) == (0, [printed])
+    cdd(sandbox, capsys, "redo")
+    assert cdd(sandbox, capsys, "redo") == (
+        0,
+        [
+            "There is no undo to be undone outside of tickets, or something was changed since. With a ticket's name, `redo` is about its steps."
+        ],
+    )
+    assert cdd(sandbox, capsys, "undo --step 2") == (
+        2,
+        ["✗ cdd: `--step` is about a ticket's step", "✗ Name the ticket too."],
+    )
+    assert cdd(sandbox, capsys, "undo x --list")[1] == [
+        "✗ cdd: `--list` shows changes outside of tickets",
+        "✗ `cdd status x` shows the steps of the ticket.",
+    ]
+
+
 def test_a_plan_that_no_longer_fits_its_spec(
     sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:

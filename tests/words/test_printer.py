@@ -11,6 +11,13 @@ from cdd_agent.events.action_events import (
 )
 from cdd_agent.events.dialogue_events import ModelReplaced, ReplyDelta, ReplyFinished
 from cdd_agent.events.notices import Notice, Tone
+from cdd_agent.events.outside_events import (
+    OutsideDiff,
+    OutsideListed,
+    OutsideRedone,
+    OutsideUndone,
+    OutsideView,
+)
 from cdd_agent.events.question_events import PersonAnswered
 from cdd_agent.events.run_events import BaselineAwaited, BaselineTaken, RunFinished
 from cdd_agent.events.shell_events import ModelChosen, ModelsFound, OwnCommandFinished
@@ -335,6 +342,51 @@ EDITED = (
             ChangesPutBack(1, (), (), ("a.py",)),
             ["merged with your edits: a.py"],
         ),
+        (
+            OutsideUndone(
+                "cdd apply reply.md",
+                "2026-11-26 10:00",
+                ("a.py",),
+                ("b.py",),
+                ("c.py", "d.py"),
+                ("e.py",),
+            ),
+            [
+                "! Undone: `cdd apply reply.md` (2026-11-26 10:00). `redo` brings it back.",
+                "as before: a.py",
+                "merged with your edits: c.py, d.py",
+                "! edited since, left as it is: b.py",
+                "! changed by commands, kept: e.py",
+            ],
+        ),
+        (
+            OutsideRedone("chat: write it", "2026-11-26 10:00", ("a.py",), ()),
+            [
+                "✓ Done again: `chat: write it` (2026-11-26 10:00).",
+                "there again: a.py",
+            ],
+        ),
+        (
+            OutsideDiff("cdd run x.yaml", "2026-11-26 10:00", ""),
+            ["`cdd run x.yaml` changed no file of its own."],
+        ),
+        (
+            OutsideListed(
+                (
+                    OutsideView(
+                        "chat: go", "2026-11-26 10:02", (), ("x",), False, True
+                    ),
+                    OutsideView("chat: go", "2026-11-26 10:01", ("a", "b"), (), True),
+                    OutsideView("cdd apply -", "2026-11-26 10:00", ("a",)),
+                )
+            ),
+            [
+                "2026-11-26 10:02  chat: go (under way): no file of its own; by commands: x",
+                "2026-11-26 10:01  chat: go (undone): a, b",
+                "2026-11-26 10:00  cdd apply -: a",
+            ],
+        ),
+        (OutsideListed(()), ["Nothing was changed outside of tickets."]),
         (
             RunFinished(
                 SLUG,

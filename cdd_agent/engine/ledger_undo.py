@@ -1,0 +1,57 @@
+"""The undo of attempts, and its redo: entered in a ledger before files are changed, so
+that each can be killed and repeated.
+"""
+
+from cdd_agent.engine.ledger_entries import reverse
+from cdd_agent.engine.ledger_file import Entry, Kind, LedgerFile
+from cdd_agent.engine.restoring import RestorePlan, Restorer
+from cdd_agent.engine.saved_contents import save_file
+from cdd_agent.git.restore import RestoreResult
+
+
+def enter_undo(restorer: Restorer, file: LedgerFile, undo: str) -> Entry:
+    """Return the entry of an undo that is about to be made, or was begun. Raises
+    `CheckpointGone`.
+    """
+    entry = _find_undo(file, undo)
+    if entry is not None:
+        return entry
+    plan = restorer.plan_undo()
+    changes = tuple(reverse(plan.changes))
+    for change in changes:
+        save_file(restorer.root, restorer.attempts[0], change.path)
+    return file.append(
+        Entry(
+            Kind.UNDONE,
+            by=undo,
+            changes=changes,
+            kept=tuple(plan.kept),
+            merged=tuple(plan.merged),
+        )
+    )
+
+
+def carry_out_undo(restorer: Restorer, entry: Entry) -> RestoreResult:
+    """Change files as an undo was entered. Raises `CheckpointGone`, or `BadInput` if
+    the disk refuses.
+    """
+    plan = RestorePlan(reverse(entry.changes), [*entry.kept], [*entry.merged])
+    return restorer.carry_out(plan, lambda path: True)
+
+
+def carry_out_redo(restorer: Restorer, file: LedgerFile, undo: str) -> RestoreResult:
+    """Reverse an undo, and enter that. Raises `CheckpointGone`, or `BadInput` if the
+    disk refuses.
+    """
+    entry = _find_undo(file, undo)
+    plan = restorer.plan(entry.changes if entry else ())
+    result = restorer.carry_out(plan, lambda path: True)
+    file.append(Entry(Kind.REDONE, by=undo, kept=result.kept, merged=result.merged))
+    return result
+
+
+def _find_undo(file: LedgerFile, undo: str) -> Entry | None:
+    for entry in file.entries():
+        if entry.kind is Kind.UNDONE and entry.by == undo:
+            return entry
+    return None

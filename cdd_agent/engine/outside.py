@@ -1,0 +1,240 @@
+"""Changes outside of all tickets: those of `cdd apply`, `cdd run` and turns of chat.
+
+Each piece of work that changes something has a folder with a number, and in it a
+ledger as a step has. No ticket can take the name of the folder above, because it
+begins with a dot.
+
+    .cdd/runs/.changes/
+      lock  holder.json         while an undo is under way
+      looking.git/  looking     what looks at the project need, and its lock
+      0007/                     a piece of work, such as `cdd apply reply.md`
+        lock  holder.json       while it is under way; that of a killed process stays
+        running-xxxx            while a command runs
+        going-back.json         while its undo is under way
+        step-01/ledger.jsonl    what it changed; versions/ has the contents
+        kept/                   what an undo discarded
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Self
+
+from filelock import FileLock, Timeout
+from msgspec import Struct
+
+from cdd_agent.engine.attempt import Attempt
+from cdd_agent.engine.ledger import Ledger
+from cdd_agent.engine.ledger_file import Entry, Kind
+from cdd_agent.engine.lock import TicketLock, is_at_work
+from cdd_agent.engine.net_changes import is_same
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.errors import CddError
+from cdd_agent.files.atomic import NotWritten, remove, remove_folder
+from cdd_agent.git.restore import entry_now
+from cdd_agent.redaction import Redactor
+
+FOLDER = ".changes"
+MOST = 100
+"""Changes that are kept; older ones are removed."""
+_NUMBER = re.compile(r"\d{4,}")
+LOOKING, LOOKING_LOCK = "looking.git", "looking"
+"""The folder that looks at the project share, and the lock of it."""
+
+
+class OutsideChange(Struct, frozen=True):
+    """What one piece of work outside of tickets changed."""
+
+    record: RunRecord
+    entries: tuple[Entry, ...]
+    new: tuple[Path, ...] = ()
+    """Folders that were made for its record, the innermost first."""
+
+    @classmethod
+    def load(cls, record: RunRecord) -> Self | None:
+        """Return None for a folder whose process has entered nothing. Raises
+        `Damaged`.
+        """
+        entries = record.attempt(1, 1).ledger.entries()
+        return cls(record, entries) if entries else None
+
+    @property
+    def attempt(self) -> Attempt:
+        return self.record.attempt(1, 1)
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger(self.record)
+
+    @property
+    def what(self) -> str:
+        """What made the changes, such as `cdd apply reply.md`."""
+        return self.entries[0].by
+
+    @property
+    def at(self) -> str:
+        """The time of its first entry, in the form of `stamp`."""
+        return self.entries[0].at
+
+    @property
+    def last_undo(self) -> Entry | None:
+        """Its last undo or redo."""
+        found = [one for one in self.entries if one.kind in (Kind.UNDONE, Kind.REDONE)]
+        return found[-1] if found else None
+
+    @property
+    def is_undone(self) -> bool:
+        last = self.last_undo
+        return last is not None and last.kind is Kind.UNDONE
+
+    @property
+    def is_under_way(self) -> bool:
+        return is_at_work(self.record.folder)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that an undo is about."""
+        return tuple(sorted(self.ledger.net([self.attempt]).paths))
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Files that its commands changed, and that an undo leaves as they are."""
+        others = {*self.ledger.others([self.attempt])}
+        for entry in self.entries:
+            others.update(entry.ignored)
+        return tuple(sorted(others.difference(self.files)))
+
+    @property
+    def has_effect(self) -> bool:
+        """True if a file is no longer as before. Ignored files that only commands
+        changed do not count: most are caches.
+        """
+        root, ledger = self.record.root, self.ledger
+        for change in ledger.net([self.attempt]).changes:
+            if not is_same(entry_now(root, change.path, change.before), change.before):
+                return True
+        return bool(ledger.others([self.attempt]))
+
+    def take_lock(self) -> TicketLock:
+        """Raises `TicketTaken` while it is under way. Commands of a process that was
+        killed are ended.
+        """
+        return TicketLock.take(self.record.folder, f"`{self.what}`", _now())
+
+
+class OutsideChanges(Struct, frozen=True):
+    """The changes outside of tickets in one project."""
+
+    record: RunRecord
+
+    @classmethod
+    def of(cls, root: Path, redactor: Redactor) -> Self:
+        return cls(RunRecord.of(root, FOLDER, redactor))
+
+    def all(self) -> list[OutsideChange]:
+        """Return those that have an entry, the oldest first. Raises `Damaged`."""
+        found = map(OutsideChange.load, map(self._record_of, self._numbers()))
+        return [change for change in found if change is not None]
+
+    def take_lock(self) -> TicketLock:
+        """Return the lock of undo and redo. Raises `TicketTaken`, or `BadInput`."""
+        return TicketLock.take(
+            self.record.folder, "the changes outside of tickets", _now()
+        )
+
+    def create(self, what: str) -> tuple[OutsideChange, TicketLock]:
+        """Begin a piece of work, in a folder that no other process has. Raises
+        `BadInput` if the record cannot be written.
+        """
+        new = tuple(self.record.prepare())
+        record = self._record_of(self._create_folder())
+        try:
+            lock = TicketLock.take(record.folder, f"`{what}`", _now())
+            attempt = record.attempt(1, 1)
+            by = record.redactor.redact(what)
+            entry = attempt.ledger.append(Entry(Kind.BEGIN, attempt.number, by=by))
+        except CddError:
+            self.discard(OutsideChange(record, (), new))
+            raise
+        self._remove_oldest()
+        return OutsideChange(record, (entry,), new), lock
+
+    def discard(self, change: OutsideChange) -> None:
+        """Remove the record of work that changed nothing, with the folders that were
+        made for it, unless other work has a record there.
+        """
+        folder = self.record.folder
+        with suppress(CddError, OSError, Timeout):
+            remove_folder(change.record.folder)
+            if folder not in change.new or self._numbers():
+                return
+            with FileLock(folder / LOOKING_LOCK, timeout=0):
+                remove_folder(folder / LOOKING)
+            for name in (LOOKING_LOCK, "lock"):
+                remove(folder / name)
+            folder.rmdir()
+            self.record.discard([place for place in change.new if place != folder])
+
+    def take_up_cut_off(self) -> list[OutsideChange]:
+        """Return the changes whose process was killed since this was asked last, with
+        their commands ended. Those without effect are discarded.
+        """
+        cut_off = []
+        for record in map(self._record_of, self._numbers()):
+            if not (record.folder / "holder.json").exists():
+                continue
+            # no work waits for an earlier one
+            with suppress(CddError):
+                change = OutsideChange.load(record)
+                if change is None or change.is_under_way:
+                    continue
+                change.take_lock().release()
+                if change.has_effect:
+                    cut_off.append(change)
+                else:
+                    self.discard(change)
+        return cut_off
+
+    def _record_of(self, name: str) -> RunRecord:
+        record = self.record
+        return RunRecord(record.root, record.folder / name, record.redactor)
+
+    def _numbers(self) -> list[str]:
+        try:
+            names = [place.name for place in self.record.folder.iterdir()]
+        except OSError:
+            return []
+        return sorted(filter(_NUMBER.fullmatch, names), key=int)
+
+    def _create_folder(self) -> str:
+        number = max(map(int, self._numbers()), default=0) + 1
+        while True:
+            folder = self.record.folder / f"{number:04}"
+            try:
+                folder.mkdir(0o700)
+            except FileExistsError:
+                number += 1
+            except OSError as error:
+                raise NotWritten(folder, error) from error
+            else:
+                return folder.name
+
+    def _remove_oldest(self) -> None:
+        for name in self._numbers()[:-MOST]:
+            folder = self.record.folder / name
+            if not is_at_work(folder):
+                with suppress(CddError):
+                    remove_folder(folder)
+
+
+def in_words(at: str) -> str:
+    """Return a moment of a ledger as local date and time."""
+    moment = datetime.strptime(at, "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC)
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).replace(microsecond=0).isoformat()

@@ -1,0 +1,281 @@
+"""Recording work outside of tickets while it is done, so that it can be undone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cdd_agent.edits.changes import ChangeSet
+from cdd_agent.engine.attempt import Attempt
+from cdd_agent.engine.ledger import Ledger, OpenCheckpoints, States
+from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.named_files import named
+from cdd_agent.engine.outside import (
+    LOOKING,
+    LOOKING_LOCK,
+    OutsideChange,
+    OutsideChanges,
+    in_words,
+)
+from cdd_agent.errors import BadInput, CddError
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.stream import Emit
+from cdd_agent.git.checkpoint import Checkpoints
+from cdd_agent.git.command import GitUnusable
+from cdd_agent.git.ignored_files import IgnoredStates, changed, read_ignored
+from cdd_agent.git.repository import repository_of
+from cdd_agent.process.policy import CommandRunner
+from cdd_agent.process.run import CommandResult
+
+_PREFIX = "changes-outside-of-tickets"
+"""The beginning of the names of checkpoints. With a name after it, it is no slug."""
+_STEP = "step-01"
+"""The beginning of a checkpoint's name, as the ledger gives it."""
+
+
+class NoRepository(GitUnusable):
+    """The project is in no git repository, so a look at it would copy it whole."""
+
+
+async def open_in_repository(
+    root: Path, folder: Path, prefix: str, leave_out: Sequence[str] = ()
+) -> Checkpoints:
+    """Open the checkpoints of a project as `Checkpoints.open` does. Raises
+    `NoRepository`.
+    """
+    repository = await repository_of(root)
+    if repository is None:
+        raise NoRepository(f"{root} is in no git repository")
+    return await Checkpoints.open(root, folder, prefix, leave_out, repository)
+
+
+class OutsideOutcome(Struct, frozen=True):
+    """What a piece of work changed."""
+
+    files: tuple[str, ...]
+    others: tuple[str, ...]
+
+    def notices(self, undo: str) -> Iterator[Notice]:
+        """Say how to undo it. `undo` is the command."""
+        if self.files:
+            yield Notice(f"`{undo}` takes it back.", kind=NoticeKind.WHAT_NEXT)
+        if self.others:
+            text = f"Changed by commands too, and kept by `undo`: {named(self.others)}"
+            yield Notice(text, kind=NoticeKind.LEFT_AS_IS)
+
+
+class OutsideWork(Struct):
+    """Records one piece of work after another, while it is done. A record begins with
+    the first change or command.
+    """
+
+    changes: OutsideChanges
+    emit: Emit
+    what: str = ""
+    """What makes the changes that come now."""
+    leave_out: tuple[str, ...] = ()
+    """Patterns of files that no look at the project sees."""
+    open_checkpoints: OpenCheckpoints = open_in_repository
+    _change: OutsideChange | None = None
+    _ledger: Ledger | None = None
+    _lock: TicketLock | None = None
+    _looking: FileLock | None = None
+    _is_blind: bool = False
+    """Looks at the project are not possible."""
+    _calls: int = 0
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the record; None before the first change or command."""
+        return None if self._change is None else self._change.record.folder
+
+    @contextmanager
+    def writing(self, changes: ChangeSet, by: str) -> Iterator[None]:
+        """Enter changes that are about to be made, and who makes them. Raises
+        `BadInput` if they could not be undone.
+        """
+        try:
+            ledger, attempt = self._begin()
+        except CddError as error:
+            raise BadInput(
+                "Nothing was written, because it could not be undone:"
+                f" {error.in_a_line}",
+                hint=error.hint,
+            ) from error
+        with ledger.writing(attempt, changes, (), self._next_call(), by=by):
+            yield
+
+    async def begin_looking(self) -> None:
+        """Look at the project before the first command, as far as that is possible."""
+        if self._is_blind or self._looking is not None:
+            return
+        try:
+            ledger, attempt = self._begin()
+            await ledger.begin(attempt, ())
+        except NoRepository:
+            self._is_blind = True
+        except CddError as error:
+            self._is_blind = True
+            text = (
+                "Which files commands change is not recorded, because the project"
+                f" cannot be looked at: {error.in_a_line}"
+            )
+            self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_IN_CHECKPOINT))
+
+    def start_command(self, command: str) -> States | None:
+        """Enter that a command starts. Returns the files of this work as they are; None
+        if there is no record.
+        """
+        if self._change is None or self._ledger is None:
+            return None
+        return self._ledger.start(
+            self._change.attempt, command, (), call=self._next_call()
+        )
+
+    async def look_after(
+        self, states: States, command: str, ignored: Sequence[str]
+    ) -> None:
+        """Enter what a command changed. `ignored` are files that git ignores."""
+        if self._change is None or self._ledger is None:
+            return
+        try:
+            await self._ledger.look_after(
+                self._change.attempt,
+                states,
+                lambda path: False,
+                command,
+                call=self._calls,
+                ignored=ignored,
+            )
+        except CddError as error:
+            # the command was done: what comes next gets a record of its own
+            self._let_go()
+            text = f"What `{command}` changed is not recorded: {error.in_a_line}"
+            self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_IN_CHECKPOINT))
+
+    async def finish(self) -> OutsideOutcome | None:
+        """End a piece of work, and forget how the project looked. See `close`."""
+        try:
+            if self._looking is not None and self._ledger is not None:
+                with suppress(CddError):
+                    await (await self._ledger.open()).forget(_STEP)
+        finally:
+            outcome = self.close()
+        return outcome
+
+    def close(self) -> OutsideOutcome | None:
+        """End a piece of work. Returns None, and leaves no record, if it changed
+        nothing.
+        """
+        change = self._change
+        self._let_go()
+        if change is None:
+            return None
+        with suppress(CddError):
+            ended = OutsideChange.load(change.record)
+            if ended is not None and ended.has_effect:
+                return OutsideOutcome(ended.files, ended.others)
+            self.changes.discard(change)
+        return None
+
+    def _let_go(self) -> None:
+        lock, looking = self._lock, self._looking
+        self._change = self._ledger = self._lock = self._looking = None
+        self._is_blind = False
+        if looking is not None:
+            looking.release()
+        if lock is not None:
+            lock.release()
+
+    def _begin(self) -> tuple[Ledger, Attempt]:
+        if self._change is None or self._ledger is None:
+            for cut_off in self.changes.take_up_cut_off():
+                self.emit(_tell_cut_off(cut_off))
+            self._change, self._lock = self.changes.create(self.what)
+            self._ledger = Ledger(
+                self._change.record,
+                self.leave_out,
+                open_checkpoints=self._open_checkpoints,
+            )
+            self._calls = 0
+        return self._ledger, self._change.attempt
+
+    def _next_call(self) -> int:
+        self._calls += 1
+        return self._calls
+
+    async def _open_checkpoints(
+        self, root: Path, folder: Path, prefix: str, leave_out: Sequence[str]
+    ) -> Checkpoints:
+        """Open those that all work shares, because their index knows the project's
+        files. While another process uses them, this work has others.
+        """
+        above = self.changes.record.folder
+        looking = FileLock(above / LOOKING_LOCK)
+        place, name = above / LOOKING, f"{_PREFIX}/shared"
+        try:
+            looking.acquire(timeout=0)
+        except Timeout:
+            place, name = folder, f"{_PREFIX}/{prefix}"
+        except (OSError, NotImplementedError) as error:
+            raise BadInput(f"{above} could not be locked: {error}") from error
+        try:
+            opened = await self.open_checkpoints(root, place, name, leave_out)
+            # of a process that was killed
+            await opened.forget(_STEP)
+        except BaseException:
+            looking.release()
+            raise
+        self._looking = looking
+        return opened
+
+
+class RecordedCommands(Struct, frozen=True):
+    """Runs commands as `CommandRunner` does, and records what they change. Without a
+    record they run all the same: no undo takes back what a command alone changed.
+    """
+
+    commands: CommandRunner
+    work: OutsideWork
+
+    async def execute(
+        self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None
+    ) -> CommandResult:
+        work, root = self.work, self.commands.root
+        await work.begin_looking()
+        ignored = await read_ignored(root) if work.folder is not None else {}
+        states: States | None = None
+
+        def start() -> None:
+            nonlocal states
+            states = work.start_command(command)
+
+        commands = replace(self.commands, noted_in=work.folder)
+        try:
+            result = await commands.run(command, cwd=cwd, env=env, starts=start)
+        finally:
+            # also after an interruption, when the command has ended
+            if states is not None:
+                await self._look_after(states, command, ignored)
+        return result
+
+    async def _look_after(
+        self, states: States, command: str, ignored: IgnoredStates
+    ) -> None:
+        now = await read_ignored(self.commands.root)
+        await self.work.look_after(states, command, changed(ignored, now))
+
+
+def _tell_cut_off(change: OutsideChange) -> Notice:
+    files = named((*change.files, *change.others))
+    text = (
+        f"`{change.what}` of {in_words(change.at)} was cut off. It changed {files}."
+        " `cdd undo` takes back one change after the other, the last one first;"
+        " `cdd undo --list` shows them."
+    )
+    return Notice(text, Tone.WARNING, kind=NoticeKind.CUT_OFF)

@@ -1,0 +1,61 @@
+"""Events of undo, redo and diff of changes outside of tickets."""
+
+from msgspec import Struct
+
+from cdd_agent.events.base_event import BaseEvent
+
+
+class OutsideUndone(BaseEvent, frozen=True):
+    """A change outside of tickets was undone."""
+
+    what: str
+    """What made the change, such as `cdd apply reply.md`."""
+    at: str
+    """Its local date and time."""
+    restored: tuple[str, ...]
+    kept: tuple[str, ...]
+    """Files that were edited since, and left alone."""
+    merged: tuple[str, ...] = ()
+    """Files that were edited since: the change is gone, the edit is there."""
+    others: tuple[str, ...] = ()
+    """Files that its commands changed too. They stay as they are."""
+
+
+class OutsideRedone(BaseEvent, frozen=True):
+    """The undo of a change outside of tickets was undone. The fields are those of
+    `OutsideUndone`.
+    """
+
+    what: str
+    at: str
+    restored: tuple[str, ...]
+    kept: tuple[str, ...]
+    merged: tuple[str, ...] = ()
+
+
+class OutsideDiff(BaseEvent, frozen=True):
+    """A change outside of tickets, as a unified diff."""
+
+    what: str
+    at: str
+    diff: str
+
+
+class OutsideView(Struct, frozen=True):
+    """A change outside of tickets in a list."""
+
+    what: str
+    at: str
+    files: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    is_undone: bool = False
+    is_under_way: bool = False
+
+
+class OutsideListed(BaseEvent, frozen=True):
+    """The last changes outside of tickets, the last one first."""
+
+    changes: tuple[OutsideView, ...]
+
+
+OutsideEvent = OutsideUndone | OutsideRedone | OutsideDiff | OutsideListed
