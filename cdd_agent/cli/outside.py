@@ -9,14 +9,14 @@ from pathlib import Path
 from cdd_agent.cli.without_screen import open_project_of
 from cdd_agent.cli.working import Output
 from cdd_agent.engine.outside import OutsideChanges
-from cdd_agent.engine.outside_undo import OutsideUndoing
+from cdd_agent.engine.outside_undo import OutsideUndoing, Word
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.files.paths import find_root
 from cdd_agent.printer import JsonPrinter, TextPrinter
 from cdd_agent.redaction import Redactor
 
 
-def go_through_outside(options: Namespace, word: str) -> ExitCode:
+def go_through_outside(options: Namespace, word: Word) -> ExitCode:
     """Carry out a word of `OutsideUndoing`. Raises `CddError`."""
     if getattr(options, "step", None) is not None:
         raise BadInput("`--step` is about a ticket's step", hint="Name the ticket too.")
@@ -25,14 +25,7 @@ def go_through_outside(options: Namespace, word: str) -> ExitCode:
     project = open_project_of(options)
     redactor = Redactor.of_environment(project.config.commands.hide_env)
     changes = OutsideChanges.of(project.root, redactor)
-    undoing = OutsideUndoing(changes, output.emit)
-    words = {
-        "undo": undoing.undo,
-        "redo": undoing.redo,
-        "diff": undoing.diff,
-        "list": undoing.list,
-    }
-    output.carry_out(words[word]())
+    output.carry_out(OutsideUndoing(changes, output.emit).carry_out(word))
     return ExitCode.DONE
 
 

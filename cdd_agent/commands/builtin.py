@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Literal
 
 from cdd_agent.commands import sessions
 from cdd_agent.commands.code_context import (
@@ -93,7 +94,7 @@ async def undo(session: Session, *which: str, list: bool = False) -> None:  # no
     the last change of chat, `cdd run` or `cdd apply`. Your own later edits stay.
     """
     if list:
-        await session.open_outside().list()
+        await session.open_outside().carry_out("list")
         return
     await _tell(session, "undo", which)
 
@@ -345,7 +346,9 @@ async def leave(session: Session) -> None:
     session.emit(Notice("`/exit` once more leaves the shell."))
 
 
-async def _tell(session: Session, word: str, which: Sequence[str]) -> None:
+async def _tell(
+    session: Session, word: Literal["undo", "redo", "diff"], which: Sequence[str]
+) -> None:
     """A word for the Executor of the ticket that is named, or else of the active one,
     perhaps with a step's number. Without either it is about the last ticket or the
     changes outside of tickets, whichever is newer.
@@ -357,7 +360,7 @@ async def _tell(session: Session, word: str, which: Sequence[str]) -> None:
     if named and STEP_LABEL.fullmatch(named[0]):
         named, steps = (), which
     if not which and await asyncio.to_thread(session.is_outside_meant):
-        await getattr(session.open_outside(), word)()
+        await session.open_outside().carry_out(word)
         return
     slug = named[0] if named else session.last_ticket
     if slug is None:

@@ -66,7 +66,9 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     at: str = ""
     """UTC, as `20261126T221500123456`: sorts by time."""
     by: str = ""
-    """The command, the check, or the id of the undo."""
+    """The command, the check, or the id of the undo. Outside of tickets also the work
+    or the action.
+    """
     call: int | None = None
     """The number of the call of a tool within the attempt, from 0."""
     changes: tuple[Change, ...] = ()

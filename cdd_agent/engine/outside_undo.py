@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import Literal
 
 from msgspec import Struct
 
@@ -28,6 +29,7 @@ from cdd_agent.files.json_file import stamp
 from cdd_agent.git.restore import CheckpointGone
 from cdd_agent.threads import to_its_end
 
+Word = Literal["undo", "redo", "diff", "list"]
 _SHOWN = 20
 """Changes in the list."""
 _STEPS = (1,)
@@ -39,6 +41,18 @@ class OutsideUndoing(Struct, frozen=True):
 
     changes: OutsideChanges
     emit: Emit
+
+    async def carry_out(self, word: Word) -> None:
+        """Do what the user typed. Raises `CddError`."""
+        match word:
+            case "undo":
+                await self.undo()
+            case "redo":
+                await self.redo()
+            case "diff":
+                await self.diff()
+            case "list":
+                await self.list()
 
     async def undo(self) -> None:
         """Undo the last change that stands. Raises `CddError`."""

@@ -153,7 +153,7 @@ class OutsideWork(Struct):
                 ignored=ignored,
             )
         except CddError as error:
-            # the command was done: what comes next gets a record of its own
+            # the command was done: the next change gets a new record
             self._let_go()
             text = f"What `{command}` changed is not recorded: {error.in_a_line}"
             self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_IN_CHECKPOINT))

@@ -19,7 +19,7 @@ from cdd_agent.edits.changes import ChangeSet, FileChange
 from cdd_agent.engine import outside
 from cdd_agent.engine.lock import TicketTaken
 from cdd_agent.engine.outside import OutsideChanges
-from cdd_agent.engine.outside_undo import OutsideUndoing
+from cdd_agent.engine.outside_undo import OutsideUndoing, Word
 from cdd_agent.engine.outside_work import OutsideWork
 from cdd_agent.engine.record import GoingBack
 from cdd_agent.errors import BadInput
@@ -179,9 +179,9 @@ def undoing(root: Path, told: list[Event]) -> OutsideUndoing:
     return OutsideUndoing(OutsideChanges.of(root, Redactor()), told.append)
 
 
-def go(root: Path, word: Literal["undo", "redo", "diff", "list"]) -> list[Event]:
+def go(root: Path, word: Word) -> list[Event]:
     told: list[Event] = []
-    asyncio.run(getattr(undoing(root, told), word)())
+    asyncio.run(undoing(root, told).carry_out(word))
     return told
 
 
@@ -531,9 +531,10 @@ def test_work_under_way_is_not_undone(root: Path) -> None:
 def test_one_undo_at_a_time(root: Path) -> None:
     edit(root, "apply", "a.txt", "two", "TWO")
     lock = OutsideChanges.of(root, Redactor()).take_lock()
-    for word in ("undo", "redo"):
+    words: tuple[Word, ...] = ("undo", "redo")
+    for word in words:
         with pytest.raises(TicketTaken):
-            go(root, word)  # type: ignore[arg-type]
+            go(root, word)
     lock.release()
     undo(root)
 
