@@ -10,6 +10,7 @@ is named.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import pairwise, product
 
 from tests.engine.histories_tree import Conflict, Entry, Tree, merge
 
@@ -68,6 +69,8 @@ class Outcome:
     """Text of the user that must not be lost; any entry with it will do."""
 
 
+_MOST_OPEN = 5
+"""Versions of a path of which nobody knows whose they are: of so many, each may be."""
 Gone = Callable[[Version], Owned]
 
 
@@ -77,10 +80,14 @@ def outcomes_without(stack: Stack, gone: Gone, *, strict: bool) -> list[Outcome]
     Not `strict`: the user's version may also stay where a merge would be clean.
     """
     verdicts = [Owned.NO, *(gone(version) for version in stack[1:])]
-    choices = [[verdict is not Owned.NO for verdict in verdicts]]
-    if Owned.MAYBE in verdicts:
-        choices.append([verdict is Owned.YES for verdict in verdicts])
-        strict = False
+    open_ones = [i for i, verdict in enumerate(verdicts) if verdict is Owned.MAYBE]
+    choices = []
+    for taken in product((True, False), repeat=len(open_ones[-_MOST_OPEN:])):
+        choice = [verdict is Owned.YES for verdict in verdicts]
+        for place, is_gone in zip(reversed(open_ones), taken, strict=False):
+            choice[place] = is_gone
+        choices.append(choice)
+    strict = strict and not open_ones
     found: list[Outcome] = []
     for choice in choices:
         found += _discard(stack, choice, strict=strict)
@@ -161,6 +168,8 @@ class Model:
     undone: list[Undone] = field(default_factory=list)
     made: dict[tuple[str, Entry | None], int] = field(default_factory=dict)
     """The last life that made a path this entry."""
+    between: set[str] = field(default_factory=set)
+    """Paths that others changed before a step did: an undo may go no further back."""
     _next_life: int = 0
 
     @classmethod
@@ -194,9 +203,12 @@ class Model:
 
     def set_stack(self, path: str, stack: Stack) -> None:
         self.stacks[path] = stack
-        for version in stack:
-            if version.owned is not Owned.NO and version.life is not None:
-                self.made[path, version.entry] = version.life
+        for below, version in pairwise((*stack[:1], *stack)):
+            if version.owned is Owned.NO or version.life is None:
+                continue
+            self.made[path, version.entry] = version.life
+            if below.owned is Owned.NO and below.who is not Who.START:
+                self.between.add(path)
 
     def begin(self, step: int) -> int:
         """Return the life of a step; it begins here if it has none."""
@@ -235,10 +247,12 @@ class Model:
     ) -> dict[str, list[Outcome]]:
         """Return what each path may be without the changes of these lives."""
         lives = tuple(lives)
-        return {
-            path: outcomes_without(stack, self.gone_with(lives, path), strict=strict)
-            for path, stack in self.stacks.items()
-        }
+        found = {}
+        for path, stack in self.stacks.items():
+            is_strict = strict and path not in self.between
+            gone = self.gone_with(lives, path)
+            found[path] = outcomes_without(stack, gone, strict=is_strict)
+        return found
 
     def foreign(self, lives: Iterable[int]) -> list[str]:
         """Return the paths that commands of these lives changed, that belong to no

@@ -207,8 +207,8 @@ class Running:
 class Interrupted:
     """An attempt that was restored, and whose tool calls may be made again."""
 
-    files: dict[str, Version]
-    """The attempt's versions of files."""
+    files: dict[str, list[Version]]
+    """The attempt's versions of files, the newest last."""
     uncertain: frozenset[str]
     """Files that a command was changing when it was stopped or killed."""
     calls: list[ModelEdit | None]
@@ -596,21 +596,28 @@ class Play:
             return candidates
         running.calls = [*earlier.calls]
         in_reply = {edit.path for edit in running.reply or ()}
-        for path, version in earlier.files.items():
-            now, stack = self.model.entry(path), self.model.stack(path)
-            left = earlier.left[path]
-            is_certain = path not in earlier.uncertain and now == left
-            try:
-                entry = merge(now, left, version.entry)
-            except Conflict:
-                continue
-            again = replace(version, entry=entry, attempt=running.attempt)
-            outcome = Outcome(entry, (*stack, again))
+        for path, versions in earlier.files.items():
+            is_certain = path not in earlier.uncertain
+            is_certain = is_certain and self.model.entry(path) == earlier.left[path]
             if is_certain and path not in in_reply:
-                candidates[path] = [outcome]
-            elif now != entry:
-                candidates[path].append(outcome)
+                candidates[path] = []
+            for version in versions[-1:] if is_certain else versions:
+                again = replace(version, attempt=running.attempt)
+                candidates[path] += self.made_again(path, again, earlier.left[path])
         return candidates
+
+    def made_again(
+        self, path: str, version: Version, left: Entry | None
+    ) -> list[Outcome]:
+        """A file with a version that was restored, and is made once more."""
+        try:
+            entry = merge(self.model.entry(path), left, version.entry)
+        except Conflict:
+            return []
+        stack = self.model.stack(path)
+        if entry != stack[-1].entry:
+            stack = (*stack, replace(version, entry=entry))
+        return [Outcome(entry, stack)]
 
     def after_calls(
         self, running: Running, request: Request, candidates: Candidates
@@ -1015,7 +1022,9 @@ class Play:
             if version.life == running.life and version.who in (Who.REPLY, Who.TOOL)
         ]
         if not self.declares(path) and not wrote:
-            return Owned.NO
+            link, docs = f"{self.variant.main}link-folder", f"{self.variant.main}docs/"
+            is_behind_link = self.declares(link) and path.startswith(docs)
+            return Owned.MAYBE if is_behind_link else Owned.NO
         # a plan that names a link to a folder means the files in it
         if self.is_uncoverable(path) or path.endswith("link-folder"):
             return Owned.MAYBE
@@ -1112,14 +1121,14 @@ class Play:
         candidates = self.model.without([life], strict=False)
         if running is None:
             return candidates
-        files = dict[str, Version]()
+        files = dict[str, list[Version]]()
         uncertain = {*running.last_window} if running.is_cut else set[str]()
         for path, stack in self.model.stacks.items():
-            top = stack[-1]
-            if top.life == life and top.owned is not Owned.NO:
-                files[path] = top
-                if top.owned is Owned.MAYBE:
-                    uncertain.add(path)
+            if stack[-1].life != life or stack[-1].owned is Owned.NO:
+                continue
+            files[path] = [v for v in stack if v.life == life and v.owned != Owned.NO]
+            if stack[-1].owned is Owned.MAYBE:
+                uncertain.add(path)
         if running.has_met_engine:
             self.interrupted[life] = Interrupted(
                 files, frozenset(uncertain), [*running.calls]
