@@ -678,7 +678,7 @@ async def _play(root: Path, acts: list[tuple[str, str]]) -> None:
 
     def restore() -> None:
         edited = {path for path in FILES if work.text(path) != stacks[path][-1][0]}
-        result = Work(root).ledger.restore(attempts)
+        result = Restorer(root, attempts).restore()
         for path in FILES:
             if path in edited:
                 stacks[path].append((work.text(path), True))
@@ -686,7 +686,7 @@ async def _play(root: Path, acts: list[tuple[str, str]]) -> None:
                 stacks[path].pop()
             assert work.text(path) == stacks[path][-1][0], path
             assert path not in edited or path not in result.restored
-        assert Work(root).ledger.restore(attempts).restored == ()
+        assert Restorer(root, attempts).restore().restored == ()
         assert work.ledger.net(attempts).changes == ()
 
     for number, (act, path) in enumerate([*acts, ("restore", "")]):
