@@ -97,13 +97,15 @@ class Uninterrupted:
                 break
             lost = len(run.calls) - views.saved_answers(run.root)
             cut += views.cut_commands(run.root)
-            was_cut |= views.was_cut(run.root)
             if code != -signal.SIGKILL and not (place and code == ExitCode.DONE):
                 yield f"a process that was to be killed ended with {code}:\n{run.words}"
                 return
             if torn := list(self._torn(run.root)):
                 yield from torn
                 return
+            if views.was_cut(run.root):
+                was_cut = True
+                self._remove_generated(run.root)
         if code != ExitCode.NOT_APPROVED:
             code, broken = run.resumed()
             yield from broken
@@ -119,6 +121,14 @@ class Uninterrupted:
         # the model calls a command again that was cut
         yield from self._calls_too_many(run.calls, at_most=lost + cut)
         yield from self._differences(views.ending(run.root))
+
+    def _remove_generated(self, root: Path) -> None:
+        """Remove declared files that a command made before it was cut, as a user does
+        who looks: a run would leave them, because they could be the user's.
+        """
+        for path in STORIES[self.story].generated:
+            if not views.is_in_ledger(root, path):
+                (root / path).unlink(missing_ok=True)
 
     def _torn(self, root: Path) -> Iterator[str]:
         """Faults of the disk right after a death."""

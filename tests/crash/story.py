@@ -59,6 +59,8 @@ class Story:
     under_git: bool = True
     is_reviewed: bool = False
     """A person is asked about all changes: a `Reviewer`."""
+    generated: tuple[str, ...] = ()
+    """Declared files that a command makes."""
     submodule: str = ""
     """The folder that is a submodule."""
 
@@ -416,6 +418,7 @@ WITH_TOOLS = Story(
         "staged.txt": b"as committed\n",
     },
     config="test_command: python -c \"print('as ever')\"\n",
+    generated=("made.txt",),
 )
 """A model that reads, writes and runs commands by tools, and deletes by its last words;
 and a check that formats.

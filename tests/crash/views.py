@@ -161,6 +161,17 @@ def was_cut(root: Path) -> bool:
     )
 
 
+def is_in_ledger(root: Path, path: str) -> bool:
+    """True if a step is known to have changed a file."""
+    return any(
+        change["path"] == path
+        for attempt in _attempts(root)
+        for name in _LEDGERS
+        for entry in _entries(attempt, name)
+        for change in entry.get("changes", ())
+    )
+
+
 def restore_kept_files(root: Path) -> None:
     """Make the files that the last restoring kept what they were before their step, as
     a user does who finds nothing of theirs in them.
