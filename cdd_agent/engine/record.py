@@ -201,6 +201,7 @@ class RunRecord(Struct, frozen=True):
             self.folder / "contents",
             *self.folder.glob("step-*"),
             *self.folder.glob("step-*/attempt-*"),
+            *self.folder.glob("checkpoints.git/notes/step-*/attempt-*"),
         )
         for folder in (self.root / ".cdd", *folders):
             remove_leftovers(folder)

@@ -27,7 +27,7 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.files.atomic import read_bytes, remove, write_atomic
+from cdd_agent.files.atomic import read_bytes, remove_folder, write_atomic
 from cdd_agent.files.json_file import as_json, from_json
 from cdd_agent.git.content_store import ContentStore
 from cdd_agent.git.diff import REPOSITORY, Change, TreeEntry, diff_contents, read_raw
@@ -245,8 +245,7 @@ class Checkpoints(Struct, frozen=True):
         for part in self.inner.all_parts.values():
             await part.remove_references(f"{self.prefix}/{name}")
         folder = self._notes / name
-        for file in sorted(folder.rglob("*.json")):
-            remove(file)
+        await to_its_end(partial(remove_folder, folder), name="notes")
 
     async def rename(self, prefix: str) -> None:
         """Keep all of them under another prefix. These cannot be used any more. No one

@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from cdd_agent import frontend, wiring
+from cdd_agent import wiring
+from cdd_agent.cli import working
 from cdd_agent.cli.main import main as cdd
 from tests.crash.points import Death, Point, Watch
 from tests.crash.story import STORIES, Reviewer, Story, Storyteller
@@ -40,8 +41,8 @@ class Orders:
     kill_at: int = 0
     death: Death = Death.KILL
     points: Path | None = None
-    undo: int | None = None
-    """Go back to before this step, instead of carrying the plan out."""
+    command: tuple[str, ...] = ("exec",)
+    """The command and its options, before the ticket."""
     slug: str = SLUG
 
 
@@ -82,12 +83,11 @@ def drive(orders: Orders) -> int:
     model = Storyteller(STORIES[orders.story], orders.calls)
     wiring.make_model = lambda config, root, *, watched: model
     if STORIES[orders.story].is_reviewed:
-        frontend.Nobody = lambda: Reviewer(orders.calls)  # type: ignore[assignment, misc]
+        working.Nobody = lambda: Reviewer(orders.calls)  # type: ignore[assignment, misc]
     watch = Watch(root, reached)
     watch.begin()
-    command = ["exec"] if orders.undo is None else ["undo", "--step", str(orders.undo)]
     try:
-        return cdd([*command, orders.slug, "--json", "-C", str(root)])
+        return cdd([*orders.command, orders.slug, "--json", "-C", str(root)])
     finally:
         if orders.points is not None:
             orders.points.write_text(notes.to_json())

@@ -89,37 +89,46 @@ class Uninterrupted:
 
         A later death may come too late: its process is over before.
         """
-        run = Run(self.story, self.start, folder)
+        run, cut, was_cut = Run(self.story, self.start, folder), 0, False
         for place, (number, death) in enumerate(deaths):
             code, broken = run.resumed(kill_at=number, death=death)
             yield from broken
+            if was_cut and code == ExitCode.NOT_APPROVED:
+                break
+            lost = len(run.calls) - views.saved_answers(run.root)
+            cut += views.cut_commands(run.root)
             if code != -signal.SIGKILL and not (place and code == ExitCode.DONE):
                 yield f"a process that was to be killed ended with {code}:\n{run.words}"
                 return
             if torn := list(self._torn(run.root)):
                 yield from torn
                 return
-        code, broken = run.resumed()
-        yield from broken
-        if code == ExitCode.NOT_APPROVED and (
-            changed := STORIES[self.story].changed_by_commands
-        ):
-            for path in changed:
-                # what a command was about to do when it was killed with the run is left
-                # to the person
-                (run.root / path).unlink()
+            if views.was_cut(run.root):
+                was_cut = True
+                self._remove_generated(run.root)
+        if code != ExitCode.NOT_APPROVED:
+            code, broken = run.resumed()
+            yield from broken
+        if was_cut and code == ExitCode.NOT_APPROVED:
+            # what a command made of the step's files before it was cut looks like an
+            # edit of the user, who looks at it
+            views.restore_kept_files(run.root)
             code, broken = run.resumed()
             yield from broken
         if code != ExitCode.DONE:
             yield f"the last process ended with {code}:\n{run.words}"
             return
-        # A round of tools that is lost is asked for again, and so is the answer to its
-        # one question about changes.
-        story = STORIES[self.story]
-        yield from self._calls_too_many(
-            run.calls, at_most=len(deaths) * (story.jobs + story.is_reviewed)
-        )
+        # the model calls a command again that was cut
+        yield from self._calls_too_many(run.calls, at_most=lost + cut)
         yield from self._differences(views.ending(run.root))
+
+    def _remove_generated(self, root: Path) -> None:
+        """Remove declared files that a command made before it was cut, as a user does
+        who looks: a run would leave them, because they could be the user's.
+        """
+        for path in STORIES[self.story].generated:
+            if not views.is_in_ledger(root, path):
+                (root / path).unlink(missing_ok=True)
 
     def _torn(self, root: Path) -> Iterator[str]:
         """Faults of the disk right after a death."""
@@ -133,12 +142,12 @@ class Uninterrupted:
                     f"{path} holds what no step wrote:"
                     f" {(root / path).read_bytes()[:80]!r}"
                 )
-        for question in views.NEVER_CHANGED if self.ending.git else ():
+        for question in views.never_changed(root):
             if git(root, *question.split()) != self.ending.git[question]:
                 yield f"`git {question}` says something else right after the death"
 
     def _calls_too_many(self, calls: Calls, *, at_most: int) -> Iterator[str]:
-        """Every answer was asked for, and each death cost one more at the most."""
+        """Yield which answers were asked for in vain, or were not asked for."""
         if set(calls) != set(self.calls):
             yield f"the model was asked {sorted(set(calls))}, not {self.calls}"
         if (repeated := Counter(calls) - Counter(self.calls)).total() > at_most:
@@ -212,7 +221,7 @@ class Run:
         kill_at: int = 0,
         death: Death = Death.KILL,
         points: Path | None = None,
-        undo: int | None = None,
+        command: tuple[str, ...] = ("exec",),
         slug: str = SLUG,
     ) -> int:
         """Start a process and wait for its end, and for that of what it started.
@@ -225,7 +234,7 @@ class Run:
             kill_at,
             death,
             points,
-            undo,
+            command,
             slug,
         )
         arguments = (

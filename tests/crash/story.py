@@ -7,20 +7,33 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from cdd_agent.edits.review import Review
 from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.events.question_events import Choice
 from cdd_agent.frontend import Nobody, Reviewed
-from cdd_agent.llm.port import FREE, Done, Hear, Price, Request, TextDelta, ToolCall
+from cdd_agent.llm.port import (
+    FREE,
+    Done,
+    Hear,
+    Message,
+    Price,
+    Request,
+    TextDelta,
+    ToolCall,
+)
 from tests.crash.points import MODEL_CALLED, MODEL_HALFWAY
 from tests.support.projects import SLUG, SPEC, Step, check, plan, says
 
 _STEP = re.compile(r"^# Step (\d+) of \d+:", re.MULTILINE)
 _REPAIR = LAST_FAILED
+_AGAIN = "again"
+"""The id of calls that were interrupted, and are made again."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +59,10 @@ class Story:
     under_git: bool = True
     is_reviewed: bool = False
     """A person is asked about all changes: a `Reviewer`."""
-    jobs: int = 1
-    """Calls of the model that a death can cost: so many run at once."""
-    changed_by_commands: tuple[str, ...] = ()
-    """New files of a step that commands of its dialogue change: killed in the middle of
-    that, they look like edited.
-    """
+    generated: tuple[str, ...] = ()
+    """Declared files that a command makes."""
+    submodule: str = ""
+    """The folder that is a submodule."""
 
     def write(self, root: Path) -> None:
         """Make the project as it is before the run. Under git it has a commit, a stash,
@@ -74,6 +85,8 @@ class Story:
             (root / path).chmod(0o755 if path in self.executable else 0o644)
         for path, target in self.links.items():
             (root / path).symlink_to(target)
+        if self.submodule:
+            _make_submodule(root, self.submodule)
         if self.under_git:
             _put_under_git(root)
 
@@ -119,11 +132,14 @@ class Storyteller:
         call = f"{step} {2 if is_repair else 1}"
         sys.audit(MODEL_CALLED, call)
         _note(self.calls, call)
-        answered = sum(message.role == "assistant" for message in request.messages)
         rounds = self.story.chapters[step - 1].rounds
-        if answered < len(rounds):
+        calls = _interrupted(request.messages)
+        answered = sum(_is_of_story(message) for message in request.messages)
+        if not calls and answered < len(rounds):
+            calls = rounds[answered]
+        if calls:
             sys.audit(MODEL_HALFWAY, call)
-            for tool_call in rounds[answered]:
+            for tool_call in calls:
                 hear(tool_call)
             return Done()
         text = self.story.answer(step, is_repair=is_repair)
@@ -131,6 +147,26 @@ class Storyteller:
         sys.audit(MODEL_HALFWAY, call)
         hear(TextDelta(text[len(text) // 2 :]))
         return Done()
+
+
+def _interrupted(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
+    """The calls of the last round that were interrupted, to be made again."""
+    rounds = [place for place, message in enumerate(messages) if message.tool_calls]
+    if not rounds:
+        return ()
+    calls, answers = messages[rounds[-1]].tool_calls, messages[rounds[-1] + 1 :]
+    return tuple(
+        replace(call, id=_AGAIN)
+        for call, answer in zip(calls, answers, strict=False)
+        if "command was interrupted" in answer.content
+    )
+
+
+def _is_of_story(message: Message) -> bool:
+    """True for a round of the story, and not one that makes a call of it again."""
+    return message.role == "assistant" and any(
+        call.id != _AGAIN for call in message.tool_calls
+    )
 
 
 ASKED = 100
@@ -200,6 +236,18 @@ def git(root: Path, *words: str) -> str:
         text=True,
     )
     return done.stdout
+
+
+def _make_submodule(root: Path, folder: str) -> None:
+    place = root / folder
+    for repository in (place, root):
+        git(repository, "init", "--quiet")
+        git(repository, "config", "user.name", "A")
+        git(repository, "config", "user.email", "a@localhost")
+    git(place, "add", "--all")
+    git(place, "commit", "--quiet", "-m", "start of the submodule")
+    git(root, "submodule", "--quiet", "add", f"./{folder}", folder)
+    git(root, "submodule", "--quiet", "absorbgitdirs")
 
 
 def _put_under_git(root: Path) -> None:
@@ -321,11 +369,20 @@ _FORMAT = (
     "python -c \"p='a.txt'; t=open(p).read().strip(); open(p, 'w').write(t + '\\n')\""
 )
 """A formatter: it gives a.txt one line end."""
+_GENERATE = (
+    "python -c \"open('made.txt', 'w').write('made');"
+    " open('beside.txt', 'w').write('seen')\""
+)
+"""A generator: of its two files, the step declares made.txt."""
+_FORMAT_AND_CHECK = (
+    "python -c \"p='{0}'; t=open(p).read().strip(); open(p, 'w').write(t + '\\n');"
+    " raise SystemExit('good' not in t)\""
+)
 
 WITH_TOOLS = Story(
     chapters=(
         Chapter(
-            Step("a.txt", check("a.txt")),
+            Step("a.txt", check("a.txt"), also=("made.txt",)),
             "*** Begin Patch\n*** Delete File: gone.txt\n*** End Patch\n",
             rounds=(
                 (
@@ -334,7 +391,10 @@ WITH_TOOLS = Story(
                     _call("create_file", file_path="a.txt", content="go\n\n\n"),
                 ),
                 (_call("edit_file", file_path="old.txt", find="", replace="new\n"),),
-                (_call("execute_command", command=_FORMAT),),
+                (
+                    _call("execute_command", command=_FORMAT),
+                    _call("execute_command", command=_GENERATE),
+                ),
                 (
                     _call("edit_file", file_path="a.txt", find="nowhere", replace=""),
                     _call(
@@ -345,7 +405,11 @@ WITH_TOOLS = Story(
                 ),
             ),
         ),
-        Chapter(Step("b.txt", check("b.txt")), says("b.txt", "good")),
+        Chapter(
+            Step("b.txt", _FORMAT_AND_CHECK.format("b.txt")),
+            says("b.txt", "  good"),
+            wrong=says("b.txt", "  bad"),
+        ),
     ),
     files={
         "old.txt": b"old\n",
@@ -354,9 +418,10 @@ WITH_TOOLS = Story(
         "staged.txt": b"as committed\n",
     },
     config="test_command: python -c \"print('as ever')\"\n",
-    changed_by_commands=("a.txt",),
+    generated=("made.txt",),
 )
-"""A model that reads, writes and runs commands by tools, and deletes by its last words.
+"""A model that reads, writes and runs commands by tools, and deletes by its last words;
+and a check that formats.
 """
 
 _NUMBERS = "".join(f"line {number}\n" for number in range(1, 31))
@@ -469,12 +534,37 @@ SIDE_BY_SIDE = Story(
         "staged.txt": b"as committed\n",
     },
     config="test_command: python -c \"print('as ever')\"\njobs: 3\n",
-    changed_by_commands=("a.txt",),
-    jobs=3,
 )
 """Steps that run at once, one of them with tools, one with a repair, and those that
 wait for them.
 """
+
+COMMITTED = Story(
+    chapters=(
+        Chapter(
+            Step("a.txt", check("a.txt"), also=("lib/b.txt", "lib/new/c.txt")),
+            _both(
+                says("a.txt", "good"),
+                says("lib/b.txt", "good"),
+                says("lib/new/c.txt", "new"),
+            ),
+            wrong=_both(says("a.txt", "bad"), says("lib/b.txt", "bad")),
+        ),
+        Chapter(
+            Step("lib/b.txt", _FORMAT_AND_CHECK.format("lib/b.txt")),
+            says("lib/b.txt", "  good again"),
+        ),
+    ),
+    files={
+        "a.txt": b"old\n",
+        "lib/b.txt": b"old\n",
+        "mine.txt": b"mine\n",
+        "staged.txt": b"as committed\n",
+    },
+    config="test_command: python -c \"print('as ever')\"\ncommit: step\n",
+    submodule="lib",
+)
+"""Steps that change files of a submodule too, and each of which is committed."""
 
 STORIES = {
     "ten-steps": TEN_STEPS,
@@ -482,4 +572,5 @@ STORIES = {
     "with-tools": WITH_TOOLS,
     "reviewed": REVIEWED,
     "side-by-side": SIDE_BY_SIDE,
+    "committed": COMMITTED,
 }

@@ -7,6 +7,7 @@ with `--all-kill-points` its share of all. A failure names its point by number a
 to kill there by hand: `python -m tests.crash.driver --help`.
 """
 
+import json
 import os
 import random
 import shutil
@@ -23,9 +24,11 @@ from tests.crash.points import Death, Point
 if os.name != "posix":
     pytest.skip("a process ends itself by SIGKILL there", allow_module_level=True)
 
+from tests.crash import views
 from tests.crash.matrix import Uninterrupted
 from tests.crash.story import ASKED
 from tests.crash.views import NEVER_CHANGED, git_view
+from tests.support.projects import SLUG
 
 pytestmark = pytest.mark.crash
 
@@ -35,9 +38,12 @@ PLACES = {
     "with-tools": 4,
     "reviewed": 4,
     "side-by-side": 4,
+    "committed": 4,
 }
 SEED = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
 """Which sample: the same for all workers of a run."""
+MOST_BEFORE_SAVED = 4
+"""Points from the middle of an answer until it has its name on the disk."""
 TWICE = 5
 """At each fifth point the run is killed a second time, when it goes on."""
 
@@ -135,6 +141,48 @@ def test_an_uninterrupted_run_asks_once_for_each_attempt_and_leaves_nothing_behi
         *((step, 1) for step in range(4, 11)),
     )
     assert whole.ending.strays == []
+
+
+def test_an_answer_is_saved_before_anything_else_is_done(
+    uninterrupted: Measure,
+) -> None:
+    """So only a death in the middle of an answer costs another one."""
+    for story in ("ten-steps", "with-tools", "reviewed", "committed"):
+        whole = uninterrupted(story)
+        assert views.saved_answers(whole.project) == len(whole.calls), story
+        heard = [point for point in whole.points if point.kind == "model_halfway"]
+        for point in heard:
+            then = whole.points[point.number :]
+            saved = next(each for each in then if each.kind == "rename")
+            assert Path(saved.path).name in ("reply.md", "dialogue.json"), point
+            assert saved.number - point.number <= MOST_BEFORE_SAVED, point
+
+
+def test_the_matrix_has_each_kind_of_point_of_the_ledger(
+    uninterrupted: Measure,
+) -> None:
+    """A kill comes before each of these, and after it."""
+    paths = {
+        story: [point.path for point in uninterrupted(story).points]
+        for story in ("with-tools", "committed")
+    }
+    run = f".cdd/runs/{SLUG}"
+    for story, expected in {
+        "with-tools": ("step-01/ledger.jsonl", "versions/", "kept/b.txt"),
+        "committed": ("step-02/ledger.jsonl", "versions/"),
+    }.items():
+        for part in expected:
+            assert any(path.startswith(f"{run}/{part}") for path in paths[story]), (
+                story,
+                part,
+            )
+    kinds = {
+        json.loads(line).get("kind")
+        for ledger in uninterrupted("with-tools").project.rglob("ledger.jsonl")
+        for line in ledger.read_bytes().splitlines()
+    }
+    expected_kinds = {"begin", "reply", "tool", "started", "command", "check"}
+    assert expected_kinds | {"restored"} <= kinds
 
 
 def test_a_person_is_asked_once_about_each_change(uninterrupted: Measure) -> None:

@@ -55,7 +55,7 @@ def test_a_rename_that_is_killed_anywhere_is_brought_to_its_end(
 
         assert names_of(run.root) == expected, f"killed at {point}"
         assert run.calls == (), f"killed at {point}: the model was asked"
-        assert run.go(undo=1, slug=NEW) == ExitCode.DONE, (
+        assert run.go(command=("undo", "--step", "1"), slug=NEW) == ExitCode.DONE, (
             f"killed at {point}: {run.words}"
         )
 

@@ -1,10 +1,11 @@
-"""Kill an undo wherever it changes the world, type it again, and it is as if nothing
-had happened.
+"""Kill an undo or a redo wherever it changes the world, type it again, and it is as if
+nothing had happened.
 """
 
 import json
 import os
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,43 +22,90 @@ from tests.crash.test_kill_matrix import SEED, Measure, sample, uninterrupted
 pytestmark = pytest.mark.crash
 
 __all__ = ["uninterrupted"]
-STEP, PLACES = 3, 3
+PLACES = 3
+STEPS = {"ten-steps": 3, "with-tools": 1, "committed": 1}
+"""The step to undo: one whose files steps after it changed too; one with files of
+commands and of a check that formats; one with files of a submodule.
+"""
 
 
+@pytest.mark.parametrize("story", STEPS)
 def test_an_undo_that_is_killed_anywhere_is_brought_to_its_end(
-    uninterrupted: Measure, tmp_path: Path
+    story: str,
+    uninterrupted: Measure,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
-    done = uninterrupted("ten-steps").project
-    whole = Run("ten-steps", done, folder(tmp_path, "whole"))
-    assert whole.go(undo=STEP, points=tmp_path / "points.json") == ExitCode.DONE, (
-        whole.words
-    )
+    done = uninterrupted(story).project
+    command = ("undo", "--step", str(STEPS[story]))
+    whole, points = measure(story, done, tmp_path, command)
     ending = views.ending(whole.root)
     assert ending.tree != views.ending(done).tree
-    points = [
-        Point.from_json(entry)
-        for entry in json.loads((tmp_path / "points.json").read_text())["points"]
-    ]
 
-    for point in sample(points, min(PLACES, len(points)), SEED):
-        run = Run("ten-steps", done, folder(tmp_path, str(point.number)))
-        assert (
-            run.go(undo=STEP, kill_at=point.number, death=point.death)
-            == -signal.SIGKILL
-        ), run.words
-        again = run.go(undo=STEP)
+    for point in choose(points, request):
+        run = killed_and_typed_again(story, done, tmp_path, command, point)
+        expect_ending(run, ending, point)
 
-        if again == ExitCode.BAD_INPUT:  # it was over, but for what comes after
-            assert f"Step {STEP} " in run.words
-        else:
-            assert again == ExitCode.DONE, f"killed at {point}: {run.words}"
-        now = views.ending(run.root)
-        assert (now.tree, now.state, now.git) == (
-            ending.tree,
-            ending.state,
-            ending.git,
-        ), f"killed at {point}"
-        assert now.strays == [], f"killed at {point}"
+
+@pytest.mark.parametrize("story", STEPS)
+def test_a_redo_that_is_killed_anywhere_is_brought_to_its_end(
+    story: str,
+    uninterrupted: Measure,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> None:
+    done = uninterrupted(story).project
+    undone = Run(story, done, folder(tmp_path, "undone"))
+    code = undone.go(command=("undo", "--step", str(STEPS[story])))
+    assert code == ExitCode.DONE, undone.words
+    whole, points = measure(story, undone.root, tmp_path, ("redo",))
+    ending = views.ending(whole.root)
+    assert ending.tree == views.ending(done).tree
+
+    for point in choose(points, request):
+        run = killed_and_typed_again(story, undone.root, tmp_path, ("redo",), point)
+        expect_ending(run, ending, point)
+
+
+def measure(
+    story: str, start: Path, tmp_path: Path, command: tuple[str, ...]
+) -> tuple[Run, list[Point]]:
+    """Return a run that nobody killed, with its points."""
+    whole = Run(story, start, folder(tmp_path, "whole"))
+    notes = tmp_path / "points.json"
+    assert whole.go(command=command, points=notes) == ExitCode.DONE, whole.words
+    points = json.loads(notes.read_text())["points"]
+    return whole, [Point.from_json(entry) for entry in points]
+
+
+def choose(points: Sequence[Point], request: pytest.FixtureRequest) -> Sequence[Point]:
+    if request.config.getoption("--all-kill-points", default=False):
+        return points
+    return sample(points, min(PLACES, len(points)), SEED)
+
+
+def killed_and_typed_again(
+    story: str, start: Path, tmp_path: Path, command: tuple[str, ...], point: Point
+) -> Run:
+    run = Run(story, start, folder(tmp_path, str(point.number)))
+    code = run.go(command=command, kill_at=point.number, death=point.death)
+    assert code == -signal.SIGKILL, run.words
+
+    again = run.go(command=command)
+
+    if again == ExitCode.BAD_INPUT:  # it was over, but for what comes after
+        assert f"Step {STEPS[story]} " in run.words
+    else:
+        assert again == ExitCode.DONE, f"killed at {point}: {run.words}"
+    return run
+
+
+def expect_ending(run: Run, ending: views.Ending, point: Point) -> None:
+    now = views.ending(run.root)
+    assert now.tree == ending.tree, f"killed at {point}"
+    assert now.state == ending.state, f"killed at {point}"
+    assert now.git == ending.git, f"killed at {point}"
+    assert now.strays == [], f"killed at {point}"
 
 
 def folder(tmp_path: Path, name: str) -> Path:

@@ -5,7 +5,7 @@ there.
 import hashlib
 import json
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,20 @@ NEVER_CHANGED = (
     "stash list",
 )
 """Questions to git about the user's own, which no run touches at any moment."""
+_COMMITTED = (
+    "symbolic-ref HEAD",
+    "for-each-ref --format=%(refname) refs/heads refs/tags refs/stash",
+    "log --format=%B --name-status",
+    "diff --cached --name-status",
+    "stash list",
+    "submodule foreach --quiet git symbolic-ref HEAD",
+    "submodule foreach --quiet git log --format=%B --name-status",
+    "submodule foreach --quiet git status --porcelain --untracked-files=all",
+)
+"""The same where each step is committed, at the end: commits have other ids then."""
+_LEDGERS = ("../ledger.jsonl", "beside.jsonl")
+"""Of the step, and of an attempt in a tree of its own; from the attempt's folder."""
+_NEVER_IN_COMMITS = ("symbolic-ref HEAD", "stash list")
 
 
 @dataclass(frozen=True)
@@ -116,16 +130,129 @@ def saved_replies(root: Path) -> set[tuple[int, int]]:
     }
 
 
+def saved_answers(root: Path) -> int:
+    """How many answers of the model, and of a person, are on the disk."""
+    rounds = sum(
+        message["role"] == "assistant"
+        for attempt in _attempts(root)
+        for message in _dialogue(attempt)
+    )
+    names = ("reply.md", "answer-*.json")
+    return rounds + sum(
+        len([*attempt.glob(name)]) for attempt in _attempts(root) for name in names
+    )
+
+
+def cut_commands(root: Path) -> int:
+    """How many commands were started that the model has no answer for."""
+    return sum(
+        max(_started_calls(attempt), default=-1)
+        >= sum(message["role"] == "tool" for message in _dialogue(attempt))
+        for attempt in _attempts(root)
+    )
+
+
+def was_cut(root: Path) -> bool:
+    """True if a command or a check of the run was started and its end not entered."""
+    return any(
+        _last_process(_entries(attempt, name)) == "started"
+        for attempt in _attempts(root)
+        for name in _LEDGERS
+    )
+
+
+def is_in_ledger(root: Path, path: str) -> bool:
+    """True if a step is known to have changed a file."""
+    return any(
+        change["path"] == path
+        for attempt in _attempts(root)
+        for name in _LEDGERS
+        for entry in _entries(attempt, name)
+        for change in entry.get("changes", ())
+    )
+
+
+def restore_kept_files(root: Path) -> None:
+    """Make the files that the last restoring kept what they were before their step, as
+    a user does who finds nothing of theirs in them.
+    """
+    versions = root / ".cdd/runs" / SLUG / "versions"
+    restored = [
+        (entry, attempt)
+        for attempt in _attempts(root)
+        for entry in _entries(attempt, _LEDGERS[0])
+        if entry["kind"] == "restored"
+    ]
+    last, attempt = max(restored, key=lambda one: one[0]["at"])
+    for path in last.get("kept", ()):
+        before = next(
+            change["before"]
+            for entry in _entries(attempt, _LEDGERS[0])
+            for change in entry.get("changes", ())
+            if change["path"] == path
+        )
+        if before is None:
+            (root / path).unlink()
+        else:
+            (root / path).write_bytes((versions / before["content"]).read_bytes())
+
+
+def _last_process(entries: Iterable[dict[str, Any]]) -> str:
+    """The kind of the last entry that tells whether a command is running."""
+    kinds = [entry["kind"] for entry in entries]
+    telling = ("started", "begin", "command", "check", "restored")
+    return next((kind for kind in reversed(kinds) if kind in telling), "")
+
+
+def _attempts(root: Path) -> list[Path]:
+    return [*(root / ".cdd/runs" / SLUG).glob("step-*/attempt-*")]
+
+
+def _dialogue(attempt: Path) -> list[dict[str, Any]]:
+    file = attempt / "dialogue.json"
+    if not file.exists():
+        return []
+    messages: list[dict[str, Any]] = json.loads(file.read_bytes())["messages"]
+    return messages
+
+
+def _started_calls(attempt: Path) -> Iterator[int]:
+    for name in _LEDGERS:
+        for entry in _entries(attempt, name):
+            if entry["kind"] == "started":
+                yield entry.get("call", -1)
+
+
+def _entries(attempt: Path, ledger: str) -> list[dict[str, Any]]:
+    """The whole entries of an attempt in a ledger."""
+    file = attempt / ledger
+    lines = file.read_bytes().split(b"\n")[1:-1] if file.exists() else []
+    number = int(attempt.name.removeprefix("attempt-"))
+    return [entry for entry in map(json.loads, lines) if entry.get("attempt") == number]
+
+
 def git_view(root: Path) -> dict[str, str]:
     """The user's own: branch, commits, index, stash; and what git thinks of the working
     tree.
     """
     if not (root / ".git").exists():
         return {}
+    questions = _COMMITTED if _is_committed(root) else NEVER_CHANGED
     return {
         words: git(root, *words.split())
-        for words in (*NEVER_CHANGED, "status --porcelain --untracked-files=all")
+        for words in (*questions, "status --porcelain --untracked-files=all")
     }
+
+
+def never_changed(root: Path) -> tuple[str, ...]:
+    """Questions to git whose answers are the same at any moment."""
+    if not (root / ".git").exists():
+        return ()
+    return _NEVER_IN_COMMITS if _is_committed(root) else NEVER_CHANGED
+
+
+def _is_committed(root: Path) -> bool:
+    return "commit: step" in (root / ".cdd/config.yaml").read_text()
 
 
 def strays(root: Path) -> list[str]:

@@ -38,9 +38,10 @@ def test_what_a_killed_run_left_half_done_is_removed_and_nothing_else(
 ) -> None:
     attempt = record.attempt(2, 1)
     attempt.begin("guidance")
-    stores = (attempt.versions.folder, attempt.private.folder)
+    notes = record.folder / "checkpoints.git/notes/step-02/attempt-1"
+    stores = (attempt.versions.folder, attempt.private.folder, notes)
     for folder in (record.root / ".cdd", record.folder, attempt.folder, *stores):
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / f".cdd-{'0' * 12}-{os.getpid()}-{'0' * 8}.tmp").touch()
         (folder / "check-1a2b3c4d").mkdir()
     record.tidy()

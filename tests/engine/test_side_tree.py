@@ -74,7 +74,7 @@ def test_a_tree_has_the_files_as_they_are_and_is_gone_without_a_trace(
     files, said = asyncio.run(made(root))
     assert files == {**EXPECTED, "above.txt": "above\n"}
     assert said == "M changed.txt"
-    assert not (root / ".cdd" / "runs" / "feature" / "side").exists()
+    assert list((root / ".cdd" / "runs" / "feature").rglob("side")) == []
     assert git(root, "worktree", "list").count("\n") == 0
     assert git(root, "for-each-ref", "refs/cdd") == ""
 
