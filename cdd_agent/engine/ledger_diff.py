@@ -47,9 +47,12 @@ async def diff_changes(
             place = Path(name)
             for side in ("a", "b"):
                 (place / side).mkdir()
-            for change in known:
-                _write(place / "a" / change.path, change.before, contents)
-                _write(place / "b" / change.path, change.after, contents)
+            versions = [(place / "a" / one.path, one.before) for one in known]
+            versions += [(place / "b" / one.path, one.after) for one in known]
+            # links come last: a ledger from another computer may name a file behind
+            # one, and nothing must be written through it
+            for path, entry in sorted(versions, key=_is_link):
+                _write(path, entry, contents)
             result = await _git(place)(
                 "diff",
                 "--no-index",
@@ -76,6 +79,11 @@ def _has_both(change: NetChange, contents: Contents) -> bool:
     """True if the content before the change and the one after it are known."""
     entries = (change.before, change.after)
     return all(entry is None or entry.content in contents.places for entry in entries)
+
+
+def _is_link(version: tuple[Path, TreeEntry | None]) -> bool:
+    entry = version[1]
+    return entry is not None and entry.mode == _LINK
 
 
 def _git(place: Path) -> Git:

@@ -185,8 +185,9 @@ def expect_inside(paths: Iterable[str]) -> None:
     for path in map(PurePosixPath, paths):
         parts = tuple(part.lower() for part in path.parts)
         is_own = ".git" in parts or parts[:2] == (".cdd", "runs")
-        if path.is_absolute() or ".." in parts or is_own:
-            raise ValueError(f"{path} is no file of the project")
+        is_name = parts and "\0" not in str(path)
+        if not is_name or path.is_absolute() or ".." in parts or is_own:
+            raise ValueError(f"{str(path)!r} is no file of the project")
 
 
 def _remove_torn_line(file: FileIO) -> None:

@@ -51,6 +51,7 @@ _NOTES = "notes"
 _OLD = 1
 FORM = 2
 """The form of checkpoints that are taken now; 1 is that of version 0.1."""
+_ID = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _LONGEST_DIFF = 2_000_000
 """Bytes of a difference that are read; more is for other tools."""
 _LONGEST_READ = 500_000
@@ -85,12 +86,16 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         """Raises `ValueError` for a path that leads out of the project, or to git's own
-        files: a record may come from another computer.
+        files, and for an id that git would take for an option: a record may come from
+        another computer.
         """
         paths = (*self.modes, *self.also, *self.saved, *self.inner)
         for path in paths:
             if not _is_inside(path):
                 raise ValueError(f"{path!r} is no path of a project's file")
+        for tree in (self.id, *self.inner.values()):
+            if not _ID.fullmatch(tree):
+                raise ValueError(f"{tree!r} is no id of a tree")
 
     def __hash__(self) -> int:
         return hash((self.name, self.id))

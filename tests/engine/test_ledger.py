@@ -26,6 +26,7 @@ from cdd_agent.engine.ledger_file import Entry, Kind
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.restoring import Restorer
 from cdd_agent.errors import BadInput
+from cdd_agent.git.diff import Change, TreeEntry
 from cdd_agent.git.restore import CheckpointGone, RestoreResult
 from cdd_agent.redaction import Redactor
 from tests.git.repositories import git
@@ -634,6 +635,26 @@ async def test_a_restored_attempt_is_in_no_view_of_the_step(tmp_path: Path) -> N
     diff = await second.ledger.diff(attempts)
     assert "+b\n" in diff
     assert "test_a" not in diff
+
+
+@each_row("is_before", [True, False])
+async def test_a_diff_writes_nothing_through_a_link_of_the_ledger(
+    work: Work, tmp_path_factory: pytest.TempPathFactory, is_before: bool
+) -> None:
+    """A ledger may come with a repository, or from another computer."""
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "keys").write_text("mine\n")
+    store = work.attempt.versions
+    link = TreeEntry("120000", store.put(os.fsencode(outside)))
+    plain = TreeEntry("100644", store.put(b"evil\n"))
+    pairs = [("x", link, plain), ("x/keys", plain, link)]
+    if not is_before:
+        pairs = [(path, after, before) for path, before, after in pairs]
+    changes = tuple(Change(*pair) for pair in pairs)
+    work.attempt.ledger.append(Entry(Kind.REPLY, 1, changes=changes))
+    with pytest.raises(BadInput):
+        await work.ledger.diff([work.attempt])
+    assert (outside / "keys").read_text() == "mine\n"
 
 
 # --- A property -----------------------------------------------------------------------

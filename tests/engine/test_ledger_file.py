@@ -137,6 +137,7 @@ def test_a_damaged_line_is_named_by_its_number(tmp_path: Path, text: str) -> Non
     [
         *("../outside.txt", "/outside.txt", "a/../../b", "..", "a/.."),
         *(".git/hooks/pre-commit", "lib/.GIT/config", ".cdd/runs/x/state.json"),
+        *("", ".", "a\0b"),
     ],
 )
 def test_a_path_of_no_file_of_the_project_is_refused(
@@ -145,6 +146,17 @@ def test_a_path_of_no_file_of_the_project_is_refused(
     change = {"path": path, "before": None, "after": None}
     ledger = written(LedgerFile(tmp_path / "l"), line(**{field: [change]}))
     with pytest.raises(Damaged, match=r"line 2: .* is no file of the project"):
+        ledger.entries()
+
+
+@each_row("text", ["--output=/tmp/x", "", "HEAD", "3" * 39, "3" * 40 + ":x"])
+@each_row("field", ["id", "inner"])
+def test_an_id_that_git_would_take_for_an_option_is_refused(
+    tmp_path: Path, field: str, text: str
+) -> None:
+    ids = {"id": "3" * 40, field: {"lib": text} if field == "inner" else text}
+    ledger = written(LedgerFile(tmp_path / "l"), line(tree={"name": "a/b", **ids}))
+    with pytest.raises(Damaged, match=r"line 2: .* is no id of a tree"):
         ledger.entries()
 
 
