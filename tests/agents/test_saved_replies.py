@@ -45,8 +45,8 @@ def hint(session: Session, line: str) -> str:
     return meaning.hint
 
 
-def notices(events: list[Event], about: NoticeKind) -> list[str]:
-    return [e.text for e in events if isinstance(e, Notice) and e.about is about]
+def notices(events: list[Event], kind: NoticeKind) -> list[str]:
+    return [e.text for e in events if isinstance(e, Notice) and e.kind is kind]
 
 
 async def test_escape_status_and_the_hint_say_that_the_saved_reply_is_checked(

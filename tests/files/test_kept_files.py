@@ -14,7 +14,7 @@ from msgspec import Struct
 from cdd_agent.agents import notebook
 from cdd_agent.agents.planning_notes import PlanningNotes
 from cdd_agent.agents.store import LastActive, read_conversation
-from cdd_agent.engine import approval, attempt, journal
+from cdd_agent.engine import approval, attempt
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.record import GoingBack
@@ -33,9 +33,6 @@ FORMS: dict[str, type[JsonFile]] = {
     "answer-4.json": approval._Saved,
     "baseline.json": Baseline,
     "before.json": attempt._Before,
-    "beside.json": attempt._Beside,
-    "call-4.json": journal._Copies,
-    "changes.json": journal._Entries,
     "choices.json": Choices,
     "cluster.json": CameBack,
     "context.json": attempt.RankedContext,
@@ -47,7 +44,6 @@ FORMS: dict[str, type[JsonFile]] = {
     "meanwhile.json": attempt._Meanwhile,
     "run.json": Manifest,
     "shown.json": attempt.Shown,
-    "span.json": attempt.AttemptCheckpoints,
     "tests.json": attempt._Tests,
     "tree.json": OwnTreeMade,
     "whereabouts.json": Whereabouts,
@@ -58,6 +54,24 @@ OF_AGENTS: dict[str, type[Struct]] = {
     "socrates-v1.json": notebook._SavedV1,
     "socrates.json": notebook._Saved,
 }
+
+
+def expect_part_of(older: Path, newer: Path) -> None:
+    """All that an older file says is in the newer one, which may say more."""
+    expect_part(json.loads(older.read_bytes()), json.loads(newer.read_bytes()))
+
+
+def expect_part(older: object, newer: object) -> None:
+    if isinstance(older, dict) and isinstance(newer, dict):
+        for key, value in older.items():
+            assert key in newer
+            expect_part(value, newer[key])
+    elif isinstance(older, list) and isinstance(newer, list):
+        assert len(older) == len(newer)
+        for one, other in zip(older, newer, strict=True):
+            expect_part(one, other)
+    else:
+        assert older == newer
 
 
 def test_every_file_of_it_is_read_here() -> None:
@@ -72,9 +86,8 @@ def test_it_is_written_as_it_was(tmp_path: Path, name: str) -> None:
     value = FORMS[name].load(KEPT / name)
     assert value is not None
     value.save(tmp_path / name)
-    assert (
-        (tmp_path / name).read_bytes() == as_json(value) == (KEPT / name).read_bytes()
-    )
+    assert (tmp_path / name).read_bytes() == as_json(value)
+    expect_part_of(KEPT / name, tmp_path / name)
 
 
 def test_what_was_shown_before_criteria_were_kept_is_read(tmp_path: Path) -> None:
@@ -92,19 +105,22 @@ def test_so_is_what_an_agent_keeps(name: str) -> None:
     assert as_json(from_json(data, OF_AGENTS[name])) == data.rstrip(b"\n")
 
 
-def test_so_is_a_state() -> None:
-    data = (KEPT / "execution-state.json").read_bytes()
-    assert ExecutionState.from_json(data, "s").to_json() == data
+def test_so_is_a_state(tmp_path: Path) -> None:
+    kept = KEPT / "execution-state.json"
+    state = ExecutionState.from_json(kept.read_bytes(), "s")
+    (tmp_path / "state.json").write_bytes(state.to_json())
+    expect_part_of(kept, tmp_path / "state.json")
 
 
 def test_so_is_a_board(tmp_path: Path) -> None:
     board = load_board(KEPT)
     assert board is not None
     save_board(tmp_path, board)
-    saved = json.loads((tmp_path / "board.json").read_bytes())
-    for row in saved["rows"].values():
-        assert row.pop("labels") == {}  # boards have had them since steps have labels
-    assert saved == json.loads((KEPT / "board.json").read_bytes())
+    kept = json.loads((KEPT / "board.json").read_bytes())
+    for row in kept["rows"].values():
+        del row["attempts"]  # nothing reads it
+    (tmp_path / "kept.json").write_text(json.dumps(kept))
+    expect_part_of(tmp_path / "kept.json", tmp_path / "board.json")
     assert load_board(tmp_path) == board
 
 

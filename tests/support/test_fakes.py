@@ -119,7 +119,7 @@ async def test_fake_checkpoints_know_and_restore_what_those_in_git_do(
         root = tmp_path / kind.__name__
         root.mkdir()
         before(root)
-        checkpoints = await kind.open(root, root / ".store", "x", ("left-out",))
+        checkpoints = await kind.open(root, root / ".store/x", "x", ("left-out", ".store"))
         first = await checkpoints.take("first", ["made.tmp"])
         after(root)
         (root / "left-out").write_text("x")
@@ -132,7 +132,6 @@ async def test_fake_checkpoints_know_and_restore_what_those_in_git_do(
         result = await checkpoints.restore(changes)
         assert (await checkpoints.find("first")) == first
         assert (await checkpoints.find("none")) is None
-        checkpoints.close()
         shown = [line for line in patch.splitlines() if not line.startswith("index")]
         seen.append((changes, contents, shown, ignored, result, left(root)))
     assert seen[1] == seen[0]
