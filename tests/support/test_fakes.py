@@ -119,7 +119,9 @@ async def test_fake_checkpoints_know_and_restore_what_those_in_git_do(
         root = tmp_path / kind.__name__
         root.mkdir()
         before(root)
-        checkpoints = await kind.open(root, root / ".store/x", "x", ("left-out", ".store"))
+        checkpoints = await kind.open(
+            root, root / ".store/x", "x", ("left-out", ".store")
+        )
         first = await checkpoints.take("first", ["made.tmp"])
         after(root)
         (root / "left-out").write_text("x")
