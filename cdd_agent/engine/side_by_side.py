@@ -157,7 +157,7 @@ class SideBySide(Struct):
             if is_idle and not self._failed:
                 self.engine.reread()
             # else that has to wait for what is under way
-            if self.engine.is_plan_as_read:
+            if self.engine.is_plan_unchanged:
                 self._begin_steps()
         if not (self._beside or self._joining) and self._failed:
             self._join(min(self._failed, key=order.index))
@@ -390,7 +390,7 @@ class SideBySide(Struct):
                 self._is_stopping = self._stopped_by is not None
             if is_last_word and not status.is_over:
                 for other, failure in self._failed.items():
-                    engine.fail_beside(other, failure)
+                    engine.fail_side_step(other, failure)
                 self._failed.clear()
 
     def _set_apart(self, step: PlanStep) -> None:
