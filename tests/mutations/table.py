@@ -657,7 +657,7 @@ MUTATIONS = [
     Mutation(
         "so it is in the engine",
         "engine/transaction.py",
-        "        with self.ledger.writing(self.attempt, changes, ignored, call):\n            # the answer may have taken hours: each file is looked at once more\n            changes.apply(self.root)",
+        "        with self.ledger.writing(self.attempt, changes, ignored, call):\n            # the answer may have taken hours: each file is compared again\n            changes.apply(self.root)",
         "        changes.apply(self.root)\n        with self.ledger.writing(self.attempt, changes, ignored, call):\n            pass",
         _ENGINE,
     ),
@@ -734,8 +734,8 @@ MUTATIONS = [
     Mutation(
         "what is not approved is not written",
         "engine/approval.py",
-        "review=review.leave_all(answer.reason)), ChangeSet(\n                ()\n            )",
-        "review=review.leave_all(answer.reason)), changes",
+        "return refused, ChangeSet(())",
+        "return refused, changes",
         "tests/engine/test_reviewing.py",
     ),
     Mutation(
