@@ -1,10 +1,9 @@
-"""Asking a person about the changes of a run; and their answers, kept with an attempt
-so that nobody is asked twice.
+"""Questions to the user about the changes of a run, and the saved answers.
 
-An answer is to certain changes of certain files, known by a digest, and to the call or
-the reply that proposed them. It is saved before anything is done about it, with the
-contents that the person has taken: what they are given once more after an interruption
-is what they have seen.
+An answer belongs to certain changes of certain files, identified by a digest, and to
+the call or reply that proposed them. It is saved, with the accepted contents, before
+anything else happens. After an interruption the same changes are made without asking
+again.
 """
 
 import asyncio
@@ -35,7 +34,7 @@ class _Accepted(Struct):
 
 
 class Approval(Struct, frozen=True):
-    """Whom to ask about changes, until they accept everything of the run."""
+    """Asks the user about changes, until the user accepts all changes of the run."""
 
     person: Frontend
     _all: _Accepted = field(default_factory=_Accepted)
@@ -45,13 +44,13 @@ class Approval(Struct, frozen=True):
         return self._all.is_on
 
     def one_at_a_time(self, lock: asyncio.Lock) -> Self:
-        """The same for work beside other work: the person is asked while nobody else
-        has the lock.
+        """Return the same approval for work in a side tree: it asks only while it holds
+        the lock.
         """
         return replace(self, person=OneAtATime(self.person, lock))
 
     def accept_all(self, emit: Emit, *, is_on: bool) -> None:
-        """From now on nobody is asked, or somebody is again."""
+        """Stop asking about changes, or ask again."""
         if is_on is not self.accepts_all:
             self._all.is_on = is_on
             emit(AcceptingAll(is_on))
@@ -64,25 +63,25 @@ async def ask_about(
     root: Path,
     protected: Protected,
 ) -> tuple[Reviewed, ChangeSet]:
-    """A person's answer, and what is taken by it: nothing where they refuse. They are
-    asked until what they take can be written: a hunk may need another one, and an edit
-    may be wrong. Raises `NotApproved` where there is nobody.
+    """Ask the user about changes. Returns the answer and the accepted changes, none if
+    the user refuses. Asks again until the accepted changes can be written: a hunk may
+    depend on another one, and an edit may be wrong. Raises `NotApproved` if there is no
+    user.
     """
     review = await asyncio.to_thread(Review.of, step, changes)
     while True:
         answer = await person.review(review)
         if answer.choice not in (Choice.YES, Choice.ALWAYS):
-            return replace(answer, review=review.leave_all(answer.reason)), ChangeSet(
-                ()
-            )
+            refused = replace(answer, review=review.leave_all(answer.reason))
+            return refused, ChangeSet(())
         if answer.review.is_untouched:
             return answer, changes
         try:
-            return answer, await asyncio.to_thread(
-                answer.review.changes, root, protected
-            )
+            accepted = await asyncio.to_thread(answer.review.changes, root, protected)
         except ReplyRefused as refusal:
             review = replace(answer.review, problem=refusal.message)
+        else:
+            return answer, accepted
 
 
 class _Saved(JsonFile, frozen=True):
@@ -93,32 +92,31 @@ class _Saved(JsonFile, frozen=True):
     edited: tuple[str, ...]
     told: str
     results: dict[str, str | None] | None
-    """The name of the copy of each file that was taken, None for one that goes; all
-    together None: as proposed.
+    """By file, the name of the saved copy of its accepted content; None for a deleted
+    file. None as a whole: all was accepted as proposed.
     """
 
 
 class Answer(Struct, frozen=True):
-    """A person's answer about changes, and those of them that are to be made."""
+    """The user's answer about changes, and the accepted changes."""
 
     reviewed: ChangesReviewed
     changes: ChangeSet
     told: str
-    """For the model: what of its changes was not taken, and why; empty where all was.
+    """The text for the model: which changes were not accepted, and why. Empty if all
+    were.
     """
 
     @property
     def altered(self) -> frozenset[str]:
-        """The files of which the model does not know what is in them now."""
+        """Files whose present content the model does not know."""
         return frozenset(
             (*self.reviewed.edited, *(part.path for part in self.reviewed.left_out))
         )
 
 
 class ChangesRefused(ReplyRefused):
-    """A person has taken nothing of some changes, and said why: the model is told, and
-    asked again.
-    """
+    """The user accepted nothing, and gave a reason. The model is asked again."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(answer.told)
@@ -128,66 +126,66 @@ class ChangesRefused(ReplyRefused):
 
 
 class KeptAnswers(Struct, frozen=True):
-    """The answers in an attempt's folder: one for each call of a tool that changed
-    files, and one for the reply.
+    """The answers in an attempt's folder: one for each tool call that changed files,
+    and one for the reply.
     """
 
     folder: Path
 
     def save(self, call: int | None, proposed: str, answer: Answer) -> None:
-        """Keep the answer to the changes of a call, or without one of the reply. Raises
-        `BadInput`.
+        """Save the answer about the changes of a call or, without one, of the reply.
+        Raises `BadInput`.
         """
+        name = self._name(call)
         results: dict[str, str | None] | None = None
         if answer.told:
             results = {}
             for index, change in enumerate(answer.changes.changes):
-                results[str(change.path)] = (
-                    None if change.after is None else f"{self._name(call)}-{index}"
-                )
-                if change.after is not None:
-                    write_atomic(
-                        self.folder / f"{self._name(call)}-{index}", change.after
-                    )
-        told = answer.reviewed
+                path = str(change.path)
+                if change.after is None:
+                    results[path] = None
+                    continue
+                results[path] = f"{name}-{index}"
+                write_atomic(self.folder / f"{name}-{index}", change.after)
+        reviewed = answer.reviewed
         saved = _Saved(
             proposed=proposed,
-            choice=told.choice,
-            reason=told.reason,
-            left_out=told.left_out,
-            edited=told.edited,
+            choice=reviewed.choice,
+            reason=reviewed.reason,
+            left_out=reviewed.left_out,
+            edited=reviewed.edited,
             told=answer.told,
             results=results,
         )
-        saved.save(self.folder / f"{self._name(call)}.json")
+        saved.save(self.folder / f"{name}.json")
 
     def find(
         self, call: int | None, proposed: str, changes: ChangeSet, step: int
     ) -> Answer | None:
-        """The answer to these changes, if it was given. Raises `BadInput` where a part
-        of it is gone.
+        """Return the saved answer about these changes, if there is one. Raises
+        `BadInput` if a part of it is missing.
         """
         saved = _Saved.load(self.folder / f"{self._name(call)}.json")
         if saved is None or saved.proposed != proposed:
             return None
-        told = ChangesReviewed(
+        reviewed = ChangesReviewed(
             step, saved.choice, saved.reason, saved.left_out, saved.edited
         )
-        if (results := saved.results) is not None:
-            taken = (
-                change for change in changes.changes if str(change.path) in results
-            )
-            changes = ChangeSet(
-                tuple(
-                    replace(change, after=self._content(results[str(change.path)]))
-                    for change in taken
-                ),
-                changes.notes,
-            )
-        return Answer(told, changes, saved.told)
+        if saved.results is None:
+            return Answer(reviewed, changes, saved.told)
+        accepted = []
+        for change in changes.changes:
+            path = str(change.path)
+            if path in saved.results:
+                content = self._content(saved.results[path])
+                accepted.append(replace(change, after=content))
+        changes = ChangeSet(tuple(accepted), changes.notes)
+        return Answer(reviewed, changes, saved.told)
 
     def set_calls_aside(self, since: int) -> None:
-        """The answers about calls from this one on, in a round that was interrupted."""
+        """Rename the answers about calls from this number on, in a round that was
+        interrupted.
+        """
         for path in self.folder.glob("answer-*"):
             found = _OF_CALL.fullmatch(path.name)
             if found and int(found[1]) >= since:
@@ -197,8 +195,10 @@ class KeptAnswers(Struct, frozen=True):
         return "answer-reply" if call is None else f"answer-{call}"
 
     def _content(self, name: str | None) -> bytes | None:
-        content = read_bytes(self.folder / name) if name is not None else None
-        if name is not None and content is None:
+        if name is None:
+            return None
+        content = read_bytes(self.folder / name)
+        if content is None:
             raise BadInput(
                 f"{self.folder / name} is gone: what was taken of a file's change"
             )

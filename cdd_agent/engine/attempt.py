@@ -1,7 +1,6 @@
-"""The record of one attempt at a step: what the model was asked, what it said, and why
-that was no good.
+"""The record of one attempt at a step: the request, the reply, and why it failed.
 
-What it changed is in the ledger of its step (`ledger.py`).
+What the attempt changed is in the ledger of its step (`ledger.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,12 +30,12 @@ from cdd_agent.tickets.status import Evidence, Verification
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun, merge_runs
 
 VERSIONS = "versions"
-"""The folder of the contents of files, before and after steps, in a run's record."""
+"""The folder in a run's record for the contents of files before and after steps."""
 
 
 class Shown(JsonFile, frozen=True):
-    """The parts of a prompt: the step's own text and guidance as a digest, and each
-    file's (None: no such file).
+    """The parts of a prompt: digests of the step's text with its guidance, and of each
+    file (None: no such file).
 
     A reply is applied only to the step and the files that the model was shown.
     """
@@ -44,15 +43,15 @@ class Shown(JsonFile, frozen=True):
     step: str
     files: dict[str, str | None]
     in_part: dict[str, Ranges] = field(default_factory=dict)
-    """The lines that were shown of those of which no others were."""
+    """The lines shown of files that the prompt shows in part."""
     changed: dict[str, str | None] = field(default_factory=dict)
-    """The same of what tools have changed besides, as it was before: a dialogue goes on
-    only where that is there.
+    """Digests of other files before tools changed them. A dialogue continues only if
+    the files still have that content.
     """
 
     read: dict[str, str | None] = field(default_factory=dict)
-    """The same of what else tools have read of it in a tree beside the person's: it
-    counts as shown.
+    """Digests of other files that tools have read in a side tree. They count as
+    shown.
     """
     criteria: tuple[str, ...] | None = None
     """The digests of the acceptance criteria that the step serves. None in older
@@ -65,13 +64,13 @@ class Shown(JsonFile, frozen=True):
 
 
 class RankedContext(JsonFile, frozen=True):
-    """The code that a step's first prompt shows because it may be about it: later ones
-    show the very same.
+    """The code in a step's first prompt that may be relevant. Later prompts show the
+    same.
     """
 
     step: str
-    """Identifies the step, without guidance, and the files that a person has pinned and
-    left out.
+    """Identifies the step without guidance, and the files that the user pinned and
+    excluded.
     """
     text: str = ""
     files: dict[str, str | None] = field(default_factory=dict)
@@ -81,39 +80,39 @@ class RankedContext(JsonFile, frozen=True):
 
 
 class AttemptFailure(JsonFile, frozen=True):
-    """Why a reply was no good, and which files the next attempt has to be shown."""
+    """Why an attempt failed, and which files the next prompt must show."""
 
     detail: str
     unseen: frozenset[str] = frozenset()
     lines: dict[str, Ranges] = field(default_factory=dict)
-    """The lines that matter of those of them of which not all do."""
+    """The relevant lines of these files, if not all are relevant."""
 
 
 class AttemptOutcome(Struct, frozen=True):
-    """How an attempt ended. `verification` is None when it failed; `detail` is then
-    what the model should see.
+    """The end of an attempt. `verification` is None if it failed; then `detail` is the
+    text for the model.
     """
 
     changes: ChangeSet
     verification: Verification | None
     reason: str = ""
-    """Why it is no better than that."""
+    """Why the attempt failed, or why its verification is not stronger."""
     detail: str = ""
     unseen: frozenset[str] = frozenset()
     lines: Mapping[str, Ranges] = field(default_factory=dict)
-    """Of files that are unseen those lines that matter, where not all do."""
+    """The relevant lines of unseen files, if not all are relevant."""
     insufficient: Verification | None = None
-    """How it was verified, where it failed because that is not enough for the run."""
+    """The verification, if the attempt failed because the run requires more."""
     evidence: Evidence | None = None
-    """None where no check was made."""
+    """None if no check ran."""
     is_by_person: bool = False
-    """A person has refused the changes, and said why: the model is asked again, however
-    many attempts it had.
+    """True if the user refused the changes with a reason. The model is asked again, and
+    the attempt does not count.
     """
 
     @property
     def failure(self) -> AttemptFailure:
-        """For the next attempt."""
+        """The failure for the next attempt."""
         return AttemptFailure(
             detail=self.detail, unseen=self.unseen, lines=dict(self.lines)
         )
@@ -122,7 +121,7 @@ class AttemptOutcome(Struct, frozen=True):
 class _Tests(JsonFile, frozen=True, omit_defaults=True):
     tests: SuiteRun
     more: tuple[SuiteRun, ...] = ()
-    """The runs of the step's other checks, if several report their tests."""
+    """The runs of the step's other checks, if several report tests."""
 
 
 class _Before(JsonFile, frozen=True):
@@ -144,37 +143,35 @@ def _output_name(place: int) -> str:
 
 
 class Attempt(Struct, frozen=True):
-    """One attempt's folder. What was not saved is None."""
+    """The folder of one attempt. Values that were not saved are None."""
 
     root: Path
     folder: Path
     redactor: Redactor = field(default_factory=Redactor)
     side: Path | None = None
-    """Where it is kept what the attempt does to files, while it is made in a tree
-    beside the person's.
-    """
+    """The folder for the attempt's checkpoints, if it is made in a side tree."""
 
     @property
     def doings(self) -> Path:
-        """The folder of what it does to the files of its `root`."""
+        """The folder for checkpoints and diffs of the files in `root`."""
         return self.side or self.folder
 
     @property
     def number(self) -> int:
-        """Its number among the attempts at its step, from 1."""
+        """Its number among the attempts at the step, from 1."""
         return int(self.folder.name.rpartition("-")[2])
 
     @property
     def is_over(self) -> bool:
-        """True if it failed: the next reply is another attempt. An attempt that is
-        neither over nor completed in the state continues from its saved reply.
+        """True if the attempt failed: the next reply is another attempt. An attempt
+        that is neither over nor completed in the state continues from its saved reply.
         """
         return self.failure is not None
 
     @property
     def ledger(self) -> LedgerFile:
-        """What it changes is entered here: in the ledger of the step, or, in a tree
-        beside the person's, in one of its own.
+        """The ledger for its changes: that of the step or, in a side tree, a separate
+        one.
         """
         if self.side is not None:
             return self.ledger_beside
@@ -182,14 +179,14 @@ class Attempt(Struct, frozen=True):
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """Its entries in the ledger. Raises `Damaged`."""
+        """The attempt's entries in the ledger. Raises `Damaged`."""
         return tuple(
             entry for entry in self.ledger.entries() if entry.attempt == self.number
         )
 
     @property
     def all_entries(self) -> tuple[Entry, ...]:
-        """The same, with those of a tree beside the person's, in the order of time."""
+        """All entries, with those of the side tree, in the order of time."""
         if self.side is not None:
             return self.entries
         entries = (*self.ledger_beside.entries(), *self.entries)
@@ -197,22 +194,24 @@ class Attempt(Struct, frozen=True):
 
     @property
     def ledger_beside(self) -> LedgerFile:
-        """What it changed in a tree beside the person's, to be done again in theirs."""
+        """The changes of the attempt in a side tree, which are made again in the user's
+        tree.
+        """
         return LedgerFile(self.folder / "beside.jsonl")
 
     @property
     def versions(self) -> ContentStore:
-        """The contents of files that steps of this run changed, before and after."""
+        """The contents of files before and after the run's steps."""
         return ContentStore(self.folder.parent.parent / VERSIONS)
 
     @property
     def private(self) -> ContentStore:
-        """The same of files that git ignores. They never leave this computer."""
+        """The contents of ignored files. They never leave this computer."""
         return ContentStore(self.folder.parent.parent / CONTENTS)
 
     @property
     def kept(self) -> Path:
-        """The folder for what an undo discards."""
+        """The folder for contents that an undo discards."""
         return self.folder.parent.parent / "kept"
 
     @property
@@ -220,12 +219,11 @@ class Attempt(Struct, frozen=True):
         return KeptAnswers(self.folder)
 
     def begin(self, guidance: str) -> None:
-        """Start afresh. A record that is there already belongs to a run whose state is
-        gone: it is set aside. One that was only just begun when its process was killed
-        is begun again.
+        """Start a new attempt. The folder may have a record of a run whose state was
+        deleted: it is renamed. An attempt that was killed right after its start begins
+        again.
 
-        The guidance that a prompt shows, and that identifies it, is the one that is
-        kept.
+        The saved guidance is the one that the prompt shows.
         """
         if self.folder.exists() and any(
             path.name != "guidance.md" for path in self.folder.iterdir()
@@ -243,23 +241,22 @@ class Attempt(Struct, frozen=True):
             remove(self.folder / "guidance.md")
 
     def add_words(self, text: str) -> str:
-        """Keep words that a person has said while the model was at it; as they are
-        kept, the model gets them.
+        """Save a message that the user sent while the model worked. Returns it without
+        secrets, as the model receives it.
         """
         text = self.redactor.redact(text)
-        saved = _Meanwhile.load(self.folder / "meanwhile.json")
-        _Meanwhile(words=(*(saved.words if saved else ()), text)).save(
-            self.folder / "meanwhile.json"
-        )
+        file = self.folder / "meanwhile.json"
+        saved = _Meanwhile.load(file)
+        earlier = saved.words if saved else ()
+        _Meanwhile(words=(*earlier, text)).save(file)
         return text
 
     @property
     def all_guidance(self) -> str:
-        """That of its prompt, and what was said since."""
+        """The guidance of the prompt, and the messages that the user sent later."""
         saved = _Meanwhile.load(self.folder / "meanwhile.json")
-        return "\n\n".join(
-            filter(None, (self.guidance, *(saved.words if saved else ())))
-        )
+        words = saved.words if saved else ()
+        return "\n\n".join(filter(None, (self.guidance, *words)))
 
     def save_request(self, prompt: str, shown: Shown) -> None:
         self.save_shown(shown)
@@ -272,31 +269,31 @@ class Attempt(Struct, frozen=True):
         context.save(self.folder / "context.json")
 
     def save_reply(self, text: str) -> None:
-        """Word for word: it is what gets applied."""
+        """Save the reply unchanged, because it is applied from here."""
         self._write("reply.md", text)
 
     def save_partial(self, text: str) -> None:
-        """A reply that stopped early: kept to be looked at, never to be applied."""
+        """Save a reply that stopped early, for the user to read. It is never
+        applied.
+        """
         self._write("reply-partial.md", self.redactor.redact(text))
 
     def save_dialogue(self, messages: Sequence[Message], seconds: float) -> None:
-        """All that was said so far, with the request: word for word, as it is what goes
-        on; and what it took.
+        """Save all messages so far with the request, unchanged, because the dialogue
+        continues from here; and the time they took.
         """
         write_atomic(
             self.folder / "dialogue.json", as_json(_Dialogue(tuple(messages), seconds))
         )
 
     def drop_dialogue(self) -> None:
-        """It cannot go on, and neither can what it led to; both are kept to be looked
-        at.
-        """
+        """Rename the dialogue and its results, which cannot be used any more."""
         for name in ("dialogue.json", "reply.md", "beside.jsonl"):
             if (self.folder / name).exists():
                 set_aside(self.folder / name)
 
     def save_outputs(self, outputs: Sequence[str]) -> None:
-        """Save the output of each check that ran, and remove those of an interrupted
+        """Save the output of each check that ran, and delete those of an interrupted
         run.
         """
         for place, text in enumerate(outputs):
@@ -323,7 +320,7 @@ class Attempt(Struct, frozen=True):
         write_atomic(self.folder / "failure.json", as_json(presentable))
 
     def forget_failure(self) -> None:
-        """It goes on from the same reply."""
+        """Delete the failure: the attempt continues from the same reply."""
         remove(self.folder / "failure.json")
 
     @property
@@ -336,21 +333,19 @@ class Attempt(Struct, frozen=True):
 
     @property
     def dialogue(self) -> tuple[Message, ...]:
-        """Empty where the model used no tools."""
+        """The saved messages; empty if the model used no tools."""
         saved = _Dialogue.load(self.folder / "dialogue.json")
         return saved.messages if saved else ()
 
     @property
     def dialogue_seconds(self) -> float:
-        """How long the saved rounds took."""
+        """The time that the saved rounds took."""
         saved = _Dialogue.load(self.folder / "dialogue.json")
         return saved.seconds if saved else 0.0
 
     @property
     def said(self) -> str:
-        """The model's words, and which tools it called, for the next one to learn
-        from.
-        """
+        """The model's texts and tool calls, for the prompt of the next attempt."""
         parts: list[str] = []
         for message in self.dialogue:
             if message.role == "assistant":
@@ -368,7 +363,8 @@ class Attempt(Struct, frozen=True):
     def context(self) -> RankedContext | None:
         try:
             return RankedContext.load(self.folder / "context.json")
-        except Damaged:  # it is found once more
+        except Damaged:
+            # the code is searched again
             return None
 
     def output(self, place: int) -> str:
@@ -381,27 +377,27 @@ class Attempt(Struct, frozen=True):
     def outputs(self) -> str:
         """The outputs of all checks as one text."""
         texts: list[str] = []
-        while text := self._read(_output_name(len(texts))):
+        while True:
+            text = self._read(_output_name(len(texts)))
+            if not text:
+                return "\n".join(texts)
             texts.append(text)
-        return "\n".join(texts)
 
     @property
     def runs(self) -> tuple[SuiteRun, ...]:
-        """The tests of each check that reports them."""
+        """The test results of each check that reports them."""
         saved = _Tests.load(self.folder / "tests.json")
         return (saved.tests, *saved.more) if saved else ()
 
     @property
     def tests(self) -> SuiteRun | None:
-        """The tests of all checks together; None if no check reports them."""
+        """The test results of all checks together; None if no check reports them."""
         runs = self.runs
         return merge_runs(runs) if runs else None
 
     @property
     def tests_before(self) -> dict[str, Result | None] | None:
-        """Of those that its check saw, the ones that were not the same before the step;
-        not in older records.
-        """
+        """The earlier results of tests whose result changed. None in older records."""
         saved = _Before.load(self.folder / "before.json")
         return saved.otherwise if saved else None
 

@@ -1,14 +1,12 @@
-"""The engine: carries a plan out step by step, saves at every transition, and tells
-what happens as events.
+"""The engine carries out a plan step by step. It saves the state at every transition
+and reports progress as events.
 
-A step is a transaction. Its attempt is journalled before it is written; a failed
-attempt is restored before the next one, an interrupted step is restored at once (or,
-after a kill, when the run is opened again) and goes on from its saved reply. The files
-of the last failed attempt stay for the person to look at until they retry or skip.
+A step is a transaction. Its changes are entered in the ledger before they are written.
+A failed attempt is restored before the next one. An interrupted step is restored at
+once or, after a kill, when the run is opened again; it continues from its saved reply.
+The files of the last failed attempt stay until the user retries or skips the step.
 
-Restoring a step touches only files that its reply wrote, and that are still as it wrote
-them: what else has changed may be a person's work. `undo` and `redo` cover what
-commands did, too.
+Restoring touches only files that belong to the step. Other changes are kept and named.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.engine.accepted import accepted
-from cdd_agent.engine.attempt import AttemptOutcome
+from cdd_agent.engine.attempt import Attempt, AttemptOutcome
 from cdd_agent.engine.failed_step import FailedStep
 from cdd_agent.engine.known_before import KnownBefore
 from cdd_agent.engine.ledger import OpenCheckpoints
@@ -46,7 +44,7 @@ from cdd_agent.engine.step_commit import (
     step_message,
     trailer_prefix,
 )
-from cdd_agent.engine.transaction import tell_uncovered
+from cdd_agent.engine.transaction import uncovered_notices
 from cdd_agent.engine.undo import Undoing
 from cdd_agent.errors import (
     BadInput,
@@ -79,7 +77,7 @@ from cdd_agent.tickets.declared_files import (
     find_hidden_reason,
 )
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
-from cdd_agent.tickets.state import NO_FILES, StepExecution
+from cdd_agent.tickets.state import NO_FILES, ExecutionState, StepExecution
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.before import Before
@@ -105,32 +103,34 @@ def utc_now() -> datetime:
 
 
 class Engine(Struct):
-    """Carries out one ticket's run."""
+    """Carries out the run of one ticket."""
 
     run: Run
     runner: StepRunner
     commits: bool = False
-    """Each completed step's files are committed on the user's branch."""
+    """True if the files of each completed step are committed on the user's branch."""
     clock: Clock = utc_now
     jobs: int = 1
-    """How many steps run at once where the whole plan is carried out."""
+    """The number of steps that run at once when the whole plan is carried out."""
     waits_for_baseline: bool = False
-    """The model is not asked before the baseline is over: somebody else looks at the
-    project before each call.
+    """True if the model is asked only after the baseline: a script inspects the project
+    before each call.
     """
     stopped_by: CddError | None = None
-    """The error that ended the last step, besides its own check, for whoever turns it
-    into an exit code.
+    """The error that ended the last step, other than its own check. It sets the exit
+    code.
     """
     failed_steps: dict[int, FailedStep] = field(default_factory=dict)
     """Failed steps whose files were restored, until their next attempt is over."""
     edited: dict[int, frozenset[str]] = field(default_factory=dict)
-    """By step, the files of an attempt that failed which a person has edited since: its
-    model is shown them.
+    """By step, the files of a failed attempt that the user has edited since. The model
+    is shown them.
     """
     _recovered: bool = False
     _has_side_trees: bool = False
-    """Steps run side by side. No failed files are put back before all are done."""
+    """True while steps run side by side. The files of failed steps are reinstated when
+    all are done.
+    """
 
     @classmethod
     def open(
@@ -150,13 +150,14 @@ class Engine(Struct):
         lock: TicketLock | None = None,
         open_checkpoints: OpenCheckpoints = Checkpoints.open,
     ) -> Self:
-        """Read the ticket; take its lock, or use the one given. `start_over` sets aside
-        what an earlier run has kept; `own` are files and folders that this program
-        writes beside `.cdd`, relative to `root`: no step is blamed for them. Without
-        `runs_steps` the plan may have checks that are not allowed.
+        """Read the ticket and take its lock, or use the given one.
 
-        Raises `BadInput` for a plan that cannot run, a state that cannot be read or is
-        another plan's, or when another process is at work on the ticket.
+        `start_over` moves the earlier run aside. `own` are files and folders that this
+        program writes outside `.cdd`, relative to `root`: they never count as a step's
+        changes. With `runs_steps=False` the plan may have checks that are not allowed.
+
+        Raises `BadInput` for a plan that cannot run, a state that cannot be read or
+        belongs to another plan, or if another process works on the ticket.
         """
         plan = _read_plan(ticket)
         if runs_steps:
@@ -187,19 +188,18 @@ class Engine(Struct):
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Around whatever a person or a script has the run do: when it is over, however
-        it ended, the report is saved.
+        """Wrap work of the user or a script. At its end, however it comes, the report
+        is saved.
 
-        Raises `BadInput` when the disk refuses the report, or refused a part of the
-        log.
+        Raises `BadInput` if the disk refuses the report, or refused a part of the log.
         """
         with self.run.recorder.recording(then=self.save_report):
-            self.run.tell_what_was_found()
+            self.run.report_opening()
             yield
 
     def save_report(self) -> None:
-        """Beside the log, once something was run. Raises `BadInput` when the disk
-        refuses.
+        """Save the report next to the log, if a step was ever run. Raises `BadInput` if
+        the disk refuses.
         """
         run = self.run
         if run.state.started_at is not None:
@@ -207,46 +207,49 @@ class Engine(Struct):
             save(run.report(), run.record.folder)
 
     async def recover(self) -> None:
-        """Put in order what a killed run, or a stopped undo, left; and once, say what
-        else there is to know.
+        """Restore the steps that a killed run left, and finish an interrupted undo. The
+        first call also reports what was found. Every action that changes files begins
+        with this.
 
-        Where a person's edit is in the way of restoring a step, the run waits: it is
-        told, and in `stopped_by`. Everything that changes something begins with this.
-        Raises `RunElsewhere` for a run that is not here.
+        If a user's edit is in the way of restoring a step, the run waits: the reason is
+        reported, and is in `stopped_by`. Raises `RunElsewhere` for a run that is not
+        here.
         """
         self.run.expect_here(self.clock())
         if not self._recovered:
-            await remove_all(self.run.ledger)
-            if self.runner.commands.settings.mode == "unsafe":
-                text = (
-                    "`commands.mode` is unsafe: checks run in a real shell, whatever"
-                    " they say."
-                )
-                self.run.emit(Notice(text, Tone.WARNING))
-            for lack in (
-                self.run.spec.missing() if self.run.next_step is not None else ()
-            ):
-                text = (
-                    f"{self.run.ticket.shown(self.run.ticket.spec_path)} is not"
-                    f" complete: {lack}"
-                )
-                self.run.emit(
-                    Notice(text, Tone.WARNING, kind=NoticeKind.SPEC_INCOMPLETE)
-                )
-            self.run.tell_what_was_found()
-            for event in drift(self.run.plan, self.run.state):
-                self.run.emit(event)
-            self._report_findings()
-            for number, found in self.run.state.all_steps.items():
-                if found.status is StepStatus.IN_PROGRESS:
-                    await self._recover_step(number, found)
+            await self._recover_run()
             self._recovered = True
         await self._undoing.finish()
 
+    async def _recover_run(self) -> None:
+        run = self.run
+        await remove_all(run.ledger)
+        if self.runner.commands.settings.mode == "unsafe":
+            text = (
+                "`commands.mode` is unsafe: checks run in a real shell, whatever they"
+                " say."
+            )
+            run.emit(Notice(text, Tone.WARNING))
+        self._report_spec_gaps()
+        run.report_opening()
+        for event in drift(run.plan, run.state):
+            run.emit(event)
+        self._report_findings()
+        for number, execution in run.state.all_steps.items():
+            if execution.status is StepStatus.IN_PROGRESS:
+                await self._recover_step(number, execution)
+
+    def _report_spec_gaps(self) -> None:
+        """Emit a warning about each missing part of the spec, if a step remains."""
+        if self.run.next_step is None:
+            return
+        source = self.run.ticket.shown(self.run.ticket.spec_path)
+        for gap in self.run.spec.missing():
+            text = f"{source} is not complete: {gap}"
+            self.run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.SPEC_INCOMPLETE))
+
     def _report_findings(self) -> None:
-        """Emit the warnings about the text of spec and plan, while a step is to
-        come.
-        """
+        """Emit the warnings about the text of spec and plan, if a step remains."""
         if self.run.next_step is None:
             return
         for notice in spec_notices(self.run.ticket):
@@ -258,7 +261,7 @@ class Engine(Struct):
         self._report_hidden_files(source)
 
     def _report_hidden_files(self, source: str) -> None:
-        """Emit a warning about each file that a step to come declares and that its
+        """Emit a warning about each file that a remaining step declares and that its
         model will not see.
         """
         run, root = self.run, self.run.record.root
@@ -267,41 +270,41 @@ class Engine(Struct):
             if run.state.step(step.number).status.is_over:
                 continue
             for declared in declare_files(root, step).files:
-                if why := find_hidden_reason(declared, hidden):
-                    words = describe_hidden(declared.path, why)
-                    text = f"{source}:{step.line}: step {step.label} {words}"
-                    run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.PLAN_FINDING))
+                why = find_hidden_reason(declared, hidden)
+                if not why:
+                    continue
+                words = describe_hidden(declared.path, why)
+                text = f"{source}:{step.line}: step {step.label} {words}"
+                run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.PLAN_FINDING))
 
-    async def _recover_step(self, number: int, found: StepExecution) -> None:
-        """A step that was under way when its process was killed. It is pending when all
-        of it is told: who is killed here begins again, and hears of it again.
+    async def _recover_step(self, number: int, execution: StepExecution) -> None:
+        """Restore a step that was running when its process was killed. The step becomes
+        pending last: after another kill, all of this is done and reported again.
         """
-        refusal = self.run.old_record_refusal(found)
+        run = self.run
+        refusal = run.old_record_refusal(execution)
         if refusal is not None:
             self._wait_for_user(refusal, NoticeKind.RESUMED)
             return
-        attempt = (
-            self.run.record.attempt(found.folder, found.attempts)
-            if found.attempts
-            else None
-        )
         others: tuple[str, ...] = ()
-        with suppress(CddError):  # it is only good to know
-            others = await self.run.ledger.look_after_kill(attempt) if attempt else ()
-        back = self.run.restore_files(number)
-        label = self.run.plan.label_of(number)
-        text = f"Step {label} was interrupted and {self.run.resume_hint(number)}."
-        self.run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.RESUMED))
+        if execution.attempts:
+            attempt = run.record.attempt(execution.folder, execution.attempts)
+            # the step can be restored without this
+            with suppress(CddError):
+                others = await run.ledger.enter_after_kill(attempt)
+        back = run.restore_files(number)
+        label = run.plan.label_of(number)
+        text = f"Step {label} was interrupted and {run.resume_hint(number)}."
+        run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.RESUMED))
         if others:
             text = (
                 f"Changed while step {label} ran, or since, and left as it is:"
-                f" {named(others)}"
+                f" {named(others)} (`undo` leaves it, too: it could be yours)"
             )
-            text += " (`undo` leaves it, too: it could be yours)"
-            self.run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.CHANGED_BESIDE))
-        await self._undoing.tell_what_is_left(found)
+            run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.CHANGED_BESIDE))
+        await self._undoing.report_other_changes(execution)
         if back is not None:
-            self.run.emit(back)
+            run.emit(back)
         if back is not None and back.kept:
             edited = NotApproved(
                 f"You have edited {named(back.kept)} since: the run waits for you to"
@@ -314,7 +317,7 @@ class Engine(Struct):
             self._wait_for_user(edited, NoticeKind.NOT_APPROVED)
         if self.commits:
             await settle_commits(self.runner.root)
-        self.run.save(self.run.state.restore(number))
+        run.save(run.state.restore(number))
 
     def _wait_for_user(self, why: CddError, kind: NoticeKind) -> None:
         """Stop the run before it begins."""
@@ -332,14 +335,13 @@ class Engine(Struct):
     ) -> None:
         """Run a step until it is completed, or `attempts` attempts failed.
 
-        A step that was interrupted goes on with its saved reply, if it has one and
-        there is no new guidance. With `asks_anew` the model is asked again. Whatever
-        else ends it (the model's endpoint, the disk, no approval) is told, and kept in
-        `stopped_by`.
+        An interrupted step continues from its saved reply, unless there is new guidance
+        or `asks_anew`. Any other error that ends the step (of the model, the disk, a
+        missing approval) is reported, and kept in `stopped_by`.
         """
-        is_first_look = not self._recovered
+        was_recovered = self._recovered
         await self.recover()
-        if is_first_look and self.stopped_by is not None:
+        if not was_recovered and self.stopped_by is not None:
             return
         self.stopped_by = None
         await self._expect_ready(step)
@@ -349,51 +351,67 @@ class Engine(Struct):
         first = self.first_attempt(step, guidance, asks_anew=asks_anew)
         if not self._has_side_trees:
             self._report_saved_work(step, first)
-        number, left = first, attempts
         async with self._begin_baseline(step) as known:
             if self.waits_for_baseline:
                 await known()
-            while True:
-                try:
-                    outcome = await self._attempt(
-                        step, number, guidance, also_show, known
-                    )
-                except asyncio.CancelledError:
-                    # whoever stops it wants to see what comes next
-                    self.ask_again()
-                    raise
-                if outcome is None or outcome.verification is not None:
-                    break
-                is_outdated = (
-                    number == first
-                    and known.baseline is not None
-                    and self._is_outdated(step, outcome)
+            try:
+                await self._make_attempts(
+                    step, first, attempts, guidance, also_show, known
                 )
-                left -= not (outcome.is_by_person or is_outdated)
-                will_retry = left > 0 and outcome.insufficient is None
-                self.run.emit(
-                    AttemptFailed(
-                        step.number,
-                        number,
-                        outcome.reason,
-                        will_retry=will_retry,
-                        label=step.label,
-                    )
-                )
-                if not will_retry:
-                    break
-                also_show |= frozenset(self._restore_failed(step.number))
-                number += 1
+            except asyncio.CancelledError:
+                # a user who stops the run wants to see the next changes
+                self.ask_again()
+                raise
             self._report_step(step)
-            self._tell_why_it_stopped(self.stopped_by)
+            self._report_stop(self.stopped_by)
             if self.run.next_step is None:
                 self.ask_again()
-            with suppress(CddError):  # it is told already, where it has ended the step
-                # where no reply came, it is kept for when the run goes on
+            # The baseline is saved for the next start, also if no reply came. Its error
+            # was reported if it ended the step.
+            with suppress(CddError):
                 await known()
 
+    async def _make_attempts(
+        self,
+        step: PlanStep,
+        first: int,
+        attempts: int,
+        guidance: str,
+        also_show: frozenset[str],
+        known: KnownBefore,
+    ) -> None:
+        """Make attempts from the number `first` on, until the step is completed,
+        `attempts` of them failed, or an error ends the step.
+        """
+        number, remaining = first, attempts
+        while True:
+            outcome = await self._attempt(step, number, guidance, also_show, known)
+            if outcome is None or outcome.verification is not None:
+                return
+            is_outdated = (
+                number == first
+                and known.baseline is not None
+                and self._is_outdated(step, outcome)
+            )
+            if not outcome.is_by_person and not is_outdated:
+                remaining -= 1
+            will_retry = remaining > 0 and outcome.insufficient is None
+            self.run.emit(
+                AttemptFailed(
+                    step.number,
+                    number,
+                    outcome.reason,
+                    will_retry=will_retry,
+                    label=step.label,
+                )
+            )
+            if not will_retry:
+                return
+            also_show |= frozenset(self._restore_failed(step.number))
+            number += 1
+
     def _report_saved_work(self, step: PlanStep, number: int) -> None:
-        """Report that an interrupted step goes on from what was paid for before."""
+        """Report that an interrupted step continues from work that was paid for."""
         if number != self.run.state.step(step.number).last_attempt:
             return
         saved = self.run.find_saved_work(step)
@@ -418,9 +436,9 @@ class Engine(Struct):
         """Check the model, if the step needs one, before anything changes. If it cannot
         be asked, report that as the run's error.
 
-        A server is looked for only before a failed step, whose files would be restored,
-        and before a saved reply is given up. Other steps are safe, and a call is more
-        patient than this check.
+        The server is contacted only before a failed step, whose files would be
+        restored, and before a saved reply is given up. Other steps lose nothing, and a
+        call waits longer for a server than this check.
         """
         if not self.run.needs_model(step.number, guidance, is_new=asks_anew):
             return True
@@ -450,7 +468,7 @@ class Engine(Struct):
 
     def _pause(self, number: int) -> None:
         """Restore an attempt that got no reply. The step has its earlier failure again,
-        if it had failed, and otherwise is pending.
+        or becomes pending.
         """
         failed = self.failed_steps.get(number)
         if failed is None:
@@ -461,8 +479,8 @@ class Engine(Struct):
         if back is not None:
             self.run.emit(back)
 
-    def _put_back_failures(self) -> None:
-        """Write the files of failed steps again whose next attempt got no reply, so
+    def _reinstate_failures(self) -> None:
+        """Write the files of failed steps again if their next attempt got no reply, so
         that the user sees what failed.
         """
         for number, failed in self.failed_steps.items():
@@ -470,24 +488,26 @@ class Engine(Struct):
             is_unchanged = now.attempts == failed.execution.attempts
             if now.status is not StepStatus.FAILED or not is_unchanged:
                 continue
-            if written := failed.reinstate(self.run):
-                text = (
-                    f"The files of step {self.run.plan.label_of(number)} are again as"
-                    f" its failed attempt left them: {named(written)}"
-                )
-                notice = Notice(text, kind=NoticeKind.FAILURE_REINSTATED, step=number)
-                self.run.emit(notice)
+            written = failed.reinstate(self.run)
+            if not written:
+                continue
+            text = (
+                f"The files of step {self.run.plan.label_of(number)} are again as its"
+                f" failed attempt left them: {named(written)}"
+            )
+            notice = Notice(text, kind=NoticeKind.FAILURE_REINSTATED, step=number)
+            self.run.emit(notice)
         self.failed_steps.clear()
 
     def _report_step(self, step: PlanStep) -> None:
-        """Emit how a step stands after it ran."""
+        """Emit the state of a step after it ran."""
         finished = StepFinished.from_run(step, self.run.plan, self.run.state)
         is_reinstated = self.run.state.step(step.number).open_attempt > 0
         self.run.emit(replace(finished, is_earlier_failure=is_reinstated))
 
     async def carry_out(self, *, attempts: int = 1) -> None:
-        """Put the run in order, tell how it stands, and run it to its end, as far as it
-        comes.
+        """Recover the run, report its state, and run it to its end or to the first
+        failure.
         """
         await self.recover()
         self.run.emit(self.run.opened())
@@ -499,7 +519,7 @@ class Engine(Struct):
             await self.run_all(attempts=attempts)
 
     async def report_all_done(self) -> None:
-        """Report that no step is to come, or which work the tree does not have."""
+        """Report that no step remains, or which work is missing in the tree."""
         await self.run.find_missing_work()
         summary = self.run.summary()
         if summary.status is RunStatus.COMPLETED:
@@ -514,14 +534,12 @@ class Engine(Struct):
 
     @property
     def exit_code(self) -> ExitCode:
-        """As that of `cdd exec`."""
+        """The exit code of `cdd exec` for this run."""
         if self.stopped_by is not None:
             return self.stopped_by.exit_code
-        return (
-            ExitCode.DONE
-            if self.run.summary().status is RunStatus.COMPLETED
-            else ExitCode.FAILED
-        )
+        if self.run.summary().status is RunStatus.COMPLETED:
+            return ExitCode.DONE
+        return ExitCode.FAILED
 
     def first_attempt(
         self,
@@ -531,28 +549,28 @@ class Engine(Struct):
         *,
         asks_anew: bool = False,
     ) -> int:
-        """The number of the attempt to make now, see `Run.attempt_number`."""
-        number, before = (
-            self.run.attempt_number(step, guidance, root, is_new=asks_anew),
-            self.run.state.step(step.number),
+        """Return the number of the next attempt, as `Run.attempt_number` does."""
+        number = self.run.attempt_number(step, guidance, root, is_new=asks_anew)
+        before = self.run.state.step(step.number)
+        is_new_after_failure = (
+            before.status is StepStatus.FAILED and number > before.attempts
         )
-        if (
-            before.status is StepStatus.FAILED
-            and number > before.attempts
-            and not before.identity.is_same(step)
-        ):
-            # The plan has another step under this number now.
+        # the plan may have another step under this number now
+        if is_new_after_failure and not before.identity.is_same(step):
             self.run.save(self.run.state.hide_attempts(step.number))
         return number
 
     async def run_all(self, *, attempts: int = 1) -> None:
-        """Run to the end, or to the first step that fails; as the plan is when a step
-        begins. Not on top of a step that the run's rule does not accept: that is told,
-        and kept in `stopped_by`.
+        """Run the remaining steps until one fails. Edits of the plan count before each
+        step.
+
+        Nothing runs if the run's rule refuses an earlier step: that is reported, and
+        kept in `stopped_by`.
         """
         self.run.expect_here(self.clock())
         await self._undoing.finish()
-        if (refusal := self.run.refusal()) is not None:
+        refusal = self.run.refusal()
+        if refusal is not None:
             self.stopped_by = refusal
             self.run.emit(Notice(refusal.message, Tone.ERROR))
             self.run.emit(Notice(refusal.hint))
@@ -576,17 +594,22 @@ class Engine(Struct):
                 await side.carry_out()
             finally:
                 self._has_side_trees = False
-                self._put_back_failures()
+                self._reinstate_failures()
         else:
-            while (step := self.run.next_step) is not None:
-                await self.run_step(step, attempts=attempts)
-                if (
-                    not self.run.state.step(step.number).status.is_over
-                    or self.stopped_by is not None
-                ):
-                    break
-                self.reread()
+            await self._run_in_order(attempts)
         self.run.emit(await self.ended())
+
+    async def _run_in_order(self, attempts: int) -> None:
+        """Run the remaining steps one after the other, until one is not over."""
+        while True:
+            step = self.run.next_step
+            if step is None:
+                return
+            await self.run_step(step, attempts=attempts)
+            is_over = self.run.state.step(step.number).status.is_over
+            if not is_over or self.stopped_by is not None:
+                return
+            self.reread()
 
     async def ended(self) -> RunFinished:
         """Return the summary after a step, see `Run.ended`. It reports work of earlier
@@ -599,7 +622,7 @@ class Engine(Struct):
         """Raise a `CddError` if these steps cannot begin. Report concurrent runs."""
         self.run.lock.check()
         await self.run.ledger.open()  # without checkpoints no step begins
-        for notice in tell_uncovered(self.run.ledger):
+        for notice in uncovered_notices(self.run.ledger):
             self.run.emit(notice)
         root = self.runner.root
         await asyncio.to_thread(expect_checked_out, root, steps)
@@ -608,37 +631,39 @@ class Engine(Struct):
             folders = [state.step(step.number).folder for step in steps]
             trailers = [trailer_prefix(slug, folder) for folder in folders]
             await expect_commit(root, steps, trailers)
-        self.run.tell_of_concurrent_runs()
+        self.run.report_concurrent_runs()
 
     async def _side_by_side(self, attempts: int) -> SideBySide | None:
-        """Prepare steps to be run at once; None where they are run one after the
-        other, or where the model cannot be asked (`stopped_by`).
+        """Prepare to run steps at once. None if they run one after the other, or if the
+        model cannot be asked (`stopped_by`).
         """
         self.stopped_by = None
-        left = [
+        remaining = [
             step
             for step in self.run.plan.order()
             if not self.run.state.step(step.number).status.is_over
         ]
-        if self.jobs == 1 or len(left) < 2:
+        if self.jobs == 1 or len(remaining) < 2:
             return None
         await self.recover()
-        await self._expect_ready(*left)
-        for step in left:
+        await self._expect_ready(*remaining)
+        for step in remaining:
             if not await self._can_ask_model(step, ""):
                 return None
-        for step in left:  # of what failed, nothing is to be in the trees that are made
-            if kept := self._restore_failed(step.number):
+        # the side trees must not contain failed changes
+        for step in remaining:
+            kept = self._restore_failed(step.number)
+            if kept:
                 self.edited[step.number] = frozenset(kept)
         side = await SideBySide.of(self, self.jobs, attempts)
         if side is not None:
-            async with self._begin_baseline(left[0]) as known:
+            async with self._begin_baseline(remaining[0]) as known:
                 # no tree is made of a project in which the tests are running
                 await known()
         return side
 
     def known_before(self, step: PlanStep) -> Before:
-        """What is known of the tests before this step, which is about to run."""
+        """Return what is known of the tests before this step."""
         before = self.run.known_tests.so_far(self.run.state)
         agenda = self.run.agenda(step)
         if before.baseline is None:
@@ -647,8 +672,8 @@ class Engine(Struct):
         return replace(before, agenda=agenda, baseline_label=label)
 
     def end_by(self, step: PlanStep, error: CddError) -> None:
-        """A step beside others was ended by an error: it is pending again, or has
-        failed; its files are not there.
+        """End a step in a side tree by an error: it becomes pending, or it fails. Its
+        files are not in the user's tree.
         """
         if isinstance(error, _OF_MODEL):
             self._pause(step.number)
@@ -658,10 +683,10 @@ class Engine(Struct):
             why = self.run.record.redactor.redact(error.message)
             self.run.save(self.run.state.failed(step.number, self.clock(), why))
         self._report_step(step)
-        self._tell_why_it_stopped(error)
+        self._report_stop(error)
 
-    def fail_beside(self, number: int, failed: Failed) -> None:
-        """A step has failed beside others, and its files are not there."""
+    def fail_side_step(self, number: int, failed: Failed) -> None:
+        """Fail a step in a side tree. Its files are not in the user's tree."""
         self.run.attempt(number, self.run.state.step(number).attempts).save_failure(
             failed.failure
         )
@@ -673,9 +698,9 @@ class Engine(Struct):
         self.run.emit(StepFinished.from_run(step, self.run.plan, self.run.state))
 
     @property
-    def is_plan_as_read(self) -> bool:
-        """Nobody has edited the plan since. One that cannot be run is for `reread` to
-        refuse.
+    def is_plan_unchanged(self) -> bool:
+        """True if the plan on the disk is the plan of the run. `reread` refuses a plan
+        that cannot run.
         """
         try:
             return _runnable_plan(self.run.ticket, self.runner) == self.run.plan
@@ -683,8 +708,8 @@ class Engine(Struct):
             return False
 
     def reread(self, *, is_known: bool = False) -> None:
-        """Take up a plan that was edited meanwhile, and tell that unless it `is_known`.
-        Raises `BadInput` for one that cannot be run.
+        """Use an edited plan, and report the edit unless it `is_known`. Raises
+        `BadInput` if the plan cannot run.
         """
         self.run.reload_spec()
         plan = _runnable_plan(self.run.ticket, self.runner)
@@ -692,15 +717,15 @@ class Engine(Struct):
             self.run.reload_plan(plan, is_known=is_known)
 
     async def skip(self, step: PlanStep, reason: str, *, keep: bool) -> None:
-        """Leave a step out. What a failed attempt left behind is restored, unless it is
-        to be kept.
+        """Skip a step. The changes of a failed attempt are restored, or kept with
+        `keep`.
         """
         await self.recover()
         self.run.lock.check()
         before = self.run.state.step(step.number)
         if not keep:
             self.run.restore(step.number)
-            await self._undoing.tell_what_is_left(before)
+            await self._undoing.report_other_changes(before)
         files = before.files if keep else NO_FILES
         why = self.run.record.redactor.redact(reason)
         self.run.skip_step(step)
@@ -711,46 +736,44 @@ class Engine(Struct):
             for other in self.run.plan.steps
             if step.number in other.dependencies
         ]
-        if dependents:
-            one, names = len(dependents) == 1, ", ".join(dependents)
-            who = f"Step {names} depends" if one else f"Steps {names} depend"
-            self.run.emit(
-                Notice(
-                    f"{who} on it and will run without its result.",
-                    Tone.WARNING,
-                    kind=NoticeKind.DEPENDENTS,
-                )
-            )
+        if not dependents:
+            return
+        names = ", ".join(dependents)
+        who = f"Steps {names} depend"
+        if len(dependents) == 1:
+            who = f"Step {names} depends"
+        text = f"{who} on it and will run without its result."
+        self.run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.DEPENDENTS))
 
     async def undo(self, number: int | None = None) -> None:
-        """Go back to before a step, or before the last one: it and those after it are
-        pending again.
+        """Undo a step and the steps after it: they become pending again. Without a
+        number, undo the last step.
 
-        One that was killed, or stopped, is brought to its end instead. Raises
-        `BadInput` for a step that was not carried out, `CheckpointGone` where what it
-        changed cannot be known any more; then nothing was changed.
+        An undo that was interrupted is finished instead. Raises `BadInput` for a step
+        that was not carried out, and `CheckpointGone` if its earlier contents are
+        missing; then nothing was changed.
         """
-        if await self._is_in_order():
+        if await self._can_begin_undo():
             self.ask_again()
             await self._undoing.undo(number)
 
     async def redo(self) -> None:
-        """Undo the last undo. Not any more when another step was run or skipped since.
+        """Undo the last undo, unless another step was run or skipped since.
 
-        Raises `BadInput` where the plan is another one by now, or `CheckpointGone`.
+        Raises `BadInput` if the plan has changed, or `CheckpointGone`.
         """
-        if await self._is_in_order():
+        if await self._can_begin_undo():
             await self._undoing.redo()
 
     async def preview_undo(self, number: int) -> UndoPreview:
-        """The effect of going back to before a step now. Raises `BadInput` for a step
-        that was not carried out.
+        """Return the effect that an undo of this step would have now. Raises `BadInput`
+        for a step that was not carried out.
         """
         return await self._undoing.preview(number)
 
     async def diff(self, number: int | None = None) -> None:
-        """Show what a step, or the last one, changed. Raises `BadInput` for a step that
-        was not carried out.
+        """Show the changes of a step, or of the last one. Raises `BadInput` for a step
+        that was not carried out.
         """
         await self._undoing.diff(number)
 
@@ -758,9 +781,9 @@ class Engine(Struct):
     def _undoing(self) -> Undoing:
         return Undoing(self.run)
 
-    async def _is_in_order(self) -> bool:
-        """Put the run in order. False: an undo that was begun earlier was brought to
-        its end, instead of another.
+    async def _can_begin_undo(self) -> bool:
+        """Recover the run. False if that finished an earlier undo: then no other one
+        begins.
         """
         was_begun = self.run.record.going_back is not None
         await self.recover()
@@ -770,21 +793,24 @@ class Engine(Struct):
 
     @property
     def accepts_all(self) -> bool:
-        """A person has accepted all changes of this run."""
+        """True if the user accepted all changes of this run."""
         return self.runner.approval is not None and self.runner.approval.accepts_all
 
     def ask_again(self) -> None:
-        """About changes, where a person had accepted everything of this run."""
+        """Ask about changes again, even if the user accepted all changes of this
+        run.
+        """
         if self.runner.approval is not None:
             self.runner.approval.accept_all(self.run.emit, is_on=False)
 
     def _begin_baseline(self, step: PlanStep) -> KnownBefore:
-        """What is known before a step. Before the first one of a run it begins with the
-        baseline, which is taken once, and kept for when the run goes on.
+        """Return the awaitable knowledge before a step. Before the first step of a run
+        it takes the baseline, which is saved and taken only once.
         """
         run, runner = self.run, self.runner
         if run.state.started_at is None:
-            run.record.set_baseline_aside()  # of a run whose state is gone
+            # it belongs to a run whose state was deleted
+            run.record.set_baseline_aside()
         remaining = [
             other
             for other in run.plan.steps
@@ -795,23 +821,22 @@ class Engine(Struct):
                 asyncio.to_thread(self.known_before, step), None, run.emit
             )
         check = runner.project_check()
-        started = (
-            BaselineStarted(step.number, check.shown) if check is not None else None
-        )
-        if started is not None:
+        started: BaselineStarted | None = None
+        if check is not None:
+            started = BaselineStarted(step.number, check.shown)
             run.emit(started)
         already = tuple((done.folder, done.attempts) for done in accepted(run.state))
 
         async def take_and_know() -> Before:
             await runner.take_baseline(step, check, already, run.record)
-            # at once: who is stopped here is told of the baseline that is kept
+            # without another await: a user who stops the run here sees the baseline
             return self.known_before(step)
 
         return KnownBefore(take_and_know(), started, run.emit)
 
     def _is_outdated(self, step: PlanStep, outcome: AttemptOutcome) -> bool:
-        """Whether a reply was refused for a file that the baseline, or somebody else,
-        has changed since the model was shown it: that is no failure of the model's.
+        """True if a reply was refused for a file that has changed since the model was
+        shown it. That is not the model's failure.
         """
         return not outcome.changes.changes and not outcome.unseen.isdisjoint(
             self.run.overlap(step)
@@ -825,11 +850,11 @@ class Engine(Struct):
         also_show: frozenset[str],
         known: KnownBefore,
     ) -> AttemptOutcome | None:
-        """One attempt, with its state saved before and after. On every way out but its
-        own end it is restored; None: what ended it is in `stopped_by`.
+        """Make one attempt, and save the state before and after it. If it does not end
+        by itself it is restored. Returns None if an error ended it (`stopped_by`).
         """
         attempt = self.run.attempt(step.number, number)
-        # a new one, not an interrupted one that goes on
+        # an interrupted attempt continues instead
         if number != self.run.state.step(step.number).last_attempt:
             attempt.begin(guidance)
         self.run.begin_step(step)
@@ -841,38 +866,16 @@ class Engine(Struct):
             )
             self.run.recorder.check()
             prompt = partial(self.run.prompt, step, number, also_show)
-            earlier = self.run.standing(self.run.state.step(step.number))[:-1]
+            earlier = self.run.remaining_attempts(self.run.state.step(step.number))[:-1]
             attempted = await self.runner.attempt(
                 step, prompt, attempt, known, self.run.ledger, earlier
             )
             self.run.recorder.check()
-            outcome = self._as_required(attempted)
+            outcome = self._apply_rule(attempted)
             if outcome.verification is None and outcome.insufficient is None:
                 attempt.save_failure(outcome.failure)
-            committed = await self._committed(step, number, outcome)
-            files = self.run.ledger.net([attempt]).files
-            redactor, state, now = (
-                self.run.record.redactor,
-                self.run.state,
-                self.clock(),
-            )
-            seen = redactor.redacted(outcome.evidence) if outcome.evidence else None
-            if outcome.verification is not None:
-                state = state.completed(
-                    step.number,
-                    now,
-                    outcome.verification,
-                    files,
-                    committed.commit if committed else None,
-                    seen,
-                    committed.submodule_commits if committed else None,
-                )
-            else:
-                why = redactor.redact(outcome.reason)
-                state = state.failed(
-                    step.number, now, why, files, outcome.insufficient, seen
-                )
-            self.run.save(state)
+            committed = await self._commit(step, attempt, outcome)
+            self.run.save(self._state_after(step, attempt, outcome, committed))
             settled = True
             if committed is not None:
                 self.run.emit(committed)
@@ -883,11 +886,11 @@ class Engine(Struct):
             else:
                 self.run.interrupt(step.number)
             settled, self.stopped_by = True, error
-            await self._tell_what_is_left(step.number)
+            await self._report_other_changes(step.number)
             if not self._has_side_trees:
-                self._put_back_failures()
+                self._reinstate_failures()
         except CddError as error:
-            # nothing is known of the step then: it is pending again
+            # the log is incomplete: the step becomes pending
             if error is self.run.recorder.refused:
                 raise
             self.run.restore(step.number)
@@ -898,19 +901,45 @@ class Engine(Struct):
             if not settled:
                 self.run.recorder.forget()
                 self.run.interrupt(step.number)
-                await self._tell_what_is_left(step.number)
+                await self._report_other_changes(step.number)
         return None
 
-    async def _tell_what_is_left(self, number: int) -> None:
-        await self._undoing.tell_what_is_left(self.run.state.step(number))
+    async def _report_other_changes(self, number: int) -> None:
+        await self._undoing.report_other_changes(self.run.state.step(number))
 
-    def _as_required(self, outcome: AttemptOutcome) -> AttemptOutcome:
-        """An attempt whose verification is not enough has failed, and the run is
-        stopped. It was not the model's fault: the step goes on from the same reply when
-        it is run again.
+    def _state_after(
+        self,
+        step: PlanStep,
+        attempt: Attempt,
+        outcome: AttemptOutcome,
+        committed: StepCommitted | None,
+    ) -> ExecutionState:
+        """Return the state after an attempt that ended by itself."""
+        files = self.run.ledger.net([attempt]).files
+        redactor, state, now = self.run.record.redactor, self.run.state, self.clock()
+        evidence = redactor.redacted(outcome.evidence) if outcome.evidence else None
+        if outcome.verification is None:
+            why = redactor.redact(outcome.reason)
+            return state.failed(
+                step.number, now, why, files, outcome.insufficient, evidence
+            )
+        return state.completed(
+            step.number,
+            now,
+            outcome.verification,
+            files,
+            committed.commit if committed else None,
+            evidence,
+            committed.submodule_commits if committed else None,
+        )
+
+    def _apply_rule(self, outcome: AttemptOutcome) -> AttemptOutcome:
+        """Return the outcome under the run's rule. An attempt without the required
+        verification fails and stops the run; the step continues from the same reply
+        when it runs again.
         """
-        how = outcome.verification
-        if how in (None, Verification.PASSED) or self.run.require is None:
+        verification = outcome.verification
+        if verification in (None, Verification.PASSED) or self.run.require is None:
             return outcome
         error = (
             f"`require: {self.run.require}` holds, and no tests have shown that it is"
@@ -921,17 +950,18 @@ class Engine(Struct):
             " tests that show it, or with "
         )
         self.stopped_by = StepFailed(error, hint=f"{hint}`require: off`.")
-        return replace(outcome, verification=None, reason=error, insufficient=how)
+        return replace(
+            outcome, verification=None, reason=error, insufficient=verification
+        )
 
-    async def _committed(
-        self, step: PlanStep, attempt: int, outcome: AttemptOutcome
+    async def _commit(
+        self, step: PlanStep, attempt: Attempt, outcome: AttemptOutcome
     ) -> StepCommitted | None:
-        """Commit a completed step, before it is saved as such. A refusal ends the run,
-        and not the step: also where a file of the step is no longer as the step wrote
-        it, as a commit has files whole.
+        """Commit a completed step before its state is saved. A refusal ends the run and
+        not the step. A commit contains whole files, so a file of the step that the user
+        has changed is a reason to refuse.
 
-        After a kill between the commit and the saving there is nothing left to commit:
-        then it is found.
+        After a kill between the commit and the saving, the existing commit is found.
         """
         if not self.commits or outcome.verification is None:
             return None
@@ -940,21 +970,21 @@ class Engine(Struct):
             slug,
             self.run.spec.title,
             step,
-            attempt,
+            attempt.number,
             outcome.verification,
             folder=folder,
         )
         root = self.runner.root
         try:
-            net = self.run.ledger.net([self.run.attempt(step.number, attempt)])
-            others = [
+            net = self.run.ledger.net([attempt])
+            edited = [
                 change.path
                 for change in net.changes
                 if not is_same(entry_now(root, change.path), change.after)
             ]
-            if others:
+            if edited:
                 raise CommitRefused(
-                    f"{named(others)}: changed while the step ran, by you",
+                    f"{named(edited)}: changed while the step ran, by you",
                     hint=(
                         "Commit the step by hand, with that or without; then run it"
                         " again to go on."
@@ -970,16 +1000,23 @@ class Engine(Struct):
             text = f"Not in the commit of step {step.label}: {', '.join(reasons)}"
             kind = NoticeKind.LEFT_OUT_OF_COMMIT
             self.run.emit(Notice(text, Tone.WARNING, kind=kind))
-        return StepCommitted(step.number, name, dict(done.inside)) if name else None
+        if not name:
+            return None
+        return StepCommitted(step.number, name, dict(done.inside))
 
-    def _tell_why_it_stopped(self, error: CddError | None) -> None:
+    def _report_stop(self, error: CddError | None) -> None:
+        """Report why the run stopped. Any other error is the step's, and was reported
+        with it.
+        """
+        if error is None:
+            return
         if isinstance(error, CommitRefused):
             text = f"It was not committed: {error.message}"
             self.run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_COMMITTED))
-        # any other reason is the step's own error
-        if error is not None and (kind := _find_pause(error)) is not None:
+        kind = _find_pause(error)
+        if kind is not None:
             self.run.emit(Notice(error.message, _tone_of(kind), kind=kind))
-        if error is not None and error.hint:
+        if error.hint:
             self.run.emit(Notice(error.hint))
 
 
@@ -987,9 +1024,10 @@ def _find_pause(error: CddError) -> NoticeKind | None:
     """Return the subject of the notice about an error that pauses a step; None for
     other errors.
     """
-    return next(
-        (kind for type_, kind in _PAUSES.items() if isinstance(error, type_)), None
-    )
+    for error_type, kind in _PAUSES.items():
+        if isinstance(error, error_type):
+            return kind
+    return None
 
 
 def _tone_of(kind: NoticeKind) -> Tone:
@@ -997,14 +1035,16 @@ def _tone_of(kind: NoticeKind) -> Tone:
 
 
 def _runnable_plan(ticket: Ticket, runner: StepRunner) -> ImplementationPlan:
-    """Raises `BadInput` for a plan that cannot be run."""
+    """Return the plan. Raises `BadInput` if it cannot run."""
     plan = _read_plan(ticket)
     runner.check_commands(plan)
     return plan
 
 
 def _read_plan(ticket: Ticket) -> ImplementationPlan:
-    """Raises `BadInput` for a plan that has no order of steps, or cannot be read."""
+    """Return the plan. Raises `BadInput` if it cannot be read or its steps have no
+    order.
+    """
     plan = ticket.read_plan()
     plan.check(ticket.shown(ticket.plan_path))
     return plan

@@ -29,7 +29,7 @@ class FailedStep(Struct, frozen=True):
         has not failed, and the files that stay because they were edited since.
         """
         execution = run.state.step(number)
-        attempts = run.standing(execution)
+        attempts = run.remaining_attempts(execution)
         earlier = last_restoring(attempts)
         kept = run.restore(number)
         if execution.status is not StepStatus.FAILED or not execution.attempts:

@@ -1,9 +1,9 @@
-"""What is known of the tests before a step, found out while the model is asked already.
+"""The test results before a step. They are found while the model is asked.
 
 The baseline takes as long as the project's tests, and the model's first reply does not
-depend on it. So both are under way at once. Whatever changes the project, runs
-something in it, or asks a person about it waits here first: the baseline sees the
-project as the run found it, and what it leaves behind is no step's doing.
+need it, so both run at once. Code that changes the project, runs something in it, or
+asks the user waits here first. So the baseline sees the project as the run found it,
+and the files that it leaves belong to no step.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from cdd_agent.verification.before import Before
 
 
 class KnownBefore:
-    """To be awaited by calling it, as often as one likes, within `async with`; what is
-    still under way at its end is stopped.
+    """Await it by a call, as often as needed, inside `async with`. At the end of the
+    block, work that still runs is stopped.
 
-    What came of a baseline is told when somebody waits for it, and not when it comes:
-    so events have the order of the story, whichever of the two takes longer. Where
-    nobody has waited it is told at the end.
+    The result of a baseline is reported when it is first awaited, or at the end of the
+    block. So the order of events does not depend on the time it takes.
     """
 
     def __init__(
@@ -34,9 +33,9 @@ class KnownBefore:
         emit: Emit,
     ) -> None:
         self.baseline = baseline
-        """None where none is taken now."""
+        """None if no baseline is taken now."""
         self._finding, self._emit = finding, emit
-        self._is_awaited = self._is_told = False
+        self._is_awaited = self._is_reported = False
 
     async def __aenter__(self) -> Self:
         self._found = asyncio.create_task(self._finding)
@@ -44,27 +43,25 @@ class KnownBefore:
 
     async def __aexit__(self, *error: object) -> None:
         self._found.cancel()
-        # whoever has waited knows of an error
+        # a caller that awaited the results has seen an error
         (found,) = await asyncio.gather(self._found, return_exceptions=True)
         if isinstance(found, Before):
-            self._tell(found)
+            self._report(found)
 
     async def __call__(self) -> Before:
-        """Raises what finding it out raised, such as `BadInput` when the disk
-        refuses.
+        """Return the results. Raises what the work raised, such as `BadInput` if the
+        disk refuses.
         """
         if self.baseline is not None and not self._is_awaited:
             self._is_awaited = True
             self._emit(BaselineAwaited(self.baseline.step, self.baseline.command))
         before = await asyncio.shield(self._found)
-        self._tell(before)
+        self._report(before)
         return before
 
-    def _tell(self, before: Before) -> None:
-        if (
-            self.baseline is not None
-            and before.baseline is not None
-            and not self._is_told
-        ):
-            self._is_told = True
-            self._emit(as_event(before.baseline, before.baseline_label))
+    def _report(self, before: Before) -> None:
+        """Report the baseline, once."""
+        if self._is_reported or self.baseline is None or before.baseline is None:
+            return
+        self._is_reported = True
+        self._emit(as_event(before.baseline, before.baseline_label))

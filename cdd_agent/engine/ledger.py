@@ -1,15 +1,16 @@
-"""The ledger of a run: what each step changed, and what caused it. Undo, redo, skip,
-retry, recovery, commits, diffs and reports go by it, and by nothing else.
+"""The ledger of a run: what each step changed, and what caused each change. Undo, redo,
+skip, retry, recovery, commits, diffs and reports read it and nothing else.
 
-1. Before an attempt changes anything, somebody looks at the project (`begin`).
-2. The changes of a reply, or of a tool's call, are entered before they are made
-   (`writing`): a kill in the middle leaves each file as it was, or as it was to be.
-3. When a command or a check is over, somebody looks again (`look_after`). A file that
-   differs was changed by it. It belongs to the step if the step declares the file, or
-   wrote it; any other change may be a person's, and is kept.
+1. Before an attempt changes anything, the ledger takes a checkpoint (`begin`).
+2. The changes of a reply or of a tool's call are entered before they are written
+   (`writing`). After a kill, each file has its old or its new content.
+3. After a command or a check, the ledger takes another checkpoint
+   (`enter_after_command`). Files that differ were changed by the command. Such a change
+   belongs to the step if the step declares or wrote the file. Any other change may be
+   the user's, and is kept.
 
-The contents of the changes that belong to a step are saved in the run's own folder, so
-the way back needs neither git nor a repository.
+The contents of the step's changes are saved in the run's folder. Restoring them needs
+neither git nor a repository.
 """
 
 from __future__ import annotations
@@ -82,16 +83,16 @@ STORE = "checkpoints.git"
 OpenCheckpoints = Callable[[Path, Path, str, Sequence[str]], Awaitable[Checkpoints]]
 """Opens the checkpoints of a project, as `Checkpoints.open` does."""
 Owns = Callable[[str], bool]
-"""True for a file that a step declares."""
+"""True for a file that the step declares."""
 States = Mapping[str, TreeEntry | None]
-"""Files as they were at a moment, by path; None: it was not there."""
+"""The states of files at one time, by path. None: the file did not exist."""
 
 
 def no_part(root: Path, own: Iterable[str]) -> tuple[str, ...]:
-    """Return patterns of what no checkpoint of a project has: the runs' own files,
-    conversations, tickets (they are the person's and the program's), writes in
-    progress; links to what tests need, since `node_modules/` ignores a folder and no
-    link. `own` are files and folders of this program beside `.cdd`.
+    """Return patterns of files that no checkpoint contains: records of runs,
+    conversations, tickets, unfinished writes, and links to shared folders such as
+    `node_modules` (git's `node_modules/` ignores a folder but not a link). `own` are
+    files and folders of this program outside `.cdd`.
     """
     literal = {re.sub(r"([*?\[\\])", r"\\\1", folder) for folder in own}
     links = (name for name in SHARED if (root / name).is_symlink())
@@ -106,13 +107,13 @@ def no_part(root: Path, own: Iterable[str]) -> tuple[str, ...]:
 
 
 class Ledger(Struct):
-    """What the steps of one run changed in one tree of files."""
+    """The changes that the steps of one run made in one tree of files."""
 
     record: RunRecord
     leave_out: tuple[str, ...] = ()
-    """Patterns of files that do not belong to the project, as git's `:(glob)`."""
+    """Patterns of files that are not part of the project, as in git's `:(glob)`."""
     _opened: Checkpoints | None = None
-    _told: frozenset[str] = frozenset()
+    _reported: frozenset[str] = frozenset()
     open_checkpoints: OpenCheckpoints = Checkpoints.open
 
     async def open(self) -> Checkpoints:
@@ -126,25 +127,27 @@ class Ledger(Struct):
             )
         return self._opened
 
-    def news_of_uncovered(self) -> tuple[str, ...]:
-        """Return what no undo covers, each path once, with the reason."""
+    def new_uncovered(self) -> tuple[str, ...]:
+        """Return the paths that no undo covers, each with the reason. Each is returned
+        once.
+        """
         if self._opened is None:
             return ()
         reasons = dict.fromkeys(self._opened.unseen, "it cannot be read")
         reasons |= self._opened.uncovered
-        new = {path: why for path, why in reasons.items() if path not in self._told}
-        self._told |= new.keys()
+        new = {path: why for path, why in reasons.items() if path not in self._reported}
+        self._reported |= new.keys()
         return tuple(f"{path} ({why})" for path, why in sorted(new.items()))
 
     # Writing
 
     async def begin(self, attempt: Attempt, paths: Sequence[str]) -> None:
-        """Look at the project before the attempt changes anything, also if it continues
-        after an interruption. `paths` are files that it may change; ignored ones are
-        covered.
+        """Take the checkpoint before an attempt changes anything, also if the attempt
+        continues after an interruption. `paths` are files that it may change; they are
+        covered even if git ignores them.
         """
-        tree = await self._look(attempt, "before", paths)
-        # of a new file it is not known whether git ignores it
+        tree = await self._take_checkpoint(attempt, "before", paths)
+        # git may ignore a file that does not exist yet
         new = [path for path in tree.also if path not in tree.saved]
         ignored = await (await self.open()).ignored(tree, new)
         private = tuple(sorted({*tree.saved, *ignored}))
@@ -162,9 +165,9 @@ class Ledger(Struct):
         *,
         by: str = "",
     ) -> Iterator[None]:
-        """Enter changes that are about to be made, with what they replace. If they are
-        refused, none was made, and that is entered too. `ignored` are those of the
-        files that git ignores.
+        """Enter changes, with the replaced contents, before the caller writes them. If
+        they are refused, nothing was written, and that is entered too. `ignored` are
+        the files among them that git ignores.
         """
         kind = Kind.REPLY if call is None else Kind.TOOL
         entered = tuple(
@@ -213,21 +216,19 @@ class Ledger(Struct):
         *,
         call: int | None = None,
     ) -> States:
-        """Enter that a command or a check starts. Returns the step's files as they are
-        now: `look_after` compares with that. After a kill, the command may have changed
-        files.
+        """Enter that a command or a check starts. Returns the current states of the
+        step's files, for `enter_after_command`.
         """
-        paths = {*declared, *own_paths(attempt.entries)}
-        states = {
-            path: entry
-            for path in sorted(paths)
-            if (entry := save_file(self.record.root, attempt, path)) != UNKNOWN
-        }
+        states: dict[str, TreeEntry | None] = {}
+        for path in sorted({*declared, *own_paths(attempt.entries)}):
+            entry = save_file(self.record.root, attempt, path)
+            if entry != UNKNOWN:
+                states[path] = entry
         by = attempt.redactor.redact(by)
         attempt.ledger.append(Entry(Kind.STARTED, attempt.number, by=by, call=call))
         return states
 
-    async def look_after(
+    async def enter_after_command(
         self,
         attempt: Attempt,
         states: States,
@@ -237,12 +238,12 @@ class Ledger(Struct):
         call: int | None = None,
         ignored: Iterable[str] = (),
     ) -> Entry:
-        """Look at the project after a command of a tool's call, or without `call` after
-        a check, and enter what it changed since the `states` at its start. `ignored`
-        are files that git ignores and that it changed, too. An attempt that began
-        without a look at the project has only its own files compared.
+        """Take a checkpoint after a command of a tool's call or, without `call`, after
+        a check. Enter the changes since the `states` at its start. `ignored` are
+        ignored files that it changed. An attempt that began without a
+        checkpoint has only its own files compared.
 
-        Raises `BadInput` if the record of the attempt was removed meanwhile.
+        Raises `BadInput` if the record of the attempt was removed.
         """
         current = current_entries(attempt)
         if not current:
@@ -254,7 +255,7 @@ class Ledger(Struct):
         kind = Kind.CHECK if call is None else Kind.COMMAND
         base, tree, found = last_tree(current), None, []
         if base is not None:
-            tree = await self._look(attempt, kind, states)
+            tree = await self._take_checkpoint(attempt, kind, states)
             found = [
                 change
                 for change in await (await self.open()).changes(base, tree)
@@ -278,16 +279,16 @@ class Ledger(Struct):
             )
         )
 
-    async def look_after_kill(self, attempt: Attempt) -> tuple[str, ...]:
-        """Return the files that changed since somebody last looked, besides those that
-        the attempt wrote: a command may have changed them, or anybody since.
+    async def enter_after_kill(self, attempt: Attempt) -> tuple[str, ...]:
+        """Enter and return the files that changed since the last checkpoint and that
+        the attempt did not write. A command may have changed them, or the user.
         """
         entries = current_entries(attempt)
         base = last_tree(entries)
         if base is None:
             return ()
         own = own_paths(attempt.entries)
-        tree = await self._look(attempt, "found", own)
+        tree = await self._take_checkpoint(attempt, "found", own)
         found = await (await self.open()).changes(base, tree)
         others = tuple(change for change in found if change.path not in own)
         attempt.ledger.append(
@@ -296,24 +297,24 @@ class Ledger(Struct):
         return tuple(change.path for change in others)
 
     def drop_calls(self, attempt: Attempt, since: int) -> None:
-        """Enter that what the calls from this number on made is not made again: they
-        have no answer.
+        """Enter that the calls from this number on have no answer: they are made
+        again.
         """
         calls = [entry.call for entry in attempt.all_entries if entry.call is not None]
         if any(call >= since for call in calls):
             attempt.ledger.append(Entry(Kind.DROPPED, attempt.number, call=since))
 
     def drop_dialogue(self, attempt: Attempt) -> None:
-        """Enter that all calls are void: other calls get their numbers."""
+        """Enter that all calls are void: their numbers are used again."""
         if any(entry.call is not None for entry in attempt.all_entries):
             number, by = attempt.number, DIALOGUE
             attempt.ledger.append(Entry(Kind.DROPPED, number, by=by, call=0))
 
     def redo_command(self, attempt: Attempt, entry: Entry) -> tuple[Change, ...]:
-        """Make once more what a command made of the step's files. Returns the changes.
+        """Write a command's changes of the step's files again. Returns the changes.
 
-        Raises `ReplyRefused` if a file is neither as the attempt left it nor as the
-        command found it: then nothing was made.
+        Raises `ReplyRefused`, before anything is written, if a file is in neither of
+        the states that the attempt and the command left.
         """
         root = self.record.root
         written = {
@@ -350,16 +351,18 @@ class Ledger(Struct):
     # Reading
 
     def read(self, attempt: Attempt, entry: TreeEntry | None) -> bytes | None:
-        """Return a content that the ledger has saved. Raises `CheckpointGone`."""
+        """Return a saved content. Raises `CheckpointGone`."""
         return read_content(find_contents([attempt], [entry]), entry)
 
     def net(self, attempts: Sequence[Attempt]) -> NetChanges:
-        """Return what these attempts, also of several steps, changed together."""
+        """Return the sum of the changes of these attempts, which may be of several
+        steps.
+        """
         return fold(in_order(attempts))
 
     def others(self, attempts: Sequence[Attempt]) -> tuple[str, ...]:
-        """Return the files that commands and checks of these attempts changed beside
-        the steps' own, and that are still as they left them.
+        """Return the files that commands and checks of these attempts changed, that
+        belong to no step, and that have not changed since.
         """
         last: dict[str, Change] = {}
         for entry in in_order(attempts):
@@ -375,8 +378,8 @@ class Ledger(Struct):
     async def versions(
         self, attempts: Sequence[Attempt], wanted: Callable[[str], bool]
     ) -> tuple[Versions, ...]:
-        """Return the wanted files that these attempts changed together, whoever they
-        belong to, as they were before and after. Raises `CheckpointGone`.
+        """Return the wanted files that these attempts changed, before and after,
+        whoever changed them. Raises `CheckpointGone`.
         """
         net = {change.path: change for change in self.net(attempts).changes}
         own = [change for change in net.values() if wanted(change.path)]
@@ -402,9 +405,8 @@ class Ledger(Struct):
     async def files_after(
         self, attempt: Attempt, paths: Collection[str]
     ) -> dict[str, TreeEntry | None]:
-        """Return these files as they were when an attempt was over; None for a file
-        that the project did not have. Files that nobody could see are left out. Raises
-        `CheckpointGone`.
+        """Return the states of these files at the end of an attempt; None for a missing
+        file. Files that no checkpoint covers are left out. Raises `CheckpointGone`.
         """
         entries = without_withdrawn(attempt.entries)
         tree = last_tree(entries)
@@ -420,8 +422,8 @@ class Ledger(Struct):
     async def read_files(
         self, attempts: Sequence[Attempt], entries: Mapping[str, TreeEntry]
     ) -> dict[str, bytes | None]:
-        """Return the contents of files that `files_after` found; of very long ones, the
-        beginning. Raises `CheckpointGone`.
+        """Return the contents of files from `files_after`; only the beginning of very
+        long ones. Raises `CheckpointGone`.
         """
         saved = find_contents(attempts, entries.values())
         found: dict[str, bytes | None] = {
@@ -440,7 +442,7 @@ class Ledger(Struct):
         return found
 
     async def diff(self, attempts: Sequence[Attempt]) -> str:
-        """Return what these attempts changed together, as a unified diff."""
+        """Return the changes of these attempts as one unified diff."""
         changes = self.net(attempts).changes
         contents = find_contents(
             attempts,
@@ -448,9 +450,9 @@ class Ledger(Struct):
         )
         return await diff_changes(self.record.folder, changes, contents)
 
-    # Looking
+    # Checkpoints
 
-    async def _look(
+    async def _take_checkpoint(
         self, attempt: Attempt, moment: str, paths: Iterable[str]
     ) -> Checkpoint:
         where = attempt.doings.relative_to(self.record.folder).as_posix()
@@ -458,8 +460,8 @@ class Ledger(Struct):
         return await checkpoints.take(f"{where}/{stamp()}-{moment}", paths)
 
     def _changes_since(self, attempt: Attempt, states: States) -> Iterator[Change]:
-        """Yield how the step's files differ from what they were. Saves what they are
-        now.
+        """Yield the changes of the step's files since these states. Saves the current
+        contents.
         """
         for path, before in states.items():
             after = save_file(self.record.root, attempt, path)
@@ -470,8 +472,8 @@ class Ledger(Struct):
         self, attempt: Attempt, changes: Sequence[Change], private: Collection[str]
     ) -> list[Change]:
         """Save the contents of changes between two checkpoints. Returns the changes by
-        the names that the contents have in the store, without those of files that are
-        too large. Contents of `private` files stay on this computer.
+        the names that the contents have in the store, without files that are too large.
+        Contents of `private` files stay on this computer.
         """
         if not changes:
             return []
@@ -507,9 +509,10 @@ def _is_small(contents: Contents, entry: TreeEntry | None) -> bool:
     if entry is None:
         return True
     place = contents.places[entry.content]
-    return (place.size if isinstance(place, Piece) else len(place)) <= LARGEST_SAVED
+    size = place.size if isinstance(place, Piece) else len(place)
+    return size <= LARGEST_SAVED
 
 
 def _is_text(path: str) -> bool:
-    """True if the path is UTF-8. Only such a path can be entered."""
+    """True if the path is UTF-8. The ledger cannot name any other path."""
     return path.encode(errors="replace").decode() == path

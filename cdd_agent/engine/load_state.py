@@ -40,7 +40,7 @@ from cdd_agent.tickets.store import StateOrigin, Ticket, slug_in
 
 
 class Opened(Struct, frozen=True):
-    """A state, and what a person has to know of where it comes from."""
+    """A state, and the events that explain its origin to the user."""
 
     state: ExecutionState
     news: tuple[Event, ...] = ()
@@ -49,12 +49,13 @@ class Opened(Struct, frozen=True):
 def open_state(
     ticket: Ticket, plan: ImplementationPlan, record: RunRecord, *, start_over: bool
 ) -> Opened:
-    """A file that is torn, or of another ticket, is set aside and rebuilt from the copy
-    in the run's record; one that is gone is rebuilt, too. Nothing is overwritten, and
-    no run that was begun is begun again unasked.
+    """Read the state of a run. A damaged file, or one of another ticket, is renamed and
+    rebuilt from the copy in the run's record. A missing file is rebuilt, too. No file
+    is overwritten, and a run that was begun does not start again unless the user says
+    so.
 
-    Raises `BadInput` for the state of another plan, and where there is nothing to
-    rebuild it from.
+    Raises `BadInput` for the state of another plan, or if there is nothing to rebuild
+    it from.
     """
     if start_over:
         return _start_over(ticket, plan, record)
@@ -66,53 +67,67 @@ def open_state(
     except StateUnreadable as error:
         return _rebuilt(ticket, plan, record, error)
     if saved is None:
-        try:
-            only = load_copy(ticket, plan, record)
-        except StateUnreadable as error:  # a run was begun
-            aside = set_aside(record.state)
-            raise BadInput(
-                f"{shown} is gone, and the copy in the run's record cannot be read:"
-                f" {error.message}. It was set aside as {aside.name}; nothing of the"
-                " project was touched",
-                hint=(
-                    f"Bring {ticket.state_path.name} back, or run again to start from"
-                    " the first step."
-                ),
-            ) from error
-        if only is None:
-            return Opened(new_state(ticket.slug, plan), copied)
-        state = only
-        if only.status is not RunStatus.COMPLETED:
-            state = save(ticket, plan, record, only)
-        # The file of a completed run is written once its work has been found: on
-        # another branch it would keep git from switching back.
-        text = (
-            f"{shown} was gone, and is rebuilt from the run's record: {_done(state)}."
-        )
-        text += " To begin anew, start with `--start-over`."
-        rebuilt = Notice(text, Tone.WARNING, kind=NoticeKind.STATE_RECOVERED)
-        return Opened(state, (*copied, rebuilt))
-    known, copy = match_state(saved, plan), _copy(ticket, plan, record)
-    state = add_missing_identities(known, plan)
-    has_new_words, told = state != known, renumbered(saved, state, plan)
+        return _open_without_file(ticket, plan, record, copied)
+    matched, copy = match_state(saved, plan), _copy(ticket, plan, record)
+    state = add_missing_identities(matched, plan)
+    lacked_identities, news = state != matched, renumbered(saved, state, plan)
     if renumbered_steps(saved, state):
         state = save(ticket, plan, record, state)
     if copy is not None and copy.finished_count > state.finished_count:
-        text = f"{shown} is older than the run's record, which says: {_done(copy)}."
-        text += " The file counts; to go by the record, remove it."
-        return Opened(
-            state, (*told, Notice(text, Tone.WARNING, kind=NoticeKind.STATE_RECOVERED))
+        text = (
+            f"{shown} is older than the run's record, which says: {_done(copy)}."
+            " The file counts; to go by the record, remove it."
         )
-    if has_new_words:
-        state = save(ticket, plan, record, state)
-        # from here on it is known which steps were meant, and there is a copy
-        if saved.is_of_earlier_version:
-            text = (
-                f"{shown} is of an earlier version, and was taken over: {_done(state)}."
-            )
-            text += " How they were verified is not known: they are unverified."
-            told = (*told, Notice(text, Tone.WARNING, kind=NoticeKind.STATE_RECOVERED))
-    return Opened(state, told)
+        warning = Notice(text, Tone.WARNING, kind=NoticeKind.STATE_RECOVERED)
+        return Opened(state, (*news, warning))
+    if not lacked_identities:
+        return Opened(state, news)
+    # from now on the identities of the steps are saved, and there is a copy
+    state = save(ticket, plan, record, state)
+    if saved.is_of_earlier_version:
+        text = (
+            f"{shown} is of an earlier version, and was taken over: {_done(state)}."
+            " How they were verified is not known: they are unverified."
+        )
+        warning = Notice(text, Tone.WARNING, kind=NoticeKind.STATE_RECOVERED)
+        news = (*news, warning)
+    return Opened(state, news)
+
+
+def _open_without_file(
+    ticket: Ticket,
+    plan: ImplementationPlan,
+    record: RunRecord,
+    news: tuple[Notice, ...],
+) -> Opened:
+    """Rebuild a missing state from its copy. Without a copy, return a new state."""
+    shown = ticket.shown(ticket.state_path)
+    try:
+        copy = load_copy(ticket, plan, record)
+    except StateUnreadable as error:  # a run was begun
+        aside = set_aside(record.state)
+        raise BadInput(
+            f"{shown} is gone, and the copy in the run's record cannot be read:"
+            f" {error.message}. It was set aside as {aside.name}; nothing of the"
+            " project was touched",
+            hint=(
+                f"Bring {ticket.state_path.name} back, or run again to start from the"
+                " first step."
+            ),
+        ) from error
+    if copy is None:
+        return Opened(new_state(ticket.slug, plan), news)
+    state = copy
+    # The file of a completed run is written after its work was found in the tree. On
+    # another branch it would keep git from switching back.
+    if copy.status is not RunStatus.COMPLETED:
+        state = save(ticket, plan, record, copy)
+    text = (
+        f"{shown} was gone, and is rebuilt from the run's record: {_done(state)}."
+        " To begin anew, start with `--start-over`."
+    )
+    rebuilt = Notice(text, Tone.WARNING, kind=NoticeKind.STATE_RECOVERED)
+    return Opened(state, (*news, rebuilt))
 
 
 def renumbered(
@@ -121,7 +136,7 @@ def renumbered(
     plan: ImplementationPlan,
     former_plan: ImplementationPlan | None = None,
 ) -> tuple[Notice, ...]:
-    """Which steps were recognised under another number, if any."""
+    """Return a notice about steps that were recognised under another number, if any."""
     moved = []
     for old, new in renumbered_steps(before, after).items():
         former_label = former_plan.label_of(old) if former_plan else str(old)
@@ -135,7 +150,7 @@ def renumbered(
 
 
 def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
-    """Where the plan is different from what was carried out."""
+    """Yield a notice for each finished step whose text in the plan has changed."""
     for number in edited_steps(plan, state):
         status = state.step(number).status
         text = (
@@ -162,11 +177,11 @@ def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
 def save(
     ticket: Ticket, plan: ImplementationPlan, record: RunRecord, state: ExecutionState
 ) -> ExecutionState:
-    """The ticket's file first, then its copy. Returns what is in them: the state with
-    the plan's step to come.
+    """Save the ticket's file first, then its copy. Returns the saved state, which has
+    the plan's next step.
 
-    Both files name the folder of the record, by which it is found again: that of a
-    renamed ticket has its former name until `follow_rename`.
+    Both files name the folder of the record. A renamed ticket has its former name there
+    until `follow_rename`.
     """
     is_over = state.status is RunStatus.COMPLETED
     state = replace(
@@ -196,8 +211,8 @@ def _done_spec(
 
 
 def set_copied_state_aside(ticket: Ticket) -> tuple[Notice, ...]:
-    """Rename a state that came into the folder with a copy of another ticket's folder.
-    Returns what the user has to know of it.
+    """Rename a state that was copied with the folder of another ticket. Returns what
+    the user has to know.
     """
     state = read_state_file(ticket.state_path)
     if state is None:
@@ -214,8 +229,8 @@ def set_copied_state_aside(ticket: Ticket) -> tuple[Notice, ...]:
 
 
 def rename_copy(record: RunRecord) -> None:
-    """Write the name of the record into the copy of the state, if it has another one
-    since the ticket was renamed.
+    """Write the record's current name into the copy of the state, if the ticket was
+    renamed.
     """
     if slug_in(record.state) in (None, record.slug):
         return
@@ -246,7 +261,7 @@ def _rebuilt(
     try:
         state = load_copy(ticket, plan, record)
     except StateUnreadable:
-        # then there is none; one of another plan is all there is, and is told
+        # no copy can be used; the copy of another plan raises its own error
         state = None
     if state is None:
         aside = set_aside(ticket.state_path)
@@ -295,8 +310,8 @@ def _done(state: ExecutionState) -> str:
 def _restore_interrupted(
     record: RunRecord, attempt: Attempt, step: int, label: str
 ) -> Event:
-    """Restore the files of an attempt that was under way when its process was killed.
-    Returns what the user has to know.
+    """Restore the files of an attempt that was running when its process was killed.
+    Returns the event for the user.
     """
     if not is_old(attempt):
         back = Restorer(record.root, [attempt]).restore()

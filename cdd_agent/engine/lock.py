@@ -1,7 +1,7 @@
-"""One at work on a ticket at a time: a lock that the system lets go of when its holder
-is gone, however it ended.
+"""The lock of a ticket: one process works on it. The system releases the lock when that
+process ends, for whatever reason.
 
-What a holder that was killed has left running is ended by the next one.
+Commands that a killed process left running are ended by the next one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cdd_agent.files.atomic import read_bytes, remove, write_atomic
 from cdd_agent.process.ending import end_noted
 
 _LOOK = 0.2
-"""Seconds; longer than a look of `others_at_work` has a lock that nobody holds."""
+"""Seconds to wait for the lock: longer than `is_at_work` holds it."""
 
 
 class TicketTaken(BadInput):
@@ -42,7 +42,7 @@ class TicketTaken(BadInput):
         )
         self.slug = slug
         self.who = who
-        """Its process, host and time, as a clause; empty where that is not known."""
+        """The process, host and time as a clause; empty if unknown."""
 
 
 class LockGone(BadInput):
@@ -60,24 +60,22 @@ class LockGone(BadInput):
 
 
 class TicketLock(Struct, frozen=True):
-    """Held by one process. Who it is stands in a file beside it, for whoever is
-    refused.
-    """
+    """A lock held by one process. A file next to it names the process."""
 
     lock: FileLock
     holder: Path
     identity: tuple[int, int]
-    """Of the locked file on its disk: somebody may remove it, and lock another one of
-    that name.
+    """Device and inode of the locked file. Another process could delete the file and
+    lock a new one.
     """
     is_lent: bool = False
     ended: int = 0
-    """Commands of a holder that was killed which still ran."""
+    """The number of commands of a killed process that were still running."""
 
     @classmethod
     def take(cls, folder: Path, slug: str, since: str) -> Self:
-        """Raises `TicketTaken` when another process has it, or `BadInput` where files
-        cannot be locked, or a command of one that was killed cannot be ended.
+        """Take the lock. Raises `TicketTaken` if another process has it, or `BadInput`
+        if files cannot be locked, or if a command of a killed process cannot be ended.
         """
         lock, holder = FileLock(folder / "lock", timeout=_LOOK), folder / "holder.json"
         try:
@@ -97,14 +95,14 @@ class TicketLock(Struct, frozen=True):
             raise
 
     def lent(self) -> Self:
-        """The same lock, for somebody else in this process for a while: only its holder
-        releases it.
+        """Return the same lock for another part of this process, which cannot release
+        it.
         """
         return replace(self, is_lent=True, ended=0)
 
     @property
     def news(self) -> tuple[Notice, ...]:
-        """For whoever has it to tell."""
+        """The notices that the holder reports."""
         if not self.ended:
             return ()
         what = "A command" if self.ended == 1 else f"{self.ended} commands"
@@ -112,8 +110,8 @@ class TicketLock(Struct, frozen=True):
         return (Notice(text, Tone.WARNING, kind=NoticeKind.COMMAND_ENDED),)
 
     def check(self) -> None:
-        """Raises `LockGone` when the lock's file was removed, so that somebody else may
-        hold another one by now.
+        """Raise `LockGone` if the lock's file was deleted: another process may hold a
+        new lock.
         """
         if not self._is_ours:
             raise LockGone(self.holder.parent)
@@ -123,7 +121,7 @@ class TicketLock(Struct, frozen=True):
             try:
                 if self._is_ours:
                     remove(self.holder)
-            finally:  # a note that stays is taken for a dead process's
+            finally:  # a note that stays counts as that of a dead process
                 self.lock.release()
 
     @property
@@ -135,8 +133,8 @@ class TicketLock(Struct, frozen=True):
 
 
 def others_at_work(folder: Path) -> dict[str, str]:
-    """The tickets at work in this project beside the one that is kept in `folder`, and
-    for each, who it is.
+    """Return the other tickets that run in this project now, each with its process.
+    `folder` is this ticket's record.
     """
     others = dict[str, str]()
     for holder in sorted(folder.parent.glob("*/holder.json")):
@@ -149,18 +147,17 @@ def others_at_work(folder: Path) -> dict[str, str]:
 
 
 def is_at_work(folder: Path) -> bool:
-    """Whether somebody is at work on the run that is kept in this folder, as far as
-    that can be seen.
-    """
+    """True if a process works on the run with this record, as far as can be seen."""
     if not (folder / "holder.json").exists():
         return False
     try:
         with FileLock(folder / "lock", timeout=0):
-            return False  # whoever wrote that was killed
+            return False  # the process that wrote it was killed
     except Timeout:
         return True
     except (OSError, NotImplementedError):
-        return False  # it is only good to know
+        # the caller works without the answer
+        return False
 
 
 def _identity(path: Path) -> tuple[int, int]:
@@ -184,8 +181,8 @@ def _who(holder: Path) -> str:
 
 @contextmanager
 def locked(folder: Path, slug: str, emit: Emit = ignore_event) -> Iterator[None]:
-    """Nobody else works on the ticket meanwhile whose record is in the folder. Raises
-    `BadInput` where someone does.
+    """Hold the lock of the ticket with this record. Raises `BadInput` if another
+    process works on it.
     """
     lock = TicketLock.take(
         folder, slug, datetime.now(UTC).replace(microsecond=0).isoformat()

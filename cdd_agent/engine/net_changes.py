@@ -1,9 +1,8 @@
-"""Net changes: what several attempts together made of each file, and what leads back.
+"""Net changes: the sum of the changes of several attempts, by file, and the way back.
 
-The entries of the ledger are folded for each file, in the order in which they came
-about. A content that the attempts found or made is known, and leads back to where it
-came from. Any other content that a later change started from is a person's version:
-that is how far back an undo goes.
+Entries of the ledger are folded in the order of time. Each content that the attempts
+found or made leads back to an earlier content. If a change starts from any other
+content, the user has edited the file: an undo goes back to that version and no further.
 """
 
 from __future__ import annotations
@@ -23,18 +22,20 @@ _Content = tuple[str, str, int | None] | None
 
 
 class NetChange(Struct, frozen=True):
-    """One file before the attempts, and as they left it. The two may be equal."""
+    """The change of one file by the attempts. `before` and `after` may be equal."""
 
     path: str
     before: TreeEntry | None
-    """What an undo leads back to."""
+    """The content that an undo restores."""
     after: TreeEntry | None
     last: Kind
-    """What caused the last change."""
+    """The cause of the last change."""
     is_edited: bool = False
-    """True if `before` is a version that a person made between the changes."""
+    """True if `before` is a version that the user made between the changes."""
     known: Mapping[_Content, TreeEntry | None] = field(default_factory=dict)
-    """What each content that the attempts found or made leads back to."""
+    """By each content that the attempts found or made, the content that it leads back
+    to.
+    """
 
     @property
     def is_change(self) -> bool:
@@ -57,17 +58,19 @@ class NetChanges(Struct, frozen=True):
     """The sum of what attempts changed."""
 
     all: tuple[NetChange, ...] = ()
-    """Every file that the attempts changed, by path, also one that is as before."""
+    """All files that the attempts changed, by path, even if they have their old
+    content.
+    """
 
     @property
     def changes(self) -> tuple[NetChange, ...]:
-        """The files that are not as before."""
+        """The files that differ from their old content."""
         return tuple(change for change in self.all if change.is_change)
 
     @property
     def edited(self) -> frozenset[str]:
-        """Files that cannot become what they were before, because of a person's
-        version.
+        """Files that an undo cannot restore completely, because the user edited them in
+        between.
         """
         return frozenset(change.path for change in self.all if change.is_edited)
 
@@ -77,7 +80,7 @@ class NetChanges(Struct, frozen=True):
 
     @property
     def files(self) -> Files:
-        """The files that are new, other ones, and gone."""
+        """The created, modified and deleted files."""
         created, modified, deleted = [], [], []
         for change in self.changes:
             if change.before is None:
@@ -90,7 +93,9 @@ class NetChanges(Struct, frozen=True):
 
     @property
     def renamed(self) -> tuple[tuple[str, str], ...]:
-        """The old and the new name of each file whose content only moved."""
+        """The old and the new name of each file that was moved without another
+        change.
+        """
         gone = {
             change.before.content: change.path
             for change in reversed(self.changes)
@@ -106,7 +111,7 @@ class NetChanges(Struct, frozen=True):
 
 
 def fold(entries: Iterable[Entry]) -> NetChanges:
-    """Return the net changes of these entries, which are in the order of time."""
+    """Return the net changes of entries, which are in the order of time."""
     courses = dict[str, _Course]()
     for entry in without_withdrawn(entries):
         if entry.kind is Kind.RESTORED:
@@ -125,7 +130,7 @@ def fold(entries: Iterable[Entry]) -> NetChanges:
 
 
 def without_withdrawn(entries: Iterable[Entry]) -> list[Entry]:
-    """Return the entries without the changes that were refused and not made."""
+    """Return the entries without changes that were refused and never written."""
     valid: list[Entry] = []
     for entry in entries:
         if entry.kind is not Kind.WITHDRAWN:
@@ -153,14 +158,14 @@ def is_same_mode(one: TreeEntry, other: TreeEntry) -> bool:
 
 
 class _Origin(Struct, frozen=True):
-    """What an undo leads to."""
+    """The state that an undo restores."""
 
     entry: TreeEntry | None
     is_edited: bool = False
 
 
 class _Course(Struct):
-    """One file on its way through the entries."""
+    """The history of one file."""
 
     origin: _Origin
     known: dict[_Content, _Origin] = field(default_factory=dict)
@@ -172,7 +177,7 @@ class _Course(Struct):
         self.known[_content(self.now)] = self.origin
 
     def add(self, change: Change, cause: Kind) -> None:
-        """Take in a change by the attempts. It may start from a person's version."""
+        """Add a change by the attempts. It may start from a version of the user."""
         if not is_same(change.before, self.now):
             self.origin = self.known.setdefault(
                 _content(change.before), _Origin(change.before, is_edited=True)
@@ -182,7 +187,7 @@ class _Course(Struct):
         self.last = cause
 
     def go_back(self, change: Change) -> None:
-        """The file was restored, perhaps to a version that has a person's edit."""
+        """Add a restoring of the file, perhaps to a version with the user's edit."""
         self.origin = self.known.setdefault(
             _content(change.after), _Origin(change.after, is_edited=True)
         )

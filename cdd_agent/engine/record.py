@@ -1,66 +1,54 @@
-"""The record of a ticket's runs, in `.cdd/runs/<slug>/`: requests, replies, failures,
-ledgers of what was changed.
+"""The record of a ticket's runs, in `.cdd/runs/<slug>/`.
 
-    events.jsonl  report.json  report.md      what happened, and what came of it
-    baseline.json  baseline.txt               what the project's check said before the
-                                              run changed anything
-    state.json                                the state, once more: the ticket's own
-                                              file can be rebuilt from it
-    planning.json  planning.jsonl  plans/     what the Planner learnt, its log, the
-                                              plans that were replaced
-    edits/                                    steps' texts that a person edits, by
-                                              `agents/step_editing.py`
-    choices.json                              the files that a person wants prompts to
-                                              show, and to leave out
-    going-back.json                           while an undo is under way
-    lock  holder.json                         while somebody is at work on the ticket:
-                                              who it is
-    socrates.json                             the conversation about the spec, kept by
-                                              `agents/notebook.py`
-    whereabouts.json  travel.git/  arriving/  of a run that travels between copies of
-                                              the project
-    checkpoints.git/                          what the checkpoints need; outside a
-                                              repository also what is in them
-    versions/                                 contents of files that steps changed,
-                                              before and after
-    contents/                                 the same of ignored files; they never
-                                              travel
-    kept/                                     files that going back has discarded
-    side/                                     while steps run side by side: their trees,
+    events.jsonl  report.json  report.md      the log and the report
+    baseline.json  baseline.txt               the result of the project's check before
+                                              the run
+    state.json                                a copy of the ticket's state file
+    going-back.json                           the undo or redo under way
+    choices.json                              files that the user pinned or left out
+    lock  holder.json                         the lock, and the process that has it
+    running-xxxx                              a running command, ended after a kill
+    check-xxxxxxxx/                           the reports of a running check, here or in
+                                              a folder below
+    checkpoints.git/                          notes of checkpoints; outside a repository
+                                              also their contents
+    versions/                                 contents of files before and after changes
+                                              of steps
+    contents/                                 contents of ignored files; not sent
+    kept/                                     contents that were discarded by going back
+    side/                                     the trees of steps that run side by side,
                                               see `side_tree.py`
-    running-xxxx                              while a command runs: its process, to be
-                                              ended after a kill
-    check-xxxxxxxx/                           while a check runs, here or below: what it
-                                              reports
-    step-02/ledger.jsonl                      what the attempts at the step changed, see
+    step-02/ledger.jsonl                      the changes of the step's attempts, see
                                               `ledger_file.py`
     step-02/attempt-1/
-      guidance.md  shown.json  request.md  reply.md  output.txt  tests.json
-      before.json  failure.json
-      context.json                            the code that was found for it, for the
-                                              step's next attempts
-      meanwhile.json                          what a person said to it while it was
-                                              under way, and the model heard
-      dialogue.json                           what was said before the reply, where the
-                                              model used tools
-      command.json                            the call whose command was started last
-      answer-reply.json  answer-4.json        what a person answered about the changes
-                                              of the reply, or of a call
-      answer-4-0 …                            and what they took of each file, where
-                                              that is not what was proposed
+      guidance.md  request.md  shown.json     guidance of the user, the prompt, and
+                                              digests of what it shows
+      context.json                            the code found for the step
+      reply.md  reply-partial.md              the reply; one that stopped early
+      dialogue.json                           all messages of a step with tools
+      meanwhile.json                          what the user said while the model worked
+      output.txt  output-2.txt                the output of each check
+      tests.json  before.json                 test results after and before the step
+      failure.json                            why the attempt failed
+      answer-reply.json  answer-4.json        the user's answer about the changes of the
+                                              reply, or of a call
+      answer-4-0 …                            the accepted content of each file, if not
+                                              the proposed one
       beside.jsonl                            the ledger of the attempt in a side tree
-      changes.diff                            what it changed, for people
-    earlier-20261122T101500123456/            all of this, of a run that was started
-                                              over
+      changes.diff                            the changes, for people
+    earlier-20261122T101500123456/            an earlier run, after `--start-over`
 
-A step's folder has the number that it had at first; it stays when steps are renumbered.
+Other modules keep more there: plans and the Planner's notes (`agents/plan_desk.py`,
+`planning_notes.py`), edited steps (`agents/step_editing.py`), the conversation about
+the spec (`agents/notebook.py`), the whereabouts and trees of runs (`whereabouts.py`,
+`travel`), and what comes from a cluster (`cluster`). docs/run-record.md has them all.
 
-The folder of an attempt is `attempt.py`'s. What an attempt replaced stays here also
-when it is restored: nothing that was in a file is ever only in memory. `old_records.py`
-knows the files of version 0.1.
+A step's folder has the step's first number; it stays when steps are renumbered. An
+attempt's folder belongs to `attempt.py`. What an attempt replaced stays in the record
+after it is restored. Files of version 0.1 are read by `old_records.py`.
 
-Texts are kept without secrets, but for what is used again as it is: replies, what files
-held, names of tests and paths.
+Secrets are removed from texts, except from texts that are used again: replies, contents
+of files, names of tests, and paths.
 """
 
 import json
@@ -106,23 +94,23 @@ _KEPT = (
     "landing",
     "side",
 )
-"""Beginnings of the names of what is not set aside with a run."""
+"""Beginnings of names that `start_over` leaves in place."""
 
 
 class GoingBack(JsonFile, frozen=True):
-    """An undo that is under way, or with `again` a redo: after a kill it is brought to
-    its end.
-    """
+    """An undo under way, or with `again` a redo. After a kill it is finished."""
 
     id: str
-    """Of the undo, by which it is known whether it was brought to its end."""
+    """The id of the undo. The state has it once the undo is finished."""
     steps: tuple[int, ...]
-    """By the numbers of their folders: those stay when steps are renumbered."""
+    """The numbers of the steps' folders, which stay when steps are renumbered."""
     again: bool = False
 
 
 class RunRecord(Struct, frozen=True):
-    """The folder of a ticket's runs, private to this machine and ignored by git."""
+    """The folder of a ticket's runs. It is private to this computer, and git ignores
+    it.
+    """
 
     root: Path
     folder: Path
@@ -145,9 +133,9 @@ class RunRecord(Struct, frozen=True):
         return self.folder.name
 
     def prepare(self) -> Sequence[Path]:
-        """Make the folder, and see that git ignores it. Returns the folders that are
-        new, the innermost first. Raises `BadInput`, also if a link in the record leads
-        out of the project.
+        """Create the folder, and make git ignore it. Returns the folders that are new,
+        the innermost first. Raises `BadInput`, also if a link in the record leads out
+        of the project.
         """
         expect_no_link_out(self.root, [self.folder, *self._own_places()])
         new = [
@@ -157,7 +145,7 @@ class RunRecord(Struct, frozen=True):
         ]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            # it holds what files held, whatever their own permissions
+            # it has contents of files, whatever their permissions
             self.folder.chmod(0o700)
         except OSError as error:
             raise BadInput(
@@ -170,31 +158,30 @@ class RunRecord(Struct, frozen=True):
         return new
 
     def _own_places(self) -> Iterator[Path]:
-        """Yield all that is in the folder, but not what is in the run's trees."""
+        """Yield all paths in the folder, except those in the run's trees."""
         for folder, inner, files in os.walk(self.folder):
             yield from (Path(folder, name) for name in (*inner, *files))
             if Path(folder) == self.folder:
                 inner[:] = [name for name in inner if name not in ("tree", "side")]
 
     def discard(self, new: Sequence[Path]) -> None:
-        """Remove the folder and the others that `prepare` made, where what it was for
-        is refused. What somebody else has begun there meanwhile stays.
+        """Delete the folders that `prepare` created, if the run was refused. Files that
+        another process has created there stay.
         """
         for place in new:
             try:
                 if place == self.folder:
                     remove_folder(place)
                     continue
-                if [*place.iterdir()] == [ignore := self.root / ".cdd" / ".gitignore"]:
+                ignore = self.root / ".cdd" / ".gitignore"
+                if [*place.iterdir()] == [ignore]:
                     ignore.unlink()
                 place.rmdir()
             except (BadInput, OSError):
                 break
 
     def tidy(self) -> None:
-        """Remove what writes and checks left whose run was killed in the middle. To be
-        called by who has the lock.
-        """
+        """Delete the leftovers of killed writes and checks. The caller has the lock."""
         folders = (
             self.folder,
             self.folder / "versions",
@@ -208,14 +195,14 @@ class RunRecord(Struct, frozen=True):
             remove_abandoned(folder)
 
     def attempt(self, step: int, number: int, side: Self | None = None) -> Attempt:
-        """An attempt at the step with this folder; `side` is the record of the tree
-        that it is made in, if it is not the person's own.
+        """Return an attempt at the step with this folder. `side` is the record of its
+        side tree, if it is made in one.
         """
         name = f"attempt-{number}"
-        root, doings = (side.root, side.folder / name) if side else (self.root, None)
-        return Attempt(
-            root, self.folder / f"step-{step:02}" / name, self.redactor, doings
-        )
+        folder = self.folder / f"step-{step:02}" / name
+        if side is None:
+            return Attempt(self.root, folder, self.redactor)
+        return Attempt(side.root, folder, self.redactor, side.folder / name)
 
     @property
     def baseline(self) -> Baseline | None:
@@ -227,7 +214,7 @@ class RunRecord(Struct, frozen=True):
         replace(baseline, tests=tests).save(self._baseline)
 
     def set_baseline_aside(self) -> None:
-        """Of a run whose state is gone."""
+        """Rename the baseline of a run whose state was deleted."""
         if self._baseline.exists():
             set_aside(self._baseline)
 
@@ -246,8 +233,8 @@ class RunRecord(Struct, frozen=True):
         remove(self._going_back)
 
     def start_over(self) -> Path:
-        """Set aside what there is of a run; where it is now. The lock, the checkpoints'
-        store, what Socrates keeps and what is known of its travels stay.
+        """Move the files of the run to a new folder, and return that folder. The lock,
+        the checkpoints, the conversation about the spec and the whereabouts stay.
         """
         earlier = self.folder / f"earlier-{stamp()}"
         try:

@@ -1,7 +1,7 @@
-"""One ticket's run as it is on the disk: the plan, the state, the record of its
-attempts; read and written, no more.
+"""One ticket's run on the disk: its plan, its state, and the record of its attempts.
+This module reads and writes them.
 
-While it is open it holds the ticket's lock: there is one writer of the state.
+An open run holds the ticket's lock, so the state has one writer.
 """
 
 from __future__ import annotations
@@ -72,22 +72,22 @@ from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.before import Agenda
 
 _asked_for: ContextVar[int] = ContextVar("asked_for", default=0)
-"""The number of the step that the model was asked for last; each of several that run
-side by side has its own.
+"""The number of the step that the model was asked for last. Each of the steps that run
+side by side has a separate value.
 """
 
 
 class SavedWork(Enum):
-    """The part of a reply that an interrupted step has, and that was paid for."""
+    """The saved part of an interrupted step's reply, which was paid for."""
 
     NONE = auto()
     REPLY = auto()
     ROUNDS = auto()
-    """Rounds of tool calls, without the last words of the model."""
+    """Rounds of tool calls, without the model's last message."""
 
 
 class Run(Struct):
-    """A ticket's run. What this process believes of it is never ahead of the disk."""
+    """The run of a ticket. Its values in memory are never ahead of the disk."""
 
     ticket: Ticket
     spec: TicketSpec
@@ -99,29 +99,26 @@ class Run(Struct):
     recorder: Recorder
     known_tests: KnownTests
     own: tuple[str, ...] = ()
-    """Files and folders that this program writes beside `.cdd`, relative to the root.
+    """Files and folders that this program writes outside `.cdd`, relative to the root.
     """
     code: CodeFinder | None = None
-    """Finds the code that a step is about; None: prompts show what is named, and no
-    more.
+    """Finds the code for a step's prompt. None: prompts show only files that are named.
     """
     missing: tuple[MissingWork, ...] = ()
-    """The work that the tree does not have, as `find_missing_work` found it last. Empty
-    while a step is to come.
+    """The missing work that `find_missing_work` found last. Empty while a step remains.
     """
     require: Literal["verified"] | None = None
-    """`verified`: a step that no tests have shown to be done fails the run."""
+    """`verified`: a step without passing tests fails the run."""
     unreadable: dict[int, CddError] = field(default_factory=dict)
-    """Why the records of steps that version 0.1 began cannot be read, by the folders of
-    the steps.
+    """The reasons why records of version 0.1 cannot be read, by the folders of their
+    steps.
     """
     _found: list[Event] = field(default_factory=list)
-    """Things to know of how it was opened that were not told yet."""
+    """Events about the opening that were not reported yet."""
     _met: set[str] = field(default_factory=set)
-    """The other runs in this project that were told of."""
+    """The concurrent runs that were reported."""
     _unsaved: dict[int, Cost] = field(default_factory=dict)
-    """The cost of calls that the state does not have yet, by the folder of the step
-    that they were made for.
+    """The cost of calls that the state does not have yet, by the folder of their step.
     """
 
     @classmethod
@@ -141,11 +138,11 @@ class Run(Struct):
         lock: TicketLock | None = None,
         open_checkpoints: OpenCheckpoints = Checkpoints.open,
     ) -> Self:
-        """Take the ticket's lock, `since` now, or use the one given; read what there
-        is, or with `start_over` set it aside.
+        """Take the ticket's lock, or use the given one, and read the run. `since` is
+        the start time in the lock. `start_over` moves the earlier run aside.
 
-        Raises `BadInput` for a state that cannot be read or is another plan's, or when
-        another process is at work on the ticket.
+        Raises `BadInput` for a state that cannot be read or belongs to another plan, or
+        if another process works on the ticket.
         """
         spec = ticket.read_spec()
         record = RunRecord.of_ticket(ticket, redactor)
@@ -166,10 +163,8 @@ class Run(Struct):
         recorder = Recorder(redactor, record.log, emit)
         state = opened.state
         if any(step.attempts and step.lacks_costs for step in state.all_steps.values()):
-            costs = {
-                folder: effort.cost
-                for folder, effort in LoggedRun.read(record.log).efforts.items()
-            }
+            efforts = LoggedRun.read(record.log).efforts
+            costs = {folder: effort.cost for folder, effort in efforts.items()}
             state = state.with_costs(costs, instead=True)
         adopted = adopt_criteria(state, plan, spec.acceptance_criteria)
         if adopted is not state:
@@ -195,13 +190,13 @@ class Run(Struct):
         self.lock.release()
 
     def emit(self, event: Event) -> None:
-        """Tell what happens: it is counted, logged, and shown."""
+        """Count, log and show an event."""
         self._note(event)
         self.recorder.emit(event)
 
     def teller(self) -> Emit:
-        """An `emit` for work beside other work: what comes in pieces is joined with its
-        own pieces alone.
+        """Return an `emit` for work that runs side by side: pieces of a stream are
+        joined only with pieces of the same stream.
         """
         beside = self.recorder.beside()
 
@@ -221,9 +216,7 @@ class Run(Struct):
                 pass
 
     def lost(self, usage: Usage) -> None:
-        """A call took this and brought no whole reply: it is counted and logged, and no
-        face is told.
-        """
+        """Count and log the usage of a call that brought no whole reply."""
         step = _asked_for.get()
         self._count(self.state.step(step).folder, usage)
         self.record.log.add(ReplyLost(usage, step or None))
@@ -232,14 +225,14 @@ class Run(Struct):
         self._unsaved[folder] = self._unsaved.get(folder, NO_COST) + usage.cost
 
     def save_costs(self) -> None:
-        """Of calls that no step was saved after: questions."""
+        """Save the costs of calls after which no step was saved, such as questions."""
         if self._unsaved:
             self.save(self.state)
 
     @property
     def next_step(self) -> PlanStep | None:
-        """The step that would run now: pending, interrupted, or failed. None when all
-        are over.
+        """The step that would run now: pending, interrupted, or failed. None if no step
+        remains.
         """
         return next_step(self.plan, self.state)
 
@@ -282,9 +275,9 @@ class Run(Struct):
         )
 
     async def find_missing_work(self) -> None:
-        """Look for the work of the steps in the project's tree, once all are over. A
-        state that was rebuilt is saved if the work is there. Raises `BadInput` for a
-        record that is damaged.
+        """Search the project's tree for the work of the steps, if no step remains. A
+        rebuilt state is saved if the work is there. Raises `BadInput` for a damaged
+        record.
         """
         self.missing = ()
         if self.state.status is not RunStatus.COMPLETED:
@@ -296,7 +289,7 @@ class Run(Struct):
             self.save(self.state)
 
     def report(self) -> Report:
-        """Raises `BadInput` when the log cannot be read."""
+        """Return the report of the run. Raises `BadInput` if the log cannot be read."""
         spec = self._present_spec()
         return Report.from_run(
             spec.title,
@@ -309,8 +302,8 @@ class Run(Struct):
         )
 
     def _present_spec(self) -> TicketSpec:
-        """Return the spec as it is on the disk, by which a run is judged. Steps go by
-        `spec` until `reload_spec`.
+        """Return the current spec on the disk, which decides about the whole run. Steps
+        use `spec` until `reload_spec`.
         """
         try:
             return self.ticket.read_spec()
@@ -318,8 +311,8 @@ class Run(Struct):
             return self.spec
 
     def refusal(self) -> StepFailed | None:
-        """Why nothing may be built on what there is: a step that is over, and that the
-        run's rule does not accept.
+        """Return why no further step may run: the run's rule does not accept a finished
+        step.
         """
         refused = [
             step
@@ -328,30 +321,28 @@ class Run(Struct):
         ]
         if self.require is None or not refused:
             return None
-        one, labels = len(refused) == 1, ", ".join(step.label for step in refused)
-        steps = f"step {labels} is" if one else f"steps {labels} are"
-        back = (
-            f"`cdd undo {self.ticket.slug} --step {refused[0].label}` goes back to"
-            " before "
-        )
+        labels = ", ".join(step.label for step in refused)
+        steps, target = f"steps {labels} are", "the first"
+        if len(refused) == 1:
+            steps, target = f"step {labels} is", "it"
         return StepFailed(
             f"`require: {self.require}` holds, and no tests have shown that {steps}"
             " done: nothing is built on that",
             hint=(
-                f"{back}{'it' if one else 'the first'}; with `require: off` the run"
-                " goes on as it is."
+                f"`cdd undo {self.ticket.slug} --step {refused[0].label}` goes back to"
+                f" before {target}; with `require: off` the run goes on as it is."
             ),
         )
 
     def ended(self) -> RunFinished:
-        """The summary; when the last step is over, with what was committed of the
-        changes, and what is left to be.
+        """Return the summary. After the last step it also has the commits of the run
+        and the steps that are not committed.
         """
         if self.state.status is not RunStatus.COMPLETED:
             return self.summary()
         steps = [self.state.step(step.number) for step in self.plan.steps]
         commits = tuple(step.commit for step in steps if step.commit)
-        left = tuple(
+        uncommitted = tuple(
             step.step_number
             for step in steps
             if step.files != NO_FILES and not step.commit
@@ -359,24 +350,24 @@ class Run(Struct):
         return replace(
             self.summary(),
             commits=commits,
-            to_commit=left,
-            labels_to_commit=self.plan.labels_of(left),
+            to_commit=uncommitted,
+            labels_to_commit=self.plan.labels_of(uncommitted),
         )
 
     def expect_here(self, now: datetime) -> None:
-        """Raises `RunElsewhere` where it was pushed, or its lease is over, or it has a
-        tree of its own.
+        """Raise `RunElsewhere` if the run was pushed, its lease is over, or it has a
+        separate tree.
         """
         expect_here(self.record.root, self.record.folder, now)
 
-    def tell_what_was_found(self) -> None:
-        """How it was opened, where there is something to know; told once."""
+    def report_opening(self) -> None:
+        """Report once what was found when the run was opened."""
         while self._found:
             self.emit(self._found.pop(0))
 
-    def tell_of_concurrent_runs(self) -> None:
-        """Other tickets that are at work in this project now, and what that means; each
-        is told once.
+    def report_concurrent_runs(self) -> None:
+        """Report each other ticket that runs in this project now, and the consequences,
+        once.
         """
         new = {
             slug: who
@@ -384,22 +375,17 @@ class Run(Struct):
             if slug not in self._met
         }
         self._met |= new.keys()
-        text = (
-            "What it changes while a step of this run is under way counts as that"
-            " step's for `undo` and `diff`, and "
-        )
-        text += (
-            "checks see it. To keep the two apart, give each a tree of its own"
-            " (`cdd exec --worktree`)."
-        )
         for slug, who in new.items():
-            told = f"{slug} is at work in this project, too{who}. {text}"
-            self.emit(Notice(told, Tone.WARNING, kind=NoticeKind.OTHER_RUN))
+            text = (
+                f"{slug} is at work in this project, too{who}. What it changes while a"
+                " step of this run is under way counts as that step's for `undo` and"
+                " `diff`, and checks see it. To keep the two apart, give each a tree"
+                " of its own (`cdd exec --worktree`)."
+            )
+            self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.OTHER_RUN))
 
     def reload_spec(self) -> None:
-        """Go on by a spec that was edited meanwhile. Raises `BadInput` for one that
-        cannot be read.
-        """
+        """Use an edited spec. Raises `BadInput` if it cannot be read."""
         spec = self.ticket.read_spec()
         if spec == self.spec:
             return
@@ -412,11 +398,9 @@ class Run(Struct):
         )
 
     def reload_plan(self, plan: ImplementationPlan, *, is_known: bool = False) -> None:
-        """Go on by a plan that was edited meanwhile. Raises `BadInput` for one that the
-        state does not fit.
-        """
+        """Use an edited plan. Raises `BadInput` if the state does not fit it."""
         state = match_state(self.state, plan)
-        told = renumbered(self.state, state, plan, self.plan)
+        renumberings = renumbered(self.state, state, plan, self.plan)
         if renumbered_steps(self.state, state):
             state = save(self.ticket, plan, self.record, state)
         self.state, self.plan, self.missing = state, plan, ()
@@ -424,23 +408,26 @@ class Run(Struct):
             "The plan was edited; the run continues with the new version.",
             kind=NoticeKind.PLAN_EDITED,
         )
-        news: list[Event] = [edited, *told, *drift(plan, self.state), self.opened()]
-        for event in () if is_known else news:
+        if is_known:
+            return
+        changes = drift(plan, self.state)
+        news: list[Event] = [edited, *renumberings, *changes, self.opened()]
+        for event in news:
             self.emit(event)
 
     def begin_step(self, step: PlanStep) -> None:
-        """Note which criteria a step serves that begins now."""
+        """Note which criteria a step serves, as it begins."""
         criteria = self.spec.acceptance_criteria
         self.state = begin_step(self.state, self.plan, step, criteria)
 
     def skip_step(self, step: PlanStep) -> None:
-        """Note which criteria a step would have served that is skipped now."""
+        """Note which criteria a skipped step would have served."""
         criteria = self.spec.acceptance_criteria
         self.state = skip_step(self.state, step, criteria)
 
     def save(self, state: ExecutionState) -> None:
-        """The files first: what this process believes is never ahead of the disk. With
-        what was spent since.
+        """Save the state with the costs so far, then use it: memory is never ahead of
+        the disk.
         """
         state = note_numbers(state, self.plan, self.spec.acceptance_criteria)
         self.state = save(
@@ -450,14 +437,14 @@ class Run(Struct):
         self.missing = ()
 
     def attempt(self, step: int, number: int, side: RunRecord | None = None) -> Attempt:
-        """An attempt at the step that has this number now; `side` as for
+        """Return an attempt at the step that has this number now. `side` as for
         `RunRecord.attempt`.
         """
         return self.record.attempt(self.state.step(step).folder, number, side)
 
     def restore(self, step: int) -> tuple[str, ...]:
-        """Take back what the attempts at a step changed, and tell of it. Returns the
-        files that were edited since: they were kept, or merged with what was before.
+        """Restore what the attempts at a step changed, and report it. Returns the files
+        with a later edit: they were kept or merged.
         """
         back = self.restore_files(step)
         if back is None:
@@ -466,22 +453,22 @@ class Run(Struct):
         return (*back.kept, *back.merged)
 
     def restore_files(self, step: int) -> ChangesPutBack | None:
-        """The same without telling: that is left to the caller. It can be repeated."""
+        """Restore as `restore` does, without a report. Can be repeated."""
         back = self.restorer(self.state.step(step)).restore()
         if not (back.restored or back.kept or back.merged):
             return None
         return ChangesPutBack(step, back.restored, back.kept, back.merged)
 
     def interrupt(self, step: int) -> None:
-        """Put the step back: it is pending, and goes on from what was saved."""
+        """Restore the step and make it pending. It continues from its saved reply."""
         back = self.restore_files(step)
         self.save(self.state.restore(step))
         if back is not None:
             self.emit(back)
 
-    def standing(self, *steps: StepExecution) -> list[Attempt]:
-        """The attempts of which something may be left, of steps in the order in which
-        they were over. Raises `OldRecordUnreadable`.
+    def remaining_attempts(self, *steps: StepExecution) -> list[Attempt]:
+        """Return the attempts of these steps whose changes may still be in the tree, in
+        the order of the steps. Raises `OldRecordUnreadable`.
         """
         for step in steps:
             refusal = self.old_record_refusal(step)
@@ -497,10 +484,10 @@ class Run(Struct):
         """Return what restores the files that these steps changed. Raises
         `OldRecordUnreadable`.
         """
-        return Restorer(self.record.root, self.standing(*steps))
+        return Restorer(self.record.root, self.remaining_attempts(*steps))
 
     def old_record_refusal(self, step: StepExecution) -> OldRecordUnreadable | None:
-        """Return why nothing is known of what the attempts at a step changed."""
+        """Return why the changes of a step's attempts are unknown."""
         why = self.unreadable.get(step.folder)
         if why is None or not step.remaining_attempts:
             return None
@@ -514,14 +501,14 @@ class Run(Struct):
         *,
         is_new: bool = False,
     ) -> int:
-        """Of the attempt to make now, in the tree at `root` if it is not the person's
-        own: the last one, if it goes on there, or a new one. `is_new`: what the last
-        one has of a reply is not used.
+        """Return the number of the next attempt: the last one if it continues, or a new
+        one. `root` is a side tree, if the attempt is made in one. `is_new`: a saved
+        reply of the last attempt is not used.
         """
         now = self.state.step(step.number)
         if is_new and self.find_saved_work(step) is not SavedWork.NONE:
             return now.last_attempt + 1
-        if guidance or not self._goes_on(step, now, root):
+        if guidance or not self._continues(step, now, root):
             return now.last_attempt + 1
         return now.last_attempt
 
@@ -532,7 +519,7 @@ class Run(Struct):
         now = self.state.step(step.number)
         if now.status is not StepStatus.PENDING or not now.last_attempt:
             return SavedWork.NONE
-        if not self._goes_on(step, now):
+        if not self._continues(step, now):
             return SavedWork.NONE
         attempt = self.attempt(step.number, now.last_attempt)
         if attempt.reply is not None:
@@ -540,7 +527,7 @@ class Run(Struct):
         return SavedWork.ROUNDS if attempt.dialogue else SavedWork.NONE
 
     def needs_model(self, number: int, guidance: str, *, is_new: bool = False) -> bool:
-        """True if a model is asked when the step runs now. A step with a saved reply
+        """True if the model is asked when the step runs now. A step with a saved reply
         may still need one, if the files that its model was shown have changed.
         """
         last = self.state.step(number).last_attempt
@@ -550,21 +537,19 @@ class Run(Struct):
         return attempt.reply is None or attempt.failure is not None
 
     def resume_hint(self, number: int) -> str:
-        """How an interrupted step will go on, for people."""
+        """Return how an interrupted step will continue, in words for the user."""
         step = self.plan.step(number)
         now = self.state.step(number)
         if step is None or not now.attempts:
             return "starts again"
-        attempt = self.attempt(number, now.last_attempt)
-        if not self._goes_on(step, now) or (
-            attempt.reply is None and not attempt.dialogue
-        ):
+        if not self._continues(step, now):
             return "starts again"
-        return (
-            "goes on from its saved reply"
-            if attempt.reply is not None
-            else "goes on where it was"
-        )
+        attempt = self.attempt(number, now.last_attempt)
+        if attempt.reply is not None:
+            return "goes on from its saved reply"
+        if attempt.dialogue:
+            return "goes on where it was"
+        return "starts again"
 
     def prompt(
         self,
@@ -575,12 +560,15 @@ class Run(Struct):
         beside: int,
         root: Path | None = None,
     ) -> StepPrompt:
-        """That of an attempt in the person's tree, or the one at `root`."""
+        """Return the prompt of an attempt in the user's tree, or in a tree at
+        `root`.
+        """
         earlier: Earlier | None = None
         missed: dict[str, Ranges] = dict.fromkeys(also_show, ())
         before = range(number - 1, self.state.step(step.number).hidden_attempts, -1)
         for attempt in (self.attempt(step.number, number) for number in before):
-            if (failure := attempt.failure) is not None:
+            failure = attempt.failure
+            if failure is not None:
                 earlier = Earlier(failure.detail, attempt.said)
                 missed |= {path: failure.lines.get(path, ()) for path in failure.unseen}
                 break
@@ -605,13 +593,12 @@ class Run(Struct):
             kept=next((context for context in found if context is not None), None),
         )
 
-    def _goes_on(
+    def _continues(
         self, step: PlanStep, now: StepExecution, root: Path | None = None
     ) -> bool:
-        """Whether its last attempt does, of which nothing was seen yet: it was
-        interrupted, the model gave no answer, the check could not be run, or it was
-        made beside others. Not if the plan's step, or a file that the model was shown,
-        has changed since.
+        """True if the step's last attempt continues: it was interrupted, got no answer,
+        its check could not run, or it was made in a side tree. False if the step, or a
+        file that the model was shown, has changed since.
         """
         if now.last_attempt == now.hidden_attempts:
             return False
@@ -625,9 +612,7 @@ class Run(Struct):
         return not self._changed_since_shown(attempt, root)
 
     def _was_asked_for(self, step: PlanStep, attempt: Attempt) -> bool:
-        """True if the model was asked for the step as it is in the plan and the spec
-        now.
-        """
+        """True if the model was asked for the step in its current text."""
         shown = attempt.shown
         if shown is None or shown.step != step_digest(step, attempt.guidance):
             return False
@@ -637,24 +622,24 @@ class Run(Struct):
         return shown.criteria == digests_of_step(step, self.plan, self.state, criteria)
 
     def overlap(self, step: PlanStep) -> tuple[str, ...]:
-        """The files that the model was shown for the step's last attempt, or that it
-        has read or written with tools, and that are others by now.
+        """Return the files that the model has seen or written in the step's last
+        attempt, and that have changed since.
         """
         now = self.state.step(step.number)
-        return (
-            self._changed_since_shown(self.attempt(step.number, now.last_attempt))
-            if now.last_attempt
-            else ()
-        )
+        if not now.last_attempt:
+            return ()
+        return self._changed_since_shown(self.attempt(step.number, now.last_attempt))
 
     def _changed_since_shown(
         self, attempt: Attempt, root: Path | None = None
     ) -> tuple[str, ...]:
-        known = shown.all_files if (shown := attempt.shown) else {}
+        shown = attempt.shown
+        if shown is None:
+            return ()
         root = root or self.record.root
         return tuple(
             path
-            for path, seen in known.items()
+            for path, seen in shown.all_files.items()
             if digest(read_bytes(root / path)) != seen
         )
 

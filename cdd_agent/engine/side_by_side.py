@@ -1,42 +1,39 @@
-"""Steps side by side: those run at once whose dependencies are done, whose declared
-files are apart, and whose texts name no file that another of them declares.
+"""Steps that run at the same time: their dependencies are completed, they declare
+different files, and their texts name no file that another one declares.
 
-How it works, and why nothing else of the engine has to know:
+How it works, and why the rest of the engine does not need to know:
 
-1. A step that can run beside others is attempted in a tree of its own (`side_tree.py`),
-   made from the run's checkpoint: asked, applied, checked, and asked again after a
-   failure, by the same `StepRunner`. All that was paid for (requests, replies,
-   dialogues, failures, answers of a person) is kept in the attempt's own folder at
-   once. What is done to files there (journal, checkpoints) is kept beside the tree, and
-   goes with it.
-2. What comes of it is brought into the person's tree by `Engine.run_step`, one step
-   after the other, the first in the plan's order of those that are there: to the engine
-   it is an interrupted step that goes on from its saved reply. So it is a transaction
-   as any other, with its checkpoints, its journal and its check, now on top of all
-   others.
-3. A reply is used again only where every file that the model was shown, or that it has
-   read or written with tools, is still what it was. Where another step or a person has
-   changed one, the step is made anew on what is there now: once more beside the others,
-   the next time in the person's tree. A check that fails there is followed by the next
-   attempt there. So the files are in the end as if the steps had been run one after the
-   other, in the order in which they were completed.
-4. In the state, steps that are under way here are `in_progress`. After a kill they are
-   found as interrupted ones that have not touched the person's files, and go on from
-   their saved replies, side by side or not.
+1. Each of these steps is attempted in a side tree (`side_tree.py`), made from the run's
+   checkpoint. The same `StepRunner` asks, applies, checks, and asks again after a
+   failure. Requests, replies, dialogues, failures and the user's answers are saved in
+   the attempt's folder at once. The ledger and the checkpoints of the side tree are
+   saved next to it, and removed with it.
+2. `Engine.run_step` brings the results into the user's tree, one step after the other,
+   in the plan's order. For the engine it is an interrupted step that continues from its
+   saved reply. So it is a normal transaction, with its checkpoints, its ledger and its
+   check, on top of the other steps.
+3. A reply is used again only if every file that the model has seen or written is
+   unchanged. If another step or the user has changed one, the step is made again from
+   the current files: once more in a side tree, the next time in the user's tree. A
+   check that fails in the user's tree is followed by the next attempt there. So the
+   result is the same as if the steps had run one after the other, in the order in which
+   they were completed.
+4. Running steps are `in_progress` in the state. After a kill they are interrupted steps
+   that have not changed the user's files, and they continue from their saved replies.
 
-A step that names no files could touch any: it runs alone, at its place in the plan, in
-the person's tree. So does one beside which nothing else can run.
+A step that names no files could change any file: it runs alone, at its place in the
+plan, in the user's tree. So does a step that nothing else can run next to.
 
-A step whose attempts all failed does not stop those beside it. What it wrote last comes
-into the person's tree when they are done, for a last check and to be looked at; where
-others were completed meanwhile, it has all its attempts once more. Of several such
-steps that is the first; the others are failed, and leave nothing in the tree.
+A step whose attempts all failed does not stop the others. When they are done, its last
+attempt is brought into the user's tree, checked once more, and left there for the user.
+If other steps were completed since, it has all its attempts again. With several such
+steps, this happens to the first; the others fail and leave nothing in the tree.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -70,53 +67,53 @@ if TYPE_CHECKING:
 
 
 class Failed(Struct, frozen=True):
-    """The last attempt at a step, which failed."""
+    """The last attempt at a step that failed."""
 
     reason: str
     failure: AttemptFailure
     evidence: Evidence | None
     base: Checkpoint | None = None
-    """From which its tree was made, if it was in one."""
+    """The checkpoint from which its side tree was made; None without a side tree."""
 
 
 class SideBySide(Struct):
-    """Carries out what is left of a plan, several steps at once."""
+    """Carries out the remaining steps of a plan, several at once."""
 
     engine: Engine
     jobs: int
     attempts: int
     trees: SideTrees
     base: Checkpoint | None = None
-    """From which trees are made: after the step that was completed last. None at the
-    beginning.
+    """The checkpoint from which trees are made, after the last completed step. None at
+    the beginning.
     """
     _beside: dict[asyncio.Task[None], int] = field(default_factory=dict)
-    """Steps that are attempted in trees of their own."""
+    """Steps that run in side trees."""
     _joining: dict[asyncio.Task[None], int] = field(default_factory=dict)
-    """The step that is carried out in the person's tree, if there is one."""
+    """The step that runs in the user's tree, if there is one."""
     _waiting: set[int] = field(default_factory=set)
-    """Steps that are to be brought into the person's tree."""
+    """Steps that wait for the user's tree."""
     _failed: dict[int, Failed] = field(default_factory=dict)
-    """Steps whose attempts all failed, and that are to be seen once more in the
-    person's tree.
+    """Steps whose attempts all failed, and that are checked once more in the user's
+    tree.
     """
     _overlapped: set[int] = field(default_factory=set)
-    """Steps that were made once more because of others."""
-    _left: dict[int, int] = field(default_factory=dict)
-    """Attempts that are left to steps."""
+    """Steps that were made again because another change overlapped with theirs."""
+    _remaining: dict[int, int] = field(default_factory=dict)
+    """The remaining attempts of each step."""
     _sweeping: set[asyncio.Task[None]] = field(default_factory=set)
-    """Trees that are removed."""
+    """Tasks that remove side trees."""
     _is_stopping: bool = False
-    """No other step begins."""
+    """True if no further step begins."""
     _stopped_by: CddError | None = None
     _taking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _quiet: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by whoever works in the person's tree, or asks them something."""
+    """Held by a task that works in the user's tree or asks the user."""
 
     @classmethod
     async def of(cls, engine: Engine, jobs: int, attempts: int) -> SideBySide | None:
-        """None where steps can only be run one after the other. Raises `GitUnusable`,
-        or `BadInput`.
+        """Prepare to run steps at once; None if they can only run one after the other.
+        Raises `GitUnusable` or `BadInput`.
         """
         run = engine.run
         try:
@@ -128,13 +125,14 @@ class SideBySide(Struct):
         return cls(engine, jobs, attempts, trees)
 
     async def carry_out(self) -> None:
-        """Run to the end, or until nothing can go on beside a step that failed, or that
-        ended the run.
+        """Run to the end, or until nothing can continue after a failed step or an
+        error.
         """
         try:
             while True:
                 self._begin()
-                if not (tasks := {**self._beside, **self._joining}):
+                tasks = {**self._beside, **self._joining}
+                if not tasks:
                     break
                 done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
@@ -146,7 +144,7 @@ class SideBySide(Struct):
         self.engine.stopped_by = self._stopped_by
 
     def _begin(self) -> None:
-        """Begin all that can begin now."""
+        """Begin every step that can begin now."""
         order = [step.number for step in self.engine.run.plan.order()]
         if self._waiting and not self._joining:
             number = min(self._waiting, key=order.index)
@@ -156,8 +154,8 @@ class SideBySide(Struct):
         if not self._is_stopping:
             if is_idle and not self._failed:
                 self.engine.reread()
-            # else that has to wait for what is under way
-            if self.engine.is_plan_as_read:
+            # steps of an edited plan begin when the running ones are done
+            if self.engine.is_plan_unchanged:
                 self._begin_steps()
         if not (self._beside or self._joining) and self._failed:
             self._join(min(self._failed, key=order.index))
@@ -183,24 +181,23 @@ class SideBySide(Struct):
                 if is_free and not (under_way or chosen):
                     self._join(step.number)
                     return
-                break  # what comes later may need what it does
+                break  # later steps may need its changes
             if is_free and not any(map(claim.collides, claimed)):
                 chosen.append(step)
             claimed.append(claim)
         if len(chosen) == 1 and not under_way:
             self._join(chosen[0].number)
             return
-        for step in chosen[
-            : max(0, self.jobs - len(self._beside) - len(self._joining))
-        ]:
+        free = max(0, self.jobs - len(self._beside) - len(self._joining))
+        for step in chosen[:free]:
             self._beside[asyncio.create_task(self._make_beside(step))] = step.number
 
     # --------------------------------------------------------------------------
-    # in a tree of its own
+    # in a side tree
 
     async def _make_beside(self, step: PlanStep) -> None:
-        """Attempt a step until one attempt passes its check, or all are used up; then
-        it waits for its turn.
+        """Attempt a step in a side tree until an attempt passes its check or none
+        remains. Then the step waits for the user's tree.
         """
         run, tree = self.engine.run, None
         try:
@@ -217,46 +214,45 @@ class SideBySide(Struct):
                 self._sweeping.add(asyncio.create_task(self._sweep(tree)))
 
     async def _sweep(self, tree: SideTree) -> None:
-        # in the end all that are left are removed, and then it is told
+        # `_end` removes all trees again, and reports errors
         with suppress(CddError):
             await self.trees.remove(tree)
 
     async def _known_base(self) -> Checkpoint:
-        """Nothing is done in the person's tree before there is one."""
+        """Return the checkpoint for trees. It is taken before anything changes in the
+        user's tree.
+        """
         async with self._taking:
             if self.base is None:
-                changed = (
-                    step.files for step in self.engine.run.state.all_steps.values()
-                )
-                self.base = await self.trees.base(
-                    {path for one in changed for path in (*one.created, *one.modified)}
-                )
+                written: set[str] = set()
+                for step in self.engine.run.state.all_steps.values():
+                    written.update(step.files.created, step.files.modified)
+                self.base = await self.trees.base(written)
             return self.base
 
     async def _attempts(self, step: PlanStep, tree: SideTree, base: Checkpoint) -> None:
-        run, tell = self.engine.run, self._teller(step)
-        runner, made = self._runner(tree, tell), list[int]()
-        number, also_show = (
-            self.engine.first_attempt(step, "", tree.root),
-            self.engine.edited.get(step.number, frozenset()),
-        )
-        left = self._left.get(step.number, self.attempts)
+        run, emit = self.engine.run, self._emit_for(step)
+        runner, made = self._runner(tree, emit), list[int]()
+        number = self.engine.first_attempt(step, "", tree.root)
+        also_show = self.engine.edited.get(step.number, frozenset())
+        remaining = self._remaining.get(step.number, self.attempts)
         while True:
             outcome = await self._attempt(step, number, tree, runner, also_show, made)
             if outcome.verification is not None:
                 self._waiting.add(step.number)
                 break
-            left -= not outcome.is_by_person
-            tell(
+            if not outcome.is_by_person:
+                remaining -= 1
+            emit(
                 AttemptFailed(
                     step.number,
                     number,
                     outcome.reason,
-                    will_retry=left > 0,
+                    will_retry=remaining > 0,
                     label=step.label,
                 )
             )
-            if left <= 0:
+            if remaining <= 0:
                 self._failed[step.number] = Failed(
                     outcome.reason, outcome.failure, outcome.evidence, base
                 )
@@ -267,7 +263,7 @@ class SideBySide(Struct):
             Restorer(tree.record.root, [attempt]).restore()
             made.append(number)
             number += 1
-        self._left[step.number] = max(left, 1)
+        self._remaining[step.number] = max(remaining, 1)
 
     async def _attempt(
         self,
@@ -300,7 +296,7 @@ class SideBySide(Struct):
         run.recorder.check()
         return outcome
 
-    def _runner(self, tree: SideTree, tell: Emit) -> StepRunner:
+    def _runner(self, tree: SideTree, emit: Emit) -> StepRunner:
         main, root = self.engine.runner, tree.root
 
         async def permit(command: str, reason: str) -> Permission:
@@ -308,11 +304,9 @@ class SideBySide(Struct):
                 return await main.commands.permit(command, reason)
 
         def protected(place: Path) -> bool:
-            return main.protected(
-                main.root / place.relative_to(root)
-                if place.is_relative_to(root)
-                else place
-            )
+            if place.is_relative_to(root):
+                place = main.root / place.relative_to(root)
+            return main.protected(place)
 
         return replace(
             main,
@@ -327,55 +321,47 @@ class SideBySide(Struct):
                 clock=WorkClock(),
                 env=tree.packages.env(root, main.commands.env),
             ),
-            emit=tell,
+            emit=emit,
             steering=Steering(),
         )
 
-    def _teller(self, step: PlanStep) -> Emit:
+    def _emit_for(self, step: PlanStep) -> Emit:
+        """Return an `emit` that adds the step's number to notices."""
         emit = self.engine.run.teller()
 
-        def tell(event: Event) -> None:
-            emit(
-                replace(event, step=step.number) if isinstance(event, Notice) else event
-            )
+        def emit_with_step(event: Event) -> None:
+            if isinstance(event, Notice):
+                event = replace(event, step=step.number)
+            emit(event)
 
-        return tell
+        return emit_with_step
 
     # --------------------------------------------------------------------------
-    # in the person's tree
+    # in the user's tree
 
     def _join(self, number: int) -> None:
         self._joining[asyncio.create_task(self._carry_out(number))] = number
 
     async def _carry_out(self, number: int) -> None:
-        """Carry a step out in the person's tree; from its saved reply, if it was
-        attempted beside others.
+        """Carry out a step in the user's tree, from its saved reply if it was attempted
+        in a side tree.
         """
         run, engine = self.engine.run, self.engine
         step = next(step for step in run.plan.steps if step.number == number)
         failed = self._failed.pop(number, None)
         is_last_word = failed is not None
-        # what it lacked may be there by now
-        if failed is not None and failed.base not in (
-            None,
-            self.base,
-        ):
-            self._left[number] = self.attempts
+        # other steps may have added what it lacked
+        if failed is not None and failed.base not in (None, self.base):
+            self._remaining[number] = self.attempts
         async with self._quiet:
-            if not (
-                is_last_word or self._is_stopping or number in self._overlapped
-            ) and (files := run.overlap(step)):
-                self._overlapped.add(number)
-                text = (
-                    "Changed since it was made, by you or by another step:"
-                    f" {named(files)}. It is made once more."
-                )
-                run.emit(Notice(text, kind=NoticeKind.SIDE_BY_SIDE, step=number))
-                run.save(run.state.restore(number))
-                self.base = None
-                await self._known_base()
-                return
-            await engine.run_step(step, attempts=self._left.get(number, self.attempts))
+            is_first_time = not is_last_word and number not in self._overlapped
+            if is_first_time and not self._is_stopping:
+                files = run.overlap(step)
+                if files:
+                    await self._make_again(step, files)
+                    return
+            attempts = self._remaining.get(number, self.attempts)
+            await engine.run_step(step, attempts=attempts)
             status = run.state.step(number).status
             if status.is_over:
                 attempt = run.attempt(number, run.state.step(number).attempts)
@@ -390,12 +376,25 @@ class SideBySide(Struct):
                 self._is_stopping = self._stopped_by is not None
             if is_last_word and not status.is_over:
                 for other, failure in self._failed.items():
-                    engine.fail_beside(other, failure)
+                    engine.fail_side_step(other, failure)
                 self._failed.clear()
 
+    async def _make_again(self, step: PlanStep, files: Sequence[str]) -> None:
+        """Make a step pending, because these files have changed since its attempt."""
+        run, number = self.engine.run, step.number
+        self._overlapped.add(number)
+        text = (
+            "Changed since it was made, by you or by another step:"
+            f" {named(files)}. It is made once more."
+        )
+        run.emit(Notice(text, kind=NoticeKind.SIDE_BY_SIDE, step=number))
+        run.save(run.state.restore(number))
+        self.base = None
+        await self._known_base()
+
     def _set_apart(self, step: PlanStep) -> None:
-        """A step has failed in the person's tree, and makes room for those that are to
-        come there.
+        """Restore a step that failed in the user's tree, to make room for the other
+        steps.
         """
         run, number = self.engine.run, step.number
         now = run.state.step(number)
@@ -411,37 +410,37 @@ class SideBySide(Struct):
         )
         attempt.forget_failure()
         run.save(run.state.restore(number))
-        self._left[number] = 1
+        self._remaining[number] = 1
 
     def _stop(self, error: CddError | None = None) -> None:
         self._is_stopping = True
         self._stopped_by = self._stopped_by or error
 
     async def _end(self) -> None:
-        """Stop what is under way, and put the steps in order: none of them has touched
-        the person's tree.
+        """Stop what is running, and make the steps pending. None of them has changed
+        the user's tree.
         """
-        run, stopped = self.engine.run, False
+        run, was_cancelled = self.engine.run, False
         for task in (*self._beside, *self._joining):
             task.cancel()
-        while left := [
-            task
-            for task in (*self._beside, *self._joining, *self._sweeping)
-            if not task.done()
-        ]:
+        while True:
+            tasks = (*self._beside, *self._joining, *self._sweeping)
+            running = [task for task in tasks if not task.done()]
+            if not running:
+                break
             try:
-                await asyncio.wait(left)
+                await asyncio.wait(running)
             except asyncio.CancelledError:
-                # once more; it is passed on when all is in order
-                stopped = True
+                # raised again after all steps are restored
+                was_cancelled = True
         for number, step in run.state.step_executions.items():
             if step.status is StepStatus.IN_PROGRESS:
                 run.interrupt(number)
         try:
             await remove_all(run.ledger)
-        except CddError as error:  # it is tried again when the run is opened next
+        except CddError as error:  # the next start tries it again
             run.emit(
                 Notice(f"{error.message} (it is not needed any more)", Tone.WARNING)
             )
-        if stopped:
+        if was_cancelled:
             raise asyncio.CancelledError

@@ -1,10 +1,9 @@
-"""Trees beside the person's own, each for one attempt at a step: git worktrees made
-from a checkpoint of the run.
+"""Side trees: git worktrees made from a checkpoint of the run, each for one step.
 
-They are in `.cdd/runs/SLUG/side`, with what is known of the doings in them, and are
-gone when their step is. Nothing in them is needed again: what was paid for is in the
-attempt's own folder. Those of a run that was killed are removed before anything else is
-done.
+They are in `.cdd/runs/SLUG/side`, with the checkpoints of the work in them, and are
+removed after their step. Nothing in them is needed later: replies and other paid work
+are in the attempt's folder. The trees of a killed run are removed when the run is
+opened.
 """
 
 from __future__ import annotations
@@ -32,11 +31,13 @@ _SIDE = "side"
 
 
 class SideTree(Struct, frozen=True):
-    """One of them, ready to be worked in."""
+    """A tree that is ready for work."""
 
     place: Path
     record: RunRecord
-    """Of the project in it: its root, and where what is done to its files is kept."""
+    """The record of the project in the tree: its root, and the folder for its
+    checkpoints.
+    """
     ledger: Ledger
     packages: OwnPackages
 
@@ -46,26 +47,26 @@ class SideTree(Struct, frozen=True):
 
 
 class NoSideTrees(Exception):
-    """There can be no trees for steps. The text says why."""
+    """Side trees are not possible. The text says why."""
 
 
 class SideTrees(Struct):
-    """Those of one run."""
+    """The side trees of one run."""
 
     record: RunRecord
-    """In the person's own tree."""
+    """The record of the run in the user's tree."""
     ledger: Ledger
     trees: Trees
     head: str
-    """The commit that they are on."""
+    """The commit that is checked out in the trees."""
     prefix: str
-    """The project's folder in the repository; empty where it is the top."""
+    """The project's folder in the repository; empty if it is the top folder."""
     env: Mapping[str, str]
     """The variables of the run's commands."""
     _made: int = 0
     _packages: dict[frozenset[str], OwnPackages] = field(default_factory=dict)
-    """By the names of the packages that a tree has, those that have to be told where
-    they are.
+    """The settings that make Python find the tree's packages, by the names of the
+    packages.
     """
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -96,23 +97,23 @@ class SideTrees(Struct):
         )
 
     async def base(self, also: Iterable[str]) -> Checkpoint:
-        """The project as it is now, to make trees from; with these files, also if they
-        are ignored. Raises `GitUnusable` or `BadInput`.
+        """Take the checkpoint from which trees are made. It contains the files of
+        `also` even if git ignores them. Raises `GitUnusable` or `BadInput`.
         """
         self._begin(self.record.folder / _SIDE)
         return await (await self.ledger.open()).take(f"{_SIDE}/{stamp()}-base", also)
 
     async def make(self, step: int, base: Checkpoint) -> SideTree:
-        """Make one for the step with this folder, with all files as they are in a
-        checkpoint. Raises `GitUnusable` or `BadInput`.
+        """Make a tree for the step with this folder, with the files of a checkpoint.
+        Raises `GitUnusable` or `BadInput`.
         """
-        self._made += 1  # the step's last one may still be on its way out
+        self._made += 1  # the step's previous tree may not be removed yet
         folder = self.record.folder / _SIDE / f"step-{step:02}-{self._made}"
         place, root = folder / "tree", folder / "tree" / self.prefix
         self._begin(folder)
-        async with self._one_at_a_time:  # git names them itself
+        async with self._one_at_a_time:  # git chooses the names of worktrees
             await self.trees.add(place, self.head, is_empty=not self.prefix)
-        if self.prefix:  # what is around the project is as the last commit has it
+        if self.prefix:  # files outside the project are those of the last commit
             await to_its_end(partial(remove_folder, root), name="cleared")
             _make(root)
         record = replace(self.record, root=root, folder=folder)
@@ -121,32 +122,28 @@ class SideTrees(Struct):
         indexed = [] if self.prefix else [self.trees.expect_files(place, self.head)]
         await asyncio.gather(checkpoints.check_out(base), *indexed)
         link_shared(self.record.root, root)
-        names = frozenset(
-            init.parent.name
-            for init in (*root.glob("*/__init__.py"), *root.glob("src/*/__init__.py"))
-        )
+        packages = await self._find_packages(root)
+        ledger = Ledger(record, self.ledger.leave_out, checkpoints)
+        return SideTree(place, record, ledger, packages)
+
+    async def _find_packages(self, root: Path) -> OwnPackages:
+        names = _package_names(root)
+        if not names:
+            return OwnPackages()
         if names not in self._packages:
-            self._packages[names] = (
-                await own_packages(root, self.trees.top, self.env)
-                if names
-                else OwnPackages()
-            )
-        return SideTree(
-            place,
-            record,
-            Ledger(record, self.ledger.leave_out, checkpoints),
-            self._packages[names],
-        )
+            packages = await own_packages(root, self.trees.top, self.env)
+            self._packages[names] = packages
+        return self._packages[names]
 
     def _begin(self, folder: Path) -> None:
-        """Where the folder is, there is something to be removed, also after a cut of
-        power.
+        """Create the folder before the tree. If it exists, also after a power cut,
+        there is something to remove.
         """
         _make(folder)
         sync_folder(self.record.folder)
 
     async def remove(self, tree: SideTree) -> None:
-        """Remove one, and what was kept of the doings in it. Raises `GitUnusable` or
+        """Remove a tree and the checkpoints of the work in it. Raises `GitUnusable` or
         `BadInput`.
         """
         async with self._one_at_a_time:
@@ -155,8 +152,8 @@ class SideTrees(Struct):
 
 
 async def remove_all(ledger: Ledger) -> None:
-    """Remove all that there are, whoever made them. Raises `GitUnusable` or
-    `BadInput`.
+    """Remove all side trees of a run, also those of a killed process. Raises
+    `GitUnusable` or `BadInput`.
     """
     folder = ledger.record.folder / _SIDE
     if not folder.exists():
@@ -177,3 +174,9 @@ def _make(folder: Path) -> None:
         raise BadInput(
             f"{folder} could not be made: {error.strerror or error}"
         ) from error
+
+
+def _package_names(root: Path) -> frozenset[str]:
+    """Return the names of the project's own Python packages."""
+    inits = (*root.glob("*/__init__.py"), *root.glob("src/*/__init__.py"))
+    return frozenset(init.parent.name for init in inits)

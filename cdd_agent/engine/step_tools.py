@@ -1,9 +1,9 @@
-"""The tools by which a model carries a step out: to look around freely, and to act as
-one transaction.
+"""The tools that a model uses in a step: read-only tools, and tools that change files
+in one transaction.
 
-After an interruption the calls that have answers in the saved dialogue change the files
-again, without asking the model. A round that was saved before it was over goes on at
-its first call without an answer.
+After an interruption, the calls that have answers in the saved dialogue change the
+files again without asking the model. An incomplete round continues at its first call
+without an answer.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ from cdd_agent.tools.read_only import (
 )
 
 _LONGEST_REFUSAL = 300
-"""Characters of a call and why it was refused, where they are told once more."""
+"""Characters of a refused call and its reason, when both are repeated for the model."""
 _INTERRUPTED = (
     "This command was interrupted after its start, because the run was stopped. It may"
     " have done a part of its work, and what it made of this step's files is undone."
@@ -63,33 +63,33 @@ _INTERRUPTED = (
 _HISTORY = re.compile(
     r"\b(?:git|commit|branch|histor|revert|regress)|[^\W\d_a-z]", re.IGNORECASE
 )
-"""A step in whose words one of these is may need to look at what was before; so may one
-with letters that English does not have, as its words are not known here.
+"""A step with one of these words may need the project's history. So may a step with
+letters that English does not have, because its words are not known here.
 """
 _FOUND = re.compile(r"(?P<path>[^:]+):(?P<line>\d{1,7}):(?P<text>.*)")
-"""A line that `grep_files` has found."""
+"""A line of the output of `grep_files`."""
 
 
 class StepTools(Struct):
-    """The tools of one attempt, and how far the model is with them."""
+    """The tools of one attempt, and the number of finished calls."""
 
     transaction: StepTransaction
     commands: CommandRunner
     code: CodeFinder | None = None
     stopped: CddError | None = None
-    """Why the step cannot go on, whatever the model would do next: a person said no, or
-    the disk did.
+    """The error that ends the step, whatever the model would do next: the user refused,
+    or the disk did.
     """
     _calls: int = 0
-    """How many are over."""
+    """The number of finished calls."""
     _cut_call: int | None = None
     """The number of the call whose command was interrupted."""
     _written: tuple[FileDiff, ...] = ()
-    """The changes of the call that is made."""
+    """The changes of the current call."""
 
     def offered(self) -> tuple[Tool[Any], ...]:
-        """For a model that calls them: those that the step can be of use for, as each
-        is paid for in every round.
+        """Return the tools for a model that calls tools: only those that the step can
+        use, since each one costs tokens in every round.
         """
         self.transaction.call_by_call = True
         step, root = self.transaction.step, self.transaction.root
@@ -109,20 +109,21 @@ class StepTools(Struct):
         return (*looking, CreateFileTool(self), EditFileTool(self), commands)
 
     def next_call(self) -> None:
-        """A call is over."""
+        """Count a finished call."""
         self._calls += 1
 
     def emit(self, event: Event) -> None:
-        """Tell what happens in the dialogue, and of a call what it changed."""
+        """Emit an event of the dialogue. The end of a call carries its changes."""
         if isinstance(event, ToolFinished):
             event, self._written = replace(event, files=self._written), ()
         self.transaction.emit(event)
 
     async def reapply(self, messages: Sequence[Message]) -> None:
-        """Write what the calls of a dialogue wrote before it was restored, and what
-        commands made of that. What else commands did was not restored.
+        """Make the changes of a saved dialogue again: those of the calls, and those
+        that commands made in files of the step. Other effects of commands were not
+        restored.
 
-        Raises `ReplyRefused` where the files are no longer what they were then, and as
+        Raises `ReplyRefused` if the files have changed since, and as
         `StepTransaction.change` does.
         """
         transaction = self.transaction
@@ -134,7 +135,8 @@ class StepTools(Struct):
             self.next_call()
             if number in commands:
                 await transaction.redo_command(commands[number])
-            if "success" in answer and (edit := _edit_of(call)) is not None:
+            edit = _edit_of(call) if "success" in answer else None
+            if edit is not None:
                 await transaction.change([edit], call=number, again=True)
             else:
                 await asyncio.to_thread(self._remember, call, answer)
@@ -154,7 +156,7 @@ class StepTools(Struct):
         self._cut_call = None
 
     async def run(self, action: Action) -> ActionResult:
-        """Do an action that changes a file: for the tools."""
+        """Carry out an action that changes a file, for the tools."""
         edit = edit_of(action)
         assert edit is not None, "commands have a runner of their own"
         try:
@@ -163,16 +165,7 @@ class StepTools(Struct):
             why = "\n".join(filter(None, (refusal.message, refusal.hint)))
             content = ""
             if refusal.unseen:
-                # then the model is shown what is in it, as the tool that reads it says
-                # it
-                try:
-                    content = (
-                        await asyncio.to_thread(
-                            read_source, self.transaction.root, edit.path
-                        )
-                    ).as_text()
-                except CddError as error:
-                    content = error.message
+                content = await self._read_file(edit.path)
             return ActionResult(action, ActionStatus.FAILURE, content, why)
         except CddError as error:
             self.stopped = error
@@ -183,12 +176,19 @@ class StepTools(Struct):
             action, ActionStatus.SUCCESS, "\n".join(filter(None, (*notes, told)))
         )
 
+    async def _read_file(self, path: str) -> str:
+        """Return a file as the reading tool shows it, or why it cannot be read."""
+        try:
+            source = await asyncio.to_thread(read_source, self.transaction.root, path)
+        except CddError as error:
+            return error.message
+        return source.as_text()
+
     async def execute(
         self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> CommandResult:
-        """Run a command by the project's settings, and take over what it makes of the
-        step's files. A command that was interrupted is not run a second time: the model
-        decides.
+        """Run a command by the project's settings, and enter its changes. An
+        interrupted command is not run a second time: the model decides.
         """
         if self._cut_call == self._calls:
             return CommandResult(
@@ -209,8 +209,8 @@ class StepTools(Struct):
         try:
             result = await self.commands.run(command, cwd=cwd, env=env, starts=start)
         except BaseException:
-            # it was stopped, and is ended by now; that it was counts more than what
-            # fails here
+            # the command was stopped and has ended; the reason counts more than an
+            # error here
             with suppress(CddError):
                 await self._take_over(states, command, ignored)
             raise
@@ -218,21 +218,18 @@ class StepTools(Struct):
         return result
 
     async def hear(self, call: ToolCall, answer: str) -> None:
-        """The model gets to see this as the answer to a call, which is over. What it
-        has read whole it may replace.
+        """Handle the answer to a call, which the model will see. The model may replace
+        a file that it has read completely.
 
-        Raises `CddError` where the step cannot go on.
+        Raises `CddError` if the step cannot continue.
         """
-        told = _parsed(answer)
-        # a text that it may have seen of a file, which is read to compare
-        if "output" in told or "content" in told:
-            await asyncio.to_thread(self._remember, call, told)
+        parsed = _parsed(answer)
+        # the answer may contain a file, which is read to compare
+        if "output" in parsed or "content" in parsed:
+            await asyncio.to_thread(self._remember, call, parsed)
         else:
-            await asyncio.sleep(
-                0
-                # a stop that came with what the call has told is heard before its round
-                # counts
-            )
+            # a request to stop takes effect before the round is saved
+            await asyncio.sleep(0)
         self.next_call()
         if self.stopped is not None:
             raise self.stopped
@@ -248,20 +245,23 @@ class StepTools(Struct):
             )
         elif call.name == GrepFilesTool.name and "output" in answer:
             for line in str(answer["output"]).splitlines():
-                if (found := _FOUND.fullmatch(line)) and found[
-                    "path"
-                ] in self.transaction.in_part:
-                    self.transaction.remember(
-                        found["path"], found["text"], int(found["line"])
-                    )
-        elif "content" in answer and (edit := _edit_of(call)) is not None:
-            self.transaction.remember(edit.path, str(answer["content"]), is_whole=True)
+                found = _FOUND.fullmatch(line)
+                if found is None or found["path"] not in self.transaction.in_part:
+                    continue
+                self.transaction.remember(
+                    found["path"], found["text"], int(found["line"])
+                )
+        elif "content" in answer:
+            edit = _edit_of(call)
+            if edit is not None:
+                content = str(answer["content"])
+                self.transaction.remember(edit.path, content, is_whole=True)
 
     async def _take_over(
         self, states: States | None, command: str, ignored: IgnoredStates
     ) -> None:
-        """`states` are the step's files before the command, `ignored` those that git
-        ignores. None: it did not start.
+        """Enter the changes of a command. `states` are the step's files before it, None
+        if it did not start; `ignored` are the ignored files before it.
         """
         if states is None:
             return
@@ -276,46 +276,40 @@ class StepTools(Struct):
 
 
 def refused_calls(messages: Sequence[Message]) -> tuple[str, ...]:
-    """The calls of a dialogue that were to do something and did not, each with what was
-    said to it.
+    """Return the calls of a dialogue that should change something and did not, each
+    with its answer.
     """
-    acting = (
-        (call, answer)
-        for call, answer in _answers(messages)
-        if call.name not in LOOKING
-    )
-    refused = (
-        (call, answer)
-        for call, answer in acting
-        if "error" in _parsed(answer) or answer.startswith('{"error"')
-    )
-    said = (
-        f"{shown_call(call)}: {_parsed(answer).get('error', answer)}"
-        for call, answer in refused
-    )
-    return tuple(
-        dict.fromkeys(" ".join(text.split())[:_LONGEST_REFUSAL] for text in said)
-    )
+    texts: dict[str, None] = {}
+    for call, answer in _answers(messages):
+        if call.name in LOOKING:
+            continue
+        parsed = _parsed(answer)
+        if "error" in parsed or answer.startswith('{"error"'):
+            text = f"{shown_call(call)}: {parsed.get('error', answer)}"
+            texts[" ".join(text.split())[:_LONGEST_REFUSAL]] = None
+    return tuple(texts)
 
 
 def _edit_of(call: ToolCall) -> Edit | None:
-    """The edit that a call made once. Raises `ReplyRefused` for one that nobody can
-    have made.
+    """Return the edit of a saved call; None for other calls. Raises `ReplyRefused` for
+    a damaged call.
     """
     kinds: dict[str, type[Action]] = {
         CreateFileTool.name: CreateFileAction,
         EditFileTool.name: EditAction,
     }
     kind = kinds.get(call.name)
+    if kind is None:
+        return None
     try:
-        return edit_of(read_json(kind, call.arguments)) if kind else None
+        return edit_of(read_json(kind, call.arguments))
     except NotOfForm as error:
         raise ReplyRefused(f"The saved call of {call.name} is damaged.") from error
 
 
 def _answers(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, str]]:
-    """The calls of a dialogue with their answers, which follow each round in its order:
-    ids are used again by some.
+    """Yield the calls of a dialogue with their answers. They are matched by order: some
+    models use an id twice.
     """
     for place, message in enumerate(messages):
         for call, answer in zip(
@@ -325,8 +319,8 @@ def _answers(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, str]]:
 
 
 def _parsed(answer: str) -> Answer:
-    """An answer as the model got to see it. One that was cut, so of a tool that only
-    looks, is none.
+    """Return the answer as an object. Empty for a truncated answer of a read-only
+    tool.
     """
     try:
         parsed: Answer = json.loads(answer)

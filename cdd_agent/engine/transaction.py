@@ -1,10 +1,10 @@
-"""A step's files while it is carried out: each change is judged, asked about, entered
-in the ledger and written, in this order.
+"""The files of a step while it is carried out. Each change is checked, approved,
+entered in the ledger, and written, in this order.
 
-A reply in words makes its changes at once, at its end. A model with tools
-(`step_tools.py`) makes them call by call, and runs commands in between: what a command
-makes of a file that the step has written is the step's doing, too. Either way it is one
-transaction: the ledger (`ledger.py`) knows what all of it replaced.
+A reply in text makes its changes at its end. A model with tools (`step_tools.py`) makes
+them call by call, and runs commands in between; a command's change of a file of the
+step belongs to the step. In both cases it is one transaction: the ledger (`ledger.py`)
+has the old content of every file.
 """
 
 import asyncio
@@ -47,14 +47,14 @@ from cdd_agent.verification.permissions import Permissions
 from cdd_agent.work_clock import WorkClock
 
 Known = Callable[[], Awaitable[Before]]
-"""What is known of the tests before a step; from then on the project may be changed.
-See `KnownBefore`.
+"""Waits for the results of the tests before a step, after which the project may be
+changed. See `KnownBefore`.
 """
 
 
-def tell_uncovered(ledger: Ledger) -> Iterator[Notice]:
-    """Yield a warning about what no undo covers and nobody was told of."""
-    uncovered = ledger.news_of_uncovered()
+def uncovered_notices(ledger: Ledger) -> Iterator[Notice]:
+    """Yield a warning about paths that no undo covers, if there are new ones."""
+    uncovered = ledger.new_uncovered()
     if uncovered:
         text = f"No undo covers {', '.join(uncovered)}"
         yield Notice(text, Tone.WARNING, kind=NoticeKind.NOT_IN_CHECKPOINT)
@@ -72,45 +72,42 @@ class StepTransaction(Struct):
     """None: changes are written without a question."""
     protected: Protected
     clock: WorkClock
-    """Stands still while a person is asked, and until it is `known` what the tests were
-    like.
-    """
+    """Stops while the user is asked, and until the test results are `known`."""
     emit: Emit
     known: Known
     is_begun: bool = False
-    """Its checkpoint is taken."""
+    """True after the checkpoint before the attempt was taken."""
     call_by_call: bool = False
-    """Calls change the files one after the other: what they will write is not known
-    when the checkpoint is taken.
+    """True if calls change the files one after the other, so that the changed files are
+    not known when the checkpoint is taken.
     """
     told: str = ""
-    """The attempt's changes that the person did not take, or edited, in words for the
-    model.
-    """
+    """The changes that the user refused or edited, in words for the model."""
     _seen: dict[str, str | None] = field(default_factory=dict)
-    """The model's knowledge of files, as `EditPolicy` has it."""
+    """The content of each file that the model knows, as in `EditPolicy`."""
     in_part: dict[str, Ranges] = field(default_factory=dict)
-    """The same of those that its prompt shows in part."""
+    """The lines of files that the prompt shows in part."""
     _read: dict[str, tuple[str | None, Ranges]] = field(default_factory=dict)
-    """The lines that it has read of others, each with the content that they were read
-    of.
+    """The lines that the model has read of other files, each with the digest of its
+    content.
     """
     _made: dict[PurePosixPath, FileChange] = field(default_factory=dict)
-    """The fate of each file since the attempt began."""
+    """The change of each file since the attempt began."""
 
     def __post_init__(self) -> None:
-        if (shown := self.attempt.shown) is not None:
+        shown = self.attempt.shown
+        if shown is not None:
             self.show(shown)
 
     @property
     def changes(self) -> ChangeSet:
-        """All that the attempt changed so far."""
+        """All changes of the attempt so far."""
         return ChangeSet(
             tuple(made for made in self._made.values() if made.before != made.after)
         )
 
     def show(self, shown: Shown) -> None:
-        """The model is shown this."""
+        """Note what the model was shown."""
         self._seen |= shown.files
         self.in_part = {
             path: lines
@@ -122,9 +119,9 @@ class StepTransaction(Struct):
     def remember(
         self, name: str, text: str, first: int = 1, *, is_whole: bool = False
     ) -> None:
-        """The model has read this, as lines of a file from the `first` on. Where they
-        are there, it may change them; who has read all that is in a file may replace
-        it. `is_whole`: it was told that this is all.
+        """Note that the model has read these lines of a file, from the line `first` on.
+        It may then change them; after it has read the whole file, it may replace it.
+        `is_whole`: the tool's answer said that this is the whole file.
         """
         path = path_inside(self.root, name)
         if path is None or not (self.root / path).is_file():
@@ -139,18 +136,12 @@ class StepTransaction(Struct):
             self.in_part.pop(path, None)
             return
         lines = lines_of(content.removeprefix(codecs.BOM_UTF8))
-        told = b"".join(
-            lines[first - 1 : first - 1 + len(lines_of(text.encode(errors="replace")))]
-        )
-        if told.decode(errors="replace").rstrip("\r\n") != text.rstrip("\r\n"):
+        count = len(lines_of(text.encode(errors="replace")))
+        in_file = b"".join(lines[first - 1 : first - 1 + count])
+        if in_file.decode(errors="replace").rstrip("\r\n") != text.rstrip("\r\n"):
             return
-        last = first + len(lines_of(told)) - 1
-        if path in self.in_part:
-            known = self.in_part[path] if self._seen.get(path) == now else ()
-        else:
-            read_of, known = self._read.get(path, (now, ()))
-            known = known if read_of == now else ()
-        known = joined((*known, (first, last)))
+        last = first + len(lines_of(in_file)) - 1
+        known = joined((*self._known_lines(path, now), (first, last)))
         if known == ((1, len(lines)),):
             self._seen[path] = now
             self.in_part.pop(path, None)
@@ -159,34 +150,40 @@ class StepTransaction(Struct):
         else:
             self._read[path] = now, known
 
+    def _known_lines(self, path: str, now: str | None) -> Ranges:
+        """Return the lines that the model knows of a file with this digest."""
+        if path in self.in_part:
+            return self.in_part[path] if self._seen.get(path) == now else ()
+        digest_read, lines = self._read.get(path, (now, ()))
+        return lines if digest_read == now else ()
+
     def _note_reading(self, path: str, now: str | None) -> None:
-        """In a tree beside the person's it matters also what was only read."""
-        shown = self.attempt.shown if self.attempt.side is not None else None
-        if (
-            shown is not None
-            and path not in shown.all_files
-            and PurePosixPath(path) not in self._made
-        ):
-            self.attempt.save_shown(replace(shown, read={**shown.read, path: now}))
+        """Save what was only read in a side tree: the reply depends on it."""
+        shown = self.attempt.shown
+        if self.attempt.side is None or shown is None:
+            return
+        if path in shown.all_files or PurePosixPath(path) in self._made:
+            return
+        self.attempt.save_shown(replace(shown, read={**shown.read, path: now}))
 
     async def change(
         self, edits: Sequence[Edit], *, call: int | None = None, again: bool = False
     ) -> tuple[ChangeSet, str]:
-        """Do all of these edits, or none; or what a person takes of them. Returns what
-        that changed, and what they did not take, in words for the model; what did not
-        have to be done is told. `call` is the number of the call that makes the edits,
-        None for the reply. `again`: they were done before an interruption; nobody is
-        asked or told once more.
+        """Make all of these edits or none; or those that the user accepts. Returns the
+        changes, and what the user did not accept, in words for the model. `call` is the
+        number of the call that makes the edits, None for the reply. `again`: the edits
+        were made before an interruption, so nothing is asked or reported.
 
         Raises `ReplyRefused` with reasons for the model, `NotApproved`, `GitUnusable`
-        when no checkpoint can be taken, or `BadInput` when the disk refuses.
+        if no checkpoint can be taken, or `BadInput` if the disk refuses.
         """
         await self._wait_until_known()
         changes = await asyncio.to_thread(
             change_set, self.root, edits, self._policy(), self.protected
         )
-        for note in () if again else changes.notes:
-            self.emit(Notice(f"{note}.", kind=NoticeKind.FILE_NOTE))
+        if not again:
+            for note in changes.notes:
+                self.emit(Notice(f"{note}.", kind=NoticeKind.FILE_NOTE))
         if not changes.changes:
             return changes, ""
         for change in changes.changes:
@@ -200,16 +197,16 @@ class StepTransaction(Struct):
                 )
             )
         answer = await self._answer(changes, call, again=again)
-        told, altered = (
-            (answer.told, answer.altered) if answer else ("", frozenset[str]())
-        )
-        self.told = "\n\n".join(filter(None, (self.told, told)))
-        changes = answer.changes if answer else changes
-        if answer is not None and not changes.changes:
-            raise ChangesRefused(answer)
+        told = ""
+        altered = frozenset[str]()
+        if answer is not None:
+            told, altered, changes = answer.told, answer.altered, answer.changes
+            self.told = "\n\n".join(filter(None, (self.told, told)))
+            if not changes.changes:
+                raise ChangesRefused(answer)
         ignored = await self._begin_change(changes)
         with self.ledger.writing(self.attempt, changes, ignored, call):
-            # the answer may have taken hours: each file is looked at once more
+            # the answer may have taken hours: each file is compared again
             changes.apply(self.root)
         for change in changes.changes:
             self._take_over(change)
@@ -220,27 +217,21 @@ class StepTransaction(Struct):
     async def _answer(
         self, changes: ChangeSet, call: int | None, *, again: bool
     ) -> Answer | None:
-        """The person's answer about changes, which may have been given before an
-        interruption. None: nobody has to be asked. Raises `NotApproved` where they want
-        nothing of it, and gave no reason.
+        """Return the user's answer about changes, which may be from before an
+        interruption. None if no question is needed. Raises `NotApproved` if the user
+        refuses all without a reason.
         """
-        answers, proposed, number = (
-            self.attempt.answers,
-            proposal_digest(changes),
-            self.step.number,
-        )
-        answer = answers.find(call, proposed, changes, number)
-        if (
-            answer is None
-            and not again
-            and self.approval is not None
-            and not self.approval.accepts_all
-        ):
-            answer = await self._ask(self.approval, changes)
+        answers, proposed = self.attempt.answers, proposal_digest(changes)
+        answer = answers.find(call, proposed, changes, self.step.number)
+        if again:
+            return answer
+        approval = self.approval
+        if answer is None and approval is not None and not approval.accepts_all:
+            answer = await self._ask(approval, changes)
             answers.save(call, proposed, answer)
             if answer.reviewed.choice is Choice.ALWAYS:
-                self.approval.accept_all(self.emit, is_on=True)
-        if answer is not None and not again:
+                approval.accept_all(self.emit, is_on=True)
+        if answer is not None:
             self.emit(answer.reviewed)
         return answer
 
@@ -256,27 +247,27 @@ class StepTransaction(Struct):
                 f"The changes of step {self.step.label} were not approved; nothing was"
                 " written"
             )
-        left_out, edited = ((), ()) if reason else (review.left_out, review.edited)
-        told = ChangesReviewed(
-            self.step.number, answer.choice, reason, left_out, edited
-        )
+        reviewed = ChangesReviewed(self.step.number, answer.choice, reason)
+        if not reason:
+            reviewed = replace(reviewed, left_out=review.left_out, edited=review.edited)
         return Answer(
-            self.attempt.redactor.redacted(told), taken, redact(review.told(reason))
+            self.attempt.redactor.redacted(reviewed), taken, redact(review.told(reason))
         )
 
     async def begin(self, touched: Sequence[str] = ()) -> None:
-        """See that there is a checkpoint from before the attempt, in which all is that
-        will be written.
+        """Take the checkpoint before the attempt, once. `touched` are files that will
+        be written.
         """
-        if not self.is_begun:
-            await self._wait_until_known()
-            self.emit(CheckpointStarted(self.step.number))
-            # commands and checks may change declared files that git ignores
-            declared = await asyncio.to_thread(self._declared_paths)
-            await self.ledger.begin(self.attempt, (*declared, *touched))
-            self.is_begun = True
-            for notice in tell_uncovered(self.ledger):
-                self.emit(notice)
+        if self.is_begun:
+            return
+        await self._wait_until_known()
+        self.emit(CheckpointStarted(self.step.number))
+        # commands and checks may change declared files that git ignores
+        declared = await asyncio.to_thread(self._declared_paths)
+        await self.ledger.begin(self.attempt, (*declared, *touched))
+        self.is_begun = True
+        for notice in uncovered_notices(self.ledger):
+            self.emit(notice)
 
     async def _begin_change(self, changes: ChangeSet) -> frozenset[str]:
         """Begin, and return the ignored files among the changes. Raises `ReplyRefused`
@@ -288,7 +279,7 @@ class StepTransaction(Struct):
         if was_begun:
             ignored = await self.ledger.find_ignored(self.attempt, touched)
         else:
-            # the first look has asked for all of these
+            # the first checkpoint covers all of these
             ignored = private_paths(self.attempt).intersection(touched)
         for change in changes.changes:
             path = str(change.path)
@@ -308,39 +299,41 @@ class StepTransaction(Struct):
             await self.known()
 
     def start_command(self, by: str, call: int | None = None) -> States:
-        """Enter that a command of a tool's call, or without `call` a check, starts.
-        Returns the step's files as they are.
+        """Enter that a command of a tool's call or, without `call`, a check starts.
+        Returns the states of the step's files.
         """
         return self.ledger.start(self.attempt, by, self._declared_paths(), call=call)
 
     def _declared_paths(self) -> frozenset[str]:
-        """Return the files that the step declares, as their folders are without
-        links.
+        """Return the files that the step declares, with links in their folders
+        resolved.
         """
         paths = self.declared.usable_paths()
         return frozenset(without_links(self.root, path) for path in paths)
 
     def _find_declared(self) -> Owns:
-        """Return what tells whether the step declares a file, whose path has no
-        links.
-        """
+        """Return a function that is true for files that the step declares."""
         paths = self._declared_paths()
         return lambda path: path in paths or self.declared.covers(path)
 
     async def take_over_from_check(self, states: States, by: str) -> None:
-        """Whatever the checks made of the step's files is the step's doing."""
-        await self.ledger.look_after(self.attempt, states, self._find_declared(), by)
+        """Enter what the checks changed. Changes of the step's files belong to the
+        step.
+        """
+        await self.ledger.enter_after_command(
+            self.attempt, states, self._find_declared(), by
+        )
 
     async def take_over_from_command(
         self, states: States, by: str, call: int, ignored: Sequence[str]
     ) -> None:
-        """Whatever a command made of the step's files is the step's doing from now on.
-        The model has seen none of it: what it knows of these files is out of date.
-        `ignored` are files that git ignores and that the command changed.
+        """Enter what a command changed. Changes of the step's files belong to the step;
+        the model has not seen them, so its knowledge of these files is out of date.
+        `ignored` are ignored files that the command changed.
         """
         owns = self._find_declared()
         ignored = [path for path in ignored if not owns(path)]
-        entry = await self.ledger.look_after(
+        entry = await self.ledger.enter_after_command(
             self.attempt, states, owns, by, call=call, ignored=ignored
         )
         self._take_over_changes(entry.changes)
@@ -352,8 +345,8 @@ class StepTransaction(Struct):
             self.emit(Notice(text, kind=NoticeKind.CHANGED_BESIDE))
 
     async def redo_command(self, entry: Entry) -> None:
-        """Write once more what a command made of the step's files. Raises
-        `ReplyRefused` where somebody else has changed one since.
+        """Write a command's changes of the step's files again. Raises `ReplyRefused` if
+        one of the files has changed since.
         """
         await self.begin([change.path for change in entry.changes])
         changes = await to_its_end(
@@ -362,7 +355,7 @@ class StepTransaction(Struct):
         self._take_over_changes(changes)
 
     def _take_over_changes(self, changes: Sequence[Change]) -> None:
-        """Take in what a command changed."""
+        """Note the changes of a command."""
         for change in changes:
             path = PurePosixPath(change.path)
             before = self.ledger.read(self.attempt, change.before)
@@ -376,12 +369,12 @@ class StepTransaction(Struct):
                 self._note_change(change.path, before)
 
     async def save_diff(self) -> None:
-        """Save what the attempt changed as a diff for people."""
+        """Save the attempt's changes as a diff for people."""
         if self.attempt.side is None:
             self.attempt.save_diff(await self.ledger.diff([self.attempt]))
 
     def discard_work(self) -> None:
-        """Restore the files that were written, and forget what the model has seen."""
+        """Restore the written files, and forget what the model has seen."""
         Restorer(self.root, [self.attempt]).restore()
         self._made.clear()
         self._seen.clear()
@@ -391,7 +384,9 @@ class StepTransaction(Struct):
         self.call_by_call = self.is_begun = False
 
     def _policy(self) -> EditPolicy:
-        """Return the rules by what the model knows, and by what the plan allows."""
+        """Return the rules for edits: what the model knows, and what the plan
+        allows.
+        """
         permissions = Permissions.of_step(
             self.step, self.declared, self.attempt.all_guidance
         )
@@ -404,34 +399,29 @@ class StepTransaction(Struct):
         )
 
     def _take_over(self, change: FileChange) -> None:
-        first, path = self._made.get(change.path), str(change.path)
-        self._made[change.path] = replace(
-            change, before=first.before if first else change.before
-        )
+        """Note a change that the model made, and what it knows of the file now."""
+        path, before, after = str(change.path), change.before, change.after
+        first = self._made.get(change.path)
         if first is None:
-            self._note_change(path, change.before)
-        is_known = change.before is None or self._seen.get(path) == digest(
-            change.before
-        )
-        # who has changed a part has not seen the rest
-        if is_known or change.after is None:
-            self._seen[path] = digest(change.after)
-            shown_lines = self.in_part.pop(path, None)
-            if (
-                shown_lines is not None
-                and change.before is not None
-                and change.after is not None
-            ):
-                self.in_part[path] = (
-                    known_after(change.before, change.after, shown_lines) or ()
-                )
+            self._made[change.path] = change
+            self._note_change(path, before)
+        else:
+            self._made[change.path] = replace(change, before=first.before)
+        is_known = before is None or self._seen.get(path) == digest(before)
+        # a model that changed a part of a file has not seen the rest
+        if not is_known and after is not None:
+            return
+        self._seen[path] = digest(after)
+        lines = self.in_part.pop(path, None)
+        if lines is not None and before is not None and after is not None:
+            self.in_part[path] = known_after(before, after, lines) or ()
 
     def _note_change(self, path: str, before: bytes | None) -> None:
-        """Save what a file was before tools changed it: the dialogue goes on only where
-        that is there.
+        """Save the digest of a file before tools changed it: the dialogue continues
+        only if the file still has that content.
         """
         shown = self.attempt.shown
-        # a reply finds its places again, or is refused
+        # the edits of a saved reply are matched again, or refused
         is_needed = self.call_by_call or self.attempt.side is None
         if shown is not None and path not in shown.all_files and is_needed:
             changed = {**shown.changed, path: digest(before)}

@@ -1,5 +1,5 @@
-"""Going back: steps are undone, and done again, by what the ledger says. A kill in
-between is made good by whoever comes next.
+"""Undo and redo of steps, by the ledger. An undo that is killed is finished at the next
+start.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cdd_agent.tickets.state import NO_FILES, StepExecution, Undo, match_state
 
 
 class NotCarriedOut(BadInput):
-    """A step to be undone, or to be shown, that nobody carried out."""
+    """The step to undo or show was never carried out."""
 
     def __init__(self, step: int, label: str, hint: str) -> None:
         super().__init__(f"Step {label} was not carried out", hint=hint)
@@ -33,7 +33,7 @@ class NotCarriedOut(BadInput):
 
 
 class ChangesUnknown(BadInput):
-    """A step to be undone whose record is not on this machine; nothing was undone."""
+    """The record of the step to undo is not on this computer. Nothing was undone."""
 
     def __init__(self, step: int, label: str) -> None:
         super().__init__(
@@ -48,8 +48,8 @@ class ChangesUnknown(BadInput):
 
 
 class Undoing(Struct, frozen=True):
-    """Undo, redo and diff of a run that is in order (`Engine.recover`), with no other
-    undo under way.
+    """Undo, redo and diff of a recovered run (`Engine.recover`), with no undo under
+    way.
     """
 
     run: Run
@@ -58,14 +58,10 @@ class Undoing(Struct, frozen=True):
         """See `Engine.undo`."""
         run = self.run
         run.lock.check()
-        known = run.state.ended_steps()
-        if not known:
+        if not run.state.ended_steps():
             run.emit(Notice("Nothing was carried out yet.", kind=NoticeKind.NOT_DONE))
             return
-        steps = known[known.index(self._carried_out(number, known)) :]
-        for step in steps:
-            if self._is_unknown(step):
-                raise ChangesUnknown(step.step_number, self._label(step))
+        steps = self._steps_from(number)
         await asyncio.to_thread(run.restorer(*steps).plan_undo)
         undo = stamp()
         run.record.save_going_back(
@@ -73,16 +69,23 @@ class Undoing(Struct, frozen=True):
         )
         await self.finish()
 
-    async def preview(self, number: int) -> UndoPreview:
-        """The effect that `undo` of this step would have now; nothing is changed.
-        Raises as it does.
+    def _steps_from(self, number: int | None) -> Sequence[StepExecution]:
+        """Return the steps that an undo covers: this step, or the last one, and those
+        carried out after it. Raises `NotCarriedOut` or `ChangesUnknown`.
         """
-        run = self.run
-        known = run.state.ended_steps()
+        known = self.run.state.ended_steps()
         steps = known[known.index(self._carried_out(number, known)) :]
         for step in steps:
             if self._is_unknown(step):
                 raise ChangesUnknown(step.step_number, self._label(step))
+        return steps
+
+    async def preview(self, number: int) -> UndoPreview:
+        """Return the effect that an undo of this step would have now. Raises as `undo`
+        does.
+        """
+        run = self.run
+        steps = self._steps_from(number)
         restorer = run.restorer(*steps)
         net = run.ledger.net(restorer.attempts)
         plan = await asyncio.to_thread(restorer.plan_undo)
@@ -115,8 +118,8 @@ class Undoing(Struct, frozen=True):
         await self.finish()
 
     async def diff(self, number: int | None = None) -> None:
-        """Show what a step, or the last one, changed. Raises `BadInput` for a step that
-        was not carried out.
+        """Show the changes of a step, or of the last one. Raises `BadInput` for a step
+        that was not carried out.
         """
         known = self.run.state.ended_steps()
         if number is None and not known:
@@ -132,30 +135,29 @@ class Undoing(Struct, frozen=True):
             )
             self.run.emit(Notice(text, Tone.WARNING))
             return
-        shown = await self.run.ledger.diff(self.run.standing(step))
+        shown = await self.run.ledger.diff(self.run.remaining_attempts(step))
         self.run.emit(
             StepDiff(step.step_number, step.title or "", shown, label=self._label(step))
         )
 
     async def finish(self) -> None:
-        """An undo or a redo that was begun; after a kill perhaps a second time, which
-        does no harm.
+        """Carry out the undo or redo that is noted in the run's record, if there is
+        one. After a kill this happens a second time, which is harmless.
         """
         run = self.run
-        going = run.record.going_back
-        if going is None:
+        noted = run.record.going_back
+        if noted is None:
             return
-        told: StepsUndone | StepsRedone | None = None
-        undone = next((undo for undo in run.state.undone if undo.id == going.id), None)
-        known = run.state.ended_steps()
-        steps = [step for step in known if step.folder in going.steps]
-        if going.again and undone is not None:
-            told = await self._redo(undone)
-        elif not going.again and undone is None and steps:
-            told = await self._undo(going.id, steps)
+        event: StepsUndone | StepsRedone | None = None
+        undone = next((undo for undo in run.state.undone if undo.id == noted.id), None)
+        steps = [step for step in run.state.ended_steps() if step.folder in noted.steps]
+        if noted.again and undone is not None:
+            event = await self._redo(undone)
+        elif not noted.again and undone is None and steps:
+            event = await self._undo(noted.id, steps)
         run.record.settle_going_back()
-        if told is not None:
-            run.emit(told)
+        if event is not None:
+            run.emit(event)
 
     async def _undo(self, undo: str, steps: Sequence[StepExecution]) -> StepsUndone:
         run = self.run
@@ -164,8 +166,8 @@ class Undoing(Struct, frozen=True):
         entry = await to_its_end(partial(enter_undo, restorer, file, undo), name="undo")
         back = await to_its_end(partial(carry_out_undo, restorer, entry), name="undo")
         run.save(run.state.undo(steps, undo))
-        # What a person edited is named: it was left alone, or is what an undo cannot go
-        # beyond.
+        # files that the user edited are named: they were kept, or an undo restores them
+        # only to that edit
         net = run.ledger.net(attempts)
         edited = tuple(
             path for path in sorted(net.edited & net.paths) if path not in back.kept
@@ -182,7 +184,7 @@ class Undoing(Struct, frozen=True):
         )
 
     def _ledger_of(self, steps: Sequence[StepExecution]) -> LedgerFile:
-        """Return the ledger in which an undo of these steps is entered."""
+        """Return the ledger that has the undo of these steps."""
         return self.run.record.attempt(steps[0].folder, 1).ledger
 
     async def _redo(self, undo: Undo) -> StepsRedone:
@@ -200,27 +202,26 @@ class Undoing(Struct, frozen=True):
             labels=self._labels(undo.steps),
         )
 
-    async def tell_what_is_left(self, step: StepExecution) -> None:
-        """Tell which other files changed while commands and checks of a step ran that
-        was restored: they may be the person's. Where that cannot be known, nothing
-        depends on it.
+    async def report_other_changes(self, step: StepExecution) -> None:
+        """Report which other files changed while the commands and checks of a restored
+        step ran: they may be the user's. Nothing depends on it, so errors are ignored.
         """
+        others: tuple[str, ...] = ()
         with suppress(CddError):
-            others = await asyncio.to_thread(
-                self.run.ledger.others, self.run.standing(step)
+            attempts = self.run.remaining_attempts(step)
+            others = await asyncio.to_thread(self.run.ledger.others, attempts)
+        if others:
+            text = (
+                f"Changed while step {self._label(step)} ran, and left as it is:"
+                f" {named(others)}"
             )
-            if others:
-                text = (
-                    f"Changed while step {self._label(step)} ran, and left as it is:"
-                    f" {named(others)}"
-                )
-                self.run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.LEFT_AS_IS))
+            self.run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.LEFT_AS_IS))
 
     def _carried_out(
         self, number: int | None, known: Sequence[StepExecution]
     ) -> StepExecution:
-        """The step of this number, or the last one, of those that were carried out, in
-        this order.
+        """Return the step of this number, or the last one. `known` are the steps that
+        were carried out, in order.
         """
         if number is None:
             return known[-1]
@@ -238,7 +239,9 @@ class Undoing(Struct, frozen=True):
         return tuple(map(self._label, steps))
 
     def _is_unknown(self, step: StepExecution) -> bool:
-        """True if it changed files, and no ledger tells what they were before."""
-        attempts = self.run.standing(step)
+        """True if the step changed files and the ledger does not have their old
+        contents.
+        """
+        attempts = self.run.remaining_attempts(step)
         is_known = any(attempt.entries for attempt in attempts)
         return not is_known and step.files != NO_FILES

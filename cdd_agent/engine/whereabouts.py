@@ -1,7 +1,8 @@
-"""Where a run is that travels between copies of a project, as far as this copy knows.
+"""The whereabouts of a run that travels between copies of a project, as this copy knows
+them.
 
-It is a file in the run's record, and private to this copy. A run that never travelled
-has none, and is here.
+They are a file in the run's record, private to this copy. A run that never travelled
+has no such file, and is here.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from cdd_agent.tickets.store import Ticket
 from cdd_agent.user_folders import state_folder
 
 MARGIN = timedelta(minutes=5)
-"""By how much the clocks of two machines may differ from the true time."""
+"""The largest error of a computer's clock that is expected."""
 CAME_BACK = "cluster.json"
-"""Is in the record of a run of which something may have come back from another machine.
+"""The file in a run's record that says that files may have come back from another
+machine.
 """
 _NAME, _OWN_TREE = "whereabouts.json", "tree.json"
 TREE = "tree"
@@ -34,46 +36,44 @@ TREE = "tree"
 
 
 class RunElsewhere(BadInput):
-    """The run may not go on in this copy of the project."""
+    """The run must not continue in this copy of the project."""
 
 
 class Phase(StrEnum):
     HERE = "here"
-    """It was pulled, and its lease is this copy's."""
+    """It was pulled, and this copy has its lease."""
     LEAVING = "leaving"
-    """A push was begun, and it is not known whether it arrived."""
+    """A push began and may have arrived."""
     AWAY = "away"
     """It was pushed."""
     ARRIVING = "arriving"
-    """A pull was begun: files of the run and of the project are on their way to their
-    places.
-    """
+    """A pull began. Files of the run and the project may be written in part."""
 
 
 class Whereabouts(JsonFile, frozen=True):
-    """This copy's knowledge of a run that travels."""
+    """What this copy knows of a run that travels."""
 
     phase: Phase
     remote: str
-    """As it was named when the run was pushed or pulled."""
+    """The remote's name or address at the last push or pull."""
     holder: str
-    """This copy, as it was then: see `copy_id`."""
+    """The id of this copy at that time, see `copy_id`."""
     tip: str | None
-    """The last commit of the run's reference that this copy knows of."""
+    """The last known commit of the run's reference."""
     content: str | None = None
-    """The commit with the run as this copy has it, or had it when it was pulled. While
-    it is leaving: the one sent.
+    """The commit with this copy's version of the run. While it is leaving: the commit
+    that was sent.
     """
     until: Moment | None = None
     """The end of this copy's lease."""
     project: str | None = None
-    """The tree of the project's files as they travelled last."""
+    """The tree of the project's files at the last push or pull."""
     project_form: int = 1
     """The form of that tree, as in `Checkpoint`."""
     left_out: tuple[str, ...] = ()
-    """Files of this copy that did not travel when it was pushed, from the root."""
+    """Files of this copy that did not travel with the last push, from the root."""
     ticket: dict[str, str] = field(default_factory=dict)
-    """The digests of the ticket's files as they travelled last, by name."""
+    """The digests of the ticket's files at the last push or pull, by name."""
 
     @property
     def shown(self) -> str:
@@ -81,7 +81,7 @@ class Whereabouts(JsonFile, frozen=True):
         return Redactor().redact(self.remote)
 
     def expect_here(self, slug: str, holder: str, now: datetime) -> None:
-        """Raises `RunElsewhere` where the run may not go on."""
+        """Raise `RunElsewhere` if the run must not continue here."""
         take = f"`cdd pull {slug} {self.shown}` takes it"
         match self.phase:
             case Phase.AWAY:
@@ -110,11 +110,9 @@ class Whereabouts(JsonFile, frozen=True):
                 ),
             )
         if self.until is None or now > self.until - MARGIN:
-            since = (
-                f"{self.until.astimezone():%Y-%m-%d %H:%M}"
-                if self.until
-                else "the beginning"
-            )
+            since = "the beginning"
+            if self.until is not None:
+                since = f"{self.until.astimezone():%Y-%m-%d %H:%M}"
             raise RunElsewhere(
                 f"The lease of {slug} is over since {since}, and another machine may"
                 " have taken it",
@@ -123,27 +121,27 @@ class Whereabouts(JsonFile, frozen=True):
 
 
 class OwnTreeMade(JsonFile, frozen=True):
-    """That a run has a tree of its own, beside the person's: it is there until it has
-    landed.
-    """
+    """The separate tree of a run. It exists until the run has landed."""
 
     branch: str
     base: str
-    """The commit that it began at."""
+    """The commit from which the tree was made."""
     prefix: str = ""
-    """The project's folder in the repository; empty where it is the top."""
+    """The project's folder in the repository; empty if it is the top folder."""
     is_made: bool = False
     landing: str | None = None
-    """The commit that the person's branch is moved to."""
+    """The commit that the user's branch moves to."""
     landing_of: str | None = None
-    """The commit of the run's branch that this has."""
+    """The commit of the run's branch that `landing` contains."""
 
     def keep(self, record: Path) -> None:
         self.save(record / _OWN_TREE)
 
 
 def load_own_tree(record: Path) -> OwnTreeMade | None:
-    """Of the run with its record in this folder. Raises `Damaged`."""
+    """Load the separate tree of the run with this record; None if it has none. Raises
+    `Damaged`.
+    """
     return OwnTreeMade.load(record / _OWN_TREE)
 
 
@@ -152,9 +150,8 @@ def forget_own_tree(record: Path) -> None:
 
 
 def in_its_tree(ticket: Ticket) -> Ticket:
-    """The ticket where its run goes on: in the tree that the run has of its own, or
-    else where the person has it. Its record and state are below its `root`. Raises
-    `Damaged`.
+    """Return the ticket in the run's separate tree, or the given one if there is no
+    such tree. The run's record and state are below its `root`. Raises `Damaged`.
     """
     record = ticket.record
     made = load_own_tree(record)
@@ -166,24 +163,22 @@ def in_its_tree(ticket: Ticket) -> Ticket:
 
 
 def where_in_short(record: Path) -> str:
-    """Where the run with its record in this folder goes on, for a list; empty where it
-    does among the person's own files. Raises `Damaged`.
+    """Return where a run continues, in a few words for a list; empty if it does so in
+    the user's files. Raises `Damaged`.
     """
     if load_own_tree(record) is not None:
         return "in its own tree"
     known = load_whereabouts(record)
     if known is None or known.phase is Phase.HERE:
         return ""
-    return (
-        f"pushed to {known.shown}"
-        if known.phase is not Phase.ARRIVING
-        else f"half pulled from {known.shown}"
-    )
+    if known.phase is Phase.ARRIVING:
+        return f"half pulled from {known.shown}"
+    return f"pushed to {known.shown}"
 
 
 def how_to_hand_back(record: Path) -> str:
-    """For whoever has finished with a run that was pulled, which others cannot take
-    yet; else empty.
+    """Return how to let others take a run that was pulled; empty if they can take it
+    already.
     """
     known = load_whereabouts(record)
     if known is None or known.phase is not Phase.HERE or known.until is None:
@@ -196,18 +191,19 @@ def how_to_hand_back(record: Path) -> str:
 
 
 def load_whereabouts(record: Path) -> Whereabouts | None:
-    """Of the run with its record in this folder; None where it never travelled. Raises
-    `Damaged`.
+    """Load the whereabouts of the run with this record; None if it never travelled.
+    Raises `Damaged`.
     """
     return Whereabouts.load(record / _NAME)
 
 
 def expect_here(root: Path, record: Path, now: datetime) -> None:
-    """Raises `RunElsewhere` where the run with its record in this folder was pushed
-    from this copy of the project, or its lease is over, or it has a tree of its own.
+    """Raise `RunElsewhere` if the run with this record was pushed, its lease is over,
+    or it has a separate tree.
     """
     slug = record.name
-    if (tree := load_own_tree(record)) is not None:
+    tree = load_own_tree(record)
+    if tree is not None:
         raise RunElsewhere(
             f"{slug} has a tree of its own, on the branch {tree.branch}",
             hint=(
@@ -221,7 +217,7 @@ def expect_here(root: Path, record: Path, now: datetime) -> None:
 
 
 def save_whereabouts(record: Path, whereabouts: Whereabouts | None) -> None:
-    """Raises `BadInput` when the disk refuses."""
+    """Save the whereabouts. Raises `BadInput` if the disk refuses."""
     if whereabouts is None:
         remove(record / _NAME)
     else:
@@ -229,8 +225,8 @@ def save_whereabouts(record: Path, whereabouts: Whereabouts | None) -> None:
 
 
 def copy_id(root: Path) -> str:
-    """The name of this copy of a project in leases: another folder or machine has
-    another one. Raises `BadInput`.
+    """Return the id of this copy of a project in leases. Each folder of each machine
+    has a different one. Raises `BadInput`.
     """
     known = _machine_id(root).decode(errors="replace")
     return hashlib.sha256(
@@ -245,18 +241,20 @@ def _machine_id(root: Path) -> bytes:
     project's runs. Raises `BadInput` if neither folder is writable.
     """
     files = [root / ".cdd" / "runs" / "machine"]
-    if folder := state_folder():
+    folder = state_folder()
+    if folder is not None:
         files.insert(0, folder / "machine")
     for file in files:
         with suppress(NotRead):
-            if known := read_bytes(file):
+            known = read_bytes(file)
+            if known:
                 return known
     *at_home, in_project = files
-    known = secrets.token_hex(16).encode()
+    new = secrets.token_hex(16).encode()
     for file in at_home:
         with suppress(BadInput):
-            return _create_once(file, known)
-    return _create_once(in_project, known)
+            return _create_once(file, new)
+    return _create_once(in_project, new)
 
 
 def _create_once(file: Path, data: bytes) -> bytes:

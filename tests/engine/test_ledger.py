@@ -79,7 +79,7 @@ class Work:
         else:
             act()
         owns = self.declared.__contains__
-        return await self.ledger.look_after(
+        return await self.ledger.enter_after_command(
             self.attempt, states, owns, "make", call=call
         )
 
@@ -420,7 +420,7 @@ async def test_a_new_file_in_a_declared_folder_is_the_steps(work: Work) -> None:
     states = work.ledger.start(work.attempt, "make gen", ())
     for path in ("gen/a.py", "gen/deep/b.py", "other/c.py"):
         work.put(path, "x\n")
-    entry = await work.ledger.look_after(
+    entry = await work.ledger.enter_after_command(
         work.attempt, states, lambda path: path.startswith("gen/"), "make gen", call=0
     )
     assert paths(entry) == (("gen/a.py", "gen/deep/b.py"), ("other/c.py",))
@@ -508,7 +508,9 @@ async def test_secrets_in_commands_are_not_entered(work: Work) -> None:
     await work.begin()
     secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
     states = work.ledger.start(work.attempt, f"curl -H {secret}", ())
-    await work.ledger.look_after(work.attempt, states, bool, f"curl -H {secret}")
+    await work.ledger.enter_after_command(
+        work.attempt, states, bool, f"curl -H {secret}"
+    )
     assert secret not in work.attempt.ledger.path.read_text()
 
 
@@ -517,7 +519,7 @@ async def test_after_a_kill_what_changed_beside_the_step_is_found(work: Work) ->
     work.write("a.txt", "one")
     work.ledger.start(work.attempt, "make", work.declared)
     work.put("beside.txt", "x\n")
-    assert await work.ledger.look_after_kill(work.attempt) == ("beside.txt",)
+    assert await work.ledger.enter_after_kill(work.attempt) == ("beside.txt",)
     assert work.restore() == RestoreResult(restored=("a.txt",))
     assert work.text("beside.txt") == "x\n"
 

@@ -130,7 +130,7 @@ def opening(sandbox: Sandbox) -> list[Event]:
     """The events that tell how a run was opened."""
     engine, events = sandbox.engine(), list[Event]()
     with told_to(events.append):
-        engine.run.tell_what_was_found()
+        engine.run.report_opening()
     engine.close()
     return events
 

@@ -320,7 +320,7 @@ async def test_a_second_kill_while_the_step_is_put_back_loses_no_word_on_a_perso
     )
     (left.root / "a.txt").write_text("mine\n")
     with monkeypatch.context() as patched:
-        patched.setattr(Undoing, "tell_what_is_left", _killed)
+        patched.setattr(Undoing, "report_other_changes", _killed)
         with pytest.raises(KeyboardInterrupt):
             await run(left)
 

@@ -552,8 +552,8 @@ MUTATIONS = [
     Mutation(
         "guidance begins a new attempt",
         "engine/run.py",
-        "if guidance or not self._goes_on",
-        "if not self._goes_on",
+        "if guidance or not self._continues",
+        "if not self._continues",
         _ENGINE,
     ),
     Mutation(
@@ -677,8 +677,8 @@ MUTATIONS = [
     Mutation(
         "no command runs before the baseline is over",
         "engine/transaction.py",
-        "            await self._wait_until_known()\n            self.emit(CheckpointStarted",
-        "            self.emit(CheckpointStarted",
+        "        await self._wait_until_known()\n        self.emit(CheckpointStarted",
+        "        self.emit(CheckpointStarted",
         "tests/engine/test_beside_the_baseline.py",
     ),
     Mutation(
@@ -691,14 +691,14 @@ MUTATIONS = [
     Mutation(
         "a file that the baseline changes costs no attempt",
         "engine/engine.py",
-        "left -= not (outcome.is_by_person or is_outdated)",
-        "left -= not outcome.is_by_person",
+        "if not outcome.is_by_person and not is_outdated:",
+        "if not outcome.is_by_person:",
         "tests/engine/test_beside_the_baseline.py",
     ),
     Mutation(
         "so it is in the engine",
         "engine/transaction.py",
-        "        with self.ledger.writing(self.attempt, changes, ignored, call):\n            # the answer may have taken hours: each file is looked at once more\n            changes.apply(self.root)",
+        "        with self.ledger.writing(self.attempt, changes, ignored, call):\n            # the answer may have taken hours: each file is compared again\n            changes.apply(self.root)",
         "        changes.apply(self.root)\n        with self.ledger.writing(self.attempt, changes, ignored, call):\n            pass",
         _ENGINE,
     ),
@@ -733,7 +733,7 @@ MUTATIONS = [
     Mutation(
         "a failed attempt is restored before the next",
         "engine/engine.py",
-        "                also_show |= frozenset(self._restore_failed(step.number))\n",
+        "            also_show |= frozenset(self._restore_failed(step.number))\n",
         "",
         _ENGINE,
     ),
@@ -754,15 +754,15 @@ MUTATIONS = [
     Mutation(
         "a step that was skipped leaves nothing",
         "engine/engine.py",
-        "            self.run.restore(step.number)\n            await self._undoing.tell_what_is_left(before)",
-        "            await self._undoing.tell_what_is_left(before)",
+        "            self.run.restore(step.number)\n            await self._undoing.report_other_changes(before)",
+        "            await self._undoing.report_other_changes(before)",
         "tests/engine/test_undo.py",
     ),
     Mutation(
         "the number of attempts is kept to",
         "engine/engine.py",
-        "will_retry = left > 0 and",
-        "will_retry = left > 1 and",
+        "will_retry = remaining > 0 and",
+        "will_retry = remaining > 1 and",
         _ENGINE,
     ),
     Mutation(
@@ -775,8 +775,8 @@ MUTATIONS = [
     Mutation(
         "what is not approved is not written",
         "engine/approval.py",
-        "review=review.leave_all(answer.reason)), ChangeSet(\n                ()\n            )",
-        "review=review.leave_all(answer.reason)), changes",
+        "return refused, ChangeSet(())",
+        "return refused, changes",
         "tests/engine/test_reviewing.py",
     ),
     Mutation(
@@ -789,7 +789,7 @@ MUTATIONS = [
     Mutation(
         "what was answered holds after an interruption",
         "engine/transaction.py",
-        "answer = answers.find(call, proposed, changes, number)",
+        "answer = answers.find(call, proposed, changes, self.step.number)",
         "answer = None",
         "tests/engine/test_reviewing.py",
     ),
