@@ -25,7 +25,7 @@ from cdd_agent.edits.review import proposal_digest
 from cdd_agent.edits.targets import Protected
 from cdd_agent.engine.approval import Answer, Approval, ChangesRefused, ask_about
 from cdd_agent.engine.attempt import Attempt, Shown
-from cdd_agent.engine.ledger import Ledger, Owns, States
+from cdd_agent.engine.ledger import Ledger, Owns, RecordRemoved, States
 from cdd_agent.engine.ledger_entries import private_paths
 from cdd_agent.engine.ledger_file import Entry
 from cdd_agent.engine.named_files import named
@@ -329,7 +329,26 @@ class StepTransaction(Struct):
 
     async def take_over_from_check(self, states: States, by: str) -> None:
         """Whatever the checks made of the step's files is the step's doing."""
-        await self.ledger.look_after(self.attempt, states, self._find_declared(), by)
+        await self._look_after(states, by)
+
+    async def _look_after(
+        self,
+        states: States,
+        by: str,
+        call: int | None = None,
+        ignored: Sequence[str] = (),
+    ) -> Entry:
+        """See `Ledger.look_after`. If the record was removed, what the attempt wrote
+        is entered once more, so that it can be undone.
+        """
+        owns = self._find_declared()
+        try:
+            return await self.ledger.look_after(
+                self.attempt, states, owns, by, call=call, ignored=ignored
+            )
+        except RecordRemoved:
+            self.ledger.enter_again(self.attempt, self.changes)
+            raise
 
     async def take_over_from_command(
         self, states: States, by: str, call: int, ignored: Sequence[str]
@@ -340,9 +359,7 @@ class StepTransaction(Struct):
         """
         owns = self._find_declared()
         ignored = [path for path in ignored if not owns(path)]
-        entry = await self.ledger.look_after(
-            self.attempt, states, owns, by, call=call, ignored=ignored
-        )
+        entry = await self._look_after(states, by, call, ignored)
         self._take_over_changes(entry.changes)
         if entry.ignored:
             text = (
