@@ -106,6 +106,17 @@ def no_part(root: Path, own: Iterable[str]) -> tuple[str, ...]:
     )
 
 
+class RecordRemoved(BadInput):
+    """The record of an attempt was removed while a command or a check ran."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"{path} was removed while the step ran, and with it the record of earlier"
+            " steps",
+            hint="Does the check clean the project? It must leave .cdd/runs alone.",
+        )
+
+
 class Ledger(Struct):
     """The changes that the steps of one run made in one tree of files."""
 
@@ -184,6 +195,13 @@ class Ledger(Struct):
             attempt.ledger.append(Entry(Kind.WITHDRAWN, number))
             raise
 
+    def enter_again(self, attempt: Attempt, changes: ChangeSet) -> None:
+        """Enter what the attempt changed so far, after its record was removed. What git
+        ignores is no longer known, so no content leaves this computer.
+        """
+        with self.writing(attempt, changes, changes.touched):
+            pass
+
     def _save_contents(
         self, attempt: Attempt, change: FileChange, ignored: Collection[str]
     ) -> Change:
@@ -243,15 +261,11 @@ class Ledger(Struct):
         ignored files that it changed. An attempt that began without a
         checkpoint has only its own files compared.
 
-        Raises `BadInput` if the record of the attempt was removed.
+        Raises `RecordRemoved` if the record of the attempt was removed.
         """
         current = current_entries(attempt)
         if not current:
-            raise BadInput(
-                f"{attempt.ledger.path} was removed while the step ran, and with it the"
-                " record of what it changed",
-                hint="Does the check clean the project? It must leave .cdd/runs alone.",
-            )
+            raise RecordRemoved(attempt.ledger.path)
         kind = Kind.CHECK if call is None else Kind.COMMAND
         base, tree, found = last_tree(current), None, []
         if base is not None:
@@ -259,13 +273,18 @@ class Ledger(Struct):
             found = [
                 change
                 for change in await (await self.open()).changes(base, tree)
-                if change.path not in states and _is_text(change.path)
+                if change.path not in states
             ]
         is_beside = attempt.side is not None
-        mine = [one for one in found if is_beside or owns(one.path)]
+        mine = [
+            one for one in found if _is_text(one.path) and (is_beside or owns(one.path))
+        ]
         saved = await self.save_changes(attempt, mine, private_paths(attempt))
         own = {change.path for change in saved}
-        changes = (*self._changes_since(attempt, states), *saved)
+        since = list(self._changes_since(attempt, states))
+        changes = [*saved, *(one for one in since if one.after != UNKNOWN)]
+        others = [one for one in found if one.path not in own]
+        others += [one for one in since if one.after == UNKNOWN]
         return attempt.ledger.append(
             Entry(
                 kind,
@@ -273,7 +292,7 @@ class Ledger(Struct):
                 by=attempt.redactor.redact(by),
                 call=call,
                 changes=tuple(sorted(changes, key=lambda change: change.path)),
-                others=tuple(one for one in found if one.path not in own),
+                others=tuple(sorted(others, key=lambda change: change.path)),
                 ignored=tuple(path for path in ignored if path not in states),
                 tree=tree,
             )
@@ -372,7 +391,7 @@ class Ledger(Struct):
         return tuple(
             path
             for path, change in sorted(last.items())
-            if entry_now(root, path, change.after or change.before) == change.after
+            if _is_still(change, entry_now(root, path, change.after or change.before))
         )
 
     async def versions(
@@ -395,6 +414,7 @@ class Ledger(Struct):
             for entry in in_order(attempts)
             for change in entry.others
             if change.path not in net and wanted(change.path)
+            if UNKNOWN not in (change.before, change.after)
         )
         if others:
             read = await (await self.open()).read(others)
@@ -461,11 +481,12 @@ class Ledger(Struct):
 
     def _changes_since(self, attempt: Attempt, states: States) -> Iterator[Change]:
         """Yield the changes of the step's files since these states. Saves the current
-        contents.
+        contents. `UNKNOWN` cannot be saved: it is no file, cannot be read or is too
+        large.
         """
         for path, before in states.items():
             after = save_file(self.record.root, attempt, path)
-            if after != UNKNOWN and not is_same(before, after):
+            if not is_same(before, after):
                 yield Change(path, before, after)
 
     async def save_changes(
@@ -513,6 +534,15 @@ def _is_small(contents: Contents, entry: TreeEntry | None) -> bool:
     return size <= LARGEST_SAVED
 
 
+def _is_still(change: Change, now: TreeEntry | None) -> bool:
+    """True if a file is as a change left it. What could not be saved cannot be
+    compared: then any other file than the one before counts.
+    """
+    if change.after == UNKNOWN:
+        return now is not None and now != change.before
+    return now == change.after
+
+
 def _is_text(path: str) -> bool:
-    """True if the path is UTF-8. The ledger cannot name any other path."""
+    """True if the path is UTF-8. Only such a path can be in the state of a run."""
     return path.encode(errors="replace").decode() == path

@@ -8,6 +8,7 @@ an `Entry` as JSON. docs/ledger.md describes it.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from io import FileIO
@@ -18,12 +19,14 @@ from msgspec import Struct
 
 from cdd_agent.files.atomic import NotWritten, read_bytes, sync_folder, write_atomic
 from cdd_agent.files.json_file import Damaged, as_short_json, stamp
-from cdd_agent.git.checkpoint import Checkpoint
+from cdd_agent.git.checkpoint import Checkpoint, name_in_json, path_of_name
 from cdd_agent.git.diff import Change
 
 VERSION = 1
 _CHUNK = 1 << 16
 _HEADER = b'{"ledger":%d}\n' % VERSION
+_TIME = re.compile(rb'"at":"([0-9]{8}T[0-9]{12})"')
+_DATE = len("20261126T")
 
 
 class Kind(StrEnum):
@@ -55,6 +58,19 @@ class Kind(StrEnum):
     """The undo `by` is about to make `changes`, which may be of several steps."""
     REDONE = "redone"
     """The undo `by` was reversed."""
+
+
+_WITHIN = (
+    Kind.REPLY,
+    Kind.TOOL,
+    Kind.WITHDRAWN,
+    Kind.STARTED,
+    Kind.COMMAND,
+    Kind.CHECK,
+    Kind.FOUND,
+    Kind.DROPPED,
+)
+"""Entries that come after the beginning of their attempt, in the same ledger."""
 
 
 class Entry(Struct, frozen=True, omit_defaults=True):
@@ -108,12 +124,25 @@ class LedgerFile(Struct, frozen=True):
         """Add an entry; it survives a power cut. Returns it with its time. Raises
         `NotWritten`.
         """
-        entry = msgspec.structs.replace(entry, at=entry.at or stamp())
+        entry = msgspec.structs.replace(entry, at=entry.at or self._next_time(entry))
         try:
-            self._append(as_short_json(entry) + b"\n")
+            self._append(_encode(entry))
         except OSError as error:
             raise NotWritten(self.path, error) from error
         return entry
+
+    def _next_time(self, entry: Entry) -> str:
+        """Return the time of a new entry. An attempt begins, and files are restored,
+        after all that the ledgers of the run have, also if the clock was set back.
+        """
+        now = stamp()
+        if entry.kind in _WITHIN:
+            return now
+        folder = self.path.parent.parent
+        places = [*folder.glob("step-*/ledger.jsonl")]
+        places += folder.glob("step-*/attempt-*/beside.jsonl")
+        times = [time for place in places for time in _times(place)]
+        return max([now, *times])
 
     def write(self, entries: Iterable[Entry]) -> None:
         """Write all entries at once; each has its time. Raises `NotWritten`."""
@@ -150,9 +179,7 @@ class LedgerFile(Struct, frozen=True):
                 self._expect_version(line)
                 continue
             try:
-                entry = msgspec.json.decode(line, type=Entry)
-                expect_inside(change.path for change in entry.changes)
-                expect_inside(change.path for change in entry.others)
+                entry = _decode(line)
             except (ValueError, RecursionError) as error:
                 raise Damaged(self.path, f"line {number}: {error}") from error
             # a clock that was set back does not change the order
@@ -174,8 +201,36 @@ class LedgerFile(Struct, frozen=True):
 
 def encode_ledger(entries: Iterable[Entry]) -> bytes:
     """Return the content of the file of a ledger."""
-    lines = (as_short_json(entry) + b"\n" for entry in entries)
+    lines = (_encode(entry) for entry in entries)
     return _HEADER + b"".join(lines)
+
+
+def _encode(entry: Entry) -> bytes:
+    """Return the line of an entry."""
+    others = tuple(
+        msgspec.structs.replace(change, path=name_in_json(change.path))
+        for change in entry.others
+    )
+    return as_short_json(msgspec.structs.replace(entry, others=others)) + b"\n"
+
+
+def _decode(line: bytes) -> Entry:
+    """Read a line. Raises `ValueError` for one that is no entry."""
+    entry = msgspec.json.decode(line, type=Entry)
+    others = tuple(
+        msgspec.structs.replace(change, path=path_of_name(change.path))
+        for change in entry.others
+    )
+    expect_inside(change.path for change in (*entry.changes, *others))
+    return msgspec.structs.replace(entry, others=others)
+
+
+def _times(place: Path) -> Iterator[str]:
+    """Yield the moment after the last one that a ledger has."""
+    times = [match.decode() for match in _TIME.findall(read_bytes(place) or b"")]
+    if times:
+        last = max(times)
+        yield f"{last[:_DATE]}{int(last[_DATE:]) + 1:012}"
 
 
 def expect_inside(paths: Iterable[str]) -> None:

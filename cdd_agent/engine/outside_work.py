@@ -144,7 +144,7 @@ class OutsideWork(Struct):
         if self._change is None or self._ledger is None:
             return
         try:
-            await self._ledger.look_after(
+            await self._ledger.enter_after_command(
                 self._change.attempt,
                 states,
                 lambda path: False,

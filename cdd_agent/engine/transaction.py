@@ -25,7 +25,7 @@ from cdd_agent.edits.review import proposal_digest
 from cdd_agent.edits.targets import Protected
 from cdd_agent.engine.approval import Answer, Approval, ChangesRefused, ask_about
 from cdd_agent.engine.attempt import Attempt, Shown
-from cdd_agent.engine.ledger import Ledger, Owns, States
+from cdd_agent.engine.ledger import Ledger, Owns, RecordRemoved, States
 from cdd_agent.engine.ledger_entries import private_paths
 from cdd_agent.engine.ledger_file import Entry
 from cdd_agent.engine.named_files import named
@@ -320,9 +320,26 @@ class StepTransaction(Struct):
         """Enter what the checks changed. Changes of the step's files belong to the
         step.
         """
-        await self.ledger.enter_after_command(
-            self.attempt, states, self._find_declared(), by
-        )
+        await self._enter_after_command(states, by)
+
+    async def _enter_after_command(
+        self,
+        states: States,
+        by: str,
+        call: int | None = None,
+        ignored: Sequence[str] = (),
+    ) -> Entry:
+        """See `Ledger.enter_after_command`. If the record was removed, what the attempt
+        wrote is entered once more, so that it can be undone.
+        """
+        owns = self._find_declared()
+        try:
+            return await self.ledger.enter_after_command(
+                self.attempt, states, owns, by, call=call, ignored=ignored
+            )
+        except RecordRemoved:
+            self.ledger.enter_again(self.attempt, self.changes)
+            raise
 
     async def take_over_from_command(
         self, states: States, by: str, call: int, ignored: Sequence[str]
@@ -333,9 +350,7 @@ class StepTransaction(Struct):
         """
         owns = self._find_declared()
         ignored = [path for path in ignored if not owns(path)]
-        entry = await self.ledger.enter_after_command(
-            self.attempt, states, owns, by, call=call, ignored=ignored
-        )
+        entry = await self._enter_after_command(states, by, call, ignored)
         self._take_over_changes(entry.changes)
         if entry.ignored:
             text = (

@@ -112,7 +112,7 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True):
     @property
     def folders(self) -> tuple[str, ...]:
         """The folders of the repositories below."""
-        return tuple(map(_path_of, self.inner))
+        return tuple(map(path_of_name, self.inner))
 
     def is_same(self, other: Checkpoint) -> bool:
         """True if the files are the same, whatever the names of the two."""
@@ -124,12 +124,12 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True):
 
         def own(names: Iterable[str]) -> Iterator[tuple[str, str]]:
             for name in names:
-                path = _path_of(name)
+                path = path_of_name(name)
                 if find_owner(path, folders) == folder:
                     yield name, path[len(folder) + 1 :] if folder else path
 
         return Snapshot(
-            tree=self.inner[_name_in_json(folder)] if folder else self.files,
+            tree=self.inner[name_in_json(folder)] if folder else self.files,
             modes={short: self.modes[path] for path, short in own(self.modes)},
             unseen=frozenset(short for _, short in own(self.unseen)),
             also=frozenset(short for _, short in own(self.also)),
@@ -137,7 +137,7 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True):
         )
 
 
-def _name_in_json(path: str) -> str:
+def name_in_json(path: str) -> str:
     """Return a path as JSON can hold it: bytes that are not UTF-8 become a NUL and two
     digits.
     """
@@ -151,7 +151,8 @@ def _is_inside(path: str) -> bool:
     return not path.startswith("/") and ".." not in parts and ".git" not in parts
 
 
-def _path_of(name: str) -> str:
+def path_of_name(name: str) -> str:
+    """Return the path that `name_in_json` wrote. Raises `ValueError`."""
     return re.sub("\0(..)", lambda found: chr(0xDC00 + int(found[1], 16)), name)
 
 
@@ -159,7 +160,7 @@ def _join(checkpoint: str, parts: Mapping[str, Snapshot]) -> Checkpoint:
     """Make a checkpoint of the snapshots of all repositories, by folder."""
 
     def name(folder: str, path: str) -> str:
-        return _name_in_json(_whole(folder, path))
+        return name_in_json(_whole(folder, path))
 
     modes, saved = dict[str, int](), dict[str, TreeEntry]()
     unseen, also = set[str](), set[str]()

@@ -5,6 +5,7 @@ edit of anyone else is lost.
 import asyncio
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -496,6 +497,42 @@ async def test_in_a_tree_of_its_own_all_changes_are_the_steps(tmp_path: Path) ->
     await work.begin()
     entry = await work.command(lambda: work.put("anything.txt", "x\n"))
     assert paths(entry) == (("anything.txt",), ())
+
+
+REPLACED = ("made.txt",)
+
+
+@each_row(
+    "act",
+    [
+        "(root / 'made.txt').write_text('x' * 200)",
+        "(root / 'made.txt').unlink(); os.mkfifo(root / 'made.txt')",
+    ],
+)
+async def test_what_cannot_be_saved_of_a_steps_file_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    monkeypatch.setattr("cdd_agent.engine.saved_contents.LARGEST_SAVED", 100)
+    work = Work(tmp_path, declared=REPLACED)
+    work.put("made.txt", "old\n")
+    await work.begin()
+    entry = await work.command(act)
+    assert paths(entry) == ((), REPLACED)
+    assert work.restore() == NOTHING
+    assert work.ledger.others([work.attempt]) == REPLACED
+    assert await work.ledger.versions([work.attempt], lambda path: True) == ()
+    (tmp_path / "made.txt").unlink()
+    assert work.ledger.others([work.attempt]) == ()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are texts there")
+async def test_a_name_that_is_no_text_is_named_and_kept(work: Work) -> None:
+    await work.begin()
+    name = os.fsdecode(b"caf\xe9.txt")
+    entry = await work.command(lambda: work.put(name, "x\n"))
+    assert paths(entry) == ((), (name,))
+    assert work.restore() == NOTHING
+    assert work.ledger.others([work.attempt]) == (name,)
 
 
 async def test_a_check_that_removes_the_record_is_reported(work: Work) -> None:

@@ -31,7 +31,7 @@ ALL = (
         by="make gen",
         call=1,
         changes=(Change("link", LINK, None),),
-        others=(Change("né\n\ud83d", None, PLAIN),),
+        others=(Change("né\n\ud83d", None, PLAIN), Change("caf\udce9", None, PLAIN)),
         ignored=("x.log",),
     ),
     Entry(Kind.CHECK, 1, by="python -m pytest; make lint"),
@@ -66,7 +66,7 @@ def test_what_was_appended_is_read(ledger: LedgerFile) -> None:
     appended = [ledger.append(entry) for entry in ALL]
     found = ledger.entries()
     # half of a character, which JSON cannot have, becomes a question mark
-    assert found[5].others[0].path == "né\n?"
+    assert [one.path for one in found[5].others] == ["né\n?", "caf\udce9"]
     assert [*found[:5], *found[6:]] == [*appended[:5], *appended[6:]]
     # the contents of tree entries compare without their permissions
     assert found[2].changes[0].after is not None
@@ -75,6 +75,24 @@ def test_what_was_appended_is_read(ledger: LedgerFile) -> None:
     lines = ledger.path.read_text().splitlines()
     assert json.loads(lines[0]) == {"ledger": 1}
     assert len(lines) == 1 + len(ALL)
+
+
+def test_steps_are_in_order_also_if_the_clock_was_set_back(tmp_path: Path) -> None:
+    first = LedgerFile(tmp_path / "step-01" / "ledger.jsonl")
+    second = LedgerFile(tmp_path / "step-02" / "ledger.jsonl")
+    first.append(Entry(Kind.BEGIN, 1, at="29991231T235959999999"))
+    first.append(Entry(Kind.REPLY, 1))
+    second.append(Entry(Kind.BEGIN, 1))
+    second.append(Entry(Kind.REPLY, 1))
+    first.append(Entry(Kind.RESTORED, 1))
+    second.append(Entry(Kind.UNDONE, by="x"))
+    found = [*first.entries(), *second.entries()]
+    assert [entry.kind for entry in sorted(found, key=lambda entry: entry.at)] == [
+        *(Kind.BEGIN, Kind.REPLY),
+        *(Kind.BEGIN, Kind.REPLY),
+        *(Kind.RESTORED, Kind.UNDONE),
+    ]
+    assert found[3].at < found[2].at
 
 
 def test_each_entry_has_its_time_and_keeps_it(ledger: LedgerFile) -> None:

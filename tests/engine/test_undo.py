@@ -345,6 +345,19 @@ async def test_a_failed_step_can_be_undone_and_is_pending_then(
     assert sandbox.statuses() == ["pending"]
 
 
+async def test_a_step_whose_check_removed_the_record_is_restored(
+    sandbox: Sandbox,
+) -> None:
+    """As `git clean -fdx` does."""
+    code = "import shutil; shutil.rmtree('.cdd/runs'); raise SystemExit(1)"
+    sandbox.write(Step("a.txt", f'python -S -c "{code}"'))
+    (sandbox.root / "a.txt").write_text("mine\n")
+    events = await run_all(sandbox.replies(says("a.txt", "bad")))
+    assert only(ChangesPutBack, events).restored == ("a.txt",)
+    assert (sandbox.root / "a.txt").read_text() == "mine\n"
+    assert sandbox.statuses() == ["failed"]
+
+
 async def test_retry_takes_back_what_the_reply_wrote_and_keeps_a_persons_fix(
     sandbox: Sandbox,
 ) -> None:
