@@ -726,8 +726,8 @@ MUTATIONS = [
     Mutation(
         "a ledger stays in the project",
         "engine/ledger_file.py",
-        'if path.is_absolute() or ".." in parts or is_own:',
-        "if path.is_absolute() or is_own:",
+        'if not is_name or path.is_absolute() or ".." in parts or is_own:',
+        "if not is_name or path.is_absolute() or is_own:",
         "tests/engine/test_ledger_file.py",
     ),
     Mutation(
