@@ -36,6 +36,12 @@ class NetChange(Struct, frozen=True):
     """By each content that the attempts found or made, the content that it leads back
     to.
     """
+    by_model: frozenset[_Content] = frozenset()
+    """The contents that replies and calls made. The ledger has them."""
+
+    def is_by_model(self, present: TreeEntry | None) -> bool:
+        """True if a reply or a call made this content."""
+        return _content(present) in self.by_model
 
     @property
     def is_change(self) -> bool:
@@ -171,6 +177,7 @@ class _Course(Struct):
     known: dict[_Content, _Origin] = field(default_factory=dict)
     now: TreeEntry | None = None
     last: Kind = Kind.REPLY
+    by_model: set[_Content] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.now = self.origin.entry
@@ -185,6 +192,8 @@ class _Course(Struct):
         self.now = change.after
         self.known[_content(self.now)] = self.origin
         self.last = cause
+        if cause in (Kind.REPLY, Kind.TOOL):
+            self.by_model.add(_content(self.now))
 
     def go_back(self, change: Change) -> None:
         """Add a restoring of the file, perhaps to a version with the user's edit."""
@@ -202,6 +211,7 @@ class _Course(Struct):
             self.last,
             is_edited=self.origin.is_edited,
             known=known,
+            by_model=frozenset(self.by_model),
         )
 
 

@@ -68,8 +68,12 @@ class Restorer(Struct, frozen=True):
         plan = self.plan_undo()
         net = self._net_changes()
         self._enter(net, plan)
+        present = {change.path: change.after for change in plan.changes}
         exact = {
-            change.path for change in net.all if change.last in (Kind.REPLY, Kind.TOOL)
+            change.path
+            for change in net.all
+            if change.is_by_model(present.get(change.path))
+            or (change.path in plan.merged and change.last in (Kind.REPLY, Kind.TOOL))
         }
         self._add_reported(plan)
         return self.carry_out(plan, lambda path: path not in exact)

@@ -113,6 +113,8 @@ class Action:
 
     kill: int = 0
     """Killed just before this point of the work, if it comes to that; 0: not killed."""
+    cuts_power: bool = False
+    """The kill is a power cut: what was not synced is lost by half."""
     edit_after_kill: Touch | None = None
     reopens: bool = False
     """A new process does it."""
@@ -197,6 +199,8 @@ class History:
 def _smaller(action: Action) -> Iterator[Action]:
     if action.kill:
         yield replace(action, kill=0)
+    if action.cuts_power:
+        yield replace(action, cuts_power=False)
     if action.edit_after_kill:
         yield replace(action, edit_after_kill=None)
     if action.reopens:
@@ -271,32 +275,36 @@ def _action(chance: random.Random, kind: type[Action] | None = None) -> Action:
             (Run, Edit, Undo, Redo, Skip, UseGit, Diff, SwitchCommits),
             (12, 5, 4, 3, 2, 2, 1, 0.5),
         )[0]
-    reopens = chance.random() < 0.3
-    kill, edit = 0, None
-    if kind in (Run, Undo, Redo, Skip) and chance.random() < 0.15:
-        kill = int(MOST_KILLS ** chance.random())
-        if chance.random() < 0.3:
-            op = chance.choice((Op.TOP, Op.BOTTOM))
-            is_declared = chance.random() < 0.7
-            edit = Touch(Moment.USER, op, chance.randrange(99), is_declared)
+    action = _action_of(chance, kind)
+    action = replace(action, reopens=chance.random() < 0.3)
+    if kind not in (Run, Undo, Redo, Skip) or chance.random() > 0.15:
+        return action
+    kill = int(MOST_KILLS ** chance.random())
+    action = replace(action, kill=kill, cuts_power=chance.random() < 0.4)
+    if chance.random() < 0.3:
+        op, is_declared = chance.choice((Op.TOP, Op.BOTTOM)), chance.random() < 0.7
+        edit = Touch(Moment.USER, op, chance.randrange(99), is_declared)
+        action = replace(action, edit_after_kill=edit)
+    return action
+
+
+def _action_of(chance: random.Random, kind: type[Action]) -> Action:
     if kind is Run:
         count = chance.choices((1, 2, 3), (6, 3, 1))[0]
-        attempts = [_attempt(chance) for _ in range(count)]
+        attempts = tuple(_attempt(chance) for _ in range(count))
         guidance = "Do it well." if chance.random() < 0.15 else ""
-        return Run(kill, edit, reopens, tuple(attempts), guidance)
+        return Run(attempts=attempts, guidance=guidance)
     if kind is Edit:
-        return Edit(reopens=reopens, touch=_touch(chance, Moment.USER, 0.6))
+        return Edit(touch=_touch(chance, Moment.USER, 0.6))
     if kind is Undo:
-        back = chance.choices((1, 2, 3), (6, 3, 1))[0]
-        return Undo(kill, edit, reopens, back)
+        return Undo(back=chance.choices((1, 2, 3), (6, 3, 1))[0])
     if kind is Skip:
-        return Skip(kill, edit, reopens, keep=chance.random() < 0.4)
+        return Skip(keep=chance.random() < 0.4)
     if kind is UseGit:
-        op = chance.choice(tuple(GitOp))
-        return UseGit(reopens=reopens, op=op, pick=chance.randrange(99))
+        return UseGit(op=chance.choice(tuple(GitOp)), pick=chance.randrange(99))
     if kind is Diff:
-        return Diff(reopens=reopens, pick=chance.randrange(99))
-    return Redo(kill, edit, reopens) if kind is Redo else SwitchCommits()
+        return Diff(pick=chance.randrange(99))
+    return kind()
 
 
 def _attempt(chance: random.Random) -> Attempt:

@@ -70,6 +70,45 @@ class Killed(BaseException):
 
 
 @dataclass
+class Unsynced:
+    """What the process wrote, and what a power cut would lose of it: half of each file
+    that was not synced, and names in folders that were not synced.
+    """
+
+    sizes: dict[str, int] = field(default_factory=dict)
+    """By path, how much of it is known to be on the disk."""
+    names: list[tuple[str, str, bytes | None]] = field(default_factory=list)
+    """Files that were renamed, from and to, with what had the name before."""
+
+    def open(self, path: str, flags: int) -> None:
+        is_new = flags & os.O_TRUNC or not os.path.lexists(path)
+        self.sizes[path] = 0 if is_new else Path(path).stat().st_size
+
+    def rename(self, source: str, target: str) -> None:
+        if source in self.sizes:
+            self.sizes[target] = self.sizes.pop(source)
+        if Path(source).is_file():
+            known = Path(target).read_bytes() if Path(target).is_file() else None
+            self.names.append((source, target, known))
+
+    def sync(self, path: str) -> None:
+        if path in self.sizes:
+            self.sizes[path] = Path(path).stat().st_size
+        self.names = [one for one in self.names if str(Path(one[1]).parent) != path]
+
+    def lose(self) -> None:
+        for path, safe in self.sizes.items():
+            if Path(path).is_file() and (size := Path(path).stat().st_size) > safe:
+                os.truncate(path, safe + (size - safe) // 2)
+        for source, target, known in reversed(self.names):
+            if os.path.lexists(source) or not os.path.lexists(target):
+                continue
+            Path(target).rename(source)
+            if known is not None:
+                Path(target).write_bytes(known)
+
+
+@dataclass
 class Killer:
     """Ends the work just before one of the points at which it changes the disk."""
 
@@ -78,25 +117,51 @@ class Killer:
     save: Callable[[], Path]
     """Saves all that is on the disk."""
     saved: Path | None = None
+    unsynced: Unsynced | None = None
+    """None: whatever was written stays."""
+    _armed: Unsynced | None = None
     _remaining: int = 0
-    _is_saving: bool = False
+    _is_off: bool = False
+    _fsync: Callable[[int], None] | None = None
 
-    def arm(self, at: int) -> None:
+    def arm(self, at: int, *, cuts_power: bool = False) -> None:
         self.saved, self._remaining = None, at
         _WATCHERS[:] = [self]
+        if cuts_power:
+            self.unsynced = self._armed = Unsynced()
+            self._fsync, os.fsync = os.fsync, self._sync  # type: ignore[assignment]
 
     def disarm(self) -> None:
         self._remaining = 0
         _WATCHERS.clear()
+        if self._fsync is not None:
+            os.fsync = self._fsync  # type: ignore[assignment]
+        self.unsynced = self._armed = self._fsync = None
+
+    def _sync(self, file: Any) -> None:
+        assert self._fsync is not None
+        number = file if isinstance(file, int) else file.fileno()
+        self._fsync(number)
+        if self.unsynced is not None:
+            self.unsynced.sync(str(Path(f"/proc/self/fd/{number}").readlink()))
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """What changes here is no point."""
-        remaining, self._remaining = self._remaining, 0
+        """What changes here is no point, and is on the disk at once."""
+        was_off, self._is_off = self._is_off, True
         try:
             yield
         finally:
-            self._remaining = remaining
+            self._is_off = was_off
+
+    @contextmanager
+    def writing_at_once(self) -> Iterator[None]:
+        """What a program changes here is on the disk at once."""
+        unsynced, self.unsynced = self.unsynced, None
+        try:
+            yield
+        finally:
+            self.unsynced = unsynced
 
     @property
     def has_killed(self) -> bool:
@@ -105,17 +170,24 @@ class Killer:
     def kill(self) -> None:
         """End the work here. Raises `Killed`."""
         if self.saved is None:
-            self._is_saving = True
-            self.saved = self.save()
-            self._is_saving = False
+            with self.paused():
+                if self._armed is not None:
+                    self._armed.lose()
+                self.saved = self.save()
         raise Killed
 
     def watch(self, event: str, args: tuple[Any, ...]) -> None:
-        if not self._remaining or self._is_saving or not self._is_point(event, args):
+        if not self._remaining or self._is_off or not self._is_point(event, args):
             return
         self._remaining -= 1
         if not self._remaining:
             self.kill()
+        if self.unsynced is not None:
+            with self.paused():
+                if event == "open":
+                    self.unsynced.open(os.fsdecode(args[0]), args[2])
+                elif event == "os.rename":
+                    self.unsynced.rename(*map(os.fsdecode, args[:2]))
 
     def _is_point(self, event: str, args: tuple[Any, ...]) -> bool:
         if event == "subprocess.Popen":

@@ -324,11 +324,13 @@ class Play:
     def say(self, text: str) -> None:
         self.lines.append(text)
 
-    async def do(self, work: Awaitable[object], kill: int) -> CddError | None:
+    async def do(
+        self, work: Awaitable[object], action: Action | None = None
+    ) -> CddError | None:
         """Let the engine work, perhaps until it is killed; returns why it refuses."""
         try:
-            if kill:
-                self.killer.arm(kill)
+            if action is not None and action.kill:
+                self.killer.arm(action.kill, cuts_power=action.cuts_power)
             await work
         except CddError as error:
             if not self.killer.has_killed:
@@ -354,7 +356,7 @@ class Play:
         words = f"run step {step.number}" + (
             " with guidance" if action.guidance else ""
         )
-        self.say(words + (f", killed at point {action.kill}" if action.kill else ""))
+        self.say(words + _killed(action))
         had_life = step.number in self.model.lives
         heads = self.repositories.heads() if self.commits else []
         self.running = Running(
@@ -364,7 +366,7 @@ class Play:
         work = engine.run_step(step, guidance=action.guidance, attempts=count)
         task = asyncio.ensure_future(work)
         try:
-            refused = await self.do(self._until_stopped(task), action.kill)
+            refused = await self.do(self._until_stopped(task), action)
         finally:
             running, self.running = self.running, None
         if self.killer.has_killed:
@@ -472,7 +474,7 @@ class Play:
             self.loosen(path, version)
         self.start_again(action)
         engine = self.open()
-        await self.do(engine.recover(), 0)
+        await self.do(engine.recover())
         status = self.statuses()[running.step]
         self.say(f"  killed; then: {status}")
         if running.has_met_engine:
@@ -810,7 +812,7 @@ class Play:
         self.say(f"{words} step {step.number}{_killed(action)}")
         life = self.model.begin(step.number)
         work = engine.skip(step, "no", keep=action.keep)
-        refused = await self.do(work, action.kill)
+        refused = await self.do(work, action)
         if refused is not None:
             raise Fault("skip refused", refused.message)
         restored = self.restored(life)
@@ -822,7 +824,7 @@ class Play:
             self.expect_named([life], f"after {words}", is_required=not action.keep)
             return
         self.start_again(action)
-        await self.do(self.open().recover(), 0)
+        await self.do(self.open().recover())
         status = self.statuses()[step.number]
         self.say(f"  killed; then: {status}")
         if status is StepStatus.SKIPPED:
@@ -843,14 +845,14 @@ class Play:
         number = ended[-min(action.back, len(ended))] if ended else None
         self.say(f"undo {number or ''}{_killed(action)}")
         before, start = self.statuses(), len(self.events)
-        refused = await self.do(engine.undo(number), action.kill)
+        refused = await self.do(engine.undo(number), action)
         if refused is not None:
             raise Fault("undo refused", refused.message)
         was_killed = self.killer.has_killed
         if was_killed:
             start = len(self.events)
             self.start_again(action)
-            await self.do(self.open().recover(), 0)
+            await self.do(self.open().recover())
         events = [e for e in self.events[start:] if isinstance(e, StepsUndone)]
         after = self.statuses()
         steps = [
@@ -899,14 +901,14 @@ class Play:
         engine = self.open()
         self.say(f"redo{_killed(action)}")
         before, start = self.statuses(), len(self.events)
-        refused = await self.do(engine.redo(), action.kill)
+        refused = await self.do(engine.redo(), action)
         if refused is not None:
             raise Fault("redo refused", refused.message)
         was_killed = self.killer.has_killed
         if was_killed:
             start = len(self.events)
             self.start_again(action)
-            await self.do(self.open().recover(), 0)
+            await self.do(self.open().recover())
         events = [e for e in self.events[start:] if isinstance(e, StepsRedone)]
         if not events and self.statuses() == before:
             if self.model.undone and not was_killed:
@@ -930,7 +932,7 @@ class Play:
         number = ended[pick % len(ended)]
         self.say(f"diff {number}")
         start = len(self.events)
-        refused = await self.do(engine.diff(number), 0)
+        refused = await self.do(engine.diff(number))
         if refused is not None:
             raise Fault("diff refused", refused.message)
         shown = [e for e in self.events[start:] if isinstance(e, StepDiff)]
@@ -993,7 +995,10 @@ class Play:
             for touch in touches:
                 is_user = touch.moment in (Moment.IN_COMMAND, Moment.IN_CHECK)
                 self.say("      the user meanwhile" if is_user else f"      the {who}")
-                for path in self.write(touch, "user" if is_user else str(who)):
+                writing = self.killer.writing_at_once
+                with self.killer.paused() if is_user else writing():
+                    changed = self.write(touch, "user" if is_user else str(who))
+                for path in changed:
                     before.setdefault(path, self.model.entry(path))
         finally:
             # also what was done before a kill
@@ -1041,7 +1046,8 @@ class Play:
 
     def change(self, touch: Touch, who: Who) -> list[str]:
         """A change of the user's. Returns the paths."""
-        changed = self.write(touch, str(who))
+        with self.killer.paused():
+            changed = self.write(touch, str(who))
         for path in changed:
             self.model.push(path, Version(read_entry(self.root / path), who))
         return changed
@@ -1057,8 +1063,7 @@ class Play:
             if touch.op is Op.RENAME or not self._git_mv(path, target):
                 (self.root / path).rename(self.root / target)
             return [path, target]
-        folder = self.root / path
-        folder = folder.parent
+        folder = (self.root / path).parent
         if touch.op is Op.DELETE_FOLDER and self._is_small(folder):
             shown = folder.relative_to(self.root)
             self.say(f"        {touch.op} {shown}")
@@ -1066,12 +1071,7 @@ class Play:
             shutil.rmtree(folder)
             return paths
         self.say(f"        {touch.op} of {path}")
-        entry = edited(touch.op, now, text)
-        if name == "user":
-            with self.killer.paused():
-                write_entry(self.root / path, entry)
-        else:
-            write_entry(self.root / path, entry)
+        write_entry(self.root / path, edited(touch.op, now, text))
         return [path]
 
     def _is_small(self, folder: Path) -> bool:
@@ -1420,4 +1420,7 @@ def _shown(entry: Entry | None) -> str:
 
 
 def _killed(action: Action) -> str:
-    return f", killed at point {action.kill}" if action.kill else ""
+    if not action.kill:
+        return ""
+    death = "power cut" if action.cuts_power else "killed"
+    return f", {death} at point {action.kill}"

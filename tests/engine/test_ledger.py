@@ -477,6 +477,17 @@ async def test_an_edit_before_a_command_starts_is_the_users(tmp_path: Path) -> N
     assert (work.text("made.txt"), work.text("a.txt")) == ("mine\n", "mine\n")
 
 
+async def test_a_commands_content_is_saved_also_if_a_killed_call_was_to_replace_it(
+    work: Work,
+) -> None:
+    await work.begin()
+    await work.command(lambda: work.put("made.txt", "by a command\n"))
+    # entered, and the kill comes before the file is written
+    work.prepare("```text:made.txt\nby a call\n```", call=1)
+    assert work.restore() == RestoreResult(restored=("made.txt",))
+    assert work.kept == {"made.txt": "by a command\n"}
+
+
 async def test_an_edit_of_a_steps_file_while_a_check_runs_is_kept_aside(
     tmp_path: Path,
 ) -> None:
