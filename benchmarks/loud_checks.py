@@ -54,7 +54,7 @@ async def seconds_with(argv: list[str], folder: Path, show: Emit) -> float:
         argv,
         cwd=folder,
         limit=600,
-        hear=lambda chunk: emit(CommandOutput(1, chunk.text)),
+        on_output=lambda chunk: emit(CommandOutput(1, chunk.text)),
     )
     return perf_counter() - started
 

@@ -1,14 +1,14 @@
-"""Errors that a person can act on, and the exit codes of the program.
+"""Errors that a user can act on, and the exit codes of the program.
 
     CddError               what happened, and a hint what to do next
     ├── BadInput           no such ticket, a bad plan, a bad config          exit 2
     ├── StepFailed         a step, an action or an edit failed               exit 1
-    ├── NotApproved        stopped for want of approval                      exit 3
+    ├── NotApproved        stopped because an approval is missing            exit 3
     ├── BudgetExhausted    stopped before a call that could pass the budget  exit 3
     └── ModelError         the model gave no usable answer (`llm/port.py`)   exit 1, 2
                                                                              or 75
 
-Anything else that is raised is a bug in this program and keeps its traceback.
+Any other exception is a bug in this program and keeps its traceback.
 """
 
 from enum import IntEnum
@@ -27,11 +27,11 @@ class ExitCode(IntEnum):
 
 
 class CddError(Exception):
-    """Something that a person caused or can fix: shown as a message, never as a
+    """An error that a user caused or can fix. It is shown as a message, never as a
     traceback.
 
-    `message` says what happened and where (file and line when there is one), `hint`
-    what to do next.
+    `message` says what happened and where, with file and line if there is one. `hint`
+    says what to do next.
     """
 
     exit_code: ClassVar[ExitCode] = ExitCode.FAILED
@@ -43,32 +43,32 @@ class CddError(Exception):
 
     @property
     def in_a_line(self) -> str:
-        """Message and hint as sentences."""
-        end = (
-            "." if self.hint and not self.message.endswith((".", "!", "?", ":")) else ""
-        )
-        return f"{self.message}{end} {self.hint}".rstrip()
+        """Message and hint as sentences in one line."""
+        message = self.message
+        if self.hint and not message.endswith((".", "!", "?", ":")):
+            message = f"{message}."
+        return f"{message} {self.hint}".rstrip()
 
 
 class BadInput(CddError):
-    """A ticket, plan, config, path or argument that cannot be used as it is."""
+    """A ticket, plan, config, path or argument that cannot be used."""
 
     exit_code = ExitCode.BAD_INPUT
 
 
 class StepFailed(CddError):
-    """A step of a plan did not become true."""
+    """A step of a plan failed."""
 
     exit_code = ExitCode.FAILED
 
 
 class NotApproved(CddError):
-    """Work stopped because nobody approved what it was about to do."""
+    """Work stopped because no one approved what it was about to do."""
 
     exit_code = ExitCode.NOT_APPROVED
 
 
 class BudgetExhausted(CddError):
-    """Work stopped because the next model call could pass what a run may take."""
+    """Work stopped because the next model call could exceed the budget."""
 
     exit_code = ExitCode.NOT_APPROVED

@@ -1,5 +1,5 @@
-"""Faults of the program itself in a shell: each is a line for the person and a
-traceback in a file.
+"""Faults of the program itself in a shell. The user sees one line; the traceback goes
+to a file.
 """
 
 from __future__ import annotations
@@ -15,37 +15,39 @@ from cdd_agent.redaction import Redactor
 from cdd_agent.user_folders import state_folder
 
 _AGAIN = 10.0
-"""Seconds in which the same fault is not told again: a screen is drawn often."""
+"""Seconds in which the same fault is not reported again: a screen is drawn often."""
 _LONGEST = 100_000
 """Characters of a traceback."""
 
 
 class FaultLog:
-    """The file of tracebacks: with the project's runs, or where the person's other
-    state is.
-    """
+    """The file of tracebacks, with the project's runs or in the user's state folder."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self.count = 0
-        """How many there were."""
-        self._told: dict[tuple[str, str], float] = {}
+        """The number of faults."""
+        self._reported_at: dict[tuple[str, str], float] = {}
 
     def is_new(self, error: BaseException) -> bool:
-        """Whether to tell of it: not when it has just been told."""
+        """True if the fault was not reported just now."""
         last = traceback.extract_tb(error.__traceback__)[-1:]
         key, now = (repr(type(error)), repr(last)), monotonic()
-        is_new = now - self._told.get(key, -_AGAIN) >= _AGAIN
-        if is_new:
-            self._told[key] = now
-        return is_new
+        if now - self._reported_at.get(key, -_AGAIN) < _AGAIN:
+            return False
+        self._reported_at[key] = now
+        return True
 
     def write(self, error: BaseException) -> str:
-        """Keep its traceback, and say in a line what happened and where that is."""
+        """Save the traceback. Returns a line that says what happened and where the
+        traceback is.
+        """
         self.count += 1
         redactor = Redactor.of_environment(())
         first = str(error).strip().partition("\n")[0][:200]
-        what = f"{type(error).__name__}: {first}" if first else type(error).__name__
+        what = type(error).__name__
+        if first:
+            what = f"{what}: {first}"
         words = redactor.redact(
             f"A fault in cdd itself: {what.removesuffix('.')}. The session goes on"
         )
@@ -58,11 +60,9 @@ class FaultLog:
                 append_line(place, entry.encode(errors="replace"), 0o600)
             except CddError:
                 continue
-            shown = (
-                place.relative_to(self._root)
-                if place.is_relative_to(self._root)
-                else place
-            )
+            shown = place
+            if place.is_relative_to(self._root):
+                shown = place.relative_to(self._root)
             return f"{words}; the traceback is in {shown}"
         return f"{words}; its traceback could not be kept anywhere"
 
@@ -70,6 +70,7 @@ class FaultLog:
         folders = []
         if (self._root / ".cdd").is_dir():
             folders.append(self._root / ".cdd" / "runs")
-        if state := state_folder():
+        state = state_folder()
+        if state is not None:
             folders.append(state)
         return [folder / "errors.log" for folder in folders]

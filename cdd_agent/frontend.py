@@ -65,7 +65,7 @@ class Frontend(Protocol):
 
 
 class AnswersTold(Struct, frozen=True):
-    """Passes every question on, and reports the answer before anything is done about
+    """Passes each question on, and reports its answer before anything is done about
     it.
     """
 
@@ -123,10 +123,8 @@ class Nobody:
                     " .cdd/config.yaml can allow programs, but never hidden files."
                 )
             case ActionProposed(title=title):
-                what, hint = (
-                    f"Nobody is here to approve: {title}",
-                    "Run it at a terminal, or with --yes.",
-                )
+                what = f"Nobody is here to approve: {title}"
+                hint = "Run it at a terminal, or with --yes."
             case TestLossProposed(label=label):
                 what = f"Nobody is here to let step {label} remove tests"
                 hint = f"Name them under `Removes tests` of step {label} in plan.md."

@@ -1,8 +1,8 @@
-"""Blocking work that can be left behind: name look-ups, conversions, searches, waiting
-for a program to end.
+"""Blocking work in threads that can be abandoned: name look-ups, conversions, searches,
+waiting for a program's end.
 
-anyio's threads keep neither promise: the end of the program waits for them, and a task
-that is cancelled by asyncio leaves them at work also where it is to wait for their end.
+anyio's threads do not allow this: the program's end waits for them, and a task that
+asyncio cancels leaves them running even if it should wait.
 """
 
 import asyncio
@@ -16,32 +16,32 @@ T = TypeVar("T")
 
 
 class LeftBehind(Exception):
-    """Nobody waits any more for the work of this thread."""
+    """No caller waits for the work of this thread any more."""
 
 
 class _Here(threading.local):
     left: Future[None] | None = None
-    """Done as soon as nobody waits any more for the work of this thread."""
+    """Done as soon as no caller waits for the work of this thread."""
 
 
 _here = _Here()
 
 
 def stop_if_left() -> None:
-    """To be called now and then by work that may take long and can be stopped: raises
-    `LeftBehind` if it was begun by `in_thread`, and whoever waited has stopped waiting.
+    """Raise `LeftBehind` if this work was started by `in_thread` and its caller has
+    stopped waiting. Long work calls this now and then.
     """
     if _here.left is not None and _here.left.done():
         raise LeftBehind
 
 
 async def in_thread(work: Callable[[], T], *, name: str, patience: float = 0.0) -> T:
-    """Run `work` in a thread of its own.
+    """Run `work` in a separate thread.
 
-    Unlike with `asyncio.to_thread`, it begins at once, however much other work there
-    is, and whoever stops waiting leaves the thread behind for good: neither the end of
-    the event loop nor that of the program waits for it. With `patience` it is given so
-    many seconds to stop by itself, as work does that calls `stop_if_left`.
+    Unlike `asyncio.to_thread`, it starts at once, however much other work there is. If
+    the caller stops waiting, neither the event loop nor the program waits for the
+    thread. With `patience`, the caller waits that many seconds for work that calls
+    `stop_if_left`.
     """
     left = Future[None]()
     future = _begin(work, name, left)
@@ -51,29 +51,30 @@ async def in_thread(work: Callable[[], T], *, name: str, patience: float = 0.0) 
         left.set_result(None)
         if patience:
             await asyncio.wait([future], timeout=patience)
-            if not future.cancel():  # it has ended: how is of no concern to anybody
+            if not future.cancel():
+                # the work has ended: mark its error as seen
                 future.exception()
         raise
 
 
 async def to_its_end(work: Callable[[], T], *, name: str) -> T:
-    """The same for work that must not go on behind a caller's back: whoever is
-    cancelled waits for its end first.
+    """Run `work` in a separate thread, and wait for its end even if the caller is
+    cancelled.
     """
     future = _begin(work, name)
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
         while not future.done():
-            # cancelled once more: it is passed on below
+            # cancelled again: the first cancellation is raised below
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([future])
         raise
 
 
 def waited_for(work: Coroutine[Any, Any, T]) -> T:
-    """Run work to its end for whoever cannot await it; an event loop that is running
-    here is held up. Raises `LeftBehind` where `stop_if_left` would, once the work is
+    """Run a coroutine to its end for a caller that cannot await it. Blocks a running
+    event loop. Raises `LeftBehind` as `stop_if_left` does, after the work was
     cancelled.
     """
     try:
@@ -85,14 +86,11 @@ def waited_for(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _unless_left(work: Coroutine[Any, Any, T]) -> T:
-    loop, task, left = (
-        asyncio.get_running_loop(),
-        asyncio.ensure_future(work),
-        _here.left,
-    )
+    loop, left = asyncio.get_running_loop(), _here.left
+    task = asyncio.ensure_future(work)
 
     def cancel(_: Future[None]) -> None:
-        # it has ended meanwhile, and its loop is closed
+        # the loop is closed if the work has ended
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(task.cancel)
 
@@ -116,7 +114,7 @@ def _begin(
         _here.left = left
         try:
             result = work()
-        # whatever it is belongs to whoever waits
+        # the caller gets every error
         except BaseException as error:  # noqa: BLE001
             future.set_exception(error)
         else:

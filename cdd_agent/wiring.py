@@ -79,7 +79,7 @@ from cdd_agent.process.policy import (
     Permit,
     RunProgram,
 )
-from cdd_agent.process.run import Hear, unheard
+from cdd_agent.process.run import OnOutput, ignore_output
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import FindServers, Session
 from cdd_agent.tickets.store import Ticket, TicketStore
@@ -660,7 +660,7 @@ def prepare_model(engine: Engine) -> None:
 
 
 def open_commands(
-    project: Project, frontend: Frontend, on_output: Hear = unheard
+    project: Project, frontend: Frontend, on_output: OnOutput = ignore_output
 ) -> CommandRunner:
     """Return a runner of commands in a project, under its settings. `on_output`
     receives the output of commands as it comes.

@@ -1,5 +1,5 @@
-"""How long something has worked, without the time in which it waited for a person, or
-for the baseline.
+"""A clock for working time, without the time spent waiting for the user or the
+baseline.
 """
 
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ from msgspec import Struct
 
 
 class WorkClock(Struct):
-    """A clock that stands still while something else is waited for."""
+    """A clock that can be stopped."""
 
     _waited: float = 0.0
 
     def now(self) -> float:
-        """Seconds since some moment in the past."""
+        """Return seconds since some time in the past."""
         return monotonic() - self._waited
 
     @contextmanager

@@ -46,7 +46,7 @@ async def run_own_command(session: Session, text: str) -> None:
     redacted = RedactedEvents(Redactor.of_environment(settings.hide_env), session.emit)
     kept, outcome = HeadTailBuffer(_TOLD), "It was ended by the person."
 
-    def hear(chunk: OutputChunk) -> None:
+    def on_output(chunk: OutputChunk) -> None:
         for place in range(0, len(chunk.text), _PIECE):
             kept.add(chunk.text[place : place + _PIECE])
         redacted.emit(CommandOutput(None, chunk.text))
@@ -59,7 +59,7 @@ async def run_own_command(session: Session, text: str) -> None:
             limit=_LONGEST,
             hide=settings.hide_env,
             passed=settings.pass_env,
-            hear=hear,
+            on_output=on_output,
         )
         outcome = _in_words(result)
         redacted.emit(OwnCommandFinished(command, outcome))

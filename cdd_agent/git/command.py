@@ -1,9 +1,8 @@
-"""The one place that starts git for this program's own purposes, whatever the user or a
-repository has configured.
+"""The one module that starts git for this program, with safe settings.
 
-Nothing that a repository configures is run, because a project that was only downloaded
-brings its own `.git/config`: no pager, no hooks, no file-system monitor, no fetching of
-what is missing.
+A downloaded project brings its own `.git/config`, so nothing that a repository
+configures is run: no pager, no hooks, no file-system monitor, no fetching of missing
+objects.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ ENVIRONMENT = {
     "LC_ALL": "C",
 }
 HIDDEN = ("GIT_*",)
-"""The variables of a git that this program was started by, in a hook or a rebase: they
-mean that one's repository.
+"""Hidden variables. If this program was started by a git hook or a rebase, they point
+to that git's repository.
 """
 
 
 class GitUnusable(CddError):
-    """There is no git, no repository, or git would not answer."""
+    """There is no git, no repository, or git failed."""
 
 
 class NoGit(GitUnusable):
-    """The program is not installed, or not on the PATH."""
+    """git is not installed, or not on the PATH."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -61,19 +60,18 @@ class NoRepository(GitUnusable):
 
 
 class Git(Struct, frozen=True):
-    """The git program in a folder. `env` says which repository, index and files are
-    meant.
-    """
+    """The git program in a folder. `env` selects repository, index and files."""
 
     folder: Path
     env: Mapping[str, str] = field(default_factory=dict)
     config: tuple[str, ...] = CONFIG
     hide: tuple[str, ...] = HIDDEN
     seconds: float = 600.0
-    """For one command: the first checkpoint of a large project reads all of it."""
-    noted_in: Path | None = None
-    """As for `run_command`, where git writes into files that somebody may go on with.
+    """The time limit of one command. The first checkpoint of a large project reads all
+    of it.
     """
+    noted_in: Path | None = None
+    """As for `run_command`, if git writes into files that another process may use."""
 
     async def __call__(
         self,
@@ -83,8 +81,8 @@ class Git(Struct, frozen=True):
         most: int | None = None,
         codes: Collection[int] = (0,),
     ) -> CommandResult:
-        """As `run`. Raises `GitUnusable` when git ends with another exit code than
-        these.
+        """Run one git command. Raises `GitUnusable` if its exit code is not in
+        `codes`.
         """
         result = await self.run(*words, stdin=stdin, stdout=stdout, most=most)
         if result.timed_out or result.return_code not in codes:
@@ -98,8 +96,8 @@ class Git(Struct, frozen=True):
         stdout: Path | None = None,
         most: int | None = None,
     ) -> CommandResult:
-        """Run one git command, however it ends. The result has all that it wrote; of
-        more than `most` characters it has so many, is `cut`, and git is stopped.
+        """Run one git command, whatever its exit code. The result has its whole output.
+        With `most`, longer output is `cut`, and git is stopped.
         """
         result = await run_command(
             ["git", *self._settings, *words],
@@ -123,7 +121,7 @@ class Git(Struct, frozen=True):
 
 
 def refusal(command: str, result: CommandResult) -> GitUnusable:
-    """Why a git command did not do what it was told."""
+    """Return the error for a git command that failed."""
     if result.return_code == 127:
         return NoGit()
     if result.timed_out:

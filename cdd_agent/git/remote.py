@@ -1,11 +1,10 @@
-"""References in a repository elsewhere: looked at, fetched, and changed only by
+"""References in a remote repository. They are read, fetched, and changed by
 compare-and-swap.
 
-It is spoken to from a private folder, so that of the settings only the person's own
-count, who has named the remote: how to log in (`ssh`, credential helpers, proxies). Of
-the repository's settings, which a project that was only downloaded brings along, there
-are the remote's address and what is sent with a request over HTTP, and nothing that
-would be run.
+git runs in a private folder, so that only the user's global settings decide how to log
+in (`ssh`, credential helpers, proxies). From the repository's settings, which may come
+with a downloaded project, only the remote's address and what is sent with an HTTP
+request are used, and nothing that would be run.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import re
 import shutil
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
@@ -28,8 +27,8 @@ from cdd_agent.redaction import Redactor
 from cdd_agent.sanitize import sanitize_for_display
 
 _PROTOCOLS = "file:git:http:https:ssh"
-"""Those that run nothing of the address's own choice."""
-_PERSONS_OWN = (
+"""Protocols that run no program named by the address."""
+_USERS_VARIABLES = (
     "GIT_SSH_COMMAND",
     "GIT_SSH",
     "GIT_ASKPASS",
@@ -50,113 +49,125 @@ _LOG_IN = (
     " helper, a key, a known host)."
 )
 _NOT_SENT = re.compile("the receiving end does not support|unexpected capabilities")
-"""A push that ends so has not sent anything."""
+"""Errors after which nothing was sent."""
 _LET_IN = (
     "Whoever runs it can let you write and read refs/cdd/runs/*; or push to another"
     " one: `cdd push SLUG ADDRESS`."
 )
 _WORDS = 5
-"""Lines that a remote says to a push, which are shown."""
+"""The number of lines of a remote's answer to a push that are shown."""
 _LOOK = 0.2
-"""Seconds between two looks at how much has come."""
+"""Seconds between two checks of how much has arrived."""
 _SECONDS = 1800.0
 
 
 class PushRefused(GitUnusable):
-    """The remote does not take it: nothing was changed there."""
+    """The remote refused the push. Nothing was changed there."""
 
 
 class Address(Struct, frozen=True):
-    """Where a remote is."""
+    """The address of a remote."""
 
     name: str
-    """As a person named it."""
+    """The name or address that the user gave."""
     fetch: str
     push: str
     settings: tuple[tuple[str, str], ...] = ()
-    """Those of the repository that belong to it."""
+    """The repository's settings for this remote."""
 
     @property
     def shown(self) -> str:
-        """Its name without a password."""
+        """The name without a password."""
         return Redactor().redact(self.name)
 
 
 async def address_of(repository: Repository | None, name: str) -> Address:
-    """The remote of this name that the project's repository knows, or the address
-    itself. Raises `BadInput`.
+    """Return the address of a remote that the project's repository has, or of an
+    address. Raises `BadInput`.
     """
-    top, urls, pushed, settings = (
-        Path.cwd(),
-        dict[str, str](),
-        dict[str, str](),
-        list[tuple[str, str]](),
-    )
-    shorthands: tuple[str, ...] = ()
+    known = _Remotes()
+    top = Path.cwd()
     if repository is not None:
-        asked = (
-            "config",
-            "--null",
-            "--show-scope",
-            "--includes",
-            "--get-regexp",
-            _OF_REMOTES,
-        )
-        listed = (await repository.git(*asked, codes=(0, 1))).stdout.split("\0")
-        for scope, entry in zip(listed[::2], listed[1::2], strict=False):
-            key, _, value = entry.partition("\n")
-            section, _, rest = key.partition(".")
-            if section == "remote":
-                remote, _, what = rest.rpartition(".")
-                (urls if what == "url" else pushed).setdefault(remote, value)
-                continue
-            # what all of the person's repositories have, git finds by itself
-            if scope in (
-                "local",
-                "worktree",
-            ):
-                settings.append((key, value))
-            if section == "url":
-                shorthands = (*shorthands, value)
-    if name in urls:
+        known = await _read_remotes(repository)
+    if name in known.urls:
         assert repository is not None
-        top, fetch, push = repository.top, urls[name], pushed.get(name, urls[name])
+        top, fetch = repository.top, known.urls[name]
+        push = known.push_urls.get(name, fetch)
         if any(not url or url.startswith("-") for url in (fetch, push)):
             raise BadInput(f"The remote {name!r} has no address that can be used")
-    elif name.startswith("-") or not (
-        ":" in name or "/" in name or name in (".", "..")
-    ):
-        hint = (
-            f"There are: {', '.join(urls)}."
-            if urls
-            else "Name one, or an address: `git remote add` makes one."
-        )
-        raise BadInput(f"There is no remote {name!r} here", hint=hint)
-    else:
+    elif _is_address(name):
         fetch = push = name
+    else:
+        hint = "Name one, or an address: `git remote add` makes one."
+        if known.urls:
+            hint = f"There are: {', '.join(known.urls)}."
+        raise BadInput(f"There is no remote {name!r} here", hint=hint)
 
-    def resolved(url: str) -> str:
-        """A path as an absolute one; addresses stay."""
+    def resolve(url: str) -> str:
+        """Return a path as an absolute path, and an address unchanged."""
         before, colon, _ = url.partition(":")
-        is_path = (not colon or "/" in before) and not url.startswith(shorthands)
+        is_path = (not colon or "/" in before) and not url.startswith(known.shorthands)
         return str((top / url).resolve()) if is_path else url
 
-    return Address(name, resolved(fetch), resolved(push), tuple(settings))
+    return Address(name, resolve(fetch), resolve(push), tuple(known.settings))
+
+
+def _is_address(name: str) -> bool:
+    if name.startswith("-"):
+        return False
+    return ":" in name or "/" in name or name in (".", "..")
+
+
+class _Remotes(Struct):
+    """The remotes that a repository configures."""
+
+    urls: dict[str, str] = field(default_factory=dict)
+    push_urls: dict[str, str] = field(default_factory=dict)
+    settings: list[tuple[str, str]] = field(default_factory=list)
+    shorthands: tuple[str, ...] = ()
+    """Beginnings of addresses that git replaces."""
+
+
+async def _read_remotes(repository: Repository) -> _Remotes:
+    words = (
+        "config",
+        "--null",
+        "--show-scope",
+        "--includes",
+        "--get-regexp",
+        _OF_REMOTES,
+    )
+    listed = (await repository.git(*words, codes=(0, 1))).stdout.split("\0")
+    known = _Remotes()
+    for scope, entry in zip(listed[::2], listed[1::2], strict=False):
+        key, _, value = entry.partition("\n")
+        section, _, rest = key.partition(".")
+        if section == "remote":
+            remote, _, kind = rest.rpartition(".")
+            urls = known.urls if kind == "url" else known.push_urls
+            urls.setdefault(remote, value)
+            continue
+        # git reads the user's global settings itself
+        if scope in ("local", "worktree"):
+            known.settings.append((key, value))
+        if section == "url":
+            known.shorthands = (*known.shorthands, value)
+    return known
 
 
 class Remote(Struct, frozen=True):
-    """A remote, from a folder of git's own with a place for what comes from there."""
+    """A remote, used from a private git folder."""
 
     address: Address
     git: Git
-    """Its GIT_DIR is the private folder, and its GIT_OBJECT_DIRECTORY the store that
-    everything ends in.
+    """Its GIT_DIR is the private folder. Its GIT_OBJECT_DIRECTORY is the store that
+    receives all objects.
     """
 
     @classmethod
     def of(cls, address: Address, git: Git, shallow: bytes | None) -> Remote:
-        """`shallow` is git's list of where the history of the store's repository ends.
-        Raises `BadInput`.
+        """Prepare the private folder. `shallow` is git's list of commits at which the
+        store's history ends. Raises `BadInput`.
         """
         remote = cls(address, replace(git, seconds=_SECONDS))
         try:
@@ -172,21 +183,24 @@ class Remote(Struct, frozen=True):
         return remote
 
     async def tip(self, reference: str) -> str | None:
-        """The commit that it is at there. Raises `GitUnusable`."""
+        """Return the commit of a reference at the remote. Raises `GitUnusable`."""
         listed = await self._speak(
             "ls-remote", "--quiet", "--", self.address.fetch, reference
         )
-        lines = (line.split("\t") for line in listed.stdout.splitlines())
-        return next((line[0] for line in lines if line[1:] == [reference]), None)
+        for line in listed.stdout.splitlines():
+            commit, _, name = line.partition("\t")
+            if name == reference:
+                return commit
+        return None
 
     @property
     def incoming(self) -> Path:
-        """Where the objects are that came, and that nobody has looked at yet."""
+        """The folder of objects that arrived and were not checked yet."""
         return self._folder / "incoming"
 
     @property
     def quarantined(self) -> Git:
-        """Git with what came, and with all that was there before."""
+        """git with the objects that arrived and all earlier ones."""
         quoted = '"' + str(self._store).replace("\\", "\\\\").replace('"', '\\"') + '"'
         env = {
             "GIT_OBJECT_DIRECTORY": str(self.incoming),
@@ -197,11 +211,10 @@ class Remote(Struct, frozen=True):
     async def fetch(
         self, reference: str, have: tuple[str, ...], most: int
     ) -> str | None:
-        """Bring a reference and all it needs into `incoming`; its commit, or None where
-        it is not there. `have` are commits that are here already.
+        """Fetch a reference and all its objects into `incoming`. Returns its commit,
+        None if the remote does not have it. `have` are commits that are here already.
 
-        Raises `GitUnusable`, also where more than `most` bytes come, or objects that
-        are not as they should be.
+        Raises `GitUnusable`, also if more than `most` bytes arrive, or damaged objects.
         """
         await self.clear()
         (self.incoming / "pack").mkdir(parents=True, exist_ok=True)
@@ -222,9 +235,8 @@ class Remote(Struct, frozen=True):
         words = ("fetch", "--quiet", *how, "--", self.address.fetch, reference)
         fetching = asyncio.ensure_future(self._speak(*words, git=git))
         try:
-            is_over = False
-            while not is_over:
-                is_over = bool((await asyncio.wait([fetching], timeout=_LOOK))[0])
+            while not fetching.done():
+                await asyncio.wait([fetching], timeout=_LOOK)
                 if _size(self.incoming) > most:
                     raise GitUnusable(
                         f"{self.address.shown} sends more than {most // 1_000_000} MB:"
@@ -242,13 +254,13 @@ class Remote(Struct, frozen=True):
         return (self._folder / "FETCH_HEAD").read_text().split()[0]
 
     def accept(self) -> None:
-        """Move what came to where all objects are. To do it again is harmless. Raises
+        """Move the fetched objects to the store. Harmless when repeated. Raises
         `BadInput`.
         """
         store = self._store
         files = [path for path in self.incoming.rglob("*") if path.is_file()]
         try:
-            # git believes in a pack by its index
+            # git uses a pack as soon as its index exists
             for path in sorted(files, key=lambda path: path.suffix == ".idx"):
                 target = store / path.relative_to(self.incoming)
                 target.parent.mkdir(exist_ok=True)
@@ -260,18 +272,16 @@ class Remote(Struct, frozen=True):
             ) from error
 
     async def clear(self) -> None:
-        """Remove what came and was not accepted, and what was needed meanwhile. Raises
-        `BadInput`.
-        """
+        """Delete fetched objects that were not accepted. Raises `BadInput`."""
         for place in (self.incoming, self._folder / "refs" / "travel"):
             remove_folder(place)
 
     async def swap(self, reference: str, expected: str | None, new: str) -> bool:
-        """Move it from one commit (None: it is not there) to another; False where it
-        was not there any more.
+        """Move a reference from one commit (None: it does not exist) to another. False
+        if the reference has changed.
 
-        Raises `PushRefused` by a remote that does not take it; `GitUnusable` where it
-        is not known what became of it.
+        Raises `PushRefused` if the remote refuses, and `GitUnusable` if the result is
+        unknown.
         """
         lease = f"--force-with-lease={reference}:{expected or ''}"
         words = ("push", "--porcelain", "--no-verify", "--recurse-submodules=no", lease)
@@ -308,14 +318,13 @@ class Remote(Struct, frozen=True):
             return True
         if now != expected:
             return False
-        said = [
+        answers = [
             line.removeprefix("remote: ")
             for line in done.stderr.splitlines()
             if line.startswith("remote: ")
         ]
-        why = " ".join(
-            [refused.rpartition("\t")[2] or done.stderr.strip(), *said[:_WORDS]]
-        )
+        reason = refused.rpartition("\t")[2] or done.stderr.strip()
+        why = " ".join([reason, *answers[:_WORDS]])
         raise PushRefused(
             f"{self.address.shown} does not take {reference}:"
             f" {sanitize_for_display(why)}",
@@ -335,25 +344,28 @@ class Remote(Struct, frozen=True):
     async def _speak(
         self, *words: str, git: Git | None = None, codes: tuple[int, ...] = (0,)
     ) -> CommandResult:
-        """Run what goes to the remote."""
+        """Run a git command that contacts the remote."""
         git = git or self.git
         env = {
             "GIT_ALLOW_PROTOCOL": _PROTOCOLS,
             "GIT_CONFIG_COUNT": str(len(self.address.settings)),
         }
-        # not as arguments, which everybody can read
+        # not as arguments, which other users can read
         for number, (key, value) in enumerate(self.address.settings):
             env |= {
                 f"GIT_CONFIG_KEY_{number}": key,
                 f"GIT_CONFIG_VALUE_{number}": value,
             }
-        env |= {name: os.environ[name] for name in _PERSONS_OWN if name in os.environ}
+        env |= {
+            name: os.environ[name] for name in _USERS_VARIABLES if name in os.environ
+        }
         done = await replace(git, env={**git.env, **env}).run(*words)
         if done.timed_out or done.return_code == 127:
             raise refusal(words[0], done)
         if done.return_code not in codes:
-            said = next((line for line in done.stderr.splitlines() if line.strip()), "")
-            why = sanitize_for_display(Redactor().redact(said.removeprefix("fatal: ")))
+            lines = [line for line in done.stderr.splitlines() if line.strip()]
+            first = lines[0].removeprefix("fatal: ") if lines else ""
+            why = sanitize_for_display(Redactor().redact(first))
             raise GitUnusable(
                 f"{self.address.shown} did not answer `git {words[0]}`: {why}",
                 hint=_LOG_IN if _NO_LOGIN.search(done.stderr) else "",
@@ -362,21 +374,21 @@ class Remote(Struct, frozen=True):
 
 
 def _size(folder: Path) -> int:
-    found = 0
+    size = 0
     for path in folder.rglob("*"):
         try:
-            found += path.lstat().st_size
+            size += path.lstat().st_size
         except OSError:  # it was renamed just now
             continue
-    return found
+    return size
 
 
 def _move(path: Path, target: Path) -> None:
-    """Whole or not at all, also to another disk."""
+    """Move a file completely or not at all, also to another disk."""
     try:
         path.replace(target)
     except OSError:
-        # a name that git's own cleaning knows
-        beside = target.with_name(f"tmp_obj_{target.name}")
-        shutil.copyfile(path, beside)
-        beside.replace(target)
+        # git deletes old files with such a name
+        temporary = target.with_name(f"tmp_obj_{target.name}")
+        shutil.copyfile(path, temporary)
+        temporary.replace(target)

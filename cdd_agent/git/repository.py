@@ -1,5 +1,5 @@
-"""The user's repositories, as far as checkpoints need to know them: the one that a
-project is a part of, and those below the project.
+"""The user's repositories, as checkpoints need them: the project's, and those below the
+project.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from cdd_agent.sanitize import sanitize_for_display
 
 class Repository(Struct, frozen=True):
     top: Path
-    """Of the working tree."""
+    """The top folder of the working tree."""
     folder: Path
-    """Its `.git`; of a linked worktree, that worktree's own part of it."""
+    """Its `.git`, or the part of a linked worktree."""
     git: Git
-    """With the user's index and settings, but for those that would run something."""
+    """Uses the user's index and settings, except settings that would run something."""
     object_format: str
     settings: tuple[str, ...]
-    """Those of the user's that matter, as `name=value`."""
+    """The user's settings that matter here, as `name=value`."""
 
     @property
     def objects(self) -> Path:
@@ -35,14 +35,14 @@ class Repository(Struct, frozen=True):
 
     @property
     def exclude(self) -> bytes:
-        """The list of what is ignored in this copy of the repository alone."""
+        """The repository's list of ignored files in `info/exclude`."""
         return read_bytes(self.shared / "info" / "exclude") or b""
 
     async def tracked_though_ignored(
         self, folder: Path, where: Sequence[str], target: Path
     ) -> None:
-        """List the files below a folder, each ended by a NUL; `where` are pathspecs
-        from there.
+        """List the tracked files below a folder that git would ignore, each ended by a
+        NUL. `where` are pathspecs from there.
         """
         git = replace(self.git, folder=folder)
         await git(
@@ -50,7 +50,7 @@ class Repository(Struct, frozen=True):
         )
 
     async def head(self) -> str | None:
-        """The commit that is checked out; None before the first."""
+        """Return the commit that is checked out; None before the first one."""
         found = await self.git(
             "rev-parse", "--verify", "--quiet", "HEAD^{commit}", codes=(0, 1, 128)
         )
@@ -63,27 +63,26 @@ class Repository(Struct, frozen=True):
 
     @property
     def shared(self) -> Path:
-        """The `.git` that all worktrees have in common."""
+        """The `.git` that all worktrees share."""
         return _shared(self.folder)
 
 
 async def repository_of(root: Path) -> Repository | None:
-    """The repository that a project is a part of; None where there is none, or it
+    """Return the repository that contains a project. None if there is none, or if it
     ignores the project.
     """
-    found = (
-        (top, place)
-        for top in (root, *root.parents)
-        if (place := git_folder(top)) is not None
-    )
-    top, folder = next(found, (root, None))
-    if folder is None:
+    for top in (root, *root.parents):
+        folder = git_folder(top)
+        if folder is not None:
+            break
+    else:
         return None
     repository = await _read(top, folder)
     if repository is None or root == top:
         return repository
     words = ("check-ignore", "--quiet", "--", str(root))
-    is_ignored = (await repository.git(*words, codes=(0, 1))).return_code == 0
+    answer = await repository.git(*words, codes=(0, 1))
+    is_ignored = answer.return_code == 0
     return None if is_ignored else repository
 
 
@@ -109,7 +108,7 @@ async def inner_repository(place: Path, allowed: Sequence[Path]) -> Repository |
     for data in (folder, _shared(folder).resolve()):
         if not any(data.is_relative_to(parent) for parent in allowed):
             raise Unreadable("its repository is outside the project")
-    # As the user's git reads it: also whether it trusts the owner.
+    # the user's git decides whether it trusts the owner
     git = Git(place, {"GIT_CEILING_DIRECTORIES": str(place.parent)})
     answer = await git.run("rev-parse", "--show-object-format")
     if answer.return_code or answer.timed_out:
@@ -123,7 +122,7 @@ async def inner_repository(place: Path, allowed: Sequence[Path]) -> Repository |
 
 
 def _shared(folder: Path) -> Path:
-    """Return the `.git` that all worktrees have in common."""
+    """Return the `.git` that all worktrees share."""
     return folder / read_small(folder / "commondir", 4096).strip()
 
 
@@ -136,7 +135,7 @@ def _reason(answer: CommandResult) -> str:
 async def _read(top: Path, folder: Path) -> Repository | None:
     """Read the repository of a working tree; None if the folder is no repository."""
     git = Git(top, {"GIT_DIR": str(folder), "GIT_WORK_TREE": str(top)})
-    # What counts for what is ignored, and for who may use the objects that are stored.
+    # settings for ignored files, and for the permissions of stored objects
     settings = (
         "--null",
         "--type=path",

@@ -1,13 +1,11 @@
-"""A git repository as it is shown, by GitPython's commands: its status, its commits,
-its changes.
+"""Views of a git repository by GitPython's commands: status, commits and changes.
 
-Nothing here changes the repository: no lock is taken and the index is not refreshed.
-And nothing that the repository configures is run, because a project that was only
-downloaded brings its own `.git/config`: no pager, no hooks, no file-system monitor, no
-external diff, no textconv, no signature check, no fetching of what is missing. A filter
-(as git-lfs has one) cannot be switched off as a whole, so each one that is configured
-is given empty commands; what such a filter would have cleaned is then shown as changed
-when its time stamp is.
+Nothing here changes the repository: no lock is taken, and the index is not refreshed. A
+downloaded project brings its own `.git/config`, so nothing that it configures is run:
+no pager, no hooks, no file-system monitor, no external diff, no textconv, no signature
+check, no fetching of missing objects. Filters such as git-lfs cannot be disabled as a
+whole, so each configured filter gets empty commands. A file that such a filter would
+have cleaned counts as changed when its time stamp is.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from cdd_agent.git.look import LookingGit
 
 _LIMIT = 100_000
-"""Characters of an answer that are shown."""
+"""The most characters of an answer."""
 _COMMITS = 20
 _CONFIG = (
     *CONFIG,
@@ -57,8 +55,8 @@ _PATCH = (
 
 
 async def git_status(root: Path) -> Found:
-    """The branch, and what differs from the last commit in the project, a line each, as
-    `git status --short` has it.
+    """Return the branch and the project's differences from the last commit, one a line,
+    as `git status --short` does.
     """
     git = await _git(root)
     arguments = (
@@ -70,18 +68,15 @@ async def git_status(root: Path) -> Found:
         ".",
     )
     lines, cut = _lines(await git.status(*arguments))
-    return Found(
-        (
-            *map(sanitize_for_display, lines),
-            *(["No changes."] if len(lines) < 2 else []),
-        ),
-        cut,
-    )
+    shown = list(map(sanitize_for_display, lines))
+    if len(lines) < 2:
+        shown.append("No changes.")
+    return Found(tuple(shown), cut)
 
 
 async def git_log(root: Path, path: str | None = None, limit: int = _COMMITS) -> Found:
-    """The last commits, those that touched a path or all that touched the project, the
-    newest first: a line each.
+    """Return the last commits that touched a path, or the project; the newest first,
+    one a line.
     """
     git = await _git(root)
     spec = _spec(root, path)
@@ -98,46 +93,45 @@ async def git_log(root: Path, path: str | None = None, limit: int = _COMMITS) ->
 async def git_diff(
     root: Path, path: str | None = None, staged: bool = False, commit: str | None = None
 ) -> Found:
-    """The changes in the project, or at a path in it: since the index, in the index, or
-    by one commit.
+    """Return the changes in the project or at a path: since the index, in the index, or
+    of one commit.
 
     Files that are hidden from models are left out, and named in the note.
     """
     git = await _git(root)
-    ask, which = git.diff, ["--cached"] if staged else []
+    run, which = git.diff, ["--cached"] if staged else []
     if commit is not None:
-        if (
-            commit.startswith("-")
-            or not commit.isprintable()
-            or not (name := await _commit(git, commit))
-        ):
+        name = ""
+        if commit.isprintable() and not commit.startswith("-"):
+            name = await _commit(git, commit)
+        if not name:
             raise BadInput(f"{commit!r} is no commit of this repository")
-        ask, which = git.show, ["--format=", "--first-parent", "-m", "--no-notes", name]
+        run, which = git.show, ["--format=", "--first-parent", "-m", "--no-notes", name]
     specs = ["--", _spec(root, path)]
-    names = await ask(*which, *_PATCH, "--no-renames", "--name-only", "-z", *specs)
+    names = await run(*which, *_PATCH, "--no-renames", "--name-only", "-z", *specs)
     if names.cut:
         raise GitUnusable(
             "Too many files have changed to show how.",
             hint="Ask for one folder or file.",
         )
     files = HiddenFiles(root)
-    hidden = {
-        name: why
-        for name in names.stdout.split("\0")
-        if name and (why := files.why_by_name(name))
-    }
+    hidden: dict[str, str] = {}
+    for name in filter(None, names.stdout.split("\0")):
+        why = files.why_by_name(name)
+        if why:
+            hidden[name] = why
     # Some bytes of a name may have been lost in decoding.
     globs = [
         re.sub(r"([*?\[\\])", r"\\\1", name).replace("\ufffd", "*") for name in hidden
     ]
     specs += [f":(exclude,glob){glob}" for glob in globs]
-    lines, cut = _lines(await ask(*which, *_PATCH, "--find-renames", *specs))
+    lines, cut = _lines(await run(*which, *_PATCH, "--find-renames", *specs))
     lines = _without_keys(lines)
     return Found(lines or ("No changes.",), cut, _note_of_hidden(hidden))
 
 
 def _note_of_hidden(hidden: Mapping[str, str]) -> str:
-    """Return the files by the reasons why they are hidden."""
+    """Return the hidden files, grouped by reason."""
     by_reason: dict[str, list[str]] = {}
     for name, why in hidden.items():
         by_reason.setdefault(why, []).append(name)
@@ -157,7 +151,8 @@ def _without_keys(lines: tuple[str, ...]) -> tuple[str, ...]:
     shown: list[str] = []
     for file in files:
         head = file[0] if file else ""
-        if why := secret_in(head, "\n".join(file).encode()):
+        why = secret_in(head, "\n".join(file).encode())
+        if why:
             shown += [head, f"(not shown: {why})"]
         else:
             shown += file
@@ -165,16 +160,19 @@ def _without_keys(lines: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _lines(answer: CommandResult) -> tuple[tuple[str, ...], bool]:
-    """An answer of git line by line, and whether there is more; of an answer that is
-    cut, only whole lines.
+    """Return an answer of git by lines, and whether it is longer. A truncated answer
+    has only whole lines.
     """
     cut = answer.cut or len(answer.stdout) > _LIMIT
-    *lines, last = answer.stdout[:_LIMIT].split("\n")
-    return (*lines, *([last] if last and not cut else [])), cut
+    lines = answer.stdout[:_LIMIT].split("\n")
+    last = lines.pop()
+    if last and not cut:
+        lines.append(last)
+    return tuple(lines), cut
 
 
 async def _commit(git: LookingGit, text: str) -> str:
-    """The full name of the commit that a text means; empty where it means none."""
+    """Return the full name of a commit; empty if there is no such commit."""
     answer = await git.rev_parse(
         "--verify", "--quiet", f"{text}^{{commit}}", with_exceptions=False
     )
@@ -182,8 +180,8 @@ async def _commit(git: LookingGit, text: str) -> str:
 
 
 async def _git(root: Path) -> LookingGit:
-    """Git in a project, with nothing that the repository configures, and every filter
-    switched off.
+    """Return git in a project. Nothing that the repository configures is run, and every
+    filter is disabled.
     """
     # late: GitPython takes 65 ms to import
     from cdd_agent.git.look import LookingGit  # noqa: PLC0415
@@ -204,8 +202,8 @@ async def _git(root: Path) -> LookingGit:
     )
     if names.cut or names.return_code not in (0, 1):  # 1: none is configured
         raise GitUnusable("The repository's configuration could not be read.")
-    *keys, _ = names.stdout.split("\0")  # each one ends with it
-    # one may have an empty name
+    *keys, _ = names.stdout.split("\0")  # a NUL ends each key
+    # a driver may have an empty name
     drivers = {key.removeprefix("filter.").rpartition(".")[0] for key in keys}
     unspeakable = [driver for driver in drivers if "=" in driver or "\ufffd" in driver]
     if unspeakable:
@@ -213,21 +211,12 @@ async def _git(root: Path) -> LookingGit:
             "The repository configures a filter that cannot be switched off:"
             f" {sanitize_for_display(unspeakable[0])}"
         )
-    return LookingGit(
-        root,
-        (
-            *_CONFIG,
-            *(
-                f"filter.{driver}.{name}"
-                for driver in sorted(drivers)
-                for name in _FILTER_OFF
-            ),
-        ),
-    )
+    filters = [
+        f"filter.{one}.{name}" for one in sorted(drivers) for name in _FILTER_OFF
+    ]
+    return LookingGit(root, (*_CONFIG, *filters))
 
 
 def _spec(root: Path, path: str | None) -> str:
-    """A path as git must take it: literally, and the whole project where none is
-    given.
-    """
+    """Return a path as a literal pathspec; the whole project without a path."""
     return "." if path is None else f":(literal){locate(root, path)}"

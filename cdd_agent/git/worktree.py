@@ -1,7 +1,7 @@
-"""Working trees beside the person's own, and bringing a branch over from one.
+"""Working trees next to the user's, and merging a branch from one of them.
 
-What the repository configures for checking files out (filters, merge drivers) counts,
-as in a `git worktree add` and a `git merge` of the person's own; no hook is run.
+The repository's settings for checking out files (filters, merge drivers) apply, as in
+the user's own `git worktree add` and `git merge`. No hook is run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cdd_agent.files.atomic import remove_folder
 from cdd_agent.git.command import Git, GitUnusable
 from cdd_agent.sanitize import sanitize_for_display
 
-_PERSONS_OWN = (
+_USERS_VARIABLES = (
     *(
         "GIT_AUTHOR_NAME",
         "GIT_AUTHOR_EMAIL",
@@ -27,15 +27,17 @@ _PERSONS_OWN = (
     *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),
 )
 _NAMED = 20
-"""Files that a message names."""
+"""The number of files that a message names."""
 
 
 class Conflict(CddError):
-    """Two branches cannot be brought together by git alone: nothing was changed."""
+    """git cannot merge two branches. Nothing was changed."""
 
     def __init__(self, branch: str, files: Sequence[str]) -> None:
         shown = "\n".join(f"  {sanitize_for_display(name)}" for name in files[:_NAMED])
-        more = f"\n  … and {len(files) - _NAMED} more" if len(files) > _NAMED else ""
+        more = ""
+        if len(files) > _NAMED:
+            more = f"\n  … and {len(files) - _NAMED} more"
         super().__init__(
             f"{branch} and your branch have changed the same places:\n{shown}{more}",
             hint=f"Nothing was changed. `git merge {branch}` by hand lets you decide.",
@@ -44,14 +46,14 @@ class Conflict(CddError):
 
 
 class Trees(Struct, frozen=True):
-    """The working trees of one repository, from the person's own."""
+    """The working trees of one repository, seen from the user's tree."""
 
     top: Path
     git: Git
 
     @classmethod
     def of(cls, top: Path) -> Trees:
-        """`top` is the folder of the person's own tree."""
+        """Return the trees of the repository with this top folder."""
         return cls(top, _git(top))
 
     async def add(
@@ -62,36 +64,38 @@ class Trees(Struct, frozen=True):
         *,
         is_empty: bool = False,
     ) -> None:
-        """Make a tree in this place, on a new branch or on none. What was left there by
-        one that was killed is replaced. `is_empty`: nothing is there, and no file is
-        written into it. Raises `GitUnusable`, `BadInput`.
+        """Create a tree in this place, on a new branch or on none. Leftovers of a
+        killed process are replaced. `is_empty`: no file is written into it. Raises
+        `GitUnusable` or `BadInput`.
         """
         if not is_empty:
             await self.remove(place)
-        how = ["-b", branch] if branch else ["--detach"]
-        how += ["--no-checkout"] if is_empty else []
-        await self.git("worktree", "add", "--quiet", *how, "--", str(place), commit)
+        options = ["--detach"]
+        if branch:
+            options = ["-b", branch]
+        if is_empty:
+            options.append("--no-checkout")
+        await self.git("worktree", "add", "--quiet", *options, "--", str(place), commit)
 
     async def expect_files(self, place: Path, commit: str) -> None:
-        """Let git in a tree that was made empty know the files of its commit, else
-        every one would be new to it.
+        """Fill the index of a tree that was created empty with the files of its commit.
+        Otherwise git would see every file as new.
         """
         await _git(place)("read-tree", commit)
 
     async def remove(self, place: Path) -> None:
-        """Remove a tree with all that is in it, or what is left of one. Raises
-        `BadInput`.
-        """
+        """Remove a tree with all its files, or the rest of one. Raises `BadInput`."""
         remove_folder(place)
         forget = ("worktree", "remove", "--force", "--force", "--", str(place))
-        await self.git(*forget, codes=(0, 128))  # 128: it was not known as one
+        await self.git(*forget, codes=(0, 128))  # 128: git does not know the tree
 
     async def commit_of(self, name: str) -> str | None:
+        """Return the commit of a name; None if there is none."""
         words = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
         return (await self.git(*words, codes=(0, 1, 128))).stdout.strip() or None
 
     async def has_landed(self, commit: str) -> bool:
-        """Whether it is part of the person's branch."""
+        """True if the commit is part of the user's branch."""
         answer = await self.git(
             "merge-base", "--is-ancestor", commit, "HEAD", codes=(0, 1, 128)
         )
@@ -101,8 +105,8 @@ class Trees(Struct, frozen=True):
         await self.git("update-ref", "-d", f"refs/heads/{branch}")
 
     async def changed(self, place: Path, *, untracked: bool) -> tuple[str, ...]:
-        """The files of a tree that are not as its last commit has them; or those that
-        it does not have.
+        """Return the files of a tree that differ from its last commit or, with
+        `untracked`, those that the commit does not have.
         """
         how = "all" if untracked else "no"
         found = await _git(place)(
@@ -116,8 +120,8 @@ class Trees(Struct, frozen=True):
     async def merged(
         self, place: Path, branch: str, message: str, *, rebase: bool
     ) -> str:
-        """Bring a branch and the commit of the tree in this place together there; the
-        result. Raises `Conflict`.
+        """Merge a branch with the commit of the tree in this place. Returns the new
+        commit. Raises `Conflict`.
         """
         git = _git(place)
         base = (await git("rev-parse", "HEAD")).stdout.strip()
@@ -133,26 +137,25 @@ class Trees(Struct, frozen=True):
             files = [name for name in listed.stdout.split("\0") if name]
             if files:
                 raise Conflict(branch, files)
-            said = sanitize_for_display(
-                " ".join((done.stderr.strip() or done.stdout.strip()).split())
-            )
-            raise GitUnusable(f"git {'rebase' if rebase else 'merge'} failed: {said}")
+            text = done.stderr.strip() or done.stdout.strip()
+            why = sanitize_for_display(" ".join(text.split()))
+            raise GitUnusable(f"git {'rebase' if rebase else 'merge'} failed: {why}")
         return (await git("rev-parse", "HEAD")).stdout.strip()
 
     async def forward(self, commit: str) -> None:
-        """Move the person's branch and files on to a commit that has theirs in its
-        history.
+        """Move the user's branch and files to a commit that contains theirs.
 
-        What they have not committed stays. Raises `GitUnusable` where that is in the
-        way; nothing was changed then.
+        Uncommitted changes stay. Raises `GitUnusable` if they are in the way; then
+        nothing was changed.
         """
         done = await self.git.run("merge", "--quiet", "--ff-only", commit)
         if done.timed_out or done.return_code:
-            said = sanitize_for_display(" ".join(done.stderr.split()))
-            raise GitUnusable(f"Your files could not be moved on: {said}")
+            why = sanitize_for_display(" ".join(done.stderr.split()))
+            raise GitUnusable(f"Your files could not be moved on: {why}")
 
 
 def _git(folder: Path) -> Git:
     return Git(
-        folder, {name: os.environ[name] for name in _PERSONS_OWN if name in os.environ}
+        folder,
+        {name: os.environ[name] for name in _USERS_VARIABLES if name in os.environ},
     )

@@ -1,9 +1,8 @@
-"""An end to what commands started: they are known by a mark in their environment,
-wherever they went.
+"""Ending commands with everything they started. Their processes are found by a mark in
+the environment.
 
-A command that would outlive this program, if it is killed, is noted in a file while it
-runs. Whoever takes up the work ends it by that note (`end_noted`), so that never two
-are at work in one place.
+A running command is noted in a file. If this program is killed, the next process ends
+the command by that note (`end_noted`), so that two never work in one place.
 """
 
 import contextlib
@@ -22,26 +21,27 @@ from cdd_agent.files.atomic import remove
 GRACE = 2.0
 """Seconds between asking a process to end and ending it."""
 MARK = "CDD_COMMAND"
-"""The variable that has the mark. A command that is started by another one has both
-marks.
-"""
+"""The variable with the mark. A command that another one starts has both marks."""
 _ROUNDS = 5
-"""How often what a command started is looked for: what is being ended may start more.
+"""The number of searches for processes: a process that is being ended may start
+another.
 """
 _NOTE = "running-"
 _STARTED_BEFORE = 60.0
-"""Seconds for which a process can have been there when it was noted. The system may
-give its number to another one, but only after its end.
+"""The largest time in seconds between the start of a process and its note. The system
+may give its number to another process later.
 """
 _CLOCK = 2.0
-"""Seconds by which the system's time of a process' start may differ from ours."""
+"""The largest difference in seconds between the system's start time of a process and
+our clock.
+"""
 
 
 @contextmanager
 def noted(folder: Path | None, mark: str) -> Iterator[Callable[[int], None]]:
-    """Keep a note of a command with this mark in the folder, if there is one. What
-    comes back is to be given the number of its process, once it is started. Raises
-    `OSError` where the note cannot be made.
+    """Note a command with this mark in the folder, if there is one, while the block
+    runs. Yields a function that receives the process number. Raises `OSError` if the
+    note cannot be written.
     """
     if folder is None:
         yield lambda pid: None
@@ -50,7 +50,7 @@ def noted(folder: Path | None, mark: str) -> Iterator[Callable[[int], None]]:
     note.touch()
 
     def started(pid: int) -> None:
-        # a disk that is full: it is known by its mark
+        # on a full disk the command is found by its mark alone
         with contextlib.suppress(OSError):
             note.write_text(f"{pid} {time.time()} {platform.node()}")
 
@@ -61,17 +61,18 @@ def noted(folder: Path | None, mark: str) -> Iterator[Callable[[int], None]]:
 
 
 def end_noted(folder: Path) -> int:
-    """End the commands that are noted in the folder, with all that they started, and
-    return how many still ran. To be called when whoever has noted them is gone. Raises
-    `BadInput` where one cannot be ended.
+    """End the commands that are noted in the folder. Returns how many were still
+    running. The process that noted them must have ended. Raises `BadInput` if a command
+    cannot be ended.
     """
     ended = 0
     for note in folder.glob(f"{_NOTE}*"):
         mark = note.name.removeprefix(_NOTE)
         family = [*_noted_process(note), *marked(mark)]
         ended += bool(alive(family))
-        if left := end_marked(mark, family):
-            numbers = ", ".join(str(one.pid) for one in left)
+        remaining = end_marked(mark, family)
+        if remaining:
+            numbers = ", ".join(str(process.pid) for process in remaining)
             raise BadInput(
                 "A command of the run that was killed is still at work and cannot be"
                 f" ended: process {numbers}",
@@ -82,52 +83,52 @@ def end_noted(folder: Path) -> int:
 
 
 def _noted_process(note: Path) -> "list[psutil.Process]":
-    """The noted process and its children, if it is still that one. Its environment may
-    be hidden, or overwritten.
+    """Return the noted process and its children, if the number still belongs to it. Its
+    environment may be hidden or overwritten.
     """
     try:
-        pid, when, host = note.read_text().split(maxsplit=2)
+        pid, noted_at, host = note.read_text().split(maxsplit=2)
+        if host != platform.node():
+            return []
         leader = psutil.Process(int(pid))
-        if (
-            host == platform.node()
-            and -_STARTED_BEFORE < leader.create_time() - float(when) < _CLOCK
-        ):
-            return _others([leader, *leader.children(recursive=True)])
+        difference = leader.create_time() - float(noted_at)
+        if not -_STARTED_BEFORE < difference < _CLOCK:
+            return []
+        return _others([leader, *leader.children(recursive=True)])
     except (OSError, ValueError, psutil.Error):
-        # who ran it was killed before that was written; it has ended
-        pass
-    return []
+        # it has ended, or its parent was killed before the number was noted
+        return []
 
 
 def end_marked(
     mark: str, family: "Iterable[psutil.Process]" = ()
 ) -> "list[psutil.Process]":
-    """End these processes, and whatever carries the mark. Returns those that cannot be
-    ended.
-    """
-    left: list[psutil.Process] = []
+    """End these processes and all with the mark. Returns those that cannot be ended."""
+    remaining: list[psutil.Process] = []
     for _ in range(_ROUNDS):
-        left = alive({*family, *marked(mark)})
-        if not left:
+        remaining = alive({*family, *marked(mark)})
+        if not remaining:
             break
-        for one in left:
+        for process in remaining:
             with contextlib.suppress(psutil.Error):
-                one.terminate()
-        # they are nobody's children here: there is nothing to wait for but their end
+                process.terminate()
+        # they are no children of this process, so the only way to wait is to poll
         until = time.monotonic() + GRACE
-        while (left := alive(left)) and time.monotonic() < until:
+        remaining = alive(remaining)
+        while remaining and time.monotonic() < until:
             time.sleep(0.02)
-        for one in left:
+            remaining = alive(remaining)
+        for process in remaining:
             with contextlib.suppress(psutil.Error):
-                one.kill()
-    return left
+                process.kill()
+    return remaining
 
 
 def marked(mark: str) -> "list[psutil.Process]":
-    """The others whose environment carries the mark, as far as the system lets one
-    look.
+    """Return the other processes with the mark in their environment, as far as it can
+    be read.
     """
-    # a number that it has seen may be another process's by now
+    # a cached number may belong to another process
     psutil.process_iter.cache_clear()
     every = psutil.process_iter(["environ"])
     return _others(
@@ -138,15 +139,17 @@ def marked(mark: str) -> "list[psutil.Process]":
 
 
 def _others(processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":
-    """Without this process and those that it runs in, such as a terminal that a command
-    has opened.
+    """Return the processes without this one and its parents, such as a terminal that a
+    command has opened.
     """
     own = {os.getpid(), *(one.pid for one in psutil.Process().parents())}
     return [one for one in processes if one.pid not in own]
 
 
 def alive(processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":
-    """Without those that ended and only wait for somebody to notice."""
+    """Return the processes that have not ended. One that only waits to be collected has
+    ended.
+    """
 
     def is_alive(one: psutil.Process) -> bool:
         try:

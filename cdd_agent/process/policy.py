@@ -1,8 +1,8 @@
-"""Which commands may run in a project, and running them.
+"""The policy for commands in a project, and running them.
 
-A command is started without a shell, if its program is on the list; what else may run,
-and how, is a matter of `commands.mode`. This is a seat belt against accidents, not a
-sandbox: an allowed `python` can do whatever its user can.
+A command runs without a shell, if its program is on the list. `commands.mode` decides
+about other commands. This protects against accidents. It is not a sandbox: an allowed
+`python` can do whatever its user can.
 """
 
 import asyncio
@@ -25,7 +25,13 @@ from cdd_agent.forms import Captured
 from cdd_agent.process.command_segments import PIECE
 from cdd_agent.process.hidden_arguments import PRINTERS, find_hidden_uses, list_hidden
 from cdd_agent.process.programs import OWN_PROGRAMS, as_started, own_folders
-from cdd_agent.process.run import CommandResult, Hear, run_command, shell_argv, unheard
+from cdd_agent.process.run import (
+    CommandResult,
+    OnOutput,
+    ignore_output,
+    run_command,
+    shell_argv,
+)
 from cdd_agent.sanitize import UNSEEN
 from cdd_agent.work_clock import WorkClock
 
@@ -35,7 +41,7 @@ ALWAYS_ALLOWED = (
 )
 _LONGEST = 100_000  # characters
 _LISTING_SECONDS = 10.0
-"""For a listing of the files that a command would show."""
+"""The time limit for listing the files that a command would show."""
 _log = logging.getLogger(__name__)
 
 _IN_DOUBLE_QUOTES = re.compile(r"\\(?P<escaped>.)|(?P<operator>`|\$\()", re.DOTALL)
@@ -63,8 +69,8 @@ _SHELL_HINT = (
 
 
 class CommandRefused(BadInput):
-    """A command text that is not run. `program` is the one that is not `allowed`, where
-    that is why; `allowed` are the programs that may run, where the text itself is why.
+    """A command that does not run. `program` is the one that is not allowed, if that is
+    the reason. `allowed` are the programs that may run, if the text is the reason.
     """
 
     def __init__(
@@ -80,7 +86,7 @@ class CommandRefused(BadInput):
         self.allowed = allowed
 
     def as_result(self) -> "Refused":
-        """For whoever waits for what became of the command."""
+        """Return the refusal as the result of the command."""
         return Refused(
             "",
             self.message,
@@ -94,14 +100,14 @@ class CommandRefused(BadInput):
 
 
 class Refused(CommandResult, frozen=True):
-    """Nothing ran; `stderr` says why. `program` and `allowed` are as in
+    """Nothing ran, and `stderr` has the reason. `program` and `allowed` as in
     `CommandRefused`.
     """
 
     program: Captured = ""
     allowed: tuple[str, ...] = ()
     hint: Captured = ""
-    """For a person, who can do something about it; a model cannot."""
+    """For the user. A model cannot do anything about it."""
 
     @property
     def failure(self) -> str:
@@ -109,60 +115,56 @@ class Refused(CommandResult, frozen=True):
 
 
 class Permission(StrEnum):
-    """A person's answer to a command that is not let through by itself."""
+    """The user's answer about a command that needs one."""
 
     YES = "yes"
     NO = "no"
     ALWAYS = "always"
-    """Yes, and to the same command in the same folder again, as long as the session
-    lasts.
-    """
+    """Yes, also to the same command in the same folder for the rest of the session."""
 
 
 Permit = Callable[[str, str], Awaitable[Permission]]
-"""Asks a person: the command, and why it is asked about."""
+"""Asks the user about a command, with the reason of the question."""
 
 
 async def nobody(command: str, reason: str) -> Permission:
-    """Where nobody is there to ask, the answer is no."""
+    """Answer no, if there is no user to ask."""
     del command, reason
     return Permission.NO
 
 
 class Words(Struct, frozen=True):
-    """A command text as a POSIX shell would read it, without anything being done about
-    it.
-    """
+    """A command text as a POSIX shell would split it. Nothing is expanded."""
 
     argv: tuple[str, ...]
     operator: str
-    """The first thing that only a shell can do: a pipe, a second command, a
-    redirection, a substitution; or empty.
+    """The first thing that only a shell can do (a pipe, a second command, a
+    redirection, a substitution), or empty.
     """
     expands: bool
-    """A shell might change the words: variables, patterns, comments. Without one they
-    stay as they are.
+    """True if a shell might change the words (variables, patterns, comments). Without a
+    shell they stay unchanged.
     """
 
 
 class Command(Struct, frozen=True):
-    """A command text that was judged, and how it is started."""
+    """A judged command text, and how it is started."""
 
     text: str
     argv: tuple[str, ...]
     folder: Path
     objection: str = ""
-    """Why a person has to be asked before it is started; empty when it may run."""
+    """Why the user must be asked first; empty if the command may run."""
     in_shell: bool = False
     listings: tuple[tuple[str, ...], ...] = ()
-    """Commands that list the files that it would show. The user is asked if a file is
-    hidden from models.
+    """Commands that list the files it would show. The user is asked if a file is hidden
+    from models.
     """
 
 
 def split(text: str) -> Words:
-    """Read a command text. Raises `CommandRefused` for one that is no command: empty,
-    or a quote is not closed.
+    """Split a command text into words. Raises `CommandRefused` for an empty text or an
+    open quote.
     """
     words: list[str] = []
     word: str | None = None
@@ -182,7 +184,9 @@ def split(text: str) -> Words:
 
 
 def _read_pieces(text: str) -> Iterator[tuple[str, str]]:
-    """Yield kind and content of each piece of a text, and a blank at its end."""
+    """Yield the kind and the content of each piece of a text, and a blank at the
+    end.
+    """
     for piece in PIECE.finditer(text):
         kind = piece.lastgroup or ""
         content = piece[kind]
@@ -194,7 +198,7 @@ def _read_pieces(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _find_operator(kind: str, content: str) -> str:
-    """Return the first thing in a piece that only a shell can do; empty without one."""
+    """Return the first thing in a piece that only a shell can do, or an empty text."""
     if kind == "operator":
         return content
     if kind != "double":
@@ -262,7 +266,7 @@ class RunProgram(Protocol):
         passed: Sequence[str] = (),
         copies: Path | None = None,
         noted_in: Path | None = None,
-        hear: Hear = unheard,
+        on_output: OnOutput = ignore_output,
     ) -> CommandResult: ...
 
 
@@ -275,24 +279,24 @@ class TrustedChecks(Struct, frozen=True):
 
 
 class CommandRunner(Struct, frozen=True):
-    """Runs command texts in a project, as far as its settings and the person allow."""
+    """Runs command texts in a project, as far as its settings and the user allow."""
 
     root: Path
     settings: Commands = field(default_factory=Commands)
     permit: Permit = nobody
     clock: WorkClock = field(default_factory=WorkClock)
-    """Stands still while a person is asked."""
+    """Stops while the user is asked."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """Variables that all commands get, unless they have their own."""
+    """Variables for all commands. Those of a single command take precedence."""
     always: set[tuple[str, str]] = field(default_factory=set)
-    """The commands that a person lets through from now on, and their folders, from the
+    """The commands that the user allowed for the session, with their folders from the
     root.
     """
     noted_in: Path | None = None
-    """The folder in which commands are noted while they run, as `run_command` does."""
+    """The folder in which running commands are noted, see `run_command`."""
     trusted_checks: TrustedChecks = TrustedChecks()
     run_program: RunProgram = run_command
-    on_output: Hear = unheard
+    on_output: OnOutput = ignore_output
     """Receives the output of commands as it comes, from `execute` and `run`."""
 
     @property
@@ -332,13 +336,10 @@ class CommandRunner(Struct, frozen=True):
             _make(folder)
         except (CommandRefused, PathRefused) as error:
             _log.info("Refused %.1000r: %.1000r", command, error.message)
-            refusal = (
-                error
-                if isinstance(error, CommandRefused)
-                else CommandRefused(error.message)
-            )
-            return refusal.as_result()
-        return await self.start(judged, env=env, hear=self.on_output)
+            if isinstance(error, CommandRefused):
+                return error.as_result()
+            return CommandRefused(error.message).as_result()
+        return await self.start(judged, env=env, on_output=self.on_output)
 
     def judge(
         self,
@@ -349,14 +350,13 @@ class CommandRunner(Struct, frozen=True):
         trusted: bool = False,
         for_model: bool = False,
     ) -> Command:
-        """How a text would be started. Raises `CommandRefused`; one with an `objection`
-        is for `ask` to decide, such as one that could show files that are hidden from
-        models.
+        """Return how a text would be started. Raises `CommandRefused`. With an
+        `objection`, `ask` decides, for instance about a command that could show files
+        that are hidden from models.
 
-        `also` tells of a program that it may run though it is not on the list. A
-        `trusted` text is a person's own: it may name any program, and is not asked
-        about. All output of a command `for_model` is read by a model; else only
-        programs count that print files.
+        `also` returns true for a further program that may run. A `trusted` text is the
+        user's own: it may name any program and needs no question. A model reads all
+        output of a command `for_model`; otherwise only programs that print files count.
         """
         command = self._judge_program(text, cwd, also=also, trusted=trusted)
         if trusted:
@@ -364,7 +364,7 @@ class CommandRunner(Struct, frozen=True):
         return self._with_hidden_files(command, for_model=for_model)
 
     def _with_hidden_files(self, command: Command, *, for_model: bool) -> Command:
-        """Return the command with the reason why it could show hidden files."""
+        """Return the command with the reasons why it could show hidden files."""
         words = () if command.in_shell else split(command.text).argv
         uses = [
             use
@@ -377,8 +377,8 @@ class CommandRunner(Struct, frozen=True):
         return replace(command, objection="; ".join(reasons), listings=listings)
 
     async def _with_listed(self, command: Command) -> Command:
-        """Return the command with an objection if its listings have a hidden file.
-        Nothing is listed for a command that the user is asked about anyway.
+        """Return the command with an objection if one of its listings has a hidden
+        file. Nothing is listed if the user is asked anyway.
         """
         if command.objection:
             return command
@@ -416,7 +416,8 @@ class CommandRunner(Struct, frozen=True):
         text = _readable(text, unsafe=False)
         words = split(text)
         is_final = trusted or self.settings.mode == "safe"
-        if reason := needs_shell(words):
+        reason = needs_shell(words)
+        if reason:
             if is_final:
                 hint = _OWN_SHELL_HINT if trusted else _SHELL_HINT
                 raise CommandRefused(reason, hint=hint)
@@ -431,9 +432,9 @@ class CommandRunner(Struct, frozen=True):
         return Command(text, argv, folder, reason)
 
     def _take_any(self, text: str, folder: Path) -> Command:
-        """Return the command of a text in unsafe mode: a shell, whatever the text.
+        """Return the command for a text in unsafe mode: a shell, whatever the text.
 
-        What the shell would only start means the project's own Python here too.
+        A plain call of `python` and the like means the project's own Python here, too.
         """
         with contextlib.suppress(CommandRefused):
             words = split(text)
@@ -450,9 +451,7 @@ class CommandRunner(Struct, frozen=True):
         return as_started(argv, self.root)
 
     def _judged(self, text: str, folder: Path) -> Command:
-        """As `judge`; whoever hears that a text is not one that may run hears which
-        programs may.
-        """
+        """Judge a text for a model. A refusal names the programs that may run."""
         try:
             return self.judge(text, folder, for_model=True)
         except CommandRefused as refusal:
@@ -460,13 +459,11 @@ class CommandRunner(Struct, frozen=True):
             raise
 
     def must_ask(self, command: Command) -> bool:
-        """A person has to say yes to it, and has not yet said "always"."""
+        """True if the user must approve the command and has not answered "always"."""
         return bool(command.objection) and self._known(command) not in self.always
 
     async def ask(self, command: Command) -> None:
-        """Ask the person where that is needed. Raises `CommandRefused` when they say
-        no.
-        """
+        """Ask the user if necessary. Raises `CommandRefused` if the user refuses."""
         if not self.must_ask(command):
             return
         with self.clock.standing_still():
@@ -488,24 +485,20 @@ class CommandRunner(Struct, frozen=True):
         env: Mapping[str, str] | None = None,
         limit: float | None = None,
         copies: Path | None = None,
-        hear: Hear = unheard,
+        on_output: OnOutput = ignore_output,
     ) -> CommandResult:
-        """Run a judged command without a question, and `hear` its output; `copies` is
-        as for `run_command`.
+        """Run a judged command without a question. `copies` and `on_output` as for
+        `run_command`.
         """
         if self.settings.mode == "unsafe":
             _log.warning("Unsafe mode: %.1000r runs whatever it is", command.text)
         _log.info("Running %.1000r in %s", command.text, command.folder)
         env = {**self.env, **(env or {})}
         if command.in_shell:
-            # it looks programs up by itself: the project's own come first, unless it is
-            # given a PATH
-            env = {
-                "PATH": os.pathsep.join(
-                    (*map(str, own_folders(self.root)), *os.get_exec_path())
-                ),
-                **env,
-            }
+            # the shell looks up programs: the project's own come first, unless the
+            # command has a PATH
+            folders = (*map(str, own_folders(self.root)), *os.get_exec_path())
+            env = {"PATH": os.pathsep.join(folders), **env}
         result = await self.run_program(
             command.argv,
             cwd=command.folder,
@@ -515,7 +508,7 @@ class CommandRunner(Struct, frozen=True):
             passed=self.settings.pass_env,
             copies=copies,
             noted_in=self.noted_in,
-            hear=hear,
+            on_output=on_output,
         )
         end = "its time was up" if result.timed_out else f"code {result.return_code}"
         _log.info("Ended %.1000r after %.1f s: %s", command.text, result.seconds, end)
@@ -523,7 +516,9 @@ class CommandRunner(Struct, frozen=True):
 
 
 def as_tool_answer(command: str, result: CommandResult, cwd: str) -> dict[str, object]:
-    """A result in the form that the `execute_command` tool promises to models."""
+    """Return a result in the form that the `execute_command` tool promises to
+    models.
+    """
     match result:
         case Refused(program=str(program), allowed=allowed) if program:
             return {
@@ -535,15 +530,14 @@ def as_tool_answer(command: str, result: CommandResult, cwd: str) -> dict[str, o
         case CommandResult(refused=True):
             return {"error": result.stderr}
         case CommandResult(timed_out=True):
-            said = {
-                name: text
-                for name, text in (("stdout", result.stdout), ("stderr", result.stderr))
-                if text
+            answer: dict[str, object] = {
+                "error": f"Command timed out after {result.limit:g} seconds"
             }
-            return {
-                "error": f"Command timed out after {result.limit:g} seconds",
-                **said,
-            }
+            if result.stdout:
+                answer["stdout"] = result.stdout
+            if result.stderr:
+                answer["stderr"] = result.stderr
+            return answer
         case CommandResult(started=False) if result.return_code != 127:
             return {"error": f"Failed to execute command: {result.stderr}"}
         case _:
@@ -558,8 +552,8 @@ def as_tool_answer(command: str, result: CommandResult, cwd: str) -> dict[str, o
 
 
 def _readable(text: str, *, unsafe: bool) -> str:
-    """The text without what surrounds it, if it is one that people can see and a
-    program can be given.
+    """Return the text without blanks around it. Raises `CommandRefused` if it is empty,
+    too long, or has invisible characters.
     """
     text = text.replace("\r\n", "\n").strip(" \t\r\n")
     if not text:
@@ -575,10 +569,11 @@ def _readable(text: str, *, unsafe: bool) -> str:
 
 
 def needs_shell(words: Words) -> str:
-    """Why the words need a shell, in words; empty when they do not."""
+    """Return why the words need a shell; empty if they do not."""
     if words.operator:
         return f"{_shown(words.operator)} needs a shell, and commands run without one"
-    if assignment := _ASSIGNMENT.match(words.argv[0]):
+    assignment = _ASSIGNMENT.match(words.argv[0])
+    if assignment:
         return (
             f"`{assignment[0]}` before a program needs a shell, and commands run"
             " without one; use `env`"
@@ -597,10 +592,12 @@ def _shown(operator: str) -> str:
 
 
 def _choose_hint(program: str) -> str:
-    """Return what to do about a program that is not on the list."""
+    """Return the hint about a program that is not on the list."""
     if _is_path(program):
         return _PATH_HINT
-    return _CD_HINT if program == "cd" else _OFF_LIST_HINT
+    if program == "cd":
+        return _CD_HINT
+    return _OFF_LIST_HINT
 
 
 def _is_path(program: str) -> bool:
@@ -608,8 +605,8 @@ def _is_path(program: str) -> bool:
 
 
 def _make(folder: Path) -> None:
-    """Make the folder where it is missing; the answer to a question may have taken
-    hours, so it is judged again.
+    """Create the folder if it is missing, and check it again: the answer to a question
+    may have taken hours.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

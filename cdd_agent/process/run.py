@@ -1,11 +1,11 @@
-"""The one place that starts other programs: argv, a time limit, and an end to what
-overstays it.
+"""The one module that starts other programs. A program gets its arguments without a
+shell, and a time limit.
 
-A command is its own process group, and its environment carries a mark. When its time is
-up, or whoever runs it is cancelled, the whole group is ended, and with it whatever left
-the group. After an end of its own, only what is still in the group is ended: what left
-it, such as a server, stays. Which commands may run is not judged here but in
-`policy.py`.
+A command runs in a separate process group, and its environment carries a mark. After
+the time limit, or if the caller is cancelled, the whole group is ended, and every
+process with the mark. If a command ends by itself, only the rest of its group is ended;
+a process that left the group, such as a server, stays. `policy.py` decides which
+commands may run.
 """
 
 import asyncio
@@ -36,40 +36,38 @@ if sys.platform == "linux":
 
 LARGEST_COPY = 64_000_000  # bytes
 _KEPT = 256 * 1024
-"""Characters kept of each stream; of more than that, the first quarter and the rest
-from the end.
+"""Characters kept of each stream. Of a longer one, a quarter is from the beginning and
+the rest from the end.
 """
 _SLICE = 0.01
-"""Seconds; of `GRACE`, the time that pipes have to be read after a command's end."""
+"""Seconds. `GRACE` is waited for in slices, so that time in which this process was
+stopped does not count.
+"""
 WHOLE = sys.maxsize
 """All characters of stdout, however many."""
 _PIPE = 1024 * 1024
-"""Bytes that are read at once, at most, and that a pipe has room for where that can be
-chosen.
-"""
+"""The largest number of bytes to read at once, and the size to request for a pipe."""
 SHOWN_EVERY = 0.1
-"""Seconds between two pieces of output that is only shown."""
+"""Seconds between two pieces of output on the screen."""
 SHOWN_CHARACTERS, SHOWN_LINES = 64 * 1024, 500
-"""At most in one such piece, beside the mark of what is left out: a quarter is the
-beginning, the rest the end.
-"""
+"""The most to show in one piece: a quarter is the beginning, the rest the end."""
 
 StreamName = Literal["stdout", "stderr"]
 
 
 class OutputChunk(Struct, frozen=True):
-    """A piece of a running command's output, decoded; bytes that are not UTF-8 become
+    """A piece of a running command's output, decoded. Bytes that are not UTF-8 become
     replacement characters.
     """
 
     text: str
     stream: StreamName
-    """Where it was written to; of a piece that is joined from both, its end."""
+    """The stream it was written to. If a piece has both, the stream at its end."""
 
 
 class CommandResult(Checked, frozen=True):
-    """The end of a command. `return_code` is 127 when there is no such program, 126
-    when it could not be started or was refused, negative for a signal.
+    """The end of a command. `return_code` is 127 if there is no such program, 126 if it
+    could not be started or was refused, and negative for a signal.
     """
 
     stdout: Captured
@@ -78,38 +76,33 @@ class CommandResult(Checked, frozen=True):
     seconds: float = 0.0
     timed_out: bool = False
     cut: bool = False
-    """Output was longer than what is kept: the middle is left out."""
+    """True if the output was longer than what is kept: its middle is missing."""
     started: bool = True
-    """False when there is no such program, or it could not or must not be run: then
-    nothing happened.
-    """
+    """False if there is no such program, or if it could not or must not run."""
     refused: bool = False
-    """The policy, or a person, said no; the reason is in `stderr`."""
+    """True if the policy or the user refused the command; `stderr` has the reason."""
     limit: float = 0.0
-    """Seconds that it was given."""
+    """The time limit in seconds."""
 
     @property
     def failure(self) -> str:
-        """Why it did not succeed, in words; empty when it did."""
+        """The reason of a failure, in words; empty after a success."""
         if not self.started:
             return self.stderr
         if self.timed_out:
-            return (
-                f"Command timed out after {self.limit:g} seconds\n{self.stderr}".strip()
-            )
-        return (
-            f"Exit code {self.return_code}\n{self.stderr}".strip()
-            if self.return_code
-            else ""
-        )
+            text = f"Command timed out after {self.limit:g} seconds\n{self.stderr}"
+            return text.strip()
+        if self.return_code == 0:
+            return ""
+        return f"Exit code {self.return_code}\n{self.stderr}".strip()
 
 
-Hear = Callable[[OutputChunk], None]
-"""Is given a command's output as it comes. It returns at once, and never raises."""
+OnOutput = Callable[[OutputChunk], None]
+"""Receives a command's output as it comes. Returns at once and never raises."""
 
 
-def unheard(chunk: OutputChunk) -> None:
-    """For whoever only wants the result."""
+def ignore_output(chunk: OutputChunk) -> None:
+    """Ignore the output, for callers that need only the result."""
 
 
 def child_environment(
@@ -118,25 +111,27 @@ def child_environment(
     hide: Iterable[str] = (),
     passed: Iterable[str] = (),
 ) -> dict[str, str]:
-    """The user's environment without secrets, with `extra` merged over it.
+    """Return the user's environment without secrets, with `extra` added.
 
-    A secret is what `hide` names (`AWS_*` and the like, too), and what looks like one
-    unless `passed` names it.
+    A variable is secret if `hide` names it (patterns such as `AWS_*` work), or if its
+    name looks secret and `passed` does not name it.
     """
     hide, passed = tuple(hide), tuple(passed)
-    kept = {
+    environment = {
         name: value
         for name, value in os.environ.items()
         if not is_secret_name(name, hide=hide, passed=passed)
     }
     for name, value in (extra or {}).items():
-        kept[name.upper() if os.name == "nt" else name] = value
-    return kept
+        environment[name.upper() if os.name == "nt" else name] = value
+    return environment
 
 
 def shell_argv(text: str) -> tuple[str, ...]:
-    """How the system's shell is told to run a text."""
-    return ("cmd", "/d", "/c", text) if os.name == "nt" else ("/bin/sh", "-c", text)
+    """Return the arguments with which the system's shell runs a text."""
+    if os.name == "nt":
+        return ("cmd", "/d", "/c", text)
+    return ("/bin/sh", "-c", text)
 
 
 async def run_command(
@@ -152,25 +147,26 @@ async def run_command(
     most: int | None = None,
     copies: Path | None = None,
     noted_in: Path | None = None,
-    hear: Hear = unheard,
+    on_output: OnOutput = ignore_output,
 ) -> CommandResult:
     """Run `argv` in `cwd` for at most `limit` seconds.
 
-    `hear` is given the output to show, joined to a few pieces a second: of much at once
-    the middle is left out, and the program never waits for it. The result has the
-    beginning and the end of each stream. With `most`, it has all of stdout instead, up
-    to so many characters (`WHOLE`: all): then it is `cut`, and the program is ended.
+    `on_output` receives the output for display, joined to a few pieces a second. The
+    middle of a large piece is left out, and the program never waits for the display.
+    The result has the beginning and the end of each stream. With `most`, it has all of
+    stdout instead, up to that many characters (`WHOLE`: all); then it is `cut`, and the
+    program is ended.
 
-    What it reads is closed, or a file; with a file for `stdout`, all of that stream
-    goes there, byte for byte. With a folder for `copies`, both streams are in files
-    there too, `stdout` and `stderr`, up to a little over `LARGEST_COPY`. With
-    `noted_in`, it is noted there while it runs: `end_noted` ends it, should this
-    process be killed.
+    `stdin` is a file or closed. With a file for `stdout`, the whole stream goes there
+    unchanged. With a folder for `copies`, both streams are also written to the files
+    `stdout` and `stderr` there, up to a little over `LARGEST_COPY`. With `noted_in`,
+    the command is noted in that folder while it runs, so that `end_noted` can end it
+    after a kill of this process.
 
-    A program without a path is looked up as this process would, whatever `env` says
-    about PATH. `env`, `hide` and `passed` make the `child_environment`. Nothing is
-    raised for a command that fails, is not there, or takes too long: the result says
-    so. Whoever is cancelled ends the command and everything it started.
+    A program without a path is looked up in the PATH of this process, whatever `env`
+    says. `env`, `hide` and `passed` make the `child_environment`. A command that fails,
+    is missing or takes too long raises nothing: the result says so. If the caller is
+    cancelled, the command and everything it started are ended.
     """
     loop = asyncio.get_running_loop()
     started = loop.time()
@@ -195,7 +191,7 @@ async def run_command(
                 "", f"{argv[0]} could not be started: {why}", 126, started=False
             )
         note_process(process.pid)
-        output = _Output(process, hear, most, copies)
+        output = _Output(process, on_output, most, copies)
         ended_by_itself = False
         try:
             await output.end(limit=limit)
@@ -211,15 +207,14 @@ async def run_command(
         finally:
             output.close()
             if ended_by_itself:
-                _end_group(process)  # of those who are left there, nobody is waited for
+                _end_group(process)
             else:
                 await to_its_end(partial(_end_all, process, mark), name="end")
 
 
 def run_in_foreground(argv: Sequence[str], cwd: Path | None = None) -> int:
-    """Run a program of the person's own that has the terminal to itself, with all of
-    their environment, and return its exit code. Raises `OSError` where it cannot be
-    started.
+    """Run a program of the user in the terminal, with the user's whole environment.
+    Returns its exit code. Raises `OSError` if it cannot be started.
     """
     return subprocess.run(argv, cwd=cwd, check=False).returncode
 
@@ -237,52 +232,48 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     if not cwd.is_dir():
         raise NotADirectoryError(f"{cwd} is not a folder")
-    program = argv[0] if Path(argv[0]).name != argv[0] else find_program(argv[0])
+    program: Path | str | None = argv[0]
+    if Path(argv[0]).name == argv[0]:
+        program = find_program(argv[0])
     if program is None:
         raise _NoSuchProgram
-    # Windows' form of a group of its own
+    # Windows' form of a separate process group
     flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
     with contextlib.ExitStack() as files:
         try:
+            source: int | IO[bytes] = subprocess.DEVNULL
+            if stdin is not None:
+                source = files.enter_context(stdin.open("rb"))
+            target: int | IO[bytes] = subprocess.PIPE
+            if stdout is not None:
+                target = files.enter_context(stdout.open("wb"))
             return subprocess.Popen(
                 [str(program), *argv[1:]],
                 cwd=cwd,
                 env=env,
-                stdin=(
-                    files.enter_context(stdin.open("rb"))
-                    if stdin
-                    else subprocess.DEVNULL
-                ),
-                stdout=(
-                    files.enter_context(stdout.open("wb"))
-                    if stdout
-                    else subprocess.PIPE
-                ),
+                stdin=source,
+                stdout=target,
                 stderr=subprocess.PIPE,
                 start_new_session=os.name == "posix",
                 creationflags=flags,
             )
         except FileNotFoundError as error:
             # the folder was removed just now
-            if str(error.filename) in (
-                str(cwd),
-                str(stdin),
-                str(stdout),
-            ):
+            if str(error.filename) in (str(cwd), str(stdin), str(stdout)):
                 raise
             raise _NoSuchProgram from error
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """TERM to the whole group, KILL to whatever is left after a grace; children of an
-    exited leader included.
+    """End the whole process group: TERM, then KILL after a grace. That includes
+    children of a leader that has ended.
     """
     if os.name == "nt":
         if process.poll() is None:
             taskkill = ["taskkill", "/T", "/F", "/PID", str(process.pid)]
             subprocess.run(taskkill, capture_output=True, check=False)
         return
-    # nobody is left in the group
+    # the group may be empty
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGTERM)
@@ -293,9 +284,7 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end_all(process: subprocess.Popen[bytes], mark: str) -> None:
-    """The group, and whoever left it: children of its processes, and what carries the
-    mark in its environment.
-    """
+    """End the group, the children of its processes, and every process with the mark."""
     family: list[psutil.Process] = []
     with contextlib.suppress(psutil.Error):
         family = psutil.Process(process.pid).children(recursive=True)
@@ -304,19 +293,19 @@ def _end_all(process: subprocess.Popen[bytes], mark: str) -> None:
 
 
 class _Output:
-    """Both pipes of a process, read by a thread each so that neither can block the
+    """Both pipes of a process. Each is read by a thread, so that neither can block the
     other or the program.
     """
 
     def __init__(
         self,
         process: subprocess.Popen[bytes],
-        hear: Hear,
+        on_output: OnOutput,
         most: int | None,
         copies: Path | None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._hear = hear
+        self._on_output = on_output
         self._shown, self._shown_at = _PendingOutput(), -SHOWN_EVERY
         self._closed = threading.Event()
         stdout = HeadTailBuffer() if most is None else _Head(most)
@@ -325,7 +314,7 @@ class _Output:
             "stderr": HeadTailBuffer(),
         }
         self._full: asyncio.Future[None] = self._loop.create_future()
-        """Done when there is more of stdout than is wanted."""
+        """Done when stdout is longer than `most`."""
         streams: tuple[tuple[StreamName, IO[bytes] | None], ...] = (
             ("stdout", process.stdout),
             ("stderr", process.stderr),
@@ -352,8 +341,8 @@ class _Output:
         return self._full.done()
 
     async def end(self, *, limit: float | None = None) -> None:
-        """Wait for the program's end and that of its pipes, but no longer than so many
-        seconds, or until it is full.
+        """Wait until the program and its pipes end, for at most `limit` seconds, or
+        until stdout is full.
         """
         # `wait_for` can lose a request to stop that comes at its end.
         await asyncio.wait(
@@ -365,8 +354,8 @@ class _Output:
     def result(
         self, return_code: int, seconds: float, limit: float, *, timed_out: bool
     ) -> CommandResult:
-        """With what was read so far, all of which was shown by then: what is read from
-        now on is not the program's.
+        """Show the last output, and return the result. Output that comes later does not
+        count.
         """
         self._closed.set()
         self._show()
@@ -377,8 +366,8 @@ class _Output:
         )
 
     def close(self) -> None:
-        """Let the readers stop, and close the pipes: whoever still writes into them is
-        told so by the system.
+        """Stop the readers and close the pipes. A process that still writes gets an
+        error.
         """
         self._closed.set()
 
@@ -403,18 +392,20 @@ class _Output:
     def _add(self, text: str, name: StreamName) -> None:
         if text and not self._closed.is_set():
             self._kept[name].add(text)
-            if self._hear is not unheard and self._shown.add(OutputChunk(text, name)):
+            if self._on_output is not ignore_output and self._shown.add(
+                OutputChunk(text, name)
+            ):
                 self._tell(self._show_soon)
 
     def _tell(self, what: Callable[..., None], *arguments: object) -> None:
-        """From a reader's thread to the loop."""
+        """Call a function in the event loop, from a reader's thread."""
         if not self._closed.is_set():
             # the loop was closed between the check and the call
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(what, *arguments)
 
     def _show_soon(self) -> None:
-        """Show what there is, when it is time."""
+        """Show the output so far, when it is time."""
         wait = self._shown_at + SHOWN_EVERY - self._loop.time()
         if wait > 0:
             self._loop.call_later(wait, self._show_soon)
@@ -422,28 +413,29 @@ class _Output:
             self._show()
 
     def _show(self) -> None:
-        if (chunk := self._shown.taken()) is not None:
+        chunk = self._shown.taken()
+        if chunk is not None:
             self._shown_at = self._loop.time()
-            self._hear(chunk)
+            self._on_output(chunk)
 
 
 def _ended(
     process: subprocess.Popen[bytes], readers: Iterable[threading.Thread]
 ) -> None:
     """Wait for a program's end, and until its pipes are read. A background child may
-    hold them open after the program is gone; it is not waited for long. In slices, so
-    that time in which this process was stopped is not counted.
+    hold them open, so this is limited to `GRACE`.
     """
     process.wait()
     for _ in range(round(GRACE / _SLICE)):
-        if (reader := next((one for one in readers if one.is_alive()), None)) is None:
+        running = [reader for reader in readers if reader.is_alive()]
+        if not running:
             return
-        reader.join(_SLICE)
+        running[0].join(_SLICE)
 
 
 class _StreamFile:
-    """A stream in a file, where one is wanted; what cannot be written whole is not
-    there at all.
+    """A copy of a stream in a file, if one is wanted. A file that cannot be written
+    completely is deleted.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -471,9 +463,7 @@ class _StreamFile:
 
 
 class _PendingOutput:
-    """Output that waits to be shown, from both pipes: of more than there is room for,
-    the beginning and the end.
-    """
+    """Output of both pipes that waits to be shown."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -484,23 +474,28 @@ class _PendingOutput:
         self._stream: StreamName | None = None
 
     def add(self, chunk: OutputChunk) -> bool:
-        """Whether it is the first since the last was taken."""
+        """Add output. True if it is the first since the last call of `taken`."""
         with self._lock:
-            is_first, self._stream = self._stream is None, chunk.stream
+            is_first = self._stream is None
+            self._stream = chunk.stream
             self._kept.add(chunk.text)
             self._length += len(chunk.text)
             return is_first
 
     def taken(self) -> OutputChunk | None:
+        """Return the waiting output; None if there is none."""
         with self._lock:
             kept, length, stream = self._kept, self._length, self._stream
             self._begin()
-        return OutputChunk(_for_display(kept, length), stream) if stream else None
+        if stream is None:
+            return None
+        return OutputChunk(_for_display(kept, length), stream)
 
 
 def _for_display(kept: "HeadTailBuffer", length: int) -> str:
-    """Whole lines of its beginning and its end, and how much there was between them. Of
-    a line that is too long, whole words: half of a secret would not be known as one.
+    """Return whole lines of the beginning and the end, and the number of characters
+    between them. A line that is too long is split at a blank: half of a secret would
+    not be recognised.
     """
     begin, end = kept.head, "".join(kept.tail)
     if not kept.cut:
@@ -520,7 +515,7 @@ def _for_display(kept: "HeadTailBuffer", length: int) -> str:
 
 
 class HeadTailBuffer(Struct):
-    """The head and the tail of a stream, within a bound of characters."""
+    """The beginning and the end of a stream, up to a number of characters."""
 
     most: int = _KEPT
     head: str = ""
@@ -546,7 +541,7 @@ class HeadTailBuffer(Struct):
 
 
 class _Head:
-    """The beginning of a stream, up to so many characters."""
+    """The beginning of a stream, up to a number of characters."""
 
     def __init__(self, most: int) -> None:
         self._left, self._pieces, self.cut = most, list[str](), False

@@ -1,5 +1,5 @@
-"""`execute_command_tool`: commands for callers that keep many sessions apart, each in a
-folder of its own.
+"""`execute_command_tool`: commands for callers with many sessions, each in a separate
+folder.
 """
 
 import os
@@ -22,13 +22,13 @@ def execute_command_tool(
     session_id: str,
     cwd: str | None = None,
 ) -> dict[str, object]:
-    """Run a command in a session's own folder, which is made when missing, and wait for
-    its end.
+    """Run a command in the folder of a session, which is created if missing, and wait
+    for its end.
 
-    `cwd` is relative to that folder and cannot leave it. Returns
-    `{"success": True, "command", "return_code", "stdout", "stderr", "cwd"}`, also for a
-    command that fails by itself, or `{"error": ...}`. Works with and without a running
-    event loop, which it holds up either way.
+    `cwd` is relative to that folder and cannot leave it. Returns `{"success": True,
+    "command", "return_code", "stdout", "stderr", "cwd"}`, also for a command that
+    fails, or `{"error": ...}`. Works with and without a running event loop, and blocks
+    it.
     """
     # a model may send anything
     if not all(isinstance(text, str) for text in (command, cwd or "")):
@@ -56,12 +56,18 @@ def _session_folder(*ids: str) -> Path:
                 f"{one!r} is not an id: letters, digits and `-_.@+=,`, at most 128, no"
                 " dot at the start"
             )
-    if chosen := os.environ.get("CDD_WORKSPACES"):
-        base = Path(chosen).absolute()
-    elif folder := data_folder():
-        base = folder / "workspaces"
-    else:
+    base = _base_folder()
+    return base.resolve() / confine_folder(base, "/".join(ids))
+
+
+def _base_folder() -> Path:
+    """Return the folder of all sessions."""
+    chosen = os.environ.get("CDD_WORKSPACES")
+    if chosen:
+        return Path(chosen).absolute()
+    folder = data_folder()
+    if folder is None:
         raise PathRefused(
             "there is no home folder for sessions; set CDD_WORKSPACES to a folder"
         )
-    return base.resolve() / confine_folder(base, "/".join(ids))
+    return folder / "workspaces"

@@ -29,7 +29,7 @@ from cdd_agent.process.policy import (
     split,
 )
 from cdd_agent.process.programs import as_started
-from cdd_agent.process.run import CommandResult, Hear, OutputChunk, unheard
+from cdd_agent.process.run import CommandResult, OnOutput, OutputChunk, ignore_output
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.invocation import Invocation, invocation
 from cdd_agent.verification.outcomes import SuiteRun
@@ -214,7 +214,7 @@ async def run_check(
     commands: CommandRunner,
     limit: float,
     folder: Path,
-    on_output: Hear = unheard,
+    on_output: OnOutput = ignore_output,
 ) -> Ran:
     """Run a check for at most `limit` seconds. Its report is written to a new folder
     inside `folder`, which is removed at the end; see `remove_abandoned`.
@@ -243,7 +243,7 @@ async def run_check(
             env={**env, **command.env},
             limit=limit,
             copies=scratch if needs_copies else None,
-            hear=pass_on,
+            on_output=pass_on,
         )
         if not result.started:
             raise BadInput(

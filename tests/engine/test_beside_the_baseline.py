@@ -62,7 +62,7 @@ class Held(FakePrograms):
     async def __call__(self, argv: Sequence[str], **how: Any) -> CommandResult:
         if list(argv) != CHECK.split():
             return await super().__call__(argv, **how)
-        how["hear"](OutputChunk("under way\n", "stdout"))
+        how["on_output"](OutputChunk("under way\n", "stdout"))
         await self.gate.wait()
         listing = (
             "import os; names = sorted(os.listdir());"

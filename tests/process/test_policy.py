@@ -20,7 +20,7 @@ from cdd_agent.process.policy import (
     as_tool_answer,
 )
 from cdd_agent.process.programs import as_started, find_program
-from cdd_agent.process.run import CommandResult, Hear, OutputChunk, unheard
+from cdd_agent.process.run import CommandResult, OnOutput, OutputChunk, ignore_output
 from tests.process.programs import posix, script
 from tests.support.promised import NOT_ALLOWED, NOT_FOUND, TIMED_OUT
 from tests.support.tables import each_row
@@ -282,11 +282,13 @@ async def test_leaving_early_ends_the_command(tmp_path: Path) -> None:
     )
     said: list[str] = []
 
-    def hear(chunk: OutputChunk) -> None:
+    def on_output(chunk: OutputChunk) -> None:
         said.append(chunk.text)
         running.cancel()
 
-    running = asyncio.ensure_future(CommandRunner(tmp_path, on_output=hear).run(code))
+    running = asyncio.ensure_future(
+        CommandRunner(tmp_path, on_output=on_output).run(code)
+    )
     with pytest.raises(asyncio.CancelledError):
         await running
     with pytest.raises(ProcessLookupError):
@@ -488,7 +490,7 @@ async def test_the_tools_answers_have_the_promised_forms(tmp_path: Path) -> None
     runner = CommandRunner(tmp_path, Commands(timeout=40))
 
     async def answer(
-        command: str, cwd: str = ".", on_output: Hear = unheard
+        command: str, cwd: str = ".", on_output: OnOutput = ignore_output
     ) -> dict[str, object]:
         watched = replace(runner, on_output=on_output)
         return as_tool_answer(command, await watched.run(command, cwd=cwd), cwd)

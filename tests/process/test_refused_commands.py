@@ -18,7 +18,7 @@ from cdd_agent.process.policy import (
     split,
 )
 from cdd_agent.process.programs import find_program
-from cdd_agent.process.run import CommandResult, Hear, unheard
+from cdd_agent.process.run import CommandResult, OnOutput, ignore_output
 from tests.process.programs import posix, script
 from tests.support.tables import each_row
 
@@ -431,7 +431,7 @@ class Watched(CommandRunner, frozen=True):
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         limit: float | None = None,
-        hear: Hear = unheard,
+        on_output: OnOutput = ignore_output,
     ) -> CommandResult:
         self.started.append(command)
         return CommandResult("", "", 0)

@@ -39,7 +39,7 @@ async def run(
     *argv: str, cwd: Path, limit: float = 30
 ) -> tuple[CommandResult, list[OutputChunk]]:
     shown: list[OutputChunk] = []
-    result = await run_command(argv, cwd=cwd, limit=limit, hear=shown.append)
+    result = await run_command(argv, cwd=cwd, limit=limit, on_output=shown.append)
     return result, shown
 
 
@@ -91,7 +91,7 @@ async def test_output_comes_while_the_command_runs(tmp_path: Path) -> None:
         python(code),
         cwd=tmp_path,
         limit=30,
-        hear=lambda chunk: (tmp_path / "go").touch(),
+        on_output=lambda chunk: (tmp_path / "go").touch(),
     )
     assert (result.return_code, result.stdout) == (0, "first\n")
 
@@ -173,7 +173,7 @@ async def test_at_the_limit_the_whole_group_is_ended_and_what_it_said_is_kept(
         "time.sleep(600)"
     )
     result = await run_command(
-        python(code), cwd=tmp_path, limit=600, hear=lambda chunk: leap(600)
+        python(code), cwd=tmp_path, limit=600, on_output=lambda chunk: leap(600)
     )
     assert result.timed_out
     assert result.return_code != 0
@@ -537,14 +537,17 @@ async def test_a_command_that_keeps_printing_does_not_outlast_its_limit(
 async def test_who_stops_when_it_has_just_ended_is_not_overheard() -> None:
     went_on = False
 
-    def hear(chunk: OutputChunk) -> None:
+    def on_output(chunk: OutputChunk) -> None:
         time.sleep(0.5)  # meanwhile it ends
         task.cancel()
 
     async def run_it() -> None:
         nonlocal went_on
         await run_command(
-            [sys.executable, "-c", "print('last')"], cwd=Path.cwd(), limit=60, hear=hear
+            [sys.executable, "-c", "print('last')"],
+            cwd=Path.cwd(),
+            limit=60,
+            on_output=on_output,
         )
         went_on = True
 

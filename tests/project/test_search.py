@@ -384,7 +384,9 @@ async def test_an_expression_that_takes_for_ever_is_stopped(
     """Its time is over when it has told of the first file."""
     make(tmp_path, {"a": "aa\n", "b": "a" * 50 + "!\n", "c": "aa\n"})
     monkeypatch.setattr(
-        search, "run_command", partial(search.run_command, hear=lambda chunk: leap(600))
+        search,
+        "run_command",
+        partial(search.run_command, on_output=lambda chunk: leap(600)),
     )
     found = await grep_files(tmp_path, "^(a+)+$", seconds=600)
     assert found.lines == ("a:1:aa",)

@@ -24,11 +24,11 @@ from cdd_agent.process.programs import find_program
 from cdd_agent.process.run import (
     CommandResult,
     HeadTailBuffer,
-    Hear,
+    OnOutput,
     OutputChunk,
     StreamName,
     child_environment,
-    unheard,
+    ignore_output,
 )
 from tests.support.fake_pytest import NeedsProcess, run_suite
 
@@ -79,7 +79,7 @@ class FakePrograms:
         passed: Sequence[str] = (),
         copies: Path | None = None,
         noted_in: Path | None = None,
-        hear: Hear = unheard,
+        on_output: OnOutput = ignore_output,
     ) -> CommandResult:
         del noted_in
         self.started.append(tuple(argv))
@@ -100,7 +100,7 @@ class FakePrograms:
             if copies is not None:
                 (copies / name).write_text(text)
             if text:
-                hear(OutputChunk(text, name))
+                on_output(OutputChunk(text, name))
         # whoever stops the run because of this output comes first
         await asyncio.sleep(limit if ended.hangs else min(ended.seconds, limit))
         stdout, stderr = HeadTailBuffer(), HeadTailBuffer()
