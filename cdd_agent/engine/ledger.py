@@ -276,9 +276,8 @@ class Ledger(Struct):
                 if change.path not in states
             ]
         is_beside = attempt.side is not None
-        mine = [
-            one for one in found if _is_text(one.path) and (is_beside or owns(one.path))
-        ]
+        can_enter = [change for change in found if _is_text(change.path)]
+        mine = [one for one in can_enter if is_beside or owns(one.path)]
         saved = await self.save_changes(attempt, mine, private_paths(attempt))
         own = {change.path for change in saved}
         since = list(self._changes_since(attempt, states))

@@ -810,8 +810,8 @@ MUTATIONS = [
     Mutation(
         "an edit before a command starts is the user's",
         "engine/ledger.py",
-        "if change.path not in states and _is_text(change.path)",
-        "if _is_text(change.path)",
+        "                if change.path not in states\n            ]",
+        "            ]",
         "tests/engine/test_ledger.py",
     ),
     Mutation(
