@@ -113,7 +113,10 @@ class RecordRemoved(BadInput):
         super().__init__(
             f"{path} was removed while the step ran, and with it the record of earlier"
             " steps",
-            hint="Does the check clean the project? It must leave .cdd/runs alone.",
+            hint=(
+                "Does a check or a command clean the project? It must leave .cdd/runs"
+                " alone."
+            ),
         )
 
 
