@@ -60,7 +60,7 @@ from cdd_agent.engine.saved_contents import (
     find_contents,
     find_replaced,
     read_content,
-    save_file,
+    save_files,
 )
 from cdd_agent.errors import BadInput
 from cdd_agent.files.json_file import stamp
@@ -113,7 +113,10 @@ class RecordRemoved(BadInput):
         super().__init__(
             f"{path} was removed while the step ran, and with it the record of earlier"
             " steps",
-            hint="Does the check clean the project? It must leave .cdd/runs alone.",
+            hint=(
+                "Does a check or a command clean the project? It must leave .cdd/runs"
+                " alone."
+            ),
         )
 
 
@@ -237,11 +240,9 @@ class Ledger(Struct):
         """Enter that a command or a check starts. Returns the current states of the
         step's files, for `enter_after_command`.
         """
-        states: dict[str, TreeEntry | None] = {}
-        for path in sorted({*declared, *own_paths(attempt.entries)}):
-            entry = save_file(self.record.root, attempt, path)
-            if entry != UNKNOWN:
-                states[path] = entry
+        paths = sorted({*declared, *own_paths(attempt.entries)})
+        found = save_files(self.record.root, attempt, paths)
+        states = {path: entry for path, entry in found.items() if entry != UNKNOWN}
         by = attempt.redactor.redact(by)
         attempt.ledger.append(Entry(Kind.STARTED, attempt.number, by=by, call=call))
         return states
@@ -341,13 +342,12 @@ class Ledger(Struct):
             if earlier.kind in CHANGING
             for change in earlier.changes
         }
-        changes = []
         for change in entry.changes:
             expected = written.get(change.path, change.before)
             if not is_same(entry_now(root, change.path, expected), expected):
                 raise changed_meanwhile(PurePosixPath(change.path))
-            before = save_file(self.record.root, attempt, change.path)
-            changes.append(replace(change, before=before))
+        found = save_files(root, attempt, [change.path for change in entry.changes])
+        changes = [replace(one, before=found[one.path]) for one in entry.changes]
         again = Entry(
             entry.kind,
             attempt.number,
@@ -483,10 +483,10 @@ class Ledger(Struct):
         contents. `UNKNOWN` cannot be saved: it is no file, cannot be read or is too
         large.
         """
-        for path, before in states.items():
-            after = save_file(self.record.root, attempt, path)
-            if not is_same(before, after):
-                yield Change(path, before, after)
+        found = save_files(self.record.root, attempt, states)
+        for path, after in found.items():
+            if not is_same(states[path], after):
+                yield Change(path, states[path], after)
 
     async def save_changes(
         self, attempt: Attempt, changes: Sequence[Change], private: Collection[str]

@@ -5,7 +5,7 @@ that each can be killed and repeated.
 from cdd_agent.engine.ledger_entries import reverse
 from cdd_agent.engine.ledger_file import Entry, Kind, LedgerFile
 from cdd_agent.engine.restoring import RestorePlan, Restorer
-from cdd_agent.engine.saved_contents import save_file
+from cdd_agent.engine.saved_contents import save_files
 from cdd_agent.git.restore import RestoreResult
 
 
@@ -18,8 +18,8 @@ def enter_undo(restorer: Restorer, file: LedgerFile, undo: str) -> Entry:
         return entry
     plan = restorer.plan_undo()
     changes = tuple(reverse(plan.changes))
-    for change in changes:
-        save_file(restorer.root, restorer.attempts[0], change.path)
+    paths = [change.path for change in changes]
+    save_files(restorer.root, restorer.attempts[0], paths)
     return file.append(
         Entry(
             Kind.UNDONE,

@@ -10,6 +10,7 @@ changed the checkpoints are asked.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -138,15 +139,23 @@ class _Tree(Struct):
         """Return the path of the file itself if its folder is a link."""
         folder, _, name = path.rpartition("/")
         if folder not in self._folders:
-            target, top = (self.root / folder).resolve(), self.root.resolve()
-            known = None
-            if target.is_relative_to(top):
-                known = target.relative_to(top).as_posix()
-            self._folders[folder] = known
+            self._folders[folder] = self._resolve(folder)
         known = self._folders[folder]
         if known is None:
             return path
         return name if known == "." else f"{known}/{name}"
+
+    def _resolve(self, folder: str) -> str | None:
+        """Return a folder without links; None if it leads out of the project, or in a
+        circle.
+        """
+        try:
+            target, top = (self.root / folder).resolve(), self.root.resolve()
+        except (OSError, RuntimeError):
+            return None
+        return (
+            target.relative_to(top).as_posix() if target.is_relative_to(top) else None
+        )
 
     def look(self, path: str) -> _Version:
         """Read a file. A file that cannot be read exists."""
@@ -164,10 +173,12 @@ def _read(place: str) -> _Version:
             return _Version(exists=True, content=os.fsencode(Path(place).readlink()))
         if stat.S_ISREG(found.st_mode) and found.st_size <= _LARGEST_READ:
             return _Version(exists=True, content=Path(place).read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
-        return _Version(exists=False)
-    except (OSError, ValueError):
+    except ValueError:
         pass
+    except OSError as error:
+        # also behind links in a circle nothing can be
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return _Version(exists=False)
     return _Version(exists=True)
 
 

@@ -29,17 +29,33 @@ def store_of(attempt: Attempt, path: str) -> ContentStore:
     return attempt.versions
 
 
-def save_file(root: Path, attempt: Attempt, path: str) -> TreeEntry | None:
-    """Save the content of a file or a link.
+def save_files(
+    root: Path, attempt: Attempt, paths: Iterable[str]
+) -> dict[str, TreeEntry | None]:
+    """Save the contents of files and links.
 
-    Returns its entry in a checkpoint: None for nothing or a folder, `UNKNOWN` for a
+    Returns their entries in a checkpoint: None for nothing or a folder, `UNKNOWN` for a
     file that cannot be read or is too large.
     """
+    private = private_paths(attempt)
+    return {
+        path: _save(
+            root, path, attempt.private if path in private else attempt.versions
+        )
+        for path in paths
+    }
+
+
+def save_file(root: Path, attempt: Attempt, path: str) -> TreeEntry | None:
+    """Save the content of one file or link. See `save_files`."""
+    return _save(root, path, store_of(attempt, path))
+
+
+def _save(root: Path, path: str, store: ContentStore) -> TreeEntry | None:
     place = root / path
     if _is_too_large(place):
         return UNKNOWN
     entry = entry_now(root, path)
-    store = store_of(attempt, path)
     if entry is None or entry == UNKNOWN or store.has(entry.content):
         return entry
     if entry.mode == LINK:

@@ -334,12 +334,16 @@ class StepTransaction(Struct):
         """
         owns = self._find_declared()
         try:
-            return await self.ledger.enter_after_command(
+            entry = await self.ledger.enter_after_command(
                 self.attempt, states, owns, by, call=call, ignored=ignored
             )
         except RecordRemoved:
             self.ledger.enter_again(self.attempt, self.changes)
             raise
+        # a repository may have been made or removed
+        for notice in uncovered_notices(self.ledger):
+            self.emit(notice)
+        return entry
 
     async def take_over_from_command(
         self, states: States, by: str, call: int, ignored: Sequence[str]
@@ -348,8 +352,6 @@ class StepTransaction(Struct):
         the model has not seen them, so its knowledge of these files is out of date.
         `ignored` are ignored files that the command changed.
         """
-        owns = self._find_declared()
-        ignored = [path for path in ignored if not owns(path)]
         entry = await self._enter_after_command(states, by, call, ignored)
         self._take_over_changes(entry.changes)
         if entry.ignored:

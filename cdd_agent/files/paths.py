@@ -90,12 +90,13 @@ def without_links(root: Path, path: str) -> str:
     """The path of the file itself, where one leads through a link to a folder: git
     follows none.
     """
-    folder, top = (root / path).parent.resolve(), root.resolve()
-    return (
-        (folder.relative_to(top) / Path(path).name).as_posix()
-        if folder.is_relative_to(top)
-        else path
-    )
+    try:
+        folder, top = (root / path).parent.resolve(), root.resolve()
+    except (OSError, RuntimeError):  # also a link in a circle
+        return path
+    if not folder.is_relative_to(top):
+        return path
+    return (folder.relative_to(top) / Path(path).name).as_posix()
 
 
 def confine_folder(root: Path, text: str) -> PurePosixPath:

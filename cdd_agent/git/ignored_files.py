@@ -5,7 +5,11 @@ their contents.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import stat
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from cdd_agent.git.command import Git, GitUnusable
@@ -16,8 +20,11 @@ _MOST = 2_000_000
 _SECONDS = 20.0
 IgnoredStates = Mapping[str, tuple[int, int]]
 """By path, when a file was changed (in nanoseconds) and its size. A folder of which
-everything is ignored ends with a slash.
+everything is ignored ends with a slash. It has the last time of what is in it, and the
+sum of the sizes.
 """
+_MOST_ENTRIES = 1_000
+"""Entries of an ignored folder that are looked at. Some have hundreds of thousands."""
 
 
 async def read_ignored(root: Path) -> IgnoredStates:
@@ -49,8 +56,29 @@ def _read_states(root: Path, names: list[str]) -> dict[str, tuple[int, int]]:
         if name.partition("/")[0] == ".cdd":
             continue
         try:
-            found = os.lstat(root / name)
+            states[name] = _read_state(root / name)
         except (OSError, ValueError):
             continue
-        states[name] = (found.st_mtime_ns, found.st_size)
     return states
+
+
+def _read_state(place: Path) -> tuple[int, int]:
+    """Raises `OSError` for a place that is gone."""
+    found = os.lstat(place)
+    last, size = found.st_mtime_ns, found.st_size
+    if stat.S_ISDIR(found.st_mode):
+        for inner in islice(_stats_below(place), _MOST_ENTRIES):
+            last, size = max(last, inner.st_mtime_ns), size + inner.st_size
+    return last, size
+
+
+def _stats_below(folder: Path) -> Iterator[os.stat_result]:
+    """Yield what is in a folder, at any depth, without following links."""
+    folders = deque([str(folder)])
+    while folders:
+        with suppress(OSError), os.scandir(folders.popleft()) as items:
+            for item in items:
+                with suppress(OSError):
+                    yield item.stat(follow_symlinks=False)
+                    if item.is_dir(follow_symlinks=False):
+                        folders.append(item.path)

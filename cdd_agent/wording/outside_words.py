@@ -1,5 +1,6 @@
 """Words of the events of changes outside of tickets."""
 
+from cdd_agent.engine.named_files import named
 from cdd_agent.events.notices import Tone
 from cdd_agent.events.outside_events import (
     OutsideDiff,
@@ -19,7 +20,7 @@ def describe_outside_undone(event: OutsideUndone) -> Lines:
     files = describe_restored("as before:", event.restored, event.kept, event.merged)
     lines = [(text, tone), *files]
     if event.others:
-        names = ", ".join(event.others)
+        names = named(event.others)
         lines.append((f"changed by commands, kept: {names}", Tone.WARNING))
     return lines
 

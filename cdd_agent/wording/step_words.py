@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from cdd_agent.engine.named_files import named
 from cdd_agent.events.notices import Tone
 from cdd_agent.events.step_events import (
     AttemptFailed,
@@ -87,7 +88,7 @@ def describe_steps_undone(event: StepsUndone) -> Lines:
         *describe_restored("as before:", event.restored, event.kept, event.merged),
     ]
     if event.others:
-        names = ", ".join(event.others)
+        names = named(event.others)
         text = f"changed by commands outside the step's files, kept: {names}"
         lines.append((text, Tone.WARNING))
     if event.edited:

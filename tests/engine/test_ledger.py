@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -20,10 +21,12 @@ from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.edits.parse import parse_reply
 from cdd_agent.edits.policy import EditPolicy
+from cdd_agent.engine import ledger_file
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.ledger import Ledger
 from cdd_agent.engine.ledger_entries import commands_to_redo
 from cdd_agent.engine.ledger_file import Entry, Kind
+from cdd_agent.engine.ledger_undo import enter_undo
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.restoring import Restorer
 from cdd_agent.errors import BadInput
@@ -550,6 +553,29 @@ async def test_a_check_that_removes_the_record_is_reported(work: Work) -> None:
     await work.begin()
     with pytest.raises(BadInput, match=r"ledger\.jsonl was removed while the step ran"):
         await work.command(work.attempt.ledger.path.unlink)
+
+
+async def test_a_ledger_is_read_no_more_often_for_more_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = []
+    for number in (2, 20):
+        names = tuple(f"{place}.txt" for place in range(number))
+        work = Work(tmp_path / str(number), declared=names)
+        await work.begin()
+        read = Mock(wraps=ledger_file.read_bytes)
+        monkeypatch.setattr(ledger_file, "read_bytes", read)
+
+        def write(work: Work = work, names: Sequence[str] = names) -> None:
+            for name in names:
+                work.put(name, "x\n")
+
+        entry = await work.command(write)
+        assert len(entry.changes) == number
+        enter_undo(Restorer(work.root, [work.attempt]), work.attempt.ledger, "1")
+        counts.append(read.call_count)
+        monkeypatch.undo()
+    assert counts[0] == counts[1]
 
 
 async def test_secrets_in_commands_are_not_entered(work: Work) -> None:

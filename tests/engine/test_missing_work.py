@@ -651,6 +651,16 @@ async def test_a_file_behind_a_linked_folder_is_found_where_it_is(
     assert lost((await carry_out(sandbox))[1]) == expected
 
 
+async def test_a_file_behind_a_link_in_a_circle_is_missing(sandbox: Sandbox) -> None:
+    begin_repository(sandbox.write(Step("lib/a.txt", "none")))
+    code, events = await carry_out(sandbox, says("lib/a.txt", "good"))
+    assert (code, lost(events)) == (ExitCode.DONE, {})
+    shutil.rmtree(sandbox.root / "lib")
+    (sandbox.root / "lib").symlink_to("lib")
+    expected = {"1": {"missing": ("lib/a.txt",)}}
+    assert lost((await carry_out(sandbox))[1]) == expected
+
+
 @each_row("repository", ["none", "sha256", "a folder of it"])
 async def test_it_is_the_same_in_other_repositories(
     sandbox: Sandbox, repository: str

@@ -1,4 +1,5 @@
 """Printed without a screen: the catalogue of the sentences that events have in
+FIRST_FEW = "a, b, c, d, e, f and 2 more"
 `cdd exec` and the others.
 """
 
@@ -317,14 +318,14 @@ EDITED = (
                 ("0123456789abcdef",),
                 ("c.py",),
                 merged=("d.py", "e.py"),
-                others=("f.py",),
+                others=(*"abcdefgh",),
             ),
             [
                 "! Steps 2, 3 were undone. `redo` brings them back.",
                 "as before: a.py",
                 "merged with your edits: d.py, e.py",
                 "! edited since, left as it is: b.py",
-                "! changed by commands outside the step's files, kept: f.py",
+                f"! changed by commands outside the step's files, kept: {FIRST_FEW}",
                 "! as they were edited in between, not as before: c.py",
                 "! commits that stay on their branch: 0123456789",
             ],
