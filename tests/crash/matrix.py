@@ -90,10 +90,12 @@ class Uninterrupted:
         A later death may come too late: its process is over before.
         """
         run, cut, was_cut = Run(self.story, self.start, folder), 0, False
+        is_waiting = False
         for place, (number, death) in enumerate(deaths):
             code, broken = run.resumed(kill_at=number, death=death)
             yield from broken
-            if was_cut and code == ExitCode.NOT_APPROVED:
+            is_waiting = was_cut and run.is_waiting
+            if is_waiting:
                 break
             lost = len(run.calls) - views.saved_answers(run.root)
             cut += views.cut_commands(run.root)
@@ -106,10 +108,11 @@ class Uninterrupted:
             if views.was_cut(run.root):
                 was_cut = True
                 self._remove_generated(run.root)
-        if code != ExitCode.NOT_APPROVED:
+        if not is_waiting:
             code, broken = run.resumed()
             yield from broken
-        if was_cut and code == ExitCode.NOT_APPROVED:
+            is_waiting = was_cut and run.is_waiting
+        if is_waiting:
             # what a command made of the step's files before it was cut looks like an
             # edit of the user, who looks at it
             views.restore_kept_files(run.root)
@@ -188,7 +191,16 @@ class Run:
     @property
     def words(self) -> str:
         """The end of what the processes said."""
-        return (self.folder / "output").read_text()[-3000:]
+        return "".join(output.read_text() for output in self._outputs)[-3000:]
+
+    @property
+    def is_waiting(self) -> bool:
+        """True if the last process said that the user has to look at files."""
+        return '"kind": "not_approved"' in self._outputs[-1].read_text()
+
+    @property
+    def _outputs(self) -> list[Path]:
+        return sorted(self.folder.glob("output-*"))
 
     def resumed(
         self, *, kill_at: int = 0, death: Death = Death.KILL
@@ -239,7 +251,7 @@ class Run:
         )
         arguments = (
             orders,
-            self.folder / "output",
+            self.folder / f"output-{len(self._outputs)}",
             self.folder / "home",
             dict(os.environ),
         )
