@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.engine.histories_actions import History, history_of
-from tests.engine.histories_play import Fault, Play
+from tests.engine.histories_play import Play
 from tests.engine.histories_project import Projects
+from tests.engine.histories_scene import Fault
 
 _SECONDS = 60.0
 """For one history."""

@@ -96,6 +96,11 @@ class Unsynced:
             self.sizes[path] = Path(path).stat().st_size
         self.names = [one for one in self.names if str(Path(one[1]).parent) != path]
 
+    def forget(self, path: str) -> None:
+        """Somebody else changed the file, and it is on the disk."""
+        self.sizes.pop(path, None)
+        self.names = [one for one in self.names if one[1] != path]
+
     def lose(self) -> None:
         for path, safe in self.sizes.items():
             if Path(path).is_file() and (size := Path(path).stat().st_size) > safe:
@@ -182,6 +187,8 @@ class Killer:
         self._remaining -= 1
         if not self._remaining:
             self.kill()
+        if self.unsynced is None and self._armed is not None:
+            self._armed.forget(str(args[0]))
         if self.unsynced is not None:
             with self.paused():
                 if event == "open":

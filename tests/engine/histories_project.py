@@ -183,7 +183,9 @@ class Projects:
         return saved
 
     def restore(self, saved: Path) -> None:
-        shutil.rmtree(self.place, ignore_errors=True)
+        # a thread of what was killed may still be at work
+        while self.place.exists():
+            shutil.rmtree(self.place, ignore_errors=True)
         shutil.copytree(saved, self.place, symlinks=True)
 
     def _make(self, variant: Variant) -> None:
