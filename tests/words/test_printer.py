@@ -1,5 +1,4 @@
 """Printed without a screen: the catalogue of the sentences that events have in
-FIRST_FEW = "a, b, c, d, e, f and 2 more"
 `cdd exec` and the others.
 """
 
@@ -325,7 +324,8 @@ EDITED = (
                 "as before: a.py",
                 "merged with your edits: d.py, e.py",
                 "! edited since, left as it is: b.py",
-                f"! changed by commands outside the step's files, kept: {FIRST_FEW}",
+                "! changed by commands outside the step's files, kept: a, b, c, d, e,"
+                " f and 2 more",
                 "! as they were edited in between, not as before: c.py",
                 "! commits that stay on their branch: 0123456789",
             ],
