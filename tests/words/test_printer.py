@@ -324,8 +324,10 @@ EDITED = (
                 "as before: a.py",
                 "merged with your edits: d.py, e.py",
                 "! edited since, left as it is: b.py",
-                "! changed by commands outside the step's files, kept: a, b, c, d, e,"
-                " f and 2 more",
+                (
+                    "! changed by commands outside the step's files, kept: a, b, c, d, e,"
+                    " f and 2 more"
+                ),
                 "! as they were edited in between, not as before: c.py",
                 "! commits that stay on their branch: 0123456789",
             ],
