@@ -208,6 +208,7 @@ class ChatAgent:
                     (),
                     changes.deleted,
                     changes.files(),
+                    changes.renamed,
                 )
             )
 

@@ -74,6 +74,22 @@ class ChangeSet(Struct, frozen=True):
         )
 
     @property
+    def renamed(self) -> tuple[tuple[str, str], ...]:
+        """The old and the new name of each file that only moved."""
+        old_names = {
+            change.before: str(change.path)
+            for change in reversed(self.changes)
+            if change.before and change.after is None
+        }
+        pairs = []
+        for change in self.changes:
+            if change.before is None and change.after:
+                old = old_names.pop(change.after, None)
+                if old is not None:
+                    pairs.append((old, str(change.path)))
+        return tuple(pairs)
+
+    @property
     def touched(self) -> tuple[str, ...]:
         return (*self.created, *self.modified, *self.deleted)
 

@@ -97,24 +97,6 @@ class NetChanges(Struct, frozen=True):
                 modified.append(change.path)
         return Files(tuple(created), tuple(modified), tuple(deleted))
 
-    @property
-    def renamed(self) -> tuple[tuple[str, str], ...]:
-        """The old and the new name of each file that was moved without another
-        change.
-        """
-        gone = {
-            change.before.content: change.path
-            for change in reversed(self.changes)
-            if change.before is not None and change.after is None
-        }
-        pairs = []
-        for change in self.changes:
-            if change.before is None and change.after is not None:
-                old = gone.pop(change.after.content, None)
-                if old is not None:
-                    pairs.append((old, change.path))
-        return tuple(pairs)
-
 
 def fold(entries: Iterable[Entry]) -> NetChanges:
     """Return the net changes of entries, which are in the order of time."""

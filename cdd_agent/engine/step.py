@@ -229,6 +229,7 @@ class StepRunner(Struct, frozen=True):
                 undeclared,
                 changes.deleted,
                 files,
+                changes.renamed,
             )
         )
 

@@ -44,6 +44,10 @@ class ChangesApplied(BaseEvent, frozen=True):
     deleted: tuple[str, ...] = ()
     files: tuple[FileDiff, ...] = ()
     """The difference of each file."""
+    renamed: tuple[tuple[str, str], ...] = ()
+    """The old and the new name of each file that only moved. They are among `deleted`
+    and `created`, too.
+    """
 
 
 class ChangesPutBack(BaseEvent, frozen=True):

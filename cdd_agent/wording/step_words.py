@@ -41,9 +41,19 @@ def describe_guidance_taken(event: GuidanceTaken) -> Lines:
 
 @words_of.register
 def describe_changes_applied(event: ChangesApplied) -> Lines:
-    lines = [(f"created {path}", Tone.PLAIN) for path in event.created]
+    new_names = {new: old for old, new in event.renamed}
+    lines: Lines = []
+    for path in event.created:
+        words = f"created {path}"
+        if path in new_names:
+            words = f"renamed {new_names[path]} to {path}"
+        lines.append((words, Tone.PLAIN))
     lines += [(f"changed {path}", Tone.PLAIN) for path in event.modified]
-    lines += [(f"deleted {path}", Tone.PLAIN) for path in event.deleted]
+    lines += [
+        (f"deleted {path}", Tone.PLAIN)
+        for path in event.deleted
+        if path not in new_names.values()
+    ]
     if event.undeclared:
         names = ", ".join(event.undeclared)
         text = f"not named in the plan for this step: {names}"
@@ -52,7 +62,7 @@ def describe_changes_applied(event: ChangesApplied) -> Lines:
 
 
 @words_of.register
-def describe_changesdescribe_restored(event: ChangesPutBack) -> Lines:
+def describe_changes_put_back(event: ChangesPutBack) -> Lines:
     return describe_restored("restored", event.restored, event.kept, event.merged)
 
 

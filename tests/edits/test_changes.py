@@ -227,3 +227,18 @@ def test_a_link_is_not_written_through(tmp_path: Path, target: str) -> None:
     (tmp_path / "link.txt").symlink_to(target)
     with pytest.raises(ReplyRefused, match=r"link\.txt is a link"):
         change_set(tmp_path, [WholeFile("link.txt", "new\n")], EditPolicy(seen=None))
+
+
+def test_a_content_that_moved_is_a_rename_once() -> None:
+    changes = ChangeSet(
+        (
+            FileChange(PurePosixPath("a-old"), b"a", None),
+            FileChange(PurePosixPath("b-old"), b"a", None),
+            FileChange(PurePosixPath("empty-old"), b"", None),
+            FileChange(PurePosixPath("new"), None, b"a"),
+            FileChange(PurePosixPath("empty"), None, b""),
+            FileChange(PurePosixPath("other"), None, b"b"),
+            FileChange(PurePosixPath("changed"), b"b", b"a"),
+        )
+    )
+    assert changes.renamed == (("a-old", "new"),)

@@ -237,18 +237,6 @@ def test_files_are_sorted_by_what_became_of_them() -> None:
     }
 
 
-def test_a_content_that_moved_is_a_rename_once() -> None:
-    net = fold(
-        [
-            *entries([(COMMAND, "a", "-")], "a-old"),
-            *entries([(COMMAND, "a", "-")], "b-old"),
-            *entries([(COMMAND, "-", "a")], "new"),
-            *entries([(COMMAND, "-", "b")], "other"),
-        ]
-    )
-    assert net.renamed == (("a-old", "new"),)
-
-
 # --- A property -----------------------------------------------------------------------
 
 WRITE, EDIT, RESTORE, REVERT = "write", "edit", "restore", "revert"

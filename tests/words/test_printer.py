@@ -22,6 +22,7 @@ from cdd_agent.events.question_events import PersonAnswered
 from cdd_agent.events.run_events import BaselineAwaited, BaselineTaken, RunFinished
 from cdd_agent.events.shell_events import ModelChosen, ModelsFound, OwnCommandFinished
 from cdd_agent.events.step_events import (
+    ChangesApplied,
     ChangesPutBack,
     StepsRedone,
     StepsUndone,
@@ -340,6 +341,17 @@ EDITED = (
                 "merged with your edits: c.py",
                 "! edited since, left as it is: b.py",
             ],
+        ),
+        (
+            ChangesApplied(
+                1,
+                ("b.py", "c.py"),
+                (),
+                (),
+                ("a.py",),
+                renamed=(("a.py", "b.py"),),
+            ),
+            ["renamed a.py to b.py", "created c.py"],
         ),
         (
             ChangesPutBack(1, (), (), ("a.py",)),
