@@ -390,7 +390,10 @@ WITH_TOOLS = Story(
                     _call("read_file", path="gone.txt"),
                     _call("create_file", file_path="a.txt", content="go\n\n\n"),
                 ),
-                (_call("edit_file", file_path="old.txt", find="", replace="new\n"),),
+                (
+                    _call("edit_file", file_path="old.txt", find="", replace="new\n"),
+                    _call("create_file", file_path="own.log", content="ignored\n"),
+                ),
                 (
                     _call("execute_command", command=_FORMAT),
                     _call("execute_command", command=_GENERATE),
@@ -416,6 +419,7 @@ WITH_TOOLS = Story(
         "mine.txt": b"mine\n",
         "gone.txt": b"to be gone\n",
         "staged.txt": b"as committed\n",
+        ".gitignore": b"*.log\n",
     },
     config="test_command: python -c \"print('as ever')\"\n",
     generated=("made.txt",),

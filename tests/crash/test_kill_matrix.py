@@ -168,7 +168,7 @@ def test_the_matrix_has_each_kind_of_point_of_the_ledger(
     }
     run = f".cdd/runs/{SLUG}"
     for story, expected in {
-        "with-tools": ("step-01/ledger.jsonl", "versions/", "kept/b.txt"),
+        "with-tools": ("step-01/ledger.jsonl", "versions/", "contents/", "kept/b.txt"),
         "committed": ("step-02/ledger.jsonl", "versions/"),
     }.items():
         for part in expected:
