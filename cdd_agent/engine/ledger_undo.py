@@ -18,8 +18,10 @@ def enter_undo(restorer: Restorer, file: LedgerFile, undo: str) -> Entry:
         return entry
     plan = restorer.plan_undo()
     changes = tuple(reverse(plan.changes))
-    paths = [change.path for change in changes]
-    save_files(restorer.root, restorer.attempts[0], paths)
+    # a step that was skipped has perhaps no attempt
+    if changes:
+        paths = [change.path for change in changes]
+        save_files(restorer.root, restorer.attempts[0], paths)
     return file.append(
         Entry(
             Kind.UNDONE,

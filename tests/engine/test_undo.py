@@ -408,6 +408,21 @@ async def test_skip_discards_what_the_reply_wrote_and_names_what_else_changed(
     assert sandbox.statuses() == ["skipped"]
 
 
+async def test_a_step_that_was_skipped_before_any_attempt_is_undone_and_redone(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write(Step("a.txt"), Step("b.txt"))
+    engine = sandbox.engine()
+    await collect(engine.skip(engine.run.plan.steps[0], "no", keep=False))
+    engine.close()
+
+    assert (await back(sandbox)).steps == (1,)
+    assert sandbox.statuses() == ["pending", "pending"]
+
+    await again(sandbox)
+    assert sandbox.statuses() == ["skipped", "pending"]
+
+
 async def test_diff_shows_what_a_step_changed_commands_included(
     sandbox: Sandbox,
 ) -> None:
