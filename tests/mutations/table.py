@@ -1875,8 +1875,8 @@ MUTATIONS = [
             ),
             (
                 "a folder does not lead out",
-                "if not folder.is_relative_to(top):",
-                "if False:",
+                "if not folder.is_relative_to(top):\n        raise PathRefused(",
+                "if False:\n        raise PathRefused(",
             ),
             (
                 "absolute is absolute in any spelling",
