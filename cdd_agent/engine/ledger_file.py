@@ -17,8 +17,9 @@ from pathlib import Path, PurePosixPath
 import msgspec
 from msgspec import Struct
 
-from cdd_agent.files.atomic import NotWritten, read_bytes, sync_folder, write_atomic
+from cdd_agent.files.atomic import NotWritten, sync_folder, write_atomic
 from cdd_agent.files.json_file import Damaged, as_short_json, stamp
+from cdd_agent.files.regular_files import open_file
 from cdd_agent.git.checkpoint import Checkpoint, name_in_json, path_of_name
 from cdd_agent.git.diff import Change
 
@@ -166,10 +167,7 @@ class LedgerFile(Struct, frozen=True):
         """Return all entries. A last line that a killed process left unfinished does
         not count. Raises `Damaged`, or `LedgerTooNew`.
         """
-        data = read_bytes(self.path)
-        if not data:
-            return ()
-        lines = data.split(b"\n")[:-1]
+        lines = read_ledger(self.path).split(b"\n")[:-1]
         return tuple(self._read(lines))
 
     def _read(self, lines: Iterable[bytes]) -> Iterator[Entry]:
@@ -227,10 +225,23 @@ def _decode(line: bytes) -> Entry:
 
 def _times(place: Path) -> Iterator[str]:
     """Yield the moment after the last one that a ledger has."""
-    times = [match.decode() for match in _TIME.findall(read_bytes(place) or b"")]
+    times = [match.decode() for match in _TIME.findall(read_ledger(place))]
     if times:
         last = max(times)
         yield f"{last[:_DATE]}{int(last[_DATE:]) + 1:012}"
+
+
+def read_ledger(place: Path) -> bytes:
+    """Return the content of a ledger; empty if there is none. Raises `Damaged` for what
+    is no regular file, or cannot be read.
+    """
+    try:
+        with open_file(place) as file:
+            return file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return b""
+    except OSError as error:
+        raise Damaged(place, str(error.strerror or error)) from error
 
 
 def expect_inside(paths: Iterable[str]) -> None:

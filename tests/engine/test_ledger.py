@@ -563,8 +563,8 @@ async def test_a_ledger_is_read_no_more_often_for_more_files(
         names = tuple(f"{place}.txt" for place in range(number))
         work = Work(tmp_path / str(number), declared=names)
         await work.begin()
-        read = Mock(wraps=ledger_file.read_bytes)
-        monkeypatch.setattr(ledger_file, "read_bytes", read)
+        read = Mock(wraps=ledger_file.read_ledger)
+        monkeypatch.setattr(ledger_file, "read_ledger", read)
 
         def write(work: Work = work, names: Sequence[str] = names) -> None:
             for name in names:

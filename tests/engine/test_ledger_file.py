@@ -265,3 +265,22 @@ def test_the_example_on_the_page_is_a_ledger(tmp_path: Path) -> None:
     kinds = [entry.kind for entry in LedgerFile(tmp_path / "ledger.jsonl").entries()]
     assert kinds[0] is Kind.BEGIN
     assert kinds[-1] is Kind.UNDONE
+
+
+@each_row("kind", ["pipe", "folder", "link"])
+def test_what_is_no_file_in_its_place_is_damage(tmp_path: Path, kind: str) -> None:
+    ledger = LedgerFile(tmp_path / "ledger.jsonl")
+    if kind == "pipe":
+        os.mkfifo(ledger.path)
+    elif kind == "folder":
+        ledger.path.mkdir()
+    else:
+        ledger.path.symlink_to("elsewhere")
+    with pytest.raises(Damaged, match=r"ledger\.jsonl is damaged"):
+        ledger.entries()
+
+
+def test_an_empty_file_is_an_empty_ledger(tmp_path: Path) -> None:
+    ledger = LedgerFile(tmp_path / "ledger.jsonl")
+    ledger.path.touch()
+    assert ledger.entries() == ()
