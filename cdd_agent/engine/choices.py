@@ -1,5 +1,5 @@
-"""The files that a person wants a run's prompts to show, and to leave out:
-`/context +src/app.py -docs/`.
+"""The files that the user pinned to a run's prompts or left out of them: `/context
++src/app.py -docs/`.
 """
 
 from pathlib import PurePosixPath
@@ -8,7 +8,7 @@ from cdd_agent.files.json_file import JsonFile
 
 
 class Choices(JsonFile, frozen=True):
-    """Files, and folders with all that is in them; in the order of their names."""
+    """Files, and folders with all their files, sorted by name."""
 
     pinned: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
@@ -16,8 +16,8 @@ class Choices(JsonFile, frozen=True):
     """The user's signature of what is pinned, in the file alone."""
 
     def pin(self, path: str) -> "Choices":
-        """The same with this shown in any case. Of what was left out that is taken
-        back, and no more.
+        """Return the choices with this file pinned. A file that was left out is only
+        included again.
         """
         if path in self.without:
             return Choices(
@@ -27,8 +27,8 @@ class Choices(JsonFile, frozen=True):
         return Choices(pinned=tuple(sorted({*self.pinned, path})), without=self.without)
 
     def leave_out(self, path: str) -> "Choices":
-        """The same with this left out. Of what was pinned that is taken back, and no
-        more.
+        """Return the choices with this file left out. A file that was pinned is only
+        unpinned.
         """
         if path in self.pinned:
             return Choices(

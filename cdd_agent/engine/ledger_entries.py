@@ -1,6 +1,4 @@
-"""What the entries of a ledger say about attempts. All of it is computed from entries;
-nothing is read from the project.
-"""
+"""Functions on the entries of a ledger. They read nothing from the project."""
 
 from __future__ import annotations
 

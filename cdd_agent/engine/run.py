@@ -377,10 +377,10 @@ class Run(Struct):
         self._met |= new.keys()
         for slug, who in new.items():
             text = (
-                f"{slug} is at work in this project, too{who}. What it changes while a"
-                " step of this run is under way counts as that step's for `undo` and"
-                " `diff`, and checks see it. To keep the two apart, give each a tree"
-                " of its own (`cdd exec --worktree`)."
+                f"{slug} is at work in this project, too{who}. If it changes a file"
+                " that a running step declares or wrote, the change counts as that"
+                " step's for `undo` and `diff`; checks see all its changes. To keep the"
+                " two apart, give each a tree of its own (`cdd exec --worktree`)."
             )
             self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.OTHER_RUN))
 

@@ -1,6 +1,4 @@
-"""What a face tells of steps that run side by side, so that nobody has to sort out what
-belongs to which.
-"""
+"""The events of steps that run side by side that a face shows."""
 
 from cdd_agent.events.dialogue_events import ModelReplaced
 from cdd_agent.events.notices import Notice
@@ -23,9 +21,9 @@ _TOLD = (
 
 
 class SideSteps:
-    """The steps that are in trees of their own just now. Of these a face tells that
-    they begin, and what a person should know; all that they do is told when they come
-    into the person's tree, one after the other.
+    """The steps that run in side trees now. A face shows their beginning and what the
+    user should know. Everything else is shown when they come into the user's tree, one
+    after the other.
     """
 
     def __init__(self) -> None:
@@ -33,7 +31,7 @@ class SideSteps:
         """Their labels, by number."""
 
     def holds_back(self, event: Event) -> bool:
-        """Whether an event is not for a face; each has to come through here."""
+        """True if a face does not show this event. Each event must be passed here."""
         match event:
             case StepStarted(step=step, side_tree=True, label=label):
                 self.running[step] = label
@@ -47,19 +45,19 @@ class SideSteps:
         return self._label(event) is not None and not isinstance(event, _TOLD)
 
     def prefix(self, event: Event) -> str:
-        """Before the words of an event that is told in between."""
+        """Return the words before an event of a step that runs side by side."""
         label = self._label(event)
         if label is None or isinstance(event, StepStarted):
             return ""
         return f"Step {label}: "
 
     def in_words(self) -> str:
-        """Which they are; empty without any."""
+        """Return which steps run; empty without any."""
         labels = [self.running[number] for number in sorted(self.running)]
         if len(labels) < 2:
             return f"Step {labels[0]} runs in a tree of its own" if labels else ""
         return f"Steps {', '.join(labels[:-1])} and {labels[-1]} run side by side"
 
     def _label(self, event: Event) -> str | None:
-        """The label of the running step that the event is about."""
+        """Return the label of the running step that the event is about."""
         return self.running.get(getattr(event, "step", None) or 0)

@@ -1,15 +1,15 @@
-"""Words of a person's for the step that is under way."""
+"""Messages of the user for the step that is running."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Take = Callable[[], bool]
-"""Takes words from where they wait; False where they were taken back."""
+"""Takes a message from its queue; False if the user took it back."""
 
 
 class Steering:
-    """Takes words while a model works with tools; it gets them with the answers to its
-    next calls. Those that it has not got when it is done are for nobody.
+    """Collects messages while a model works with tools. The model gets them with the
+    answers to its next calls. Messages that arrive too late are dropped.
     """
 
     def __init__(self) -> None:
@@ -17,7 +17,7 @@ class Steering:
         self._is_heard = False
 
     def say(self, words: str, take: Take) -> bool:
-        """Whether somebody listens, who may get to hear them; `take` is called just
+        """Add a message. True if the model can still get it; `take` is called just
         before.
         """
         if self._is_heard:
@@ -25,15 +25,13 @@ class Steering:
         return self._is_heard
 
     def take(self) -> tuple[str, ...]:
-        """The words that still wait, the first one first; they are not given out
-        again.
-        """
+        """Return the waiting messages, the first one first, and forget them."""
         said, self._words = self._words, []
         return tuple(words for words, take in said if take())
 
     @contextmanager
     def heard(self) -> Iterator[None]:
-        """While this lasts, somebody listens."""
+        """Accept messages while the block runs."""
         self._is_heard = True
         try:
             yield

@@ -501,11 +501,6 @@ class Checkpoints(Struct, frozen=True):
             )
             return await to_its_end(work, name="restored")
 
-    async def expect_contents(self, changes: Iterable[Change]) -> None:
-        """Raises `CheckpointGone` if changes could not be undone."""
-        async with self._contents([(change.path, change.before) for change in changes]):
-            pass
-
     async def find_files(
         self, checkpoint: Checkpoint, paths: Collection[str]
     ) -> dict[str, TreeEntry | None]:

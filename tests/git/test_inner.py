@@ -268,7 +268,7 @@ async def test_the_users_view_of_a_repository_below_stays(
     assert seen() == was
     assert git(inner, "for-each-ref", "refs/cdd").count("before") >= 1
     git(inner, "gc", "--quiet", "--prune=now")
-    await checkpoints.expect_contents(await checkpoints.changes(before, after))
+    await checkpoints.read(await checkpoints.changes(before, after))
     await checkpoints.forget("before")
     await checkpoints.rename("other")
     left = git(inner, "for-each-ref", "--format=%(refname)", "refs/cdd").split()

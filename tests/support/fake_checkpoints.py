@@ -142,9 +142,6 @@ class FakeCheckpoints:
         contents = self._contents(entries)
         return restore(self.root, changes, contents, kept=kept, should_merge=True)
 
-    async def expect_contents(self, changes: Iterable[Change]) -> None:
-        self._contents([change.before for change in changes])
-
     async def ignored(
         self, checkpoint: Checkpoint, missing: Collection[str]
     ) -> set[str]:
