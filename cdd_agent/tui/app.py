@@ -160,6 +160,10 @@ class Shell(Sparing, Guarded, App[CddError]):
         """The text that stood in the prompt last, and its meaning when it was typed."""
         self._faults = FaultLog(root)
         self._helps_to_begin = helps_to_begin
+        self._is_ready = False
+        """The prompt has had the focus."""
+        self._early: list[events.Key | events.Paste] = []
+        """Keys that were pressed before the prompt could take them."""
         self._opened_step: tuple[Screen[str] | None, float] = (None, inf)
         """The screen of a step, and when it was seen first: keys from before that are
         not for it.
@@ -408,7 +412,17 @@ class Shell(Sparing, Guarded, App[CddError]):
             self._take_hint_back = partial(line.update, usual)
             line.update(f"{shown(key)} does nothing here · {usual}")
 
+    async def on_descendant_focus(self) -> None:
+        """Type what was pressed while the shell started."""
+        self._is_ready = True
+        early, self._early = self._early, []
+        for event in early:
+            await self.on_event(event)
+
     async def on_event(self, event: events.Event) -> None:
+        if not self._is_ready and isinstance(event, events.Key | events.Paste):
+            self._early.append(event)
+            return
         is_alone = len(self.screen_stack) == 1 and not event.is_forwarded
         is_new = isinstance(event, events.Key | events.Paste) and not event.is_forwarded
         if is_new and self._take_hint_back is not None:

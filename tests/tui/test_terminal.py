@@ -44,6 +44,20 @@ def terminal(sandbox: Sandbox) -> Iterator[Terminal]:
     terminal.end()
 
 
+def test_keys_pressed_while_the_shell_starts_are_typed(sandbox: Sandbox) -> None:
+    terminal = Terminal(sandbox.root, CDD, size=(80, 24))
+    screen = Screen(terminal)
+    try:
+        terminal.until(lambda: b"\x1b[?1049h" in terminal.seen)
+        for key in b"what is typed early":
+            terminal.press(bytes([key]))
+        terminal.until(lambda: terminal.has_ended() or "❯ what" in screen.text)
+        terminal.until(lambda: terminal.has_ended() or "typed early" in screen.text)
+        assert "❯ what is typed early" in screen.text
+    finally:
+        terminal.end()
+
+
 def test_a_closed_terminal_ends_the_shell_and_restores_the_step(
     terminal: Terminal, sandbox: Sandbox
 ) -> None:
