@@ -362,22 +362,29 @@ class SideBySide(Struct):
                     return
             attempts = self._remaining.get(number, self.attempts)
             await engine.run_step(step, attempts=attempts)
-            status = run.state.step(number).status
-            if status.is_over:
-                attempt = run.attempt(number, run.state.step(number).attempts)
-                self.base = tree_after(attempt)
-            if engine.stopped_by is not None:
-                self._stop(engine.stopped_by)
-            elif status is StepStatus.FAILED:
-                self._stop()
-                if not is_last_word and (self._beside or self._waiting or self._failed):
-                    self._set_apart(step)
-            elif is_last_word and not self._failed:
-                self._is_stopping = self._stopped_by is not None
-            if is_last_word and not status.is_over:
-                for other, failure in self._failed.items():
-                    engine.fail_side_step(other, failure)
-                self._failed.clear()
+            self._take_result(step, is_last_word=is_last_word)
+
+    def _take_result(self, step: PlanStep, *, is_last_word: bool) -> None:
+        """Decide what follows a step in the user's tree. `is_last_word`: its attempts
+        had all failed in a side tree.
+        """
+        run, engine, number = self.engine.run, self.engine, step.number
+        status = run.state.step(number).status
+        if status.is_over:
+            attempt = run.attempt(number, run.state.step(number).attempts)
+            self.base = tree_after(attempt)
+        if engine.stopped_by is not None:
+            self._stop(engine.stopped_by)
+        elif status is StepStatus.FAILED:
+            self._stop()
+            if not is_last_word and (self._beside or self._waiting or self._failed):
+                self._set_apart(step)
+        elif is_last_word and not self._failed:
+            self._is_stopping = self._stopped_by is not None
+        if is_last_word and not status.is_over:
+            for other, failure in self._failed.items():
+                engine.fail_side_step(other, failure)
+            self._failed.clear()
 
     async def _make_again(self, step: PlanStep, files: Sequence[str]) -> None:
         """Make a step pending, because these files have changed since its attempt."""
