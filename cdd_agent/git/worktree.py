@@ -101,6 +101,28 @@ class Trees(Struct, frozen=True):
         )
         return answer.return_code == 0
 
+    async def unpublished_submodules(self, place: Path, branch: str) -> list[str]:
+        """Return the submodules for which a branch has a commit that is only in the
+        tree: the user's copy of the submodule and its remotes lack it.
+        """
+        command = ("diff-tree", "-r", "-z", "--no-renames", "HEAD", branch)
+        fields = (await self.git(*command)).stdout.split("\0")
+        missing = []
+        for entry, path in zip(fields[::2], fields[1::2], strict=False):
+            _, mode, _, commit, _ = entry.split()
+            if mode != "160000" or not (place / path / ".git").exists():
+                continue
+            words = ("cat-file", "-e", f"{commit}^{{commit}}")
+            if (self.top / path / ".git").exists():
+                answer = await _git(self.top / path)(*words, codes=(0, 1, 128))
+                if answer.return_code == 0:
+                    continue
+            remotes = ("for-each-ref", "--contains", commit, "refs/remotes")
+            answer = await _git(place / path)(*remotes, codes=(0, 1, 128, 129))
+            if answer.return_code or not answer.stdout:
+                missing.append(path)
+        return missing
+
     async def delete_branch(self, branch: str) -> None:
         await self.git("update-ref", "-d", f"refs/heads/{branch}")
 

@@ -34,6 +34,7 @@ from cdd_agent.files.atomic import (
 )
 from cdd_agent.files.json_file import set_aside
 from cdd_agent.git.checkpoint import Checkpoints
+from cdd_agent.git.index import quote_path
 from cdd_agent.process.policy import CommandRefused, CommandRunner
 from cdd_agent.project.tree_needs import SHARED
 from cdd_agent.threads import in_thread
@@ -121,6 +122,14 @@ class Landing(Struct, frozen=True):
         ]:
             hint = f"Commit it there, in {own.place}, and try again."
             raise BadInput(f"Not committed in the run's tree: {named(left)}", hint=hint)
+        if inner := await trees.unpublished_submodules(own.place, own.branch):
+            folder = quote_path(inner[0])
+            source = quote_path(str(own.place / inner[0]))
+            hint = f"Fetch them, and try again: `git -C {folder} fetch {source} HEAD`."
+            raise BadInput(
+                f"Commits of submodules are only in the run's tree: {named(inner)}",
+                hint=hint,
+            )
         base = await trees.commit_of("HEAD")
         assert base is not None, "seen in `OwnTree.of`"
         place = own.record.folder / "landing"

@@ -304,6 +304,34 @@ def test_files_that_nobody_committed_are_kept_aside(done: Sandbox) -> None:
     assert (aside / "notes.txt").read_text() == "by hand\n"
 
 
+def test_a_commit_of_a_submodule_that_only_the_tree_has_does_not_land(
+    done: Sandbox, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, tree, source = done.root, tree_of(done), tmp_path / "source"
+    allowed = ("-c", "protocol.file.allow=always")
+    source.mkdir()
+    git(source, "init", "-q", "-b", "main")
+    git(source, "commit", "-q", "--allow-empty", "-m", "start")
+    git(root, *allowed, "submodule", "--quiet", "add", str(source), "lib")
+    git(root, "commit", "-q", "-m", "lib", "lib", ".gitmodules")
+    git(tree, "merge", "-q", "--no-edit", head(done).strip())
+    git(tree, *allowed, "submodule", "--quiet", "update", "--init", "lib")
+    git(tree / "lib", "commit", "-q", "--allow-empty", "-m", "work")
+    git(tree, "commit", "-q", "-m", "work", "lib")
+    commit = git(tree / "lib", "rev-parse", "HEAD").strip()
+    before = head(done)
+
+    assert cdd(done, "land", SLUG) == 2
+    assert f"git -C lib fetch {tree}/lib HEAD" in capsys.readouterr().err
+    assert head(done) == before
+    assert tree.is_dir()
+
+    git(root / "lib", *allowed, "fetch", "-q", str(tree / "lib"), "HEAD")
+    assert cdd(done, "land", SLUG) == 0
+    assert git(root, "rev-parse", "HEAD:lib").strip() == commit
+    assert git(root / "lib", "cat-file", "-t", commit).strip() == "commit"
+
+
 def test_a_landing_that_was_killed_is_finished(
     done: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
