@@ -114,7 +114,8 @@ class Watch:
             for child in self._children:
                 with contextlib.suppress(OSError):
                     child.kill()
-            for path, safe in self._safe.items():
+            # a copy: other threads still write
+            for path, safe in tuple(self._safe.items()):
                 size = _size(path)
                 if size > safe:
                     os.truncate(path, safe + (size - safe) // 2)
