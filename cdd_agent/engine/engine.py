@@ -27,6 +27,7 @@ from cdd_agent.engine.attempt import Attempt, AttemptOutcome
 from cdd_agent.engine.failed_step import FailedStep
 from cdd_agent.engine.known_before import KnownBefore
 from cdd_agent.engine.ledger import OpenCheckpoints
+from cdd_agent.engine.ledger_entries import was_cut
 from cdd_agent.engine.load_state import drift
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.named_files import named
@@ -287,8 +288,11 @@ class Engine(Struct):
             self._wait_for_user(refusal, NoticeKind.RESUMED)
             return
         others: tuple[str, ...] = ()
+        who = "You have"
         if execution.attempts:
             attempt = run.record.attempt(execution.folder, execution.attempts)
+            if was_cut(attempt):
+                who = "You, or the command that was cut off, have"
             # the step can be restored without this
             with suppress(CddError):
                 others = await run.ledger.enter_after_kill(attempt)
@@ -307,10 +311,10 @@ class Engine(Struct):
             run.emit(back)
         if back is not None and back.kept:
             edited = NotApproved(
-                f"You have edited {named(back.kept)} since: the run waits for you to"
-                " look at it",
+                f"{who} edited {named(back.kept)} since: the run waits for you to look"
+                " at it",
                 hint=(
-                    "To go on, run it again: the step then begins with your edit, and"
+                    "To go on, run it again: the step then begins with that edit, and"
                     " the model is shown it."
                 ),
             )

@@ -235,6 +235,7 @@ async def test_after_a_kill_an_edit_since_stays_and_what_changed_beside_is_named
     assert names(notice(events, NoticeKind.CHANGED_BESIDE)) == ["mine.txt"]
     assert names(notice(events, NoticeKind.LEFT_AS_IS)) == ["beside.txt"]
     assert engine.stopped_by is not None  # an edit of a step's file waits for a look
+    assert engine.stopped_by.message.startswith("You have edited made.txt since")
 
     await run(left.replies(calls(create("b.txt", "b\n")), says("a.txt", "good")))
 
@@ -262,6 +263,21 @@ async def test_what_a_stopped_command_made_is_told_apart_and_of_a_killed_one_is_
     ]
     assert (await undo(left)).restored == ("a.txt",)
     assert files(left) == {"beside.txt": "half", "made.txt": "half"}
+
+
+async def test_what_a_killed_command_made_of_a_steps_file_may_be_its_own(
+    sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    sandbox.write(STEP).replies(calls(create("a.txt", "go\n")), calls(execute(SLOW)))
+    left = sandbox.at(tmp_path_factory.mktemp("killed") / "project")
+    await stop_slow(sandbox, left.root)
+    (left.root / "a.txt").write_text("half\n")
+    engine = left.engine()
+    await collect(engine.recover())
+    engine.close()
+    assert engine.stopped_by is not None
+    who = "You, or the command that was cut off, have edited a.txt since"
+    assert engine.stopped_by.message.startswith(who)
 
 
 async def test_new_guidance_begins_without_what_the_interrupted_attempt_made(
