@@ -162,8 +162,6 @@ class StepChecker(Struct, frozen=True):
             verdict = await judge_with_leave(
                 lambda work: judge(results, before, work, not_run), work, leave.allow
             )
-            if changes.changes and not transaction.ledger.net([attempt]).changes:
-                verdict = _reject_reverted(verdict)
             _save_results(attempt, verdict, before)
         else:
             work = replace(work, tests=await _compare_tests(transaction, attempts))
@@ -263,16 +261,6 @@ async def _compare_tests(
         if not hidden.why(path, text.encode())
     }
     return replace(comparison, contents=shown)
-
-
-def _reject_reverted(verdict: Verdict) -> Verdict:
-    """Return the verdict on a step of which the checks left nothing."""
-    return replace(
-        verdict,
-        verification=None,
-        reason="The checks reverted every change of the step",
-        advice="Nothing of the step is left. A check must not restore or stash files.",
-    )
 
 
 def _why_unchecked(step: PlanStep, checks: Sequence[Check]) -> str:

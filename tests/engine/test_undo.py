@@ -752,11 +752,3 @@ async def test_a_declared_file_behind_a_linked_folder_is_the_steps(
     undone = await back(sandbox)
     assert (undone.restored, undone.others) == (("real/a.txt",), ())
     assert not (sandbox.root / "real/a.txt").exists()
-
-
-async def test_a_step_whose_check_reverts_it_has_failed(sandbox: Sandbox) -> None:
-    sandbox.write(Step("a.txt", running("import os; os.remove('a.txt')")))
-    await run_all(sandbox.replies(says("a.txt", "good")))
-    assert sandbox.statuses() == ["failed"]
-    why = "The checks reverted every change of the step"
-    assert sandbox.state()["step_executions"]["1"]["error"] == why
