@@ -10,8 +10,8 @@ from typing import Self
 from msgspec import Struct
 
 from cdd_agent.engine.ledger_entries import last_restoring
-from cdd_agent.engine.ledger_file import Entry
 from cdd_agent.engine.run import Run
+from cdd_agent.git.diff import Change
 from cdd_agent.tickets.state import StepExecution
 from cdd_agent.tickets.status import StepStatus
 
@@ -20,8 +20,8 @@ class FailedStep(Struct, frozen=True):
     """A failed step, whose files were restored."""
 
     execution: StepExecution
-    restoring: Entry | None
-    """The ledger's entry of that; None if nothing was restored."""
+    restored: tuple[Change, ...] = ()
+    """The files that were restored, from how the attempt left them to how they are."""
 
     @classmethod
     def restore(cls, run: Run, number: int) -> tuple[Self | None, tuple[str, ...]]:
@@ -31,17 +31,22 @@ class FailedStep(Struct, frozen=True):
         execution = run.state.step(number)
         attempts = run.remaining_attempts(execution)
         earlier = last_restoring(attempts)
-        kept = run.restore(number)
+        back = run.restore(number)
+        edited = (*back.kept, *back.merged) if back else ()
         if execution.status is not StepStatus.FAILED or not execution.attempts:
-            return None, kept
-        restoring = last_restoring(attempts)
-        return cls(execution, None if restoring == earlier else restoring), kept
+            return None, edited
+        # a file that was as before already is the user's doing
+        paths = back.restored if back else ()
+        entry = last_restoring(attempts)
+        changes = entry.changes if entry and entry != earlier else ()
+        restored = tuple(change for change in changes if change.path in paths)
+        return cls(execution, restored), edited
 
     def after(self, earlier: Self | None) -> Self:
-        """Return the same failure, with the entry of its earlier restoring if this one
+        """Return the same failure, with the files of its earlier restoring if this one
         had nothing left to restore.
         """
-        if self.restoring is not None or earlier is None:
+        if self.restored or earlier is None:
             return self
         is_same = earlier.execution.attempts == self.execution.attempts
         return earlier if is_same else self
@@ -50,6 +55,6 @@ class FailedStep(Struct, frozen=True):
         """Write the files again as the failed attempt left them, except those that
         have changed since. Returns the files that were written.
         """
-        if self.restoring is None:
+        if not self.restored:
             return ()
-        return run.restorer(self.execution).reinstate(self.restoring).restored
+        return run.restorer(self.execution).reinstate(self.restored).restored

@@ -13,7 +13,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.engine.attempt import Attempt
-from cdd_agent.engine.ledger_entries import final_restoring, in_order, was_cut
+from cdd_agent.engine.ledger_entries import (
+    final_restoring,
+    in_order,
+    reverse,
+    was_cut,
+)
 from cdd_agent.engine.ledger_file import Entry, Kind
 from cdd_agent.engine.net_changes import NetChanges, fold, is_same, is_same_mode
 from cdd_agent.engine.saved_contents import (
@@ -78,13 +83,14 @@ class Restorer(Struct, frozen=True):
         self._add_reported(plan)
         return self.carry_out(plan, lambda path: path not in exact)
 
-    def reinstate(self, restoring: Entry) -> RestoreResult:
-        """Write the files again as they were before this restoring of the attempts,
-        except files that the user has changed.
+    def reinstate(self, restored: Sequence[Change]) -> RestoreResult:
+        """Write files again as they were before the attempts were restored, except
+        files that the user has changed. That is entered before anything changes.
         """
-        edited = {*restoring.kept, *restoring.merged}
-        changes = [one for one in restoring.changes if one.path not in edited]
-        plan = self.plan(changes, can_merge=False)
+        plan = self.plan(restored, can_merge=False)
+        attempt = self.attempts[-1]
+        changes = tuple(reverse(plan.changes))
+        attempt.ledger.append(Entry(Kind.RESTORED, attempt.number, changes=changes))
         return self.carry_out(plan, lambda path: False)
 
     def plan_undo(self) -> RestorePlan:

@@ -442,15 +442,12 @@ class Run(Struct):
         """
         return self.record.attempt(self.state.step(step).folder, number, side)
 
-    def restore(self, step: int) -> tuple[str, ...]:
-        """Restore what the attempts at a step changed, and report it. Returns the files
-        with a later edit: they were kept or merged.
-        """
+    def restore(self, step: int) -> ChangesPutBack | None:
+        """Restore what the attempts at a step changed, and report it."""
         back = self.restore_files(step)
-        if back is None:
-            return ()
-        self.emit(back)
-        return (*back.kept, *back.merged)
+        if back is not None:
+            self.emit(back)
+        return back
 
     def restore_files(self, step: int) -> ChangesPutBack | None:
         """Restore as `restore` does, without a report. Can be repeated."""

@@ -124,7 +124,7 @@ def _discard(stack: Stack, gone: Sequence[bool], *, strict: bool) -> list[Outcom
     is_simple = depth == 1 and _have_one_mode(stack)
     if is_exact or (strict and is_simple) or not steps:
         return _with_discarded(stack, gone, [last])
-    return _with_discarded(stack, gone, [*steps, last])
+    return _with_discarded(stack, gone, [last, *steps])
 
 
 def _have_one_mode(stack: Stack) -> bool:

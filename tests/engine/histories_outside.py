@@ -13,6 +13,7 @@ from cdd_agent.llm.port import FREE, Done, Hear, Price, Request, TextDelta, Usag
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.process.run import CommandResult
 from tests.engine.histories_project import Variant
+from tests.engine.histories_tree import UNFINISHED
 
 # --- A model and a runner of commands -------------------------------------------------
 
@@ -127,6 +128,8 @@ class Killer:
     _armed: Unsynced | None = None
     _remaining: int = 0
     _is_off: bool = False
+    _is_busy: bool = False
+    """What happens now is this object's own doing."""
     _fsync: Callable[[int], None] | None = None
 
     def arm(self, at: int, *, cuts_power: bool = False) -> None:
@@ -175,26 +178,30 @@ class Killer:
     def kill(self) -> None:
         """End the work here. Raises `Killed`."""
         if self.saved is None:
-            with self.paused():
-                if self._armed is not None:
-                    self._armed.lose()
-                self.saved = self.save()
+            self._is_busy = True
+            if self._armed is not None:
+                self._armed.lose()
+            self.saved = self.save()
+            self._is_busy = False
         raise Killed
 
     def watch(self, event: str, args: tuple[Any, ...]) -> None:
-        if not self._remaining or self._is_off or not self._is_point(event, args):
+        if not self._remaining or self._is_busy or not self._is_point(event, args):
+            return
+        if self._armed is not None and (self._is_off or self.unsynced is None):
+            self._armed.forget(str(args[0]))
+        if self._is_off:
             return
         self._remaining -= 1
         if not self._remaining:
             self.kill()
-        if self.unsynced is None and self._armed is not None:
-            self._armed.forget(str(args[0]))
         if self.unsynced is not None:
-            with self.paused():
-                if event == "open":
-                    self.unsynced.open(os.fsdecode(args[0]), args[2])
-                elif event == "os.rename":
-                    self.unsynced.rename(*map(os.fsdecode, args[:2]))
+            self._is_busy = True
+            if event == "open":
+                self.unsynced.open(os.fsdecode(args[0]), args[2])
+            elif event == "os.rename":
+                self.unsynced.rename(*map(os.fsdecode, args[:2]))
+            self._is_busy = False
 
     def _is_point(self, event: str, args: tuple[Any, ...]) -> bool:
         if event == "subprocess.Popen":
@@ -203,7 +210,10 @@ class Killer:
             return False
         if event == "open" and not args[2] & _WRITES:
             return False
-        return os.fsdecode(args[0]).startswith(self.place)
+        path = os.fsdecode(args[0])
+        # a write that ends here would never be over for this process, which lives on
+        is_end_of_write = event == "os.remove" and f"/{UNFINISHED}" in path
+        return path.startswith(self.place) and not is_end_of_write
 
 
 _CHANGES = frozenset(

@@ -43,6 +43,7 @@ from tests.engine.histories_project import (
     CLONE,
     IGNORED_CLONE,
     is_ignored,
+    was_tracked,
 )
 from tests.engine.histories_scene import Candidates, Fault, both
 from tests.engine.histories_step import Running, StepScene
@@ -179,11 +180,7 @@ class Play(StepScene):
         """A check that passed completes a step that changed something."""
         if running.checked != 0 or self.commits:
             return
-        has_changed = any(
-            version.life == running.life and version.owned is Owned.YES
-            for stack in self.model.stacks.values()
-            for version in stack
-        )
+        has_changed = bool(self.changed_by(running.step)[0])
         if has_changed and status is not StepStatus.COMPLETED:
             raise Fault("status", f"its check passed, and the step is {status}")
 
@@ -212,6 +209,8 @@ class Play(StepScene):
     def is_committable(self, path: str) -> bool:
         """True if a repository of the project has the file, or would take it."""
         if path in self.staged or is_ignored(path) or not self.commits:
+            return False
+        if self.model.entry(path) is None and not was_tracked(self.variant, path):
             return False
         short = path.removeprefix(self.variant.main)
         is_outside = not path.startswith(self.variant.main)

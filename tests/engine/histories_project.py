@@ -267,3 +267,9 @@ def is_ignored(path: str) -> bool:
     return name.endswith(_IGNORED_NAMES) or any(
         folder in _IGNORED_FOLDERS for folder in folders
     )
+
+
+def was_tracked(variant: Variant, path: str) -> bool:
+    """True for a file that the main repository or the submodule has at first."""
+    short = path.removeprefix(variant.main)
+    return short in _TRACKED or short.removeprefix(f"{SUBMODULE}/") in _INNER

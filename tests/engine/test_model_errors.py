@@ -9,7 +9,7 @@ from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.step_details import step_details
 from cdd_agent.errors import BudgetExhausted, CddError, ExitCode
 from cdd_agent.events.notices import NoticeKind
-from cdd_agent.events.step_events import ChangesPutBack, StepStarted
+from cdd_agent.events.step_events import ChangesPutBack, StepDiff, StepStarted
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import (
@@ -299,6 +299,28 @@ async def test_no_files_of_an_older_attempt_come_back(copied: Copied) -> None:
     await act_on(sandbox, retry, ScriptedModel([REFUSED] * TIMES))
 
     assert failure_as_seen(sandbox) == before
+
+
+async def test_a_file_that_the_user_removed_before_the_retry_does_not_come_back(
+    copied: Copied,
+) -> None:
+    sandbox = await copied(failed)
+    (sandbox.root / "b.txt").unlink()
+    await act_on(sandbox, retry, ScriptedModel([REFUSED] * TIMES))
+    assert not (sandbox.root / "b.txt").exists()
+    assert sandbox.text("old.txt") == "new\n"
+
+
+async def test_the_diff_of_a_failure_that_was_put_back_has_its_files(
+    copied: Copied,
+) -> None:
+    sandbox = await copied(failed)
+    await act_on(sandbox, retry, ScriptedModel([REFUSED] * TIMES))
+    engine = sandbox.engine()
+    (shown,) = await collect(engine.diff(2))
+    engine.close()
+    assert isinstance(shown, StepDiff)
+    assert ("+bad" in shown.diff, "+new" in shown.diff) == (True, True)
 
 
 async def test_tool_rounds_before_the_error_are_resumed_and_nothing_of_them_stays(

@@ -894,15 +894,22 @@ MUTATIONS = [
     Mutation(
         "the files of a failed step are put back when the model gives no reply",
         "engine/failed_step.py",
-        "return run.restorer(self.execution).reinstate(self.restoring).restored",
+        "return run.restorer(self.execution).reinstate(self.restored).restored",
         "return ()",
         "tests/engine/test_model_errors.py",
     ),
     Mutation(
         "files of an older attempt than the one that failed are not put back",
         "engine/failed_step.py",
-        "return cls(execution, None if restoring == earlier else restoring), kept",
-        "return cls(execution, restoring), kept",
+        "changes = entry.changes if entry and entry != earlier else ()",
+        "changes, paths = (entry.changes, [c.path for c in entry.changes]) if entry else ((), ())",
+        "tests/engine/test_model_errors.py",
+    ),
+    Mutation(
+        "a file that the user removed is not put back after an error of the model",
+        "engine/failed_step.py",
+        "restored = tuple(change for change in changes if change.path in paths)",
+        "restored = tuple(changes)",
         "tests/engine/test_model_errors.py",
     ),
     Mutation(
