@@ -21,7 +21,8 @@ from typing import Any
 from textual.pilot import Pilot
 
 from cdd_agent.demo.sample import SLUG, copy_sample
-from cdd_agent.events import Emit, Notice
+from cdd_agent.events.notices import Notice
+from cdd_agent.events.stream import Emit
 from cdd_agent.frontend import Frontend
 from cdd_agent.open_project import accept_once, open_project
 from cdd_agent.session import Session

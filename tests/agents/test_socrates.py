@@ -656,7 +656,7 @@ async def test_a_kill_loses_at_most_the_current_reply(tmp_path: Path) -> None:
 import asyncio, os, sys
 from pathlib import Path
 from cdd_agent.commands.registry import handle
-from cdd_agent.events import ReplyDelta
+from cdd_agent.events.dialogue_events import ReplyDelta
 from tests.agents.asking import asks
 from tests.support.listening import told_to, collect, tell, stop_at
 from tests.support.projects import Sandbox
