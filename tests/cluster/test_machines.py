@@ -450,7 +450,7 @@ async def test_edits_in_a_tree_into_which_the_run_came_half_are_kept(
         for name in git(client.root, "for-each-ref", "--format=%(refname)").split()
         if "/found-" in name
     ]
-    assert git(client.root, "show", f"{kept}:files/README") == "mine"
+    assert git(client.root, "show", f"{kept}:README") == "mine"
 
 
 @pytest.mark.parametrize(
