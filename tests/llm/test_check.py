@@ -33,21 +33,31 @@ def direct(base: str | None, name: str = "openai/m", **variables: str) -> Model:
 async def server(answer: bytes) -> AsyncIterator[tuple[str, list[bytes]]]:
     """A server that answers each request with these bytes; its requests."""
     requests: list[bytes] = []
+    talks: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        requests.append(await reader.readuntil(b"\r\n\r\n"))
-        writer.write(answer)
-        if not answer:
-            await reader.read()  # until the client gives up
-        writer.close()
-        await writer.wait_closed()
+        try:
+            requests.append(await reader.readuntil(b"\r\n\r\n"))
+            writer.write(answer)
+            if not answer:
+                await reader.read()  # until the client gives up
+        finally:
+            writer.close()
+            await writer.wait_closed()
 
-    listening = await asyncio.start_server(serve, "127.0.0.1", 0)
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        talks.add(asyncio.create_task(serve(reader, writer)))
+
+    listening = await asyncio.start_server(accept, "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
     try:
         yield f"http://127.0.0.1:{port}/v1", requests
     finally:
         listening.close()
+        # a connection that stays open would be reported in a later test
+        for talk in talks:
+            talk.cancel()
+        await asyncio.gather(*talks, return_exceptions=True)
         await listening.wait_closed()
 
 
