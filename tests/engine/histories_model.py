@@ -91,6 +91,9 @@ def outcomes_without(stack: Stack, gone: Gone, *, strict: bool) -> list[Outcome]
     found: list[Outcome] = []
     for choice in choices:
         found += _discard(stack, choice, strict=strict)
+    if open_ones:
+        # as an edit of the user's, or as a change of the step's: nobody knows
+        found = [replace(outcome, must_be_named=False) for outcome in found]
     return found
 
 

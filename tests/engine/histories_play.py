@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from cdd_agent.events.step_events import (
@@ -239,6 +240,12 @@ class Play(StepScene):
             found = applied
         elif status is StepStatus.FAILED or not running.has_met_engine:
             found = both(applied, restored)
+        for edit in (*(running.reply or ()), *running.calls):
+            # it may have replaced a command's content just before the kill
+            if edit is not None and edit.path in found:
+                found[edit.path] = [
+                    replace(outcome, discarded=None) for outcome in found[edit.path]
+                ]
         self.settle(found, "after a kill in a step")
         self.note_left(running.life)
 
@@ -341,13 +348,12 @@ class Play(StepScene):
             if step in self.model.lives
         }
         candidates = self.model.without(lives.values(), strict=True)
-        before = {
-            path: stack
-            for path, stack in self.model.stacks.items()
-            if any(
-                self.model.gone_with(lives.values(), path)(v) != Owned.NO for v in stack
-            )
-        }
+        before = {}
+        for path, stack in self.model.stacks.items():
+            gone = self.model.gone_with(lives.values(), path)
+            # nothing tells what an undo found that was killed before an edit
+            if path not in self.loose and any(gone(v) != Owned.NO for v in stack):
+                before[path] = stack
         foreign = self.model.foreign(lives.values())
         self.settle(candidates, where, is_told=is_told)
         after = {path: self.model.entry(path) for path in before}

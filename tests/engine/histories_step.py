@@ -435,7 +435,8 @@ class StepScene(Scene):
                 continue
             owned = self.owner_in_window(running, path)
             version = Version(entry, who, running.life, running.attempt, owned)
-            self.born[path] = len(self.events)
+            if owned is Owned.NO:
+                self.born[path] = len(self.events)
             running.last_window[path] = version
             running.disturbed.add(path)
             self.model.push(path, version)
@@ -462,6 +463,7 @@ class StepScene(Scene):
         with self.killer.paused():
             changed = self.write(touch, str(who))
         for path in changed:
+            self.born[path] = len(self.events)
             self.model.push(path, Version(read_entry(self.root / path), who))
         return changed
 
