@@ -124,6 +124,8 @@ class StepScene(Scene):
         self.interrupted: dict[int, Interrupted] = {}
         self.staged = set[str]()
         """Files that git's index may have as the user left them."""
+        self.half_restored = set[int]()
+        """Steps of which a kill stopped the restoring before a retry."""
         self.texts = 0
         self.attempts = 0
 
@@ -165,6 +167,7 @@ class StepScene(Scene):
         running.goes_on = False
         running.script = self.next_script(running)
         running.calls, running.settled, running.disturbed = [], 0, set()
+        self.half_restored.discard(running.step)
         self.saved_replies.pop(running.life, None)
         self.interrupted.pop(running.life, None)
         self.say(f"  attempt {running.attempt}")
