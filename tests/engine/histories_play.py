@@ -164,7 +164,7 @@ class Play(StepScene):
             if running.checked is not None:
                 return applied
             if running.script and running.script.end is not End.REPLY:
-                return both(applied, self.put_back(running))
+                return both(both(applied, self.put_back(running)), restored)
             return both(applied, restored)
         if before[running.step] is StepStatus.FAILED and not running.has_met_engine:
             return both(applied, restored)
@@ -240,15 +240,27 @@ class Play(StepScene):
             found = applied
         elif status is StepStatus.FAILED or not running.has_met_engine:
             found = both(applied, restored)
-            self.half_restored.add(running.step)
+        self.remove_discarded(found, running)
+        self.settle(found, "after a kill in a step")
+        if status is StepStatus.FAILED:
+            self.loosen_all(running)
+        self.note_left(running.life)
+
+    def loosen_all(self, running: Running) -> None:
+        """A restoring may have been entered, and killed before it changed the files."""
+        for path, stack in self.model.stacks.items():
+            for version in stack:
+                if version.life == running.life:
+                    self.loosen(path, version)
+
+    def remove_discarded(self, found: Candidates, running: Running) -> None:
+        """Expect nothing in `kept/` of files that the model was about to change."""
         for edit in (*(running.reply or ()), *running.calls):
             # it may have replaced a command's content just before the kill
             if edit is not None and edit.path in found:
                 found[edit.path] = [
                     replace(outcome, discarded=None) for outcome in found[edit.path]
                 ]
-        self.settle(found, "after a kill in a step")
-        self.note_left(running.life)
 
     async def start_again(self, action: Action) -> None:
         """A new process after a kill, before which the user may have edited a file."""
@@ -301,7 +313,8 @@ class Play(StepScene):
             self.model.undone.clear()
             self.settle(restored, f"after a kill in {words}")
             return
-        if not any(
+        is_known = life in self.saved_replies or life in self.interrupted
+        if not is_known and not any(
             version.life == life
             for stack in self.model.stacks.values()
             for version in stack
@@ -407,8 +420,6 @@ class Play(StepScene):
         shown = [e for e in self.events[start:] if isinstance(e, StepDiff)]
         paths = {path for event in shown for path in named_in_diff(event.diff)}
         required, allowed = self.changed_by(number)
-        if number in self.half_restored:
-            required = set()
         if missing := sorted(required - paths):
             kinds = sorted({self.trait(path) for path in missing})
             raise Fault(f"diff lacks a file: {kinds[0]}", ", ".join(missing))

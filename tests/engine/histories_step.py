@@ -124,8 +124,6 @@ class StepScene(Scene):
         self.interrupted: dict[int, Interrupted] = {}
         self.staged = set[str]()
         """Files that git's index may have as the user left them."""
-        self.half_restored = set[int]()
-        """Steps of which a kill stopped the restoring before a retry."""
         self.texts = 0
         self.attempts = 0
 
@@ -167,7 +165,6 @@ class StepScene(Scene):
         running.goes_on = False
         running.script = self.next_script(running)
         running.calls, running.settled, running.disturbed = [], 0, set()
-        self.half_restored.discard(running.step)
         self.saved_replies.pop(running.life, None)
         self.interrupted.pop(running.life, None)
         self.say(f"  attempt {running.attempt}")
@@ -580,7 +577,7 @@ class StepScene(Scene):
                 continue
             allowed.add(path)
             first, last = stack[owned[0] - 1].entry, stack[owned[-1]].entry
-            is_one = owned == [*range(owned[0], owned[-1] + 1)]
+            is_one = owned == [*range(owned[0], len(stack))]
             is_sure = all(gone(stack[place]) is Owned.YES for place in owned)
             if is_one and is_sure and git_sees(first, last):
                 required.add(path)
