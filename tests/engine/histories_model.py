@@ -91,7 +91,22 @@ def outcomes_without(stack: Stack, gone: Gone, *, strict: bool) -> list[Outcome]
     found: list[Outcome] = []
     for choice in choices:
         found += _discard(stack, choice, strict=strict)
+    if open_ones:
+        found += _discard_to_known(stack, gone)
+        # as an edit of the user's, or as a change of the step's: nobody knows
+        found = [replace(outcome, must_be_named=False) for outcome in found]
     return found
+
+
+def _discard_to_known(stack: Stack, gone: Gone) -> list[Outcome]:
+    """If the file is as a step had left it earlier, it may lead back as it did then."""
+    for place in range(len(stack) - 2, 0, -1):
+        version = stack[place]
+        if version.entry == stack[-1].entry and gone(version) is not Owned.NO:
+            shorter = stack[: place + 1]
+            choice = [False, *(gone(one) is not Owned.NO for one in shorter[1:])]
+            return _discard(shorter, choice, strict=False)
+    return []
 
 
 def _discard(stack: Stack, gone: Sequence[bool], *, strict: bool) -> list[Outcome]:

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -317,9 +317,11 @@ def _read_git(folder: Path) -> dict[str, bytes]:
         common = folder / (folder / "commondir").read_text().strip()
     places = [folder / "HEAD", folder / "index", folder / "MERGE_HEAD"]
     places += [common / "refs/stash", common / "logs/refs/stash"]
-    heads = common / "refs/heads"
-    places += [place for place in heads.rglob("*") if place.is_file()]
-    found = {place.name: place.read_bytes() for place in places if place.is_file()}
+    places += [place for place in (common / "refs/heads").iterdir() if place.is_file()]
+    found = {}
+    for place in places:
+        with suppress(FileNotFoundError):
+            found[place.name] = place.read_bytes()
     if (common / "packed-refs").is_file():
         lines = (common / "packed-refs").read_bytes().splitlines()
         kept = [line for line in lines if b"refs/cdd/" not in line]

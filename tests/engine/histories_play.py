@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from cdd_agent.events.step_events import (
@@ -163,7 +164,7 @@ class Play(StepScene):
             if running.checked is not None:
                 return applied
             if running.script and running.script.end is not End.REPLY:
-                return both(applied, self.put_back(running))
+                return both(both(applied, self.put_back(running)), restored)
             return both(applied, restored)
         if before[running.step] is StepStatus.FAILED and not running.has_met_engine:
             return both(applied, restored)
@@ -239,8 +240,27 @@ class Play(StepScene):
             found = applied
         elif status is StepStatus.FAILED or not running.has_met_engine:
             found = both(applied, restored)
+        self.remove_discarded(found, running)
         self.settle(found, "after a kill in a step")
+        if status is StepStatus.FAILED:
+            self.loosen_all(running)
         self.note_left(running.life)
+
+    def loosen_all(self, running: Running) -> None:
+        """A restoring may have been entered, and killed before it changed the files."""
+        for path, stack in self.model.stacks.items():
+            for version in stack:
+                if version.life == running.life:
+                    self.loosen(path, version)
+
+    def remove_discarded(self, found: Candidates, running: Running) -> None:
+        """Expect nothing in `kept/` of files that the model was about to change."""
+        for edit in (*(running.reply or ()), *running.calls):
+            # it may have replaced a command's content just before the kill
+            if edit is not None and edit.path in found:
+                found[edit.path] = [
+                    replace(outcome, discarded=None) for outcome in found[edit.path]
+                ]
 
     async def start_again(self, action: Action) -> None:
         """A new process after a kill, before which the user may have edited a file."""
@@ -293,7 +313,8 @@ class Play(StepScene):
             self.model.undone.clear()
             self.settle(restored, f"after a kill in {words}")
             return
-        if not any(
+        is_known = life in self.saved_replies or life in self.interrupted
+        if not is_known and not any(
             version.life == life
             for stack in self.model.stacks.values()
             for version in stack
@@ -341,13 +362,12 @@ class Play(StepScene):
             if step in self.model.lives
         }
         candidates = self.model.without(lives.values(), strict=True)
-        before = {
-            path: stack
-            for path, stack in self.model.stacks.items()
-            if any(
-                self.model.gone_with(lives.values(), path)(v) != Owned.NO for v in stack
-            )
-        }
+        before = {}
+        for path, stack in self.model.stacks.items():
+            gone = self.model.gone_with(lives.values(), path)
+            # nothing tells what an undo found that was killed before an edit
+            if path not in self.loose and any(gone(v) != Owned.NO for v in stack):
+                before[path] = stack
         foreign = self.model.foreign(lives.values())
         self.settle(candidates, where, is_told=is_told)
         after = {path: self.model.entry(path) for path in before}

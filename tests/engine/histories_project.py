@@ -170,6 +170,9 @@ class Projects:
         template = self._folder / "templates" / variant.name
         if not template.exists():
             self._make(variant)
+            for folder in variant.repositories:
+                # few files are copied sooner
+                _git(self.place / folder, "gc", "--quiet", "--prune=now")
             template.parent.mkdir(exist_ok=True)
             self.place.rename(template)
         self.restore(template)

@@ -84,7 +84,9 @@ class Scene:
         self.names: dict[str, int] = {}
         """By path, the number of the last event that names it as kept."""
         self.born: dict[str, int] = {}
-        """By path, how many events there were when its last version came."""
+        """By path, how many events there were at the last change that is not of a
+        step.
+        """
         self.loose: dict[str, bytes] = {}
         """Files that the user edited after a kill, with the text that must stay."""
         self.commits = False
@@ -240,6 +242,7 @@ class Scene:
                 self.names[path] = max(number, self.names.get(path, -1))
 
     def is_named(self, path: str) -> bool:
+        """True if an event since the last change by others names the path."""
         return self.names.get(path, -1) >= self.born.get(path, 0)
 
     def expect_named(

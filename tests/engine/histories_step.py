@@ -435,7 +435,8 @@ class StepScene(Scene):
                 continue
             owned = self.owner_in_window(running, path)
             version = Version(entry, who, running.life, running.attempt, owned)
-            self.born[path] = len(self.events)
+            if owned is Owned.NO:
+                self.born[path] = len(self.events)
             running.last_window[path] = version
             running.disturbed.add(path)
             self.model.push(path, version)
@@ -462,6 +463,7 @@ class StepScene(Scene):
         with self.killer.paused():
             changed = self.write(touch, str(who))
         for path in changed:
+            self.born[path] = len(self.events)
             self.model.push(path, Version(read_entry(self.root / path), who))
         return changed
 
@@ -575,7 +577,7 @@ class StepScene(Scene):
                 continue
             allowed.add(path)
             first, last = stack[owned[0] - 1].entry, stack[owned[-1]].entry
-            is_one = owned == [*range(owned[0], owned[-1] + 1)]
+            is_one = owned == [*range(owned[0], len(stack))]
             is_sure = all(gone(stack[place]) is Owned.YES for place in owned)
             if is_one and is_sure and git_sees(first, last):
                 required.add(path)
