@@ -32,8 +32,9 @@ from cdd_agent.llm.local_servers import USUAL_PORTS, find_local_servers, models_
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.llm.port import ModelError
 from cdd_agent.open_project import Decide, Project, leave_out, open_project
+from cdd_agent.process.policy import CommandRunner
 from cdd_agent.trust_words import left_out_in_words
-from cdd_agent.verification.checks import detect, parse_command
+from cdd_agent.verification.checks import project_checks
 from cdd_agent.version import VERSION
 from cdd_agent.wiring import NO_MODEL_HINT, direct_endpoint, make_model
 
@@ -187,31 +188,28 @@ def _version_of_other_program() -> str | None:
 
 
 def _tests(project: Project, say: Callable[[bool | None, str, str], None]) -> bool:
-    """Say how steps would be checked. False when the command cannot be run."""
-    command, root = project.config.test_command, project.root
+    """Say how steps would be checked. False if a command cannot be run."""
+    commands = CommandRunner(project.root, project.config.commands)
     try:
-        check = (
-            parse_command(command, root, project.config.commands)
-            if command
-            else detect(root)
-        )
+        checks = project_checks(project.config.test_command, commands)
     except BadInput as error:
         say(False, "tests", error.message)
         return False
-    if check is None:
-        say(None, "tests", "no tests were found; steps will be unverified")
+    if not checks:
+        say(None, "tests", "no runner that cdd knows; steps will be unverified")
         return True
-    there = shutil.which(check.argv[0]) is not None or (root / check.argv[0]).is_file()
-    say(
-        there,
-        "tests",
-        (
-            f"`{check.shown}`"
-            if there
-            else f"`{check.shown}`: {check.argv[0]} is not there"
-        ),
-    )
-    return there
+    are_there = True
+    for check in checks:
+        program = check.argv[0]
+        is_there = (
+            shutil.which(program) is not None or (project.root / program).is_file()
+        )
+        words = f"`{check.shown}`"
+        if not is_there:
+            words = f"`{check.shown}`: {program} is not there"
+        say(is_there, "tests", words)
+        are_there = are_there and is_there
+    return are_there
 
 
 def _others(config: Config) -> dict[str, Config]:

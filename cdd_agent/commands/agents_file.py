@@ -13,7 +13,7 @@ from cdd_agent.project.unfilled import (
     FOLDER_NAME,
 )
 from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.verification.checks import detect
+from cdd_agent.verification.detection import detect
 
 FILE = "AGENTS.md"
 
@@ -51,13 +51,14 @@ def agents_file(project: Project) -> tuple[str, list[str]]:
     found = profile(project.root)
     unread = list(found.unread)
     try:
-        check = None if project.config.test_command else detect(project.root)
-        test = project.config.test_command or (check.shown if check else "")
+        tests = [check.shown for check in detect(project.root)]
+        if project.config.test_command:
+            tests = [project.config.test_command]
     except (BadInput, OSError) as error:
-        test = ""
+        tests = []
         if not unread:  # else it is the same file, and told already
             unread.append(error.message if isinstance(error, BadInput) else str(error))
-    commands = {**found.commands, "test": [test] if test else []}
+    commands = {**found.commands, "test": tests}
     lines: list[str] = []
     for purpose, unknown in COMMANDS.items():
         code = [

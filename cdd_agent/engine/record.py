@@ -78,7 +78,7 @@ from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.user_key import sign
 from cdd_agent.verification.baseline import Baseline
-from cdd_agent.verification.checks import remove_abandoned
+from cdd_agent.verification.check_run import remove_abandoned
 
 _KEPT = (
     "lock",

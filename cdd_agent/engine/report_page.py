@@ -23,11 +23,13 @@ none.
 """
 _VERIFIED = {
     Verification.PASSED: "completed",
+    Verification.EXIT_CODE: "completed, checked by exit code",
     Verification.NONE: "completed, unverified",
     Verification.BASELINE: "completed, old failures remain",
 }
 _UNPROVEN: dict[Shortfall, str] = {
     Shortfall.UNVERIFIED: "unverified",
+    Shortfall.EXIT_CODE: "checked by exit code",
     Shortfall.OLD_FAILURES: "old failures remain",
     Shortfall.SKIPPED: "skipped",
 }

@@ -54,12 +54,8 @@ from cdd_agent.process.policy import CommandRefused, CommandRunner
 from cdd_agent.tickets.declared_files import declare_files
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.verification.baseline import is_of_use, take_baseline
-from cdd_agent.verification.checks import (
-    Check,
-    check_problems,
-    checks_for,
-    project_check,
-)
+from cdd_agent.verification.check import Check
+from cdd_agent.verification.checks import check_problems, checks_for, project_checks
 
 MakePrompt = Callable[[int | None, int], StepPrompt]
 """Makes the prompt. Takes the tokens of the model's window, and the tokens to reserve
@@ -115,7 +111,7 @@ class StepRunner(Struct, frozen=True):
         if self.test_command is None:
             return []
         try:
-            project_check(self.test_command, self.commands)
+            project_checks(self.test_command, self.commands)
         except BadInput as error:
             return [error]
         return []
@@ -126,7 +122,8 @@ class StepRunner(Struct, frozen=True):
 
     def project_check(self) -> Check | None:
         """Return the check that makes the baseline. Raises `BadInput`."""
-        return project_check(self.test_command, self.commands)
+        checks = project_checks(self.test_command, self.commands)
+        return checks[0] if checks else None
 
     async def take_baseline(
         self,

@@ -28,7 +28,9 @@ from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import OutputChunk
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.before import Before
-from cdd_agent.verification.checks import Check, checks_for, run_check
+from cdd_agent.verification.check import Check
+from cdd_agent.verification.check_run import run_check
+from cdd_agent.verification.checks import checks_for
 from cdd_agent.verification.failures import failed_tests
 from cdd_agent.verification.lost_tests import Comparison, compare_tests
 from cdd_agent.verification.outcomes import Result

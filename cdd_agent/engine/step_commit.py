@@ -20,6 +20,7 @@ from cdd_agent.tickets.status import Verification
 _WIDTH = 72
 _VERIFIED = {
     Verification.PASSED: "Verified: its check passed.",
+    Verification.EXIT_CODE: "Checked by exit code: no test is known to have run.",
     Verification.BASELINE: (
         "Verified: only tests that failed before the first step still fail."
     ),

@@ -35,10 +35,13 @@ class Verification(StrEnum):
     """The evidence for a completed step."""
 
     PASSED = "passed"
+    """All checks passed, and at least one test is known to have run."""
+    EXIT_CODE = "exit_code"
+    """All checks ended with exit code 0. No test is known to have run."""
     NONE = "none"
-    """There was nothing to run. Shown as "unverified", never as passed."""
+    """Nothing shows that the step is done. Shown as "unverified"."""
     BASELINE = "baseline"
-    """Only failures remain that existed before step 1."""
+    """Only failures remain that existed before the step, or that its plan allows."""
 
 
 class Evidence(Struct, frozen=True):
@@ -54,6 +57,8 @@ class Evidence(Struct, frozen=True):
     failed: int = 0
     old_failures: int = 0
     """Failed tests that failed before the step."""
+    excused: int = 0
+    """Failed tests that the plan's `May fail` allows."""
 
     @property
     def stayed(self) -> int:
@@ -92,6 +97,7 @@ class Shortfall(StrEnum):
     """
 
     UNVERIFIED = "none"
+    EXIT_CODE = "exit_code"
     OLD_FAILURES = "baseline"
     SKIPPED = "skipped"
 

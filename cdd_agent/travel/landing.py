@@ -43,13 +43,9 @@ from cdd_agent.tickets.state import ExecutionState, load_state
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.travel.own_tree import OwnTree
 from cdd_agent.verification.before import Before
-from cdd_agent.verification.checks import (
-    Check,
-    Ran,
-    checks_for,
-    project_check,
-    run_check,
-)
+from cdd_agent.verification.check import Check
+from cdd_agent.verification.check_run import Ran, run_check
+from cdd_agent.verification.checks import checks_for, project_checks
 from cdd_agent.verification.verdict import useful_end
 
 _STAYS = ("lock", "holder.json", STORE)
@@ -182,7 +178,7 @@ class Landing(Struct, frozen=True):
         """
         before = KnownTests(self.record).so_far(state)
         checks = dict[str, Check]()
-        if check := project_check(self.test_command, commands):
+        for check in project_checks(self.test_command, commands):
             checks[check.shown] = check
         for step in plan.steps:
             known = state.step(step.number)

@@ -14,13 +14,9 @@ from cdd_agent.events.run_events import BaselineTaken
 from cdd_agent.files.json_file import JsonFile
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tickets.plan import PlanStep
-from cdd_agent.verification.checks import (
-    Check,
-    Ran,
-    checks_for,
-    project_check,
-    run_check,
-)
+from cdd_agent.verification.check import Check
+from cdd_agent.verification.check_run import Ran, run_check
+from cdd_agent.verification.checks import checks_for, project_checks
 from cdd_agent.verification.outcomes import Result, SuiteRun
 
 
@@ -60,10 +56,10 @@ def is_of_use(
     check, or test by test.
     """
     try:
-        project = project_check(test_command, commands)
+        project = project_checks(test_command, commands)
         if any(step.checks is None for step in steps):
             return True
-        if project is not None and project.invocation is None:
+        if any(check.invocation is None for check in project):
             return False
         for step in steps:
             checks = checks_for(step, test_command, commands)

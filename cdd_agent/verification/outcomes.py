@@ -29,6 +29,33 @@ class Result(StrEnum):
     PASSED = "passed"
 
 
+class StatementKind(StrEnum):
+    """What the output of a check can state about its own run."""
+
+    NO_TESTS = "no_tests"
+    """It ran no test."""
+    WATCHES = "watches"
+    """It waits for changes of files, and does not end."""
+    THRESHOLD = "threshold"
+    """A coverage or the like is below its limit."""
+    WARNINGS = "warnings"
+    """Warnings count as errors, or a linter beside the tests found something."""
+    PROGRAM_MISSING = "program_missing"
+    """A program, a package of the runner or a script was not found."""
+    ENVIRONMENT = "environment"
+    """Something that tests need is missing, such as a server or a module."""
+
+
+class Statement(Struct, frozen=True):
+    """A statement of a check's output about its own run. Equal statements give the same
+    reason: `text` has no times and no measured values.
+    """
+
+    kind: StatementKind
+    text: str
+    """The reason as a clause."""
+
+
 class Selection(Struct, frozen=True):
     """The tests that a command asks for: the files, folders and tests that it names,
     and the options that may select tests.

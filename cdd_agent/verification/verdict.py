@@ -26,7 +26,8 @@ from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Evidence, Verification
 from cdd_agent.verification.before import Before
-from cdd_agent.verification.checks import Check, Ran
+from cdd_agent.verification.check import Check
+from cdd_agent.verification.check_run import Ran
 from cdd_agent.verification.harness import changes_of_harness, conftests, first_settings
 from cdd_agent.verification.lost_tests import Comparison, Weakening
 from cdd_agent.verification.outcomes import Difference, Result, SuiteRun, merge_runs

@@ -16,6 +16,7 @@ _UNPROVEN = "~"
 """The sign of a completed step that no tests have verified."""
 REMARKS: dict[Verification | None, str] = {
     Verification.NONE: "unverified",
+    Verification.EXIT_CODE: "by exit code",
     Verification.BASELINE: "old failures remain",
 }
 """The remarks on completed steps, by their verification."""

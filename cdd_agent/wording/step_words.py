@@ -138,7 +138,7 @@ def describe_tests_finished(event: TestsFinished) -> Lines:
     # of a failure, the attempt's or the step's own event says the reason
     if event.verification is Verification.PASSED:
         lines.append((timed, Tone.GOOD))
-    elif event.verification is Verification.BASELINE:
+    elif event.verification in (Verification.BASELINE, Verification.EXIT_CODE):
         lines.append((timed, Tone.WARNING))
     elif event.verification is Verification.NONE:
         lines.append((f"Unverified: {event.reason}", Tone.WARNING))

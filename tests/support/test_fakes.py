@@ -10,7 +10,8 @@ from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.diff import Change
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import run_command
-from cdd_agent.verification.checks import parse_command, run_check
+from cdd_agent.verification.check_run import run_check
+from cdd_agent.verification.checks import parse_command
 from tests.support.fake_checkpoints import FakeCheckpoints
 from tests.support.fake_programs import FakePrograms
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.verification.before import Before
-from cdd_agent.verification.checks import Check, Ran, run_check
+from cdd_agent.verification.check import Check
+from cdd_agent.verification.check_run import Ran, run_check
 from cdd_agent.verification.verdict import Verdict, Work, judge, judge_check
 
 

@@ -10,7 +10,8 @@ from cdd_agent.tickets.declared_files import declare_files
 from cdd_agent.tickets.plan import MayFail, PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.verification.before import Agenda, Before
-from cdd_agent.verification.checks import Ran, parse_command
+from cdd_agent.verification.check_run import Ran
+from cdd_agent.verification.checks import parse_command
 from cdd_agent.verification.outcomes import Reference, Result, Selection, SuiteRun
 from cdd_agent.verification.permissions import Permissions
 from cdd_agent.verification.targets import Assignment

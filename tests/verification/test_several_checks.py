@@ -17,13 +17,9 @@ from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.verification.baseline import Baseline, is_of_use
 from cdd_agent.verification.before import Before
-from cdd_agent.verification.checks import (
-    Check,
-    Ran,
-    check_problems,
-    checks_for,
-    parse_command,
-)
+from cdd_agent.verification.check import Check
+from cdd_agent.verification.check_run import Ran
+from cdd_agent.verification.checks import check_problems, checks_for, parse_command
 from cdd_agent.verification.outcomes import (
     Difference,
     Reference,

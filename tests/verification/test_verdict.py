@@ -19,7 +19,9 @@ from cdd_agent.process.run import CommandResult
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.verification.before import Before
-from cdd_agent.verification.checks import Ran, checks_for, detect, parse_command
+from cdd_agent.verification.check_run import Ran
+from cdd_agent.verification.checks import checks_for, parse_command
+from cdd_agent.verification.detection import detect
 from cdd_agent.verification.lost_tests import Comparison
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
 from cdd_agent.verification.test_id import TestId
@@ -70,8 +72,7 @@ def project(tmp_path: Path, **files: str) -> Path:
 def test_the_tests_are_found_by_what_the_project_holds(
     tmp_path: Path, name: str, content: str, command: str
 ) -> None:
-    check = detect(project(tmp_path, **{name: content}))
-    assert check
+    (check,) = detect(project(tmp_path, **{name: content}))
     assert check.shown == command
 
 
@@ -92,7 +93,7 @@ def test_the_tests_are_found_by_what_the_project_holds(
 def test_where_there_are_no_tests_none_are_found(
     tmp_path: Path, files: dict[str, str]
 ) -> None:
-    assert detect(project(tmp_path, **files)) is None
+    assert detect(project(tmp_path, **files)) == ()
 
 
 @pytest.mark.parametrize(
@@ -109,8 +110,7 @@ def test_where_there_are_no_tests_none_are_found(
 def test_pytest_is_recognised(
     tmp_path: Path, bare_path: Path, files: dict[str, str]
 ) -> None:
-    check = detect(project(tmp_path, **files))
-    assert check
+    (check,) = detect(project(tmp_path, **files))
     assert check.argv == (sys.executable, "-m", "pytest")
 
 
@@ -324,8 +324,7 @@ async def test_tests_that_were_found_and_collect_nothing_verify_nothing(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
-    check = detect(tmp_path)
-    assert check
+    (check,) = detect(tmp_path)
     verdict = await verify(
         check, CommandRunner(tmp_path, run_program=FakePrograms()), 60, tmp_path
     )

@@ -5,7 +5,8 @@ from pathlib import Path
 from cdd_agent.process.run import CommandResult
 from cdd_agent.tickets.status import Evidence
 from cdd_agent.verification.before import Before
-from cdd_agent.verification.checks import Ran, parse_command
+from cdd_agent.verification.check_run import Ran
+from cdd_agent.verification.checks import parse_command
 from cdd_agent.verification.verdict import Verdict, Work
 from cdd_agent.wording.step_signs import why
 from tests.support.tables import each_row

@@ -20,7 +20,9 @@ from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tickets.status import Verification
 from cdd_agent.verification.baseline import take_baseline
 from cdd_agent.verification.before import Before
-from cdd_agent.verification.checks import Check, Ran, parse_command, run_check
+from cdd_agent.verification.check import Check
+from cdd_agent.verification.check_run import Ran, run_check
+from cdd_agent.verification.checks import parse_command
 from cdd_agent.verification.outcomes import Reference, Result
 from cdd_agent.verification.verdict import Verdict
 from tests.support.verdicts import verify

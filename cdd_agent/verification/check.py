@@ -1,0 +1,81 @@
+"""A check: a command that decides about a step."""
+
+import re
+from functools import cached_property
+
+from msgspec import Struct
+
+from cdd_agent.process.policy import Command, split
+from cdd_agent.process.run import CommandResult
+from cdd_agent.verification.invocation import Invocation, invocation
+
+_INTERPRETERS = re.compile(r"(python|node|ruby|perl|bash|sh)[\d.]*")
+
+
+class Check(Struct, frozen=True, dict=True):
+    """A command that decides about a step."""
+
+    command: Command
+    found: bool = False
+    """True if the command follows from the files of the project. There may be no tests
+    yet.
+    """
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return self.command.argv
+
+    @property
+    def shown(self) -> str:
+        """The command as the user writes it."""
+        return self.command.text
+
+    @property
+    def script(self) -> str:
+        """The path of the project's script that the command runs; empty if it runs
+        none.
+        """
+        if self.command.in_shell or self.invocation:
+            return ""
+        program, *words = split(self.shown).argv
+        if words and _INTERPRETERS.fullmatch(program):
+            program = words[0]
+        return program.removeprefix("./")
+
+    @cached_property
+    def invocation(self) -> Invocation | None:
+        """The test runner that the command starts; None if cdd knows none."""
+        if self.command.in_shell:
+            return None
+        return invocation(self.argv, self.command.folder)
+
+    @property
+    def always_reports(self) -> bool:
+        """True if a run without a report on its tests was cut short."""
+        return (
+            self.asks_for_report
+            and self.invocation is not None
+            and self.invocation.runner.always_reports
+        )
+
+    @cached_property
+    def asks_for_report(self) -> bool:
+        """True if the command can be made to report on each test."""
+        return (
+            self.invocation is not None
+            and self.invocation.reporting(self.command.folder) is not None
+        )
+
+    def came_to_its_end(self, result: CommandResult) -> bool:
+        """True if the exit code says that the runner ran all tests it chose."""
+        return (
+            self.invocation is not None
+            and result.return_code in self.invocation.runner.ends_with
+        )
+
+    def says_nothing_ran(self, result: CommandResult) -> bool:
+        """True if the exit code says that there was no test to run."""
+        return (
+            self.invocation is not None
+            and result.return_code == self.invocation.runner.nothing_ran
+        )
