@@ -56,6 +56,12 @@ class BadInput(CddError):
     exit_code = ExitCode.BAD_INPUT
 
 
+class CheckUnusable(BadInput):
+    """A check of a step cannot run at all: its program is missing, or it never ends.
+    No change of the code would help.
+    """
+
+
 class StepFailed(CddError):
     """A step of a plan failed."""
 

@@ -31,7 +31,7 @@ from cdd_agent.events.dialogue_events import (
 from cdd_agent.events.notices import Tone
 from cdd_agent.events.outside_events import OutsideDiff
 from cdd_agent.events.question_events import PersonAnswered
-from cdd_agent.events.run_events import BaselineAwaited, BaselineStarted
+from cdd_agent.events.run_events import BaselineStarted
 from cdd_agent.events.shell_events import AgentChanged, OwnCommandFinished, PersonSaid
 from cdd_agent.events.step_events import (
     CheckpointStarted,
@@ -206,12 +206,7 @@ class TextPrinter:
                         words + (f", {about}${usage.usd:.4f}" if usage.usd else ""),
                         Tone.QUIET,
                     )
-            case BaselineAwaited(command=command) if self._live is None:
-                self._line(
-                    f"waiting for `{command}`, which runs before anything is changed",
-                    Tone.QUIET,
-                )
-            case BaselineStarted(command=command) | BaselineAwaited(command=command):
+            case BaselineStarted(command=command):
                 self._wait(f"Running {command} before anything is changed")
             case TestsStarted(command=command):
                 self._output = ""

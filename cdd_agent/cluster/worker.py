@@ -267,7 +267,6 @@ class _Run(Struct, dict=True):
         model: Callable[[], Model] = cache(lambda: AsksWhenKept(runner.model(), keep))
         commands = replace(runner.commands, env=env)
         engine.runner = replace(runner, model=model, saved=keep, commands=commands)
-        engine.waits_for_baseline = True  # the tests would run in the tree that is kept
         prepare_model(engine)
         with closing(engine):
             try:

@@ -1,13 +1,18 @@
 """The steps whose work stands, and what is known of the tests from them."""
 
+from collections.abc import Mapping
 from itertools import takewhile
-from typing import NamedTuple
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.tickets.state import NO_FILES, ExecutionState, StepExecution
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.verification.baseline import Baseline
 from cdd_agent.verification.before import Before
+from cdd_agent.verification.check_run import CheckRun
 from cdd_agent.verification.outcomes import Reference
 
 
@@ -27,47 +32,76 @@ class KnownTests:
     """The knowledge about tests: from the baseline, and from each state of the project
     that was accepted since.
 
-    What came of the steps that were accepted is kept for the next question, and counts
-    while their work stands.
+    The result is kept for the next question, as far as the same steps stand.
     """
 
     def __init__(self, record: RunRecord) -> None:
         self._record = record
-        self._kept = _Sum()  # replaced as a whole: several threads may ask
+        self._known = _Known()
 
     def so_far(
         self, state: ExecutionState, *, before: StepExecution | None = None
     ) -> Before:
-        """All of it; where a step that is over is given, only what is older than that
-        step.
+        """Return all that is known, or what is older than the step `before`, which is
+        over.
         """
         baseline = self._record.baseline
         steps = [(step.folder, step.attempts) for step in accepted(state)]
         if before is not None:
             steps = list(takewhile(lambda step: step[0] != before.folder, steps))
-        kept = self._kept
-        if baseline == kept.baseline and kept.steps == tuple(steps[: len(kept.steps)]):
-            reference = kept.reference
-        else:
-            kept = _Sum()
-            reference = (
-                Reference().after(baseline.tests)
-                if baseline and baseline.tests
-                else Reference()
-            )
-        for folder, attempt in steps[len(kept.steps) :]:
-            seen_by_baseline = (
-                baseline is not None and (folder, attempt) in baseline.already
-            )
-            if not seen_by_baseline:
-                reference = reference.after(*self._record.attempt(folder, attempt).runs)
-        self._kept = _Sum(baseline, tuple(steps), reference)
-        return Before(baseline, reference)
+        known = self._known
+        if baseline != known.baseline or known.steps != tuple(
+            steps[: len(known.steps)]
+        ):
+            known = _Known(baseline)
+        for step in steps[len(known.steps) :]:
+            known = known.with_baseline_before(step)
+            known = known.with_step(step, self._record.attempt(*step))
+        self._known = known  # replaced as a whole: several threads may ask
+        known = known.with_baseline_before(None)
+        return Before(baseline, known.reference, known.runs)
 
 
-class _Sum(NamedTuple):
-    """What is known after these attempts at steps, by the numbers of their folders."""
+class _Known(Struct, frozen=True):
+    """What is known after these attempts at steps."""
 
     baseline: Baseline | None = None
     steps: tuple[tuple[int, int], ...] = ()
+    """Each the number of a step's folder, and of its attempt."""
     reference: Reference = Reference()
+    runs: Mapping[str, CheckRun] = field(default_factory=dict)
+    """The last result of each check, by its command."""
+    added: int = 0
+    """How many runs of the baseline are counted."""
+
+    def with_baseline_before(self, step: tuple[int, int] | None) -> "_Known":
+        """Return the knowledge with the runs of the baseline that did not see a step;
+        with all of them if it is None.
+        """
+        known = self
+        runs = self.baseline.runs[self.added :] if self.baseline else ()
+        for each in runs:
+            if step is not None and step in each.already:
+                break
+            known = known._with_run(each.run)
+        return known
+
+    def _with_run(self, run: CheckRun) -> "_Known":
+        reference = self.reference
+        if run.tests is not None and not run.problem:
+            reference = reference.after(run.tests)
+        return replace(
+            self,
+            reference=reference,
+            runs={**self.runs, run.command: run},
+            added=self.added + 1,
+        )
+
+    def with_step(self, step: tuple[int, int], attempt: Attempt) -> "_Known":
+        runs = {run.command: run for run in attempt.check_runs}
+        return replace(
+            self,
+            steps=(*self.steps, step),
+            reference=self.reference.after(*attempt.runs),
+            runs={**self.runs, **runs},
+        )

@@ -27,6 +27,7 @@ from cdd_agent.git.content_store import ContentStore
 from cdd_agent.llm.port import Message, PromptShare
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.status import Evidence, Verification
+from cdd_agent.verification.check_run import CheckRun
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun, merge_runs
 
 VERSIONS = "versions"
@@ -118,7 +119,13 @@ class AttemptOutcome(Struct, frozen=True):
         )
 
 
+class _Checks(JsonFile, frozen=True, omit_defaults=True):
+    runs: tuple[CheckRun, ...]
+
+
 class _Tests(JsonFile, frozen=True, omit_defaults=True):
+    """The tests of an attempt as version 0.1 saved them."""
+
     tests: SuiteRun
     more: tuple[SuiteRun, ...] = ()
     """The runs of the step's other checks, if several report tests."""
@@ -303,14 +310,16 @@ class Attempt(Struct, frozen=True):
             remove(self.folder / _output_name(place))
             place += 1
 
-    def save_tests(self, runs: Sequence[SuiteRun], known: Reference) -> None:
-        """Save the result of each test, and the earlier results that differ. The texts
-        of failures are in the outputs.
+    def save_checks(self, runs: Sequence[CheckRun], known: Reference) -> None:
+        """Save the result of each check, and the earlier results of tests that differ.
+        The texts of failures are in the outputs.
         """
-        first, *more = (replace(run, texts={}) for run in runs)
-        _Tests(tests=first, more=tuple(more)).save(self.folder / "tests.json")
-        otherwise = known.otherwise(merge_runs(runs))
-        _Before(otherwise=otherwise).save(self.folder / "before.json")
+        saved = tuple(run.without_texts() for run in runs)
+        _Checks(runs=saved).save(self.folder / "checks.json")
+        tests = [run.tests for run in runs if run.tests is not None]
+        if tests:
+            otherwise = known.otherwise(merge_runs(tests))
+            _Before(otherwise=otherwise).save(self.folder / "before.json")
 
     def save_diff(self, text: str) -> None:
         write_text(self.doings / "changes.diff", self.redactor.redact(text))
@@ -384,8 +393,17 @@ class Attempt(Struct, frozen=True):
             texts.append(text)
 
     @property
+    def check_runs(self) -> tuple[CheckRun, ...]:
+        """The result of each check that ran. Empty in older records."""
+        saved = _Checks.load(self.folder / "checks.json")
+        return saved.runs if saved else ()
+
+    @property
     def runs(self) -> tuple[SuiteRun, ...]:
         """The test results of each check that reports them."""
+        tests = [run.tests for run in self.check_runs if run.tests is not None]
+        if tests:
+            return tuple(tests)
         saved = _Tests.load(self.folder / "tests.json")
         return (saved.tests, *saved.more) if saved else ()
 

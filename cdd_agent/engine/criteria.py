@@ -71,11 +71,9 @@ def _turned_green(
     ones, and ones that failed before.
     """
     baseline = record.baseline
-    known = (
-        Reference().after(baseline.tests)
-        if baseline and baseline.tests
-        else Reference()
-    )
+    known = Reference()
+    if baseline and baseline.tests:
+        known = known.after(*baseline.tests)
     green = dict[int, tuple[str, ...]]()
     for step in accepted(state):
         runs = record.attempt(step.folder, step.attempts).runs

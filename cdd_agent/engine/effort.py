@@ -30,7 +30,6 @@ from cdd_agent.events.question_events import (
     TestLossProposed,
 )
 from cdd_agent.events.run_events import (
-    BaselineAwaited,
     BaselineTaken,
     QuestionAnswered,
     QuestionAsked,
@@ -195,17 +194,8 @@ class EffortTally:
         self._since[folder] = time
         self._using_tool.discard(folder)
 
-    def _await_baseline(
-        self, event: BaselineAwaited, folder: int, time: datetime
-    ) -> None:
-        self._since.setdefault(folder, time)
-
     def _take_baseline(self, event: BaselineTaken, folder: int, time: datetime) -> None:
-        if folder not in self._since:
-            self._seconds[folder] += event.seconds
-            return
-        # it ran during the model's call: both took this time
-        self._work_on(folder, time)
+        self._seconds[folder] += event.seconds
 
     def _start_reply(self, event: ReplyStarted, folder: int, time: datetime) -> None:
         self._work_until(folder, time)
@@ -286,7 +276,6 @@ _HANDLERS: dict[type[Event], Callable[[EffortTally, Any, int, datetime], None]] 
     PlanOpened: EffortTally._open_plan,
     StepStarted: EffortTally._begin,
     QuestionAsked: EffortTally._begin,
-    BaselineAwaited: EffortTally._await_baseline,
     BaselineTaken: EffortTally._take_baseline,
     ReplyStarted: EffortTally._start_reply,
     ReplyLost: EffortTally._lose_reply,

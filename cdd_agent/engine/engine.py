@@ -25,7 +25,6 @@ from msgspec.structs import replace
 from cdd_agent.engine.accepted import accepted
 from cdd_agent.engine.attempt import Attempt, AttemptOutcome
 from cdd_agent.engine.failed_step import FailedStep
-from cdd_agent.engine.known_before import KnownBefore
 from cdd_agent.engine.ledger import OpenCheckpoints
 from cdd_agent.engine.ledger_entries import was_cut
 from cdd_agent.engine.load_state import drift
@@ -51,12 +50,13 @@ from cdd_agent.errors import (
     BadInput,
     BudgetExhausted,
     CddError,
+    CheckUnusable,
     ExitCode,
     NotApproved,
     StepFailed,
 )
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
-from cdd_agent.events.run_events import BaselineStarted, RunFinished
+from cdd_agent.events.run_events import RunFinished
 from cdd_agent.events.step_events import (
     AttemptFailed,
     StepCommitted,
@@ -88,6 +88,7 @@ _PAUSES: dict[type[CddError], NoticeKind] = {
     BudgetExhausted: NoticeKind.NO_BUDGET,
     RateLimited: NoticeKind.COME_BACK_LATER,
     ModelError: NoticeKind.MODEL_FAILED,
+    CheckUnusable: NoticeKind.CHECK_UNUSABLE,
 }
 """Errors of the run that pause a step, and the subjects of their notices. The step
 becomes pending again, or has its earlier failure again, and resumes once the user or
@@ -113,10 +114,6 @@ class Engine(Struct):
     clock: Clock = utc_now
     jobs: int = 1
     """The number of steps that run at once when the whole plan is carried out."""
-    waits_for_baseline: bool = False
-    """True if the model is asked only after the baseline: a script inspects the project
-    before each call.
-    """
     stopped_by: CddError | None = None
     """The error that ended the last step, other than its own check. It sets the exit
     code.
@@ -355,25 +352,17 @@ class Engine(Struct):
         first = self.first_attempt(step, guidance, asks_anew=asks_anew)
         if not self._has_side_trees:
             self._report_saved_work(step, first)
-        async with self._begin_baseline(step) as known:
-            if self.waits_for_baseline:
-                await known()
-            try:
-                await self._make_attempts(
-                    step, first, attempts, guidance, also_show, known
-                )
-            except asyncio.CancelledError:
-                # a user who stops the run wants to see the next changes
-                self.ask_again()
-                raise
-            self._report_step(step)
-            self._report_stop(self.stopped_by)
-            if self.run.next_step is None:
-                self.ask_again()
-            # The baseline is saved for the next start, also if no reply came. Its error
-            # was reported if it ended the step.
-            with suppress(CddError):
-                await known()
+        try:
+            await self._complete_baseline(step)
+            await self._make_attempts(step, first, attempts, guidance, also_show)
+        except asyncio.CancelledError:
+            # a user who stops the run wants to see the next changes
+            self.ask_again()
+            raise
+        self._report_step(step)
+        self._report_stop(self.stopped_by)
+        if self.run.next_step is None:
+            self.ask_again()
 
     async def _make_attempts(
         self,
@@ -382,22 +371,16 @@ class Engine(Struct):
         attempts: int,
         guidance: str,
         also_show: frozenset[str],
-        known: KnownBefore,
     ) -> None:
         """Make attempts from the number `first` on, until the step is completed,
         `attempts` of them failed, or an error ends the step.
         """
         number, remaining = first, attempts
         while True:
-            outcome = await self._attempt(step, number, guidance, also_show, known)
+            outcome = await self._attempt(step, number, guidance, also_show)
             if outcome is None or outcome.verification is not None:
                 return
-            is_outdated = (
-                number == first
-                and known.baseline is not None
-                and self._is_outdated(step, outcome)
-            )
-            if not outcome.is_by_person and not is_outdated:
+            if not outcome.is_by_person:
                 remaining -= 1
             will_retry = remaining > 0 and outcome.insufficient is None
             self.run.emit(
@@ -661,9 +644,7 @@ class Engine(Struct):
                 self.edited[step.number] = frozenset(kept)
         side = await SideBySide.of(self, self.jobs, attempts)
         if side is not None:
-            async with self._begin_baseline(remaining[0]) as known:
-                # no tree is made of a project in which the tests are running
-                await known()
+            await self._complete_baseline(*remaining)
         return side
 
     def known_before(self, step: PlanStep) -> Before:
@@ -807,11 +788,11 @@ class Engine(Struct):
         if self.runner.approval is not None:
             self.runner.approval.accept_all(self.run.emit, is_on=False)
 
-    def _begin_baseline(self, step: PlanStep) -> KnownBefore:
-        """Return the awaitable knowledge before a step. Before the first step of a run
-        it takes the baseline, which is saved and taken only once.
+    async def _complete_baseline(self, *steps: PlanStep) -> None:
+        """Run the checks whose results before these steps are not known yet. The model
+        is asked afterwards: an unusable check is reported before a call is paid for.
         """
-        run, runner = self.run, self.runner
+        run = self.run
         if run.state.started_at is None:
             # it belongs to a run whose state was deleted
             run.record.set_baseline_aside()
@@ -820,30 +801,9 @@ class Engine(Struct):
             for other in run.plan.steps
             if not run.state.step(other.number).status.is_over
         ]
-        if run.record.baseline is not None or not runner.needs_baseline(remaining):
-            return KnownBefore(
-                asyncio.to_thread(self.known_before, step), None, run.emit
-            )
-        check = runner.project_check()
-        started: BaselineStarted | None = None
-        if check is not None:
-            started = BaselineStarted(step.number, check.shown)
-            run.emit(started)
         already = tuple((done.folder, done.attempts) for done in accepted(run.state))
-
-        async def take_and_know() -> Before:
-            await runner.take_baseline(step, check, already, run.record)
-            # without another await: a user who stops the run here sees the baseline
-            return self.known_before(step)
-
-        return KnownBefore(take_and_know(), started, run.emit)
-
-    def _is_outdated(self, step: PlanStep, outcome: AttemptOutcome) -> bool:
-        """True if a reply was refused for a file that has changed since the model was
-        shown it. That is not the model's failure.
-        """
-        return not outcome.changes.changes and not outcome.unseen.isdisjoint(
-            self.run.overlap(step)
+        await self.runner.complete_baseline(
+            steps, remaining, already, run.record, steps[0].label
         )
 
     async def _attempt(
@@ -852,7 +812,6 @@ class Engine(Struct):
         number: int,
         guidance: str,
         also_show: frozenset[str],
-        known: KnownBefore,
     ) -> AttemptOutcome | None:
         """Make one attempt, and save the state before and after it. If it does not end
         by itself it is restored. Returns None if an error ended it (`stopped_by`).
@@ -871,8 +830,9 @@ class Engine(Struct):
             self.run.recorder.check()
             prompt = partial(self.run.prompt, step, number, also_show)
             earlier = self.run.remaining_attempts(self.run.state.step(step.number))[:-1]
+            before = await asyncio.to_thread(self.known_before, step)
             attempted = await self.runner.attempt(
-                step, prompt, attempt, known, self.run.ledger, earlier
+                step, prompt, attempt, before, self.run.ledger, earlier
             )
             self.run.recorder.check()
             outcome = self._apply_rule(attempted)
@@ -1035,7 +995,8 @@ def _find_pause(error: CddError) -> NoticeKind | None:
 
 
 def _tone_of(kind: NoticeKind) -> Tone:
-    return Tone.ERROR if kind is NoticeKind.MODEL_FAILED else Tone.WARNING
+    errors = (NoticeKind.MODEL_FAILED, NoticeKind.CHECK_UNUSABLE)
+    return Tone.ERROR if kind in errors else Tone.WARNING
 
 
 def _runnable_plan(ticket: Ticket, runner: StepRunner) -> ImplementationPlan:

@@ -43,6 +43,8 @@ _NOT_LOGGED = (
     StepDiff,
 )
 _PLAN_OPENED = b'"event": "plan_opened"'
+_FORMER_EVENT = b'"event": "baseline_awaited"'
+"""An event of earlier versions that told nothing new."""
 _NAME_WITHIN = 200
 """The number of bytes at the beginning of a line that hold the event's name."""
 _LONGEST = 4 * 1024 * 1024
@@ -93,7 +95,8 @@ class RunLog(Struct, frozen=True):
         Raises `BadInput` when the file cannot be read.
         """
         for line in read_lines(self.path, _LONGEST):
-            yield _decode(line)
+            if _FORMER_EVENT not in line[:_NAME_WITHIN]:
+                yield _decode(line)
 
     def entries(self) -> Iterator[LogEntry]:
         """Yield the entries without damaged lines. Raises `BadInput` when the file

@@ -28,7 +28,8 @@
       dialogue.json                           all messages of a step with tools
       meanwhile.json                          what the user said while the model worked
       output.txt  output-2.txt                the output of each check
-      tests.json  before.json                 test results after and before the step
+      checks.json  before.json                results of the checks after the step, and
+                                              of tests before it
       failure.json                            why the attempt failed
       answer-reply.json  answer-4.json        the user's answer about the changes of the
                                               reply, or of a call
@@ -72,13 +73,13 @@ from cdd_agent.files.atomic import (
     sync_folder,
 )
 from cdd_agent.files.hidden_from_models import HiddenFiles
-from cdd_agent.files.json_file import JsonFile, set_aside, stamp, write_text
+from cdd_agent.files.json_file import JsonFile, read_text, set_aside, stamp, write_text
 from cdd_agent.files.paths import expect_no_link_out
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.user_key import sign
 from cdd_agent.verification.baseline import Baseline
-from cdd_agent.verification.check_run import remove_abandoned
+from cdd_agent.verification.check_run import CheckRun, remove_abandoned
 
 _KEPT = (
     "lock",
@@ -208,15 +209,25 @@ class RunRecord(Struct, frozen=True):
     def baseline(self) -> Baseline | None:
         return Baseline.load(self._baseline)
 
-    def save_baseline(self, baseline: Baseline, output: str) -> None:
-        write_text(self.folder / "baseline.txt", self.redactor.redact(output))
-        tests = replace(baseline.tests, texts={}) if baseline.tests else None
-        replace(baseline, tests=tests).save(self._baseline)
+    def save_baseline(self, baseline: Baseline) -> None:
+        """Save the results without their outputs."""
+        runs = tuple(
+            replace(each, run=each.run.without_texts()) for each in baseline.runs
+        )
+        replace(baseline, runs=runs).save(self._baseline)
+
+    def save_baseline_output(self, run: CheckRun) -> None:
+        """Add the output of a check to those before it."""
+        path = self.folder / "baseline.txt"
+        earlier = read_text(path) or ""
+        output = self.redactor.redact(f"$ {run.command}\n{run.output}")
+        write_text(path, "\n".join(filter(None, (earlier, output))))
 
     def set_baseline_aside(self) -> None:
         """Rename the baseline of a run whose state was deleted."""
         if self._baseline.exists():
             set_aside(self._baseline)
+        remove(self.folder / "baseline.txt")
 
     @property
     def state(self) -> Path:

@@ -23,7 +23,8 @@ from cdd_agent.tickets.status import (
     StepStatus,
     Unproven,
 )
-from cdd_agent.verification.outcomes import Result, SuiteRun
+from cdd_agent.verification.baseline import Baseline
+from cdd_agent.verification.outcomes import Result, SuiteRun, merge_runs
 
 
 class Counts(Struct, frozen=True):
@@ -156,7 +157,7 @@ class Report(Struct, frozen=True):
             files_created=files.created,
             files_modified=files.modified,
             files_deleted=files.deleted,
-            tests_before=_counts(known.baseline.tests if known.baseline else None),
+            tests_before=_counts(_tests_of(known.baseline)),
             tests_after=Counts.of(tests) if tests else None,
             effort=logged.effort,
             unproven=outcome.unproven,
@@ -199,6 +200,13 @@ def _net(steps: Iterable[Files]) -> Files:
         return tuple(sorted(path for path in fates if fates[path] == fate))
 
     return Files(those("created"), those("modified"), those("deleted"))
+
+
+def _tests_of(baseline: Baseline | None) -> SuiteRun | None:
+    """Return the tests of the baseline; None if no check reports them."""
+    if baseline is None or not baseline.tests:
+        return None
+    return merge_runs(baseline.tests)
 
 
 def _counts(tests: SuiteRun | None) -> Counts | None:

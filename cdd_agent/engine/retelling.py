@@ -24,7 +24,6 @@ from cdd_agent.events.dialogue_events import (
 )
 from cdd_agent.events.notices import Answer, Notice, NoticeKind
 from cdd_agent.events.run_events import (
-    BaselineAwaited,
     BaselineStarted,
     QuestionAnswered,
     QuestionAsked,
@@ -55,7 +54,6 @@ _ONLY_LIVE = (
     ReplyLost,
     CheckpointStarted,
     BaselineStarted,
-    BaselineAwaited,
     ToolStarted,
     TestsStarted,
 )

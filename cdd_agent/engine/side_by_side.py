@@ -43,7 +43,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.engine.attempt import AttemptFailure, AttemptOutcome
-from cdd_agent.engine.known_before import KnownBefore
 from cdd_agent.engine.ledger_entries import tree_after
 from cdd_agent.engine.named_files import named
 from cdd_agent.engine.restoring import Restorer
@@ -288,11 +287,10 @@ class SideBySide(Struct):
         run.recorder.check()
         earlier = [run.attempt(step.number, other, tree.record) for other in made]
         prompt = partial(run.prompt, step, number, also_show, root=tree.root)
-        known_before = asyncio.to_thread(self.engine.known_before, step)
-        async with KnownBefore(known_before, None, runner.emit) as known:
-            outcome = await runner.attempt(
-                step, prompt, attempt, known, tree.ledger, earlier
-            )
+        before = await asyncio.to_thread(self.engine.known_before, step)
+        outcome = await runner.attempt(
+            step, prompt, attempt, before, tree.ledger, earlier
+        )
         run.recorder.check()
         return outcome
 

@@ -32,11 +32,12 @@ from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.steering import Steering
 from cdd_agent.engine.step_check import StepChecker, usable_reply
 from cdd_agent.engine.step_tools import StepTools
-from cdd_agent.engine.transaction import Known, StepTransaction
+from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import BadInput, NotApproved
 from cdd_agent.events.dialogue_events import PromptMade, ReplyStarted
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.question_events import CommandProposed
+from cdd_agent.events.run_events import BaselineStarted
 from cdd_agent.events.step_events import ChangesApplied, GuidanceTaken
 from cdd_agent.events.stream import Emit, ignore_event
 from cdd_agent.frontend import Frontend, Nobody
@@ -53,8 +54,15 @@ from cdd_agent.llm.port import (
 from cdd_agent.process.policy import CommandRefused, CommandRunner
 from cdd_agent.tickets.declared_files import declare_files
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
-from cdd_agent.verification.baseline import is_of_use, take_baseline
+from cdd_agent.verification.baseline import (
+    AlreadyOver,
+    Baseline,
+    as_event,
+    is_of_use,
+)
+from cdd_agent.verification.before import Before
 from cdd_agent.verification.check import Check
+from cdd_agent.verification.check_run import run_check
 from cdd_agent.verification.checks import check_problems, checks_for, project_checks
 
 MakePrompt = Callable[[int | None, int], StepPrompt]
@@ -116,50 +124,76 @@ class StepRunner(Struct, frozen=True):
             return [error]
         return []
 
-    def needs_baseline(self, remaining: Sequence[PlanStep]) -> bool:
-        """True if one of the remaining steps will be compared with a baseline."""
-        return is_of_use(remaining, self.test_command, self.commands)
-
-    def project_check(self) -> Check | None:
-        """Return the check that makes the baseline. Raises `BadInput`."""
-        checks = project_checks(self.test_command, self.commands)
-        return checks[0] if checks else None
-
-    async def take_baseline(
+    async def complete_baseline(
         self,
-        step: PlanStep,
-        check: Check | None,
-        already: tuple[tuple[int, int], ...],
+        steps: Sequence[PlanStep],
+        remaining: Sequence[PlanStep],
+        already: AlreadyOver,
         record: RunRecord,
+        label: str,
     ) -> None:
-        """Take and save the baseline before `step`. `already` are the steps, each with
-        its attempt, whose files are there.
+        """Run each check whose results before `steps` are not known yet, and save the
+        results. Of the project's checks, only if one of the `remaining` steps will be
+        compared with them.
+
+        `already` are the steps whose files are there, `label` is that of the first of
+        `steps`. A check that the user must approve is left out. Raises `BadInput`.
         """
-        baseline, output = await take_baseline(
-            step.number, check, self.commands, self.test_timeout, record.folder
-        )
-        record.save_baseline(replace(baseline, already=already), output)
+        first = steps[0].number
+        saved = record.baseline
+        baseline = saved or Baseline(step=first)
+        checks: list[Check] = []
+        if saved is None and is_of_use(remaining, self.test_command, self.commands):
+            checks += project_checks(self.test_command, self.commands)
+            record.save_baseline(baseline)
+        for check in [*checks, *self._own_checks(steps)]:
+            if baseline.find(check.shown) is not None:
+                continue
+            if check not in checks and baseline.knows(check):
+                continue
+            self.emit(BaselineStarted(first, check.shown))
+            run = await run_check(
+                check, self.commands, self.test_timeout, record.folder
+            )
+            baseline = baseline.add(first, run, already)
+            record.save_baseline_output(run)
+            record.save_baseline(baseline)
+            self.emit(as_event(baseline.runs[-1], label))
+
+    def _own_checks(self, steps: Sequence[PlanStep]) -> list[Check]:
+        """Return the checks that these steps name, and that can have results before
+        them: their files exist, and the user need not approve them.
+        """
+        own = []
+        for step in steps:
+            if step.checks is None:
+                continue
+            declared = declare_files(self.root, step)
+            unwritten = {file.path for file in declared.files if not file.exists}
+            for check in checks_for(step, self.test_command, self.commands):
+                if not self.commands.must_ask(check.command) and not check.names_any(
+                    unwritten
+                ):
+                    own.append(check)
+        return own
 
     async def attempt(
         self,
         step: PlanStep,
         prompt: MakePrompt,
         attempt: Attempt,
-        known: Known,
+        before: Before,
         ledger: Ledger,
         earlier: Sequence[Attempt] = (),
     ) -> AttemptOutcome:
-        """Make an attempt. `earlier` are attempts whose changes may still be in the
-        tree.
-
-        The model may answer and read before the results of the tests are `known`.
-        Changes and commands wait for them.
+        """Make an attempt. `before` is what is known from before the step; `earlier`
+        are attempts whose changes may still be in the tree.
 
         Raises `ModelError`, `BudgetExhausted`, `NotApproved`, `GitUnusable` if no
         checkpoint can be taken, and `BadInput` if the disk or a check refuses.
         """
         checks = checks_for(step, self.test_command, self.commands)
-        await self._permit(step, checks, known)
+        await self._permit(step, checks)
         clock = self.commands.clock
         declared = declare_files(self.root, step)
         transaction = StepTransaction(
@@ -172,17 +206,14 @@ class StepRunner(Struct, frozen=True):
             self.protected,
             clock,
             self.emit,
-            known,
         )
         try:
             await self._reply(prompt, transaction)
-            before = await known()
             reply = await asyncio.to_thread(usable_reply, transaction)
             for doubt in reply.doubts:
                 self.emit(Notice(f"{doubt}.", Tone.WARNING, kind=NoticeKind.FILE_NOTE))
             await transaction.change(reply.edits)
         except ReplyRefused as refusal:
-            await known()  # nothing may have waited for it yet
             if transaction.is_begun:
                 await transaction.save_diff()
             return _refused(transaction, refusal)
@@ -230,16 +261,13 @@ class StepRunner(Struct, frozen=True):
             )
         )
 
-    async def _permit(
-        self, step: PlanStep, checks: Sequence[Check], known: Known
-    ) -> None:
+    async def _permit(self, step: PlanStep, checks: Sequence[Check]) -> None:
         """Ask about each check that the user must approve, before anything is written
         or paid for. Raises `NotApproved`.
         """
         for check in checks:
             if not self.commands.must_ask(check.command):
                 continue
-            await known()
             self.emit(CommandProposed(check.shown, check.command.objection))
             try:
                 await self.commands.ask(check.command)

@@ -18,7 +18,7 @@ from cdd_agent.engine.ledger_entries import changed_by_commands
 from cdd_agent.engine.step_tools import refused_calls
 from cdd_agent.engine.test_leave import TestLeave
 from cdd_agent.engine.transaction import StepTransaction
-from cdd_agent.errors import BadInput, CddError
+from cdd_agent.errors import BadInput, CddError, CheckUnusable
 from cdd_agent.events.step_events import CommandOutput, TestsFinished, TestsStarted
 from cdd_agent.events.stream import Emit
 from cdd_agent.files.hidden_from_models import HiddenFiles
@@ -31,21 +31,26 @@ from cdd_agent.verification.before import Before
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.check_run import run_check
 from cdd_agent.verification.checks import checks_for
+from cdd_agent.verification.facts import Work
 from cdd_agent.verification.failures import failed_tests
 from cdd_agent.verification.lost_tests import Comparison, compare_tests
 from cdd_agent.verification.outcomes import Result
 from cdd_agent.verification.permissions import Permissions
+from cdd_agent.verification.rule_words import NOTHING_DONE
 from cdd_agent.verification.targets import Assignment
 from cdd_agent.verification.testcode import Place, is_data, place_of
 from cdd_agent.verification.verdict import (
-    NOTHING_DONE,
     CheckResult,
     Verdict,
-    Work,
     judge,
     judge_check,
-    judge_unchecked,
     judge_with_leave,
+)
+
+_HOW_TO_MAKE_USABLE = (
+    "The reply is kept, and is checked again without a call. Install the program, or"
+    " set `test_command` in .cdd/config.yaml or the step's `**Verify:**` to a command"
+    " that runs the tests once."
 )
 
 
@@ -149,9 +154,10 @@ class StepChecker(Struct, frozen=True):
         guidance = attempt.all_guidance
         work = Work(
             changes,
-            Permissions.of_step(step, transaction.declared, guidance),
-            step.checks is not None,
-            Assignment(self.root, step, before.agenda, guidance, changes),
+            permissions=Permissions.of_step(step, transaction.declared, guidance),
+            has_own_check=bool(step.checks),
+            needs_no_check=step.checks == (),
+            assignment=Assignment(self.root, step, before.agenda, guidance, changes),
         )
         leave = TestLeave(step, attempt, self.user, self.commands.clock, self.emit)
         by_commands = changed_by_commands([attempt])
@@ -159,20 +165,23 @@ class StepChecker(Struct, frozen=True):
         is_due = step.checks is not None or has_changes
         if checks and is_due:
             results = await self._run_checks(transaction, checks, before, work)
-            work = replace(work, tests=await _compare_tests(transaction, attempts))
             not_run = checks[len(results) :]
-            verdict = await judge_with_leave(
-                lambda work: judge(results, before, work, not_run), work, leave.allow
-            )
-            _save_results(attempt, verdict, before)
+            why_unchecked = ""
         else:
-            work = replace(work, tests=await _compare_tests(transaction, attempts))
+            results, not_run = [], ()
+            why_unchecked = _why_unchecked(step, checks)
             if not has_changes:
                 work = replace(work, refused=refused_calls(attempt.dialogue))
-            reason = _why_unchecked(step, checks)
-            verdict = await judge_with_leave(
-                lambda work: judge_unchecked(reason, work), work, leave.allow
-            )
+        work = await _after_checks(transaction, attempts, work)
+        verdict = await judge_with_leave(
+            lambda work: judge(results, before, work, not_run, why_unchecked),
+            work,
+            leave.allow,
+        )
+        if verdict.is_unusable:
+            raise CheckUnusable(verdict.reason, hint=_HOW_TO_MAKE_USABLE)
+        if results:
+            _save_results(attempt, verdict, before)
         self.emit(_steps_end(step, verdict))
         if verdict.verification is not None:
             return AttemptOutcome(
@@ -227,18 +236,38 @@ class StepChecker(Struct, frozen=True):
             if results:
                 self.emit(_finished(transaction.step, results[-1]))
             self.emit(TestsStarted(number, check.shown))
-            ran = await run_check(
+            run = await run_check(
                 check,
                 self.commands,
                 self.test_timeout,
                 transaction.attempt.folder,
                 show,
             )
-            result = await asyncio.to_thread(judge_check, check, ran, before, work)
+            result = await asyncio.to_thread(judge_check, check, run, before, work)
             results.append(result)
-            if result.objections:
+            if result.has_failed:
                 break
         return results
+
+
+async def _after_checks(
+    transaction: StepTransaction, attempts: Sequence[Attempt], work: Work
+) -> Work:
+    """Add to the facts what the step has changed now that its checks are over."""
+    tests = await _compare_tests(transaction, attempts)
+    net = transaction.ledger.net(attempts)
+    missing = [
+        file.path
+        for file in transaction.declared.files
+        if file.file.is_created and not file.refusal and not file.exists
+    ]
+    return replace(
+        work,
+        tests=tests,
+        changed=net.paths,
+        created=frozenset(net.files.created),
+        missing=tuple(missing),
+    )
 
 
 async def _compare_tests(
@@ -270,28 +299,28 @@ def _why_unchecked(step: PlanStep, checks: Sequence[Check]) -> str:
         return "nothing to check"
     if step.checks is not None:
         return "no check was asked for"
-    return "no tests were found"
+    return "the project has no runner that cdd knows"
 
 
 def _save_results(attempt: Attempt, verdict: Verdict, before: Before) -> None:
-    outputs = [result.ran.output for result in verdict.checks]
+    outputs = [result.run.output for result in verdict.checks]
     if len(verdict.checks) + len(verdict.not_run) > 1:
         outputs = [
-            f"$ {result.check.shown}\n{result.ran.output}" for result in verdict.checks
+            f"$ {result.check.shown}\n{result.run.output}" for result in verdict.checks
         ]
     attempt.save_outputs(outputs)
-    if verdict.runs:
-        attempt.save_tests(verdict.runs, before.reference)
+    runs = [result.run for result in verdict.checks]
+    attempt.save_checks(runs, before.reference)
 
 
 def _finished(step: PlanStep, result: CheckResult) -> TestsFinished:
     """Return the event that ends one check."""
-    tests = result.tests
+    tests = result.run.tests
     event = TestsFinished(
         step.number,
         result.verification,
         result.reason,
-        result.ran.result.seconds,
+        result.run.seconds,
         command=result.check.shown,
     )
     if tests is None:

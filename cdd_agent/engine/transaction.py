@@ -9,7 +9,7 @@ has the old content of every file.
 
 import asyncio
 import codecs
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -42,14 +42,8 @@ from cdd_agent.git.snapshot import LARGEST_SAVED
 from cdd_agent.threads import to_its_end
 from cdd_agent.tickets.declared_files import DeclaredFiles
 from cdd_agent.tickets.plan import PlanStep
-from cdd_agent.verification.before import Before
 from cdd_agent.verification.permissions import Permissions
 from cdd_agent.work_clock import WorkClock
-
-Known = Callable[[], Awaitable[Before]]
-"""Waits for the results of the tests before a step, after which the project may be
-changed. See `KnownBefore`.
-"""
 
 
 def uncovered_notices(ledger: Ledger) -> Iterator[Notice]:
@@ -72,9 +66,8 @@ class StepTransaction(Struct):
     """None: changes are written without a question."""
     protected: Protected
     clock: WorkClock
-    """Stops while the user is asked, and until the test results are `known`."""
+    """Stops while the user is asked."""
     emit: Emit
-    known: Known
     is_begun: bool = False
     """True after the checkpoint before the attempt was taken."""
     call_by_call: bool = False
@@ -177,7 +170,6 @@ class StepTransaction(Struct):
         Raises `ReplyRefused` with reasons for the model, `NotApproved`, `GitUnusable`
         if no checkpoint can be taken, or `BadInput` if the disk refuses.
         """
-        await self._wait_until_known()
         changes = await asyncio.to_thread(
             change_set, self.root, edits, self._policy(), self.protected
         )
@@ -260,7 +252,6 @@ class StepTransaction(Struct):
         """
         if self.is_begun:
             return
-        await self._wait_until_known()
         self.emit(CheckpointStarted(self.step.number))
         # commands and checks may change declared files that git ignores
         declared = await asyncio.to_thread(self._declared_paths)
@@ -293,10 +284,6 @@ class StepTransaction(Struct):
                     hint="Leave it alone.",
                 )
         return ignored
-
-    async def _wait_until_known(self) -> None:
-        with self.clock.standing_still():
-            await self.known()
 
     def start_command(self, by: str, call: int | None = None) -> States:
         """Enter that a command of a tool's call or, without `call`, a check starts.

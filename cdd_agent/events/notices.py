@@ -118,6 +118,8 @@ class NoticeKind(StrEnum):
     """The run stopped because its budget is spent."""
     COME_BACK_LATER = "come_back_later"
     """The run stopped because the provider asks to come back later."""
+    CHECK_UNUSABLE = "check_unusable"
+    """The run stopped because a check of a step cannot run at all."""
     MODEL_FAILED = "model_failed"
     """The run stopped because the model could not be asked or gave no usable reply."""
     SAVED_WORK = "saved_work"

@@ -21,24 +21,17 @@ from cdd_agent.tickets.status import (
 
 
 class BaselineStarted(BaseEvent, frozen=True):
-    """The project's check runs before the run changes anything, while the model is
-    asked.
-    """
+    """A check runs before the run, or the step, changes anything."""
 
     step: int
     """The step that comes after it."""
     command: str
 
 
-class BaselineAwaited(BaseEvent, frozen=True):
-    """The step needs the result of the baseline and waits if it is not over yet."""
-
-    step: int
-    command: str
-
-
 class BaselineTaken(NamesStep, frozen=True):
-    """The result of the baseline: numbers of tests, or else the exit code."""
+    """The result of a check before the step: numbers of tests, or else the exit
+    code.
+    """
 
     step: int
     command: str
@@ -139,10 +132,5 @@ class RunFinished(BaseEvent, frozen=True):
 
 
 RunEvent = (
-    BaselineStarted
-    | BaselineAwaited
-    | BaselineTaken
-    | QuestionAsked
-    | QuestionAnswered
-    | RunFinished
+    BaselineStarted | BaselineTaken | QuestionAsked | QuestionAnswered | RunFinished
 )

@@ -36,6 +36,7 @@ _END_OF_LOG = 64 * 1024
 """Bytes of a log in which the reason of a stop is."""
 _WAITS_FOR = {
     NoticeKind.NOT_APPROVED: RunState.NEEDS_YOU,
+    NoticeKind.CHECK_UNUSABLE: RunState.NEEDS_YOU,
     NoticeKind.NO_BUDGET: RunState.NO_BUDGET,
     NoticeKind.COME_BACK_LATER: RunState.LATER,
 }

@@ -42,11 +42,12 @@ from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.state import ExecutionState, load_state
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.travel.own_tree import OwnTree
-from cdd_agent.verification.before import Before
 from cdd_agent.verification.check import Check
-from cdd_agent.verification.check_run import Ran, run_check
+from cdd_agent.verification.check_run import run_check
 from cdd_agent.verification.checks import checks_for, project_checks
-from cdd_agent.verification.verdict import useful_end
+from cdd_agent.verification.facts import Work
+from cdd_agent.verification.rule_words import useful_end
+from cdd_agent.verification.verdict import judge_check
 
 _STAYS = ("lock", "holder.json", STORE)
 
@@ -184,6 +185,7 @@ class Landing(Struct, frozen=True):
             known = state.step(step.number)
             was_checked = known.verification in (
                 Verification.PASSED,
+                Verification.EXIT_CODE,
                 Verification.BASELINE,
             )
             if (
@@ -209,11 +211,13 @@ class Landing(Struct, frozen=True):
                     raise NotApproved(
                         f"`{shown}` was not approved: nothing was changed"
                     ) from refusal
-            ran = await run_check(check, commands, self.limit, self.record.folder)
-            if why := _objection(check, ran, before):
-                self.emit(Notice(useful_end(self.record.redactor.redact(ran.output))))
+            run = await run_check(check, commands, self.limit, self.record.folder)
+            result = judge_check(check, run, before, Work())
+            if result.has_failed:
+                output = self.record.redactor.redact(run.output)
+                self.emit(Notice(useful_end(output)))
                 raise StepFailed(
-                    f"`{shown}` fails on the result: {why}",
+                    f"{result.reason} (on the result)",
                     hint=(
                         "Nothing was changed. Your branch may have moved on since the"
                         " run began."
@@ -254,23 +258,6 @@ class Landing(Struct, frozen=True):
         await own.trees.remove(own.place)
         await own.trees.delete_branch(own.branch)
         forget_own_tree(own.record.folder)
-
-
-def _objection(check: Check, ran: Ran, before: Before) -> str:
-    """Why the result is not as good as the run's own; empty where it is. Old failures
-    are excused test by test.
-    """
-    result, tests = ran.result, ran.tests
-    if result.timed_out:
-        return f"it was still running after {result.limit:g} s"
-    if tests is None:
-        if result.return_code:
-            return f"exit code {result.return_code}"
-        return "it left no report of its tests" if check.always_reports else ""
-    if not tests.is_finished or not check.came_to_its_end(result):
-        return f"it did not come to its end (exit code {result.return_code})"
-    new_failures = before.reference.new_failures(tests)
-    return f"{named(new_failures)} failed" if new_failures else ""
 
 
 def _move(source: Path, target: Path) -> None:

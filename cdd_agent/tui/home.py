@@ -29,7 +29,7 @@ from cdd_agent.events.dialogue_events import (
 from cdd_agent.events.notices import Answer, Tone
 from cdd_agent.events.outside_events import OutsideDiff
 from cdd_agent.events.question_events import AcceptingAll
-from cdd_agent.events.run_events import BaselineAwaited, BaselineStarted
+from cdd_agent.events.run_events import BaselineStarted
 from cdd_agent.events.shell_events import (
     AgentChanged,
     Cleared,
@@ -227,7 +227,7 @@ class Home(GuardedWidget, Screen[None]):
                 self._actions.show(event)
             case OutsideDiff(diff=diff) if diff:
                 show_diff(transcript, diff)
-            case BaselineStarted(command=command) | BaselineAwaited(command=command):
+            case BaselineStarted(command=command):
                 activity.busy(f"Running {command} before anything is changed")
             case TestsStarted(command=command):
                 self._actions.show(event)

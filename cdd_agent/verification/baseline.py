@@ -1,59 +1,137 @@
-"""The baseline: the result of the project's check before a run changes anything.
+"""The baseline: the results of checks before a run, or a step, changes anything.
 
-Because of it, no step is blamed for an old failure, and a test that disappears is
-noticed. A run takes its baseline once.
+Because of it no step is blamed for an old failure, and a test that disappears is
+noticed. The project's checks run once before the first step. A step's own check runs
+before the step if its results would not be known otherwise.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
-from msgspec.structs import force_setattr
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.events.run_events import BaselineTaken
-from cdd_agent.files.json_file import JsonFile
+from cdd_agent.files.json_file import Damaged, JsonFile
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.check import Check
-from cdd_agent.verification.check_run import Ran, run_check
+from cdd_agent.verification.check_run import CheckRun
 from cdd_agent.verification.checks import checks_for, project_checks
 from cdd_agent.verification.outcomes import Result, SuiteRun
 
+AlreadyOver = tuple[tuple[int, int], ...]
+"""Steps that were over, each by the number of its folder and that of its attempt."""
 
-class Baseline(JsonFile, frozen=True):
-    """The result of the project's check before a run changed anything."""
+
+class BaselineRun(JsonFile, frozen=True):
+    """One check before a step."""
 
     step: int
-    """Number of the step before which it was taken: the first step, unless the run is
-    older than its baseline.
-    """
-    command: str | None = None
-    """None if there was nothing to run."""
-    return_code: int | None = None
-    """None if the check did not end."""
-    seconds: float = 0.0
-    problem: str = ""
-    """Why the result cannot be used, as a clause."""
-    tests: SuiteRun | None = None
-    """None if the check does not report on each test, or has a problem."""
-    already: tuple[tuple[int, int], ...] = ()
-    """Steps, each with the number of its attempt, whose files the check saw."""
+    """The number of the step before which it ran."""
+    run: CheckRun
+    already: AlreadyOver = ()
+    """The steps whose files it saw."""
 
-    def __post_init__(self) -> None:
-        if self.problem:  # earlier versions saved tests beside a problem
-            force_setattr(self, "tests", None)
+
+class Baseline(JsonFile, frozen=True):
+    """What is known from before a run. A check is in it once."""
+
+    step: int
+    """The number of the step before which the project's checks ran: the first one,
+    unless the run is older than its baseline.
+    """
+    runs: tuple[BaselineRun, ...] = ()
+    """In the order in which they ran; empty if there was nothing to run."""
+
+    @classmethod
+    def load(cls, path: Path) -> Self | None:
+        """Read a baseline, also one of version 0.1. Raises `Damaged`."""
+        try:
+            return super().load(path)
+        except Damaged:
+            old = _OldBaseline.load(path)
+            if old is None:
+                return None
+            return cls(old.step, old.runs())
+
+    @property
+    def tests(self) -> tuple[SuiteRun, ...]:
+        """The tests of each usable run that reports on them."""
+        return tuple(
+            each.run.tests
+            for each in self.runs
+            if each.run.tests is not None and not each.run.problem
+        )
 
     @property
     def is_empty(self) -> bool:
-        """True if the check looked for tests and found none."""
-        return self.tests is not None and not self.tests.results
+        """True if there was nothing to run, or if each check looked for tests and found
+        none.
+        """
+        return all(
+            each.run.tests is not None and not each.run.tests.results
+            for each in self.runs
+        )
+
+    def find(self, command: str) -> CheckRun | None:
+        """Return the result of a command, if it has run."""
+        for each in self.runs:
+            if each.run.command == command:
+                return each.run
+        return None
+
+    def knows(self, check: Check) -> bool:
+        """True if a wider run has the result of each of its tests, and ended as they
+        say.
+        """
+        if not check.asks_for_report or check.invocation is None:
+            return False
+        asked = check.invocation.selection
+        for each in self.runs:
+            tests = each.run.tests
+            if tests is None or each.run.problem or _has_other_reason(each.run):
+                continue
+            if tests.selection.options == asked.options and not tests.selection.paths:
+                return True
+        return False
+
+    def add(self, step: int, run: CheckRun, already: AlreadyOver) -> "Baseline":
+        return replace(
+            self, runs=(*self.runs, BaselineRun(step=step, run=run, already=already))
+        )
+
+
+class _OldBaseline(JsonFile, frozen=True):
+    """The baseline as version 0.1 saved it."""
+
+    step: int
+    command: str | None = None
+    return_code: int | None = None
+    seconds: float = 0.0
+    problem: str = ""
+    tests: SuiteRun | None = None
+    already: AlreadyOver = ()
+
+    def runs(self) -> tuple[BaselineRun, ...]:
+        if self.command is None:
+            return ()
+        run = CheckRun(
+            self.command,
+            self.return_code,
+            self.seconds,
+            None if self.problem else self.tests,
+            problem=self.problem,
+        )
+        return (BaselineRun(step=self.step, run=run, already=self.already),)
 
 
 def is_of_use(
     steps: Sequence[PlanStep], test_command: str | None, commands: CommandRunner
 ) -> bool:
-    """True if one of these steps will be compared with a baseline: by the project's
-    check, or test by test.
+    """True if one of these steps will be compared with the project's checks: it has no
+    check of its own, or both report on their tests.
     """
     try:
         project = project_checks(test_command, commands)
@@ -70,50 +148,19 @@ def is_of_use(
     return False
 
 
-async def take_baseline(
-    step: int, check: Check | None, commands: CommandRunner, limit: float, folder: Path
-) -> tuple[Baseline, str]:
-    """Run the project's check before `step`, and return the baseline with the whole
-    output. `check` is None if there is nothing to run.
+def _has_other_reason(run: CheckRun) -> bool:
+    """True if something besides its tests decided about the exit code."""
+    if run.tests is None or not run.return_code:
+        return False
+    return bool(run.statements) or not run.tests.having(Result.FAILED)
 
-    A check that fails or cannot be used does not stop the run. If it cannot be used,
-    every failure counts as new.
+
+def as_event(baseline: BaselineRun, label: str) -> BaselineTaken:
+    """Return the event that reports one check of the baseline to the user. `label` is
+    that of the step before which it ran.
     """
-    if check is None:
-        return Baseline(step=step), ""
-    try:
-        ran = await run_check(check, commands, limit, folder)
-    except BadInput as error:
-        return Baseline(step=step, command=check.shown, problem=error.message), ""
-    result = ran.result
-    baseline = Baseline(
-        step=step,
-        command=check.shown,
-        return_code=None if result.timed_out else result.return_code,
-        seconds=result.seconds,
-        problem=_problem(check, ran),
-        tests=ran.tests,
-    )
-    return baseline, ran.output
-
-
-def _problem(check: Check, ran: Ran) -> str:
-    """Return why a result is of no use as a baseline, as a clause; empty if it is."""
-    result = ran.result
-    if result.timed_out:
-        return f"it was still running after {result.limit:g} s and was ended"
-    if check.always_reports and ran.tests is None:
-        return f"it left no report of its tests (exit code {result.return_code})"
-    if ran.tests and (not ran.tests.is_finished or not check.came_to_its_end(result)):
-        return f"it did not come to its end (exit code {result.return_code})"
-    return ""
-
-
-def as_event(baseline: Baseline, label: str) -> BaselineTaken:
-    """Return the event that reports the baseline to the user. `label` is that of the
-    step before which it was taken.
-    """
-    tests = baseline.tests
+    run = baseline.run
+    tests = None if run.problem else run.tests
     passed = failed = skipped = None
     if tests is not None:
         passed = tests.count(Result.PASSED)
@@ -121,12 +168,12 @@ def as_event(baseline: Baseline, label: str) -> BaselineTaken:
         skipped = tests.count(Result.SKIPPED)
     return BaselineTaken(
         baseline.step,
-        baseline.command or "",
-        return_code=baseline.return_code,
+        run.command,
+        return_code=run.return_code,
         passed=passed,
         failed=failed,
         skipped=skipped,
-        seconds=baseline.seconds,
-        problem=baseline.problem,
+        seconds=run.seconds,
+        problem=run.problem,
         label=label,
     )

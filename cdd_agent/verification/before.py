@@ -6,6 +6,7 @@ from msgspec import Struct, field
 
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.baseline import Baseline
+from cdd_agent.verification.check_run import CheckRun
 from cdd_agent.verification.outcomes import Reference
 
 
@@ -28,15 +29,17 @@ class Before(Struct, frozen=True):
 
     baseline: Baseline | None = None
     reference: Reference = field(default_factory=Reference)
+    runs: Mapping[str, CheckRun] = field(default_factory=dict)
+    """The last result of each check that ran, by its command."""
     agenda: Agenda = field(default_factory=Agenda)
     baseline_label: str = "1"
     """The label of the step before which the baseline was taken."""
 
     @property
     def is_without_tests(self) -> bool:
-        """No test is known, and there was nothing that could have run some that are
-        not.
+        """True if no test is known, and there was nothing that could have run some that
+        are not.
         """
         return not self.reference.tests and (
-            self.baseline is None or not self.baseline.command or self.baseline.is_empty
+            self.baseline is None or self.baseline.is_empty
         )

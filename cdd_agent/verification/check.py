@@ -1,6 +1,7 @@
 """A check: a command that decides about a step."""
 
 import re
+from collections.abc import Collection
 from functools import cached_property
 
 from msgspec import Struct
@@ -65,6 +66,13 @@ class Check(Struct, frozen=True, dict=True):
             self.invocation is not None
             and self.invocation.reporting(self.command.folder) is not None
         )
+
+    def names_any(self, paths: Collection[str]) -> bool:
+        """True if a word of the command is one of these files, or a test in it."""
+        for word in self.argv:
+            if word.partition("::")[0].removeprefix("./") in paths:
+                return True
+        return False
 
     def came_to_its_end(self, result: CommandResult) -> bool:
         """True if the exit code says that the runner ran all tests it chose."""

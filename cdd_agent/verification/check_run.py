@@ -1,4 +1,8 @@
-"""Run a check, and read what it reports."""
+"""The result of a check, and how a check is run.
+
+The baseline and the checks of a step have the same kind of result, so that one can be
+compared with the other.
+"""
 
 import asyncio
 import shutil
@@ -15,29 +19,65 @@ from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult, OnOutput, OutputChunk, ignore_output
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.invocation import Invocation
-from cdd_agent.verification.outcomes import SuiteRun
+from cdd_agent.verification.outcomes import Statement, StatementKind, SuiteRun
 from cdd_agent.verification.runner import Reported, Reporting, ReportUnreadable
 
 _FOLDER_PREFIX = "check-"
 """Prefix of the folders in which checks write their reports."""
 
 
-class Ran(Struct, frozen=True):
-    """The run of a check, not yet judged."""
+class CheckRun(Struct, frozen=True):
+    """The result of one check."""
 
-    result: CommandResult
+    command: str
+    """As the user writes it."""
+    return_code: int | None = None
+    """None if the program could not start, or if cdd ended it."""
+    seconds: float = 0.0
     tests: SuiteRun | None = None
-    """None if the command does not report on each test, or its report cannot be
-    read.
+    """Each test that is known to have run, with its result. None if the check does not
+    report on its tests.
     """
+    statements: tuple[Statement, ...] = ()
+    """What the output states about the run."""
     unread: str = ""
     """Why the report of a test runner cannot be used, as a clause."""
+    problem: str = ""
+    """Why it did not come to its end, as a clause. Its tests are then not the whole
+    result.
+    """
+    unusable: str = ""
+    """Why no change of the code could make it pass, as a clause: its program cannot
+    start, or it watches files.
+    """
+    output: str = ""
+    """Is not saved with the result."""
 
     @property
-    def output(self) -> str:
-        out, err = self.result.stdout, self.result.stderr
-        separator = "\n" if out and err else ""
-        return out + separator + err
+    def timed_out(self) -> bool:
+        return self.return_code is None and not self.unusable
+
+    def states(self, kind: StatementKind) -> bool:
+        return any(statement.kind is kind for statement in self.statements)
+
+    @property
+    def has_tests(self) -> bool:
+        """True if at least one test is known to have run."""
+        return self.tests is not None and bool(self.tests.ran)
+
+    @property
+    def ran_no_test(self) -> bool:
+        """True if the report or the output says so."""
+        if self.tests is not None:
+            return not self.tests.ran
+        return self.states(StatementKind.NO_TESTS)
+
+    def without_texts(self) -> "CheckRun":
+        """Return the result as it is saved: without the output and the texts of
+        failures.
+        """
+        tests = replace(self.tests, texts={}) if self.tests else None
+        return replace(self, tests=tests, output="")
 
 
 async def run_check(
@@ -46,12 +86,9 @@ async def run_check(
     limit: float,
     folder: Path,
     on_output: OnOutput = ignore_output,
-) -> Ran:
+) -> CheckRun:
     """Run a check for at most `limit` seconds. Its report is written to a new folder
     inside `folder`, which is removed at the end; see `remove_abandoned`.
-
-    Raises `BadInput` if the command cannot be started: no reply of a model would fix
-    that.
     """
     # Python would take the bytecode of a file for current if the file was rewritten
     # within the same second and with the same size.
@@ -77,26 +114,63 @@ async def run_check(
             on_output=pass_on,
         )
         if not result.started:
-            raise BadInput(
-                f"The check `{check.shown}` could not be run:"
-                f" {result.stderr.removeprefix('Error: ')}",
-                hint=(
-                    "Install it, or set `test_command` in .cdd/config.yaml or the"
-                    " step's `**Verify:**`."
-                ),
-            )
+            return _not_started(check, result)
         if filtered.unfinished_line:
             on_output(OutputChunk(filtered.clean(filtered.unfinished_line), "stdout"))
+        run = CheckRun(check.shown, seconds=result.seconds, output=_output_of(result))
+        if not result.timed_out:
+            run = replace(run, return_code=result.return_code)
         if tests is None:
-            return Ran(result)
+            return _with_end(run, check, result)
         if reporting is None:
-            return Ran(
-                result,
-                unread=(
-                    "its words ask for another report, or leave no place to ask for one"
-                ),
+            unread = (
+                "its words ask for another report, or leave no place to ask for one"
             )
-        return await asyncio.to_thread(_read_report, tests, Reported(scratch, result))
+            return _with_end(replace(run, unread=unread), check, result)
+        run = await asyncio.to_thread(
+            _read_report, run, tests, Reported(scratch, result)
+        )
+        return _with_end(run, check, result)
+
+
+def _not_started(check: Check, result: CommandResult) -> CheckRun:
+    why = f"it could not be run: {result.stderr.removeprefix('Error: ').strip()}"
+    statement = Statement(StatementKind.PROGRAM_MISSING, f"{check.argv[0]} is missing")
+    return CheckRun(
+        check.shown,
+        statements=(statement,),
+        problem=why,
+        unusable=why,
+        output=result.stderr,
+    )
+
+
+def _output_of(result: CommandResult) -> str:
+    separator = "\n" if result.stdout and result.stderr else ""
+    return result.stdout + separator + result.stderr
+
+
+def _with_end(run: CheckRun, check: Check, result: CommandResult) -> CheckRun:
+    """Add how the check ended, and what its output states."""
+    statements = run.statements
+    if check.says_nothing_ran(result):
+        statements += (Statement(StatementKind.NO_TESTS, "no test was found"),)
+    return replace(run, statements=statements, problem=_problem(run, check, result))
+
+
+def _problem(run: CheckRun, check: Check, result: CommandResult) -> str:
+    if result.timed_out:
+        return f"it was still running after {result.limit:g} s and was ended"
+    code = result.return_code
+    if run.tests is None:
+        if check.always_reports:
+            return f"it left no report of its tests (exit code {code})"
+        return ""
+    if not run.tests.is_finished:
+        return f"it was ended in the middle of a test (exit code {code})"
+    if not check.came_to_its_end(result):
+        return f"it did not come to its end (exit code {code})"
+    return ""
 
 
 def remove_abandoned(folder: Path) -> None:
@@ -153,13 +227,14 @@ class _OutputFilter(Struct):
         return "".join(self.tests.shown(line, self.report) for line in lines)
 
 
-def _read_report(tests: Invocation, reported: Reported) -> Ran:
-    result = reported.result
+def _read_report(run: CheckRun, tests: Invocation, reported: Reported) -> CheckRun:
     output = _OutputFilter(tests, reported.file)
-    result = replace(
+    result = reported.result
+    cleaned = replace(
         result, stdout=output.clean(result.stdout), stderr=output.clean(result.stderr)
     )
+    run = replace(run, output=_output_of(cleaned))
     try:
-        return Ran(result, tests.read(reported))
+        return replace(run, tests=tests.read(reported))
     except ReportUnreadable as reason:
-        return Ran(result, unread=str(reason))
+        return replace(run, unread=str(reason))

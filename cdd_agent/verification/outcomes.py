@@ -45,6 +45,11 @@ class StatementKind(StrEnum):
     ENVIRONMENT = "environment"
     """Something that tests need is missing, such as a server or a module."""
 
+    @property
+    def explains_exit(self) -> bool:
+        """True if it explains an exit code other than 0 when no test failed."""
+        return self in (StatementKind.THRESHOLD, StatementKind.WARNINGS)
+
 
 class Statement(Struct, frozen=True):
     """A statement of a check's output about its own run. Equal statements give the same
@@ -98,12 +103,23 @@ class SuiteRun(Struct, frozen=True):
     texts: Mapping[str, str] = field(default_factory=dict)
     is_finished: bool = True
     """False if a test started and did not end."""
+    causes: Mapping[str, str] = field(default_factory=dict)
+    """By failed test: what its environment lacks, as the failure states it."""
 
     def having(self, result: Result) -> tuple[str, ...]:
         return tuple(test for test, each in self.results.items() if each is result)
 
     def count(self, result: Result) -> int:
         return len(self.having(result))
+
+    @property
+    def ran(self) -> tuple[str, ...]:
+        """The tests that passed or failed. A skipped test did not run."""
+        return tuple(
+            test
+            for test, result in self.results.items()
+            if result is not Result.SKIPPED
+        )
 
 
 _OF_SEVERAL_RUNS = (Result.FAILED, Result.PASSED, Result.SKIPPED)

@@ -119,6 +119,12 @@ class Assignment(Struct, frozen=True, dict=True):
                 due[name] = reason
         return Targets(due, later, excused)
 
+    def is_about(self, name: str) -> bool:
+        """True if the step's text, files or criteria name a test. Reads its file."""
+        test = TestId.parse(name)
+        reason, _ = self._reason(test, self._read_file(test.file))
+        return bool(reason)
+
     def _read_file(self, path: str) -> TestFile:
         if path not in self._test_files:
             before = None

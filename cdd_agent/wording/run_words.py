@@ -12,7 +12,6 @@ from cdd_agent.events.driven_events import (
 )
 from cdd_agent.events.notices import Tone
 from cdd_agent.events.run_events import (
-    BaselineAwaited,
     BaselineStarted,
     BaselineTaken,
     QuestionAnswered,
@@ -169,7 +168,7 @@ def _work_to_commit(event: RunFinished) -> Lines:
 
 @words_of.register
 def leave_out_waiting(
-    event: BaselineStarted | BaselineAwaited | QuestionAsked | QuestionAnswered,
+    event: BaselineStarted | QuestionAsked | QuestionAnswered,
 ) -> Lines:
     del event
     return []

@@ -1,0 +1,226 @@
+"""What is known about a step when it is judged. The rules (`rules.py`) go by these
+facts and by nothing else.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from msgspec import Struct, field
+
+from cdd_agent.edits.changes import ChangeSet
+from cdd_agent.verification.before import Before
+from cdd_agent.verification.check import Check
+from cdd_agent.verification.check_run import CheckRun
+from cdd_agent.verification.harness import changes_of_harness
+from cdd_agent.verification.lost_tests import Comparison
+from cdd_agent.verification.outcomes import (
+    Difference,
+    Result,
+    Statement,
+    SuiteRun,
+    merge_runs,
+)
+from cdd_agent.verification.permissions import Permissions
+from cdd_agent.verification.targets import Assignment, Targets
+
+
+class Work(Struct, frozen=True):
+    """The changes of a step, and what its plan says about them."""
+
+    changes: ChangeSet = field(default_factory=lambda: ChangeSet(()))
+    """The changes that the reply and calls made."""
+    changed: frozenset[str] = frozenset()
+    """The files that differ from before the step, after its checks."""
+    created: frozenset[str] = frozenset()
+    """Those of them that did not exist before the step."""
+    missing: tuple[str, ...] = ()
+    """Files that the plan declares as new, and that do not exist."""
+    permissions: Permissions = field(default_factory=Permissions)
+    has_own_check: bool = False
+    needs_no_check: bool = False
+    """True if the plan says `Verify: none`."""
+    assignment: Assignment | None = None
+    """None if the step is about no particular test."""
+    tests: Comparison = field(default_factory=Comparison)
+    """The changes of existing tests, by their text."""
+    refused: tuple[str, ...] = ()
+    """The calls that were refused or failed, with their reasons, if nothing was
+    changed.
+    """
+
+    @property
+    def has_changed_declared(self) -> bool:
+        """True if a declared file changed. If the step declares none, any file
+        counts.
+        """
+        if not self.permissions.declared:
+            return bool(self.changed)
+        return any(self.permissions.declares(path) for path in self.changed)
+
+    @property
+    def untouched(self) -> tuple[str, ...]:
+        """The files that the step names and that did not change."""
+        named = self.permissions.declared.named
+        return tuple(path for path in named if path not in self.changed)
+
+
+class CheckFacts(Struct, frozen=True, dict=True):
+    """The run of one check, in view of what was known before and of the step."""
+
+    check: Check
+    run: CheckRun
+    before: Before
+    work: Work
+
+    @property
+    def tests(self) -> SuiteRun:
+        """The results of its tests; empty if it does not report any."""
+        return self.run.tests or SuiteRun()
+
+    @property
+    def last_run(self) -> CheckRun | None:
+        """The same check before the step."""
+        return self.before.runs.get(self.run.command)
+
+    @cached_property
+    def failed(self) -> tuple[str, ...]:
+        return self.tests.having(Result.FAILED)
+
+    @cached_property
+    def new_failures(self) -> tuple[str, ...]:
+        return self.before.reference.new_failures(self.tests)
+
+    @cached_property
+    def old_failures(self) -> tuple[str, ...]:
+        return self.before.reference.old_failures(self.tests)
+
+    @cached_property
+    def targets(self) -> Targets:
+        """The failed tests that matter to the step."""
+        if self.work.assignment is None or self.run.tests is None:
+            return Targets()
+        return self.work.assignment.find_targets(
+            self.old_failures, self.new_failures, self.before.reference
+        )
+
+    @cached_property
+    def counted(self) -> tuple[str, ...]:
+        """The failed tests because of which the step fails."""
+        failures: Sequence[str] = (*self.new_failures, *self.targets.due)
+        if self.work.has_own_check and not self._compares_all:
+            # the check names some tests: the step is about these
+            failures = self.failed
+        return tuple(
+            test
+            for test in dict.fromkeys(failures)
+            if test not in self.targets.excused and test not in self.of_environment
+        )
+
+    @cached_property
+    def due(self) -> tuple[str, ...]:
+        """The tests that the step is about, among those."""
+        if self.work.has_own_check and not self._compares_all:
+            return self.counted
+        about = {*self.targets.due}
+        if self.work.assignment is not None:
+            about.update(
+                test for test in self.counted if self.work.assignment.is_about(test)
+            )
+        return tuple(test for test in self.counted if test in about)
+
+    @cached_property
+    def of_environment(self) -> Mapping[str, str]:
+        """The tests that fail for a reason of the environment, as they did before, each
+        with the reason.
+        """
+        reasons = {}
+        for test, cause in self.tests.causes.items():
+            for run in self.before.runs.values():
+                if run.tests is not None and run.tests.causes.get(test) == cause:
+                    reasons[test] = cause
+        return reasons
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The failed tests that do not count."""
+        return tuple(test for test in self.failed if test not in self.counted)
+
+    @property
+    def known_reason(self) -> Statement | None:
+        """The statement that explains an exit code other than 0, if the check ended so
+        before the step and stated the same.
+        """
+        last = self.last_run
+        if last is None or not last.return_code or not self.run.return_code:
+            return None
+        for statement in self.run.statements:
+            if statement.kind.explains_exit and statement in last.statements:
+                return statement
+        return None
+
+    @cached_property
+    def _compares_all(self) -> bool:
+        """True if it runs all tests of the project's checks."""
+        baseline = self.before.baseline
+        if baseline is None or not baseline.tests:
+            return False
+        selection = self.tests.selection
+        return all(selection.is_no_narrower(run) for run in baseline.tests)
+
+
+class StepFacts(Struct, frozen=True, dict=True):
+    """All checks of a step that ran, and its changes."""
+
+    checks: tuple[CheckFacts, ...]
+    before: Before
+    work: Work
+    why_unchecked: str = ""
+    """Why no check ran, as a clause."""
+
+    @cached_property
+    def runs(self) -> tuple[SuiteRun, ...]:
+        """The tests of each check that reports them."""
+        return tuple(
+            each.run.tests for each in self.checks if each.run.tests is not None
+        )
+
+    @cached_property
+    def difference(self) -> Difference:
+        """How the tests differ from what was known. A test is gone or skipped only if
+        none of the checks ran it.
+        """
+        return self.before.reference.compare(
+            *self.runs, written=self.work.changes.touched, tables=self.work.tests.tables
+        )
+
+    @cached_property
+    def harness(self) -> tuple[str, ...]:
+        """The changed files that decide how one of the checks runs tests."""
+        paths: dict[str, None] = {}
+        for each in self.checks:
+            changed = changes_of_harness(
+                self.work.changes.changes, each.check.invocation, each.check.script
+            )
+            paths.update(dict.fromkeys(changed))
+        return tuple(paths)
+
+    @cached_property
+    def turned_green(self) -> tuple[str, ...]:
+        """The passed tests that are new or failed before."""
+        if not self.runs:
+            return ()
+        passed = merge_runs(self.runs).having(Result.PASSED)
+        return tuple(
+            test for test in passed if self.is_new(test) or self.was_failing(test)
+        )
+
+    def is_new(self, test: str) -> bool:
+        """True if a test did not exist before the step."""
+        reference = self.before.reference
+        if test in reference.tests or reference.failed(test):
+            return False
+        is_in_new_file = test.partition("::")[0] in self.work.created
+        return is_in_new_file or bool(reference.tests) or self.before.is_without_tests
+
+    def was_failing(self, test: str) -> bool:
+        return self.before.reference.failed(test)

@@ -1,0 +1,155 @@
+"""The words of the rules: lines for the user, and advice for the model."""
+
+import re
+from collections.abc import Sequence
+
+from cdd_agent.sanitize import fenced
+from cdd_agent.verification.before import Before
+from cdd_agent.verification.check_run import CheckRun
+from cdd_agent.verification.facts import CheckFacts, Work
+from cdd_agent.verification.outcomes import Result, SuiteRun
+from cdd_agent.verification.permissions import REMOVES_TESTS
+from cdd_agent.verification.test_id import TestId
+
+_END_LINES, _END_CHARACTERS = 80, 6000
+_NAMED, _LISTED = 3, 20
+"""Tests that are named in a line, and in a list."""
+
+MISSING = """\
+The step declares these files as new, and they do not exist after its checks. Create \
+them:"""
+CUT_SHORT = (
+    "The tests did not come to their end: something ended them, such as `os._exit`,"
+    " `sys.exit` or `process.exit`."
+)
+DISAGREE = (
+    "The exit code and the tests have to agree: something beside the tests decides"
+    " about one of them."
+)
+UNNAMED = f"the step's `{REMOVES_TESTS}` does not name them"
+_LEAVE = f"""\
+A step may remove, skip or weaken only tests that its plan names under \
+`{REMOVES_TESTS}`."""
+GONE = f"""\
+These tests ran before and have to run now. {_LEAVE} Restore them:"""
+SKIPPED = f"""\
+These tests are skipped or expected to fail, so they prove nothing. {_LEAVE} Make them \
+run and pass:"""
+REMOVED = f"""\
+These tests existed before the step, and are gone. {_LEAVE} Restore them, and make the \
+code right instead:"""
+WEAKENED = f"""\
+These tests prove less than before the step. {_LEAVE} Restore them, and make the code \
+right instead:"""
+NOTHING_DONE = """\
+Nothing was changed, and these calls were refused or failed. Do what the step asks by \
+calls that can be made, or by
+files in the reply. If nothing has to be changed, say so in words, and call nothing \
+that changes something:"""
+HARNESS = """\
+Only a step that names such a file may change there how tests are run (settings, \
+hooks, what is collected). Leave these
+as they were; what tests share can be fixtures:"""
+NOTHING_CHANGED = "nothing was changed, and no check ran"
+NOTHING_CHANGED_ADVICE = """\
+The reply changed nothing, and the step has no check that shows that it is done. Make \
+the changes that the step asks for."""
+
+
+def failed(run: CheckRun) -> str:
+    return f"`{run.command}` failed (exit code {run.return_code})"
+
+
+def as_before(before: Before) -> str:
+    return f"as before step {before.baseline_label}"
+
+
+def nothing_ran(tests: SuiteRun) -> str:
+    skipped = tests.count(Result.SKIPPED)
+    if skipped:
+        return f"ran no test: {skipped} skipped or expected to fail"
+    return "found no tests"
+
+
+def by_exit_code(run: CheckRun) -> str:
+    reason = f"`{run.command}` ended with exit code 0; no test is known to have run"
+    if run.unread:
+        reason += f", as its report cannot be used: {run.unread}"
+    return reason
+
+
+def with_old_failures(check: CheckFacts) -> str:
+    """The counts of a check that passed apart from failures that are allowed."""
+    excused = [test for test in check.others if test in check.targets.excused]
+    of_environment = [test for test in check.others if test in check.of_environment]
+    old = [test for test in check.others if test not in (*excused, *of_environment)]
+    parts = [f"`{check.run.command}`: {check.tests.count(Result.PASSED)} passed"]
+    if old:
+        parts.append(f"{len(old)} failed {as_before(check.before)}")
+    if of_environment:
+        cause = check.of_environment[of_environment[0]]
+        parts.append(f"{len(of_environment)} failed {as_before(check.before)}: {cause}")
+    if excused:
+        parts.append(f"{len(excused)} may fail yet")
+    return ", ".join(parts)
+
+
+def to_fix(check: CheckFacts) -> str:
+    """List the tests that must pass. If others fail too, the output may be about those,
+    so the texts of these failures are added.
+    """
+    due, tests = check.targets.due, check.tests
+    named = []
+    for test in check.counted:
+        why = f" (failed before too; it is for this step to fix: {due[test]})"
+        named.append(test + (why if test in due else ""))
+    have_to = f"These tests have to pass:\n{as_list(named)}"
+    if not check.others:
+        return have_to
+    texts = "\n\n".join(
+        f"{test}:\n{tests.texts.get(test, '')}" for test in check.counted[:_LISTED]
+    )
+    return (
+        f"{have_to}\n\nFailures that were there before do not count"
+        f" ({len(check.others)}).\n\n{texts[:_END_CHARACTERS]}"
+    )
+
+
+def contents(work: Work, lost: Sequence[TestId]) -> str:
+    """Return the previous content of test files that a command changed: they will not
+    be restored. Files that do not fit are left out.
+    """
+    shown, room = "", _END_CHARACTERS
+    for path, text in work.tests.contents.items():
+        is_lost = path not in work.changes.touched and any(
+            test.file == path for test in lost
+        )
+        if is_lost and len(text) <= room:
+            room -= len(text)
+            shown += f"\n\n{path} was:\n{fenced(text, '')}"
+    return shown
+
+
+def in_a_line(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def as_list(names: Sequence[str]) -> str:
+    more = [f"- and {len(names) - _LISTED} more"] if len(names) > _LISTED else []
+    return "\n".join([*(f"- {name}" for name in names[:_LISTED]), *more])
+
+
+def useful_end(output: str) -> str:
+    """Return the part of a failed check's output that shows the reason: pytest's
+    failures, else the end.
+    """
+    failures = re.search(r"^=+ (FAILURES|ERRORS) =+$", output, re.MULTILINE)
+    lines = (output[failures.start() :] if failures else output).strip().splitlines()
+    cut = (
+        [*lines[:20], "…", *lines[20 - _END_LINES :]]
+        if failures and len(lines) > _END_LINES
+        else lines[-_END_LINES:]
+    )
+    text = "\n".join(cut)
+    return text if len(text) <= _END_CHARACTERS else "…" + text[-_END_CHARACTERS:]
