@@ -174,6 +174,6 @@ def as_event(baseline: BaselineRun, label: str) -> BaselineTaken:
         failed=failed,
         skipped=skipped,
         seconds=run.seconds,
-        problem=run.problem,
+        problem=f"it {run.problem}" if run.problem else "",
         label=label,
     )

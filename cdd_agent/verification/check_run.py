@@ -43,12 +43,12 @@ class CheckRun(Struct, frozen=True):
     unread: str = ""
     """Why the report of a test runner cannot be used, as a clause."""
     problem: str = ""
-    """Why it did not come to its end, as a clause. Its tests are then not the whole
-    result.
+    """How it did not come to its end, as the words after "it". Its tests are then not
+    the whole result.
     """
     unusable: str = ""
-    """Why no change of the code could make it pass, as a clause: its program cannot
-    start, or it watches files.
+    """Why no change of the code could make it pass, as the words after "it": its
+    program cannot start, or it watches files.
     """
     output: str = ""
     """Is not saved with the result."""
@@ -121,20 +121,20 @@ async def run_check(
         if not result.timed_out:
             run = replace(run, return_code=result.return_code)
         if tests is None:
-            return _with_end(run, check, result)
+            return add_end(run, check, result)
         if reporting is None:
             unread = (
                 "its words ask for another report, or leave no place to ask for one"
             )
-            return _with_end(replace(run, unread=unread), check, result)
+            return add_end(replace(run, unread=unread), check, result)
         run = await asyncio.to_thread(
             _read_report, run, tests, Reported(scratch, result)
         )
-        return _with_end(run, check, result)
+        return add_end(run, check, result)
 
 
 def _not_started(check: Check, result: CommandResult) -> CheckRun:
-    why = f"it could not be run: {result.stderr.removeprefix('Error: ').strip()}"
+    why = f"could not be run: {result.stderr.removeprefix('Error: ').strip()}"
     statement = Statement(StatementKind.PROGRAM_MISSING, f"{check.argv[0]} is missing")
     return CheckRun(
         check.shown,
@@ -150,7 +150,7 @@ def _output_of(result: CommandResult) -> str:
     return result.stdout + separator + result.stderr
 
 
-def _with_end(run: CheckRun, check: Check, result: CommandResult) -> CheckRun:
+def add_end(run: CheckRun, check: Check, result: CommandResult) -> CheckRun:
     """Add how the check ended, and what its output states."""
     statements = run.statements
     if check.says_nothing_ran(result):
@@ -160,16 +160,16 @@ def _with_end(run: CheckRun, check: Check, result: CommandResult) -> CheckRun:
 
 def _problem(run: CheckRun, check: Check, result: CommandResult) -> str:
     if result.timed_out:
-        return f"it was still running after {result.limit:g} s and was ended"
+        return f"was still running after {result.limit:g} s and was ended"
     code = result.return_code
     if run.tests is None:
         if check.always_reports:
-            return f"it left no report of its tests (exit code {code})"
+            return f"left no report of its tests (exit code {code})"
         return ""
     if not run.tests.is_finished:
-        return f"it was ended in the middle of a test (exit code {code})"
+        return f"was ended in the middle of a test (exit code {code})"
     if not check.came_to_its_end(result):
-        return f"it did not come to its end (exit code {code})"
+        return f"did not come to its end (exit code {code})"
     return ""
 
 

@@ -101,8 +101,10 @@ def to_fix(check: CheckFacts) -> str:
     due, tests = check.targets.due, check.tests
     named = []
     for test in check.counted:
-        why = f" (failed before too; it is for this step to fix: {due[test]})"
-        named.append(test + (why if test in due else ""))
+        why = ""
+        if test in due:
+            why = f" (failed before too; it is for this step to fix: {due[test]})"
+        named.append(f"{test}{why}")
     have_to = f"These tests have to pass:\n{as_list(named)}"
     if not check.others:
         return have_to

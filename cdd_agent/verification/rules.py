@@ -191,7 +191,7 @@ def find_unusable_check(check: CheckFacts) -> Finding | None:
     why = check.run.unusable
     if not why:
         return None
-    return Finding(None, f"`{check.run.command}`: {why}", is_unusable=True)
+    return Finding(None, f"`{check.run.command}` {why}", is_unusable=True)
 
 
 def find_due_failure(check: CheckFacts) -> Finding | None:
@@ -238,9 +238,13 @@ def find_failed_exit(check: CheckFacts) -> Finding | None:
     with its own report.
     """
     run = check.run
+    if run.timed_out:
+        return Finding(None, f"`{run.command}` {run.problem}")
+    is_cut_short = run.tests is not None and not run.tests.is_finished
+    if run.problem and (is_cut_short or not run.return_code):
+        return Finding(None, f"`{run.command}` {run.problem}", words.CUT_SHORT)
     if run.problem:
-        advice = words.CUT_SHORT if run.return_code is not None else ""
-        return Finding(None, f"`{run.command}`: {run.problem}", advice)
+        return Finding(None, words.failed(run))
     if run.tests is None:
         return _failed_without_report(check)
     return _disagreement(check)

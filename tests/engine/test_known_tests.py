@@ -17,6 +17,7 @@ from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.state import NO_FILES, ExecutionState
 from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.verification.baseline import Baseline
+from cdd_agent.verification.check_run import CheckRun
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
 
 STEPS = (1, 2, 3)
@@ -79,15 +80,15 @@ def test_what_is_kept_is_what_would_be_read(
                         PlanStep(number=number, title="t"), NOW, attempt=attempt
                     )
                     record.attempt(number, attempt).folder.mkdir(parents=True)
-                    record.attempt(number, attempt).save_tests([tests], Reference())
+                    run = CheckRun("pytest", 0, tests=tests)
+                    record.attempt(number, attempt).save_checks([run], Reference())
                     state = state.completed(number, NOW, Verification.PASSED, NO_FILES)
                 case Undone(number):
                     if state.step(number).status is StepStatus.COMPLETED:
                         state = state.undo([state.step(number)], "u")
                 case Begun(tests, already):
-                    record.save_baseline(
-                        Baseline(step=1, tests=tests, already=already), ""
-                    )
+                    run = CheckRun("pytest", 0, tests=tests)
+                    record.save_baseline(Baseline(step=1).add(1, run, already))
             for before in (None, state.step(2)):
                 assert known.so_far(state, before=before) == KnownTests(record).so_far(
                     state, before=before

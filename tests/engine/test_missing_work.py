@@ -23,6 +23,7 @@ from cdd_agent.events.stream import Event, to_json
 from cdd_agent.events.ticket_events import CriteriaShown, PlanOpened
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.status import MissingWork, RunStatus
+from cdd_agent.verification.check_run import CheckRun
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
 from tests.engine.together import Together
 from tests.engine.tool_steps import calls, create, execute, read, replace
@@ -562,7 +563,7 @@ def record_tests(sandbox: Sandbox, step: int, **results: Result) -> None:
     run = SuiteRun(
         results={f"tests/{file}.py::test": it for file, it in results.items()}
     )
-    ticket.attempt(step, 1).save_tests([run], Reference())
+    ticket.attempt(step, 1).save_checks([CheckRun("pytest", 0, tests=run)], Reference())
 
 
 async def test_only_tests_that_passed_last_in_files_that_were_there_are_missed(

@@ -32,7 +32,6 @@ from cdd_agent.events.dialogue_events import (
 from cdd_agent.events.notices import Notice
 from cdd_agent.events.question_events import ChangesProposed
 from cdd_agent.events.run_events import (
-    BaselineAwaited,
     BaselineTaken,
     QuestionAnswered,
     QuestionAsked,
@@ -290,7 +289,6 @@ ANSWER = RunEffort(
         (
             [
                 *ANSWERED,
-                (10, BaselineAwaited(1, "t")),
                 (12, BaselineTaken(1, "t", 0, 5, 0, 0, 9, "")),
                 (15, passed(1)),
             ],
@@ -299,10 +297,7 @@ ANSWER = RunEffort(
         (
             [
                 *(*ASKED, (5, finished(1, StepStatus.FAILED))),
-                *(
-                    (5, BaselineAwaited(1, "t")),
-                    (12, BaselineTaken(1, "t", 0, 5, 0, 0, 12, "")),
-                ),
+                *((12, BaselineTaken(1, "t", 0, 5, 0, 0, 12, "")),),
                 *((900, StepStarted(1, "x", 2)), (901, finished(1))),
             ],
             {1: RunEffort(13.0, model_calls=1)},

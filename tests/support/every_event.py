@@ -50,7 +50,6 @@ from cdd_agent.events.question_events import (
     TestLossProposed,
 )
 from cdd_agent.events.run_events import (
-    BaselineAwaited,
     BaselineStarted,
     BaselineTaken,
     QuestionAnswered,
@@ -188,7 +187,6 @@ EXAMPLES: tuple[Event, ...] = (
     TestLossProposed(1, "1b", (LostTest("t", "is skipped"),)),
     PersonAnswered("May it?", "yes"),
     BaselineStarted(1, "pytest"),
-    BaselineAwaited(1, "pytest"),
     BaselineTaken(1, "pytest", 0, 3, 0, 0, 1.0, ""),
     QuestionAsked(1, "Why?"),
     QuestionAnswered(1),

@@ -5,18 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.process.run import CommandResult
 from cdd_agent.tickets.declared_files import declare_files
 from cdd_agent.tickets.plan import MayFail, PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.verification.before import Agenda, Before
-from cdd_agent.verification.check_run import Ran
 from cdd_agent.verification.checks import parse_command
+from cdd_agent.verification.facts import Work
 from cdd_agent.verification.outcomes import Reference, Result, Selection, SuiteRun
 from cdd_agent.verification.permissions import Permissions
 from cdd_agent.verification.targets import Assignment
-from cdd_agent.verification.verdict import Verdict, Work
-from tests.support.verdicts import judge_one
+from cdd_agent.verification.verdict import Verdict
+from tests.support.verdicts import judge_one, run_of
 
 P, F, S = Result.PASSED, Result.FAILED, Result.SKIPPED
 A, B, NEW = "tests/test_a.py::test_a", "tests/test_a.py::test_b", "tests/new.py::test_n"
@@ -45,11 +44,13 @@ def verdict_on(case: Case, root: Path) -> Verdict:
     assignment = Assignment(root, step, Agenda((), later, earlier))
     failed = F in case.now.values()
     selection = Selection(("tests/new.py",)) if case.has_own_check else Selection()
+    check = parse_command("pytest", root)
     return judge_one(
-        parse_command("pytest", root),
-        Ran(CommandResult("", "", int(failed)), SuiteRun(selection, case.now)),
+        check,
+        run_of(check, int(failed), SuiteRun(selection, case.now)),
         Before(reference=Reference().after(SuiteRun(results=case.before))),
         Work(
+            changed=frozenset({"app.py"}),
             permissions=Permissions.of_step(step, declare_files(root, step)),
             assignment=assignment,
             has_own_check=case.has_own_check,

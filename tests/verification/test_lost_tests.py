@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cdd_agent.tickets.declared_files import declare_files
 from cdd_agent.tickets.plan import AffectedFile, PlanStep
+from cdd_agent.verification.facts import Work
 from cdd_agent.verification.lost_tests import (
     Comparison,
     Versions,
@@ -20,8 +21,8 @@ from cdd_agent.verification.lost_tests import (
 from cdd_agent.verification.permissions import Permissions
 from cdd_agent.verification.testcode import Place, place_of
 from cdd_agent.verification.testcode_plain import read_plainly
-from cdd_agent.verification.verdict import Work, judge_unchecked
 from tests.support.tables import each_row
+from tests.support.verdicts import judge_unchecked
 
 
 @dataclass(frozen=True)
@@ -1020,7 +1021,7 @@ def test_a_step_removes_and_weakens_only_tests_that_its_field_names(
     for kind, (changes, needs_leave) in what_becomes_of_sub(language).items():
         for name, (removes, gives_leave) in fields_about(test).items():
             permissions = Permissions(removes=removes)
-            verdict = judge_unchecked("", Work(permissions=permissions, tests=changes))
+            verdict = judge_unchecked(Work(permissions=permissions, tests=changes))
             is_refused = verdict.verification is None
             in_question = tuple(lost.test for lost in verdict.needs_leave)
             expected = (test,) if needs_leave and removes is None else ()
@@ -1036,7 +1037,7 @@ def test_an_entry_with_parameters_gives_leave_for_rows_alone() -> None:
     gone = became(PY, CASES.format("(3, 1, 2), (5, 1, 4)"), "")
     permissions = Permissions(removes=("test_sub[5-1-4]",))
     verdicts = [
-        judge_unchecked("", Work(permissions=permissions, tests=tests)).verification
+        judge_unchecked(Work(permissions=permissions, tests=tests)).verification
         for tests in (rows, gone)
     ]
     assert [verdict is None for verdict in verdicts] == [False, True]
@@ -1058,7 +1059,7 @@ def test_the_note_of_a_deleted_file_gives_leave(note: str, is_refused: bool) -> 
     step = PlanStep(1, files_affected=(AffectedFile(f"./{PY}", note),))
     permissions = Permissions.of_step(step, declare_files(Path.cwd(), step))
     work = Work(permissions=permissions, tests=became(PY, SUBTRACTS, None))
-    assert (judge_unchecked("", work).verification is None) is is_refused
+    assert (judge_unchecked(work).verification is None) is is_refused
 
 
 @each_row(

@@ -12,14 +12,14 @@ from cdd_agent.config import Commands
 from cdd_agent.edits.changes import ChangeSet, FileChange
 from cdd_agent.errors import BadInput
 from cdd_agent.process.policy import CommandRunner
-from cdd_agent.process.run import CommandResult
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.verification.baseline import Baseline, is_of_use
 from cdd_agent.verification.before import Before
 from cdd_agent.verification.check import Check
-from cdd_agent.verification.check_run import Ran
+from cdd_agent.verification.check_run import CheckRun
 from cdd_agent.verification.checks import check_problems, checks_for, parse_command
+from cdd_agent.verification.facts import Work
 from cdd_agent.verification.outcomes import (
     Difference,
     Reference,
@@ -28,9 +28,8 @@ from cdd_agent.verification.outcomes import (
     SuiteRun,
     merge_runs,
 )
-from cdd_agent.verification.verdict import Work
 from tests.support.tables import each_row
-from tests.support.verdicts import judge_all
+from tests.support.verdicts import CHANGED, judge_all, run_of
 
 PASSED, FAILED, SKIPPED = Result.PASSED, Result.FAILED, Result.SKIPPED
 A, B = "tests/a/test_a.py::test_a", "tests/b/test_b.py::test_b"
@@ -138,15 +137,15 @@ SLOW: Row = ("python slow.py", -15, None)
 PROVEN, OLD, NOTHING = Verification.PASSED, Verification.BASELINE, Verification.NONE
 
 
-def parse_row(root: Path, row: Row) -> tuple[Check, Ran]:
+def parse_row(root: Path, row: Row) -> tuple[Check, CheckRun]:
     command, code, results = row
     check = parse_command(command, root)
     tests = None
     if results is not None:
         assert check.invocation
         tests = SuiteRun(check.invocation.selection, results)
-    result = CommandResult(f"out of {command}", "", code, timed_out=row is SLOW)
-    return check, Ran(result, tests)
+    output = f"out of {command}"
+    return check, run_of(check, code, tests, output=output, timed_out=row is SLOW)
 
 
 @each_row(
@@ -219,9 +218,10 @@ def test_each_check_is_compared_with_the_baseline(
     for folder in ("tests/a", "tests/b"):
         (tmp_path / folder).mkdir(parents=True)
     old = SuiteRun(results={A: PASSED, B: FAILED})
-    before = Before(Baseline(1, "pytest", 1, tests=old), Reference().after(old))
+    baseline = Baseline(step=1).add(1, CheckRun("pytest", 1, tests=old), ())
+    before = Before(baseline, Reference().after(old))
     ran = [parse_row(tmp_path, row) for row in rows]
-    verdict = judge_all(ran, before, Work(has_own_check=True))
+    verdict = judge_all(ran, before, Work(changed=CHANGED.changed, has_own_check=True))
     assert verdict.verification is verification
 
 
@@ -251,7 +251,7 @@ def test_a_test_that_no_check_finds_is_gone(tmp_path: Path) -> None:
 def test_settings_that_any_of_the_checks_reads_count(tmp_path: Path) -> None:
     """The command of the second check alone reads the Makefile."""
     change = FileChange(PurePosixPath("Makefile"), b"test:\n\ttrue\n", b"test:\n")
-    work = Work(ChangeSet((change,)))
+    work = Work(ChangeSet((change,)), frozenset({str(change.path)}))
     for rows, is_believed in (
         ([GOOD_A], True),
         ([GOOD_A, ("make test", 0, None)], False),

@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from cdd_agent.config import Commands
 from cdd_agent.errors import BadInput, ExitCode, NotApproved
@@ -15,22 +14,22 @@ from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
 from cdd_agent.frontend import Nobody
 from cdd_agent.process.policy import CommandRunner
-from cdd_agent.process.run import CommandResult
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.verification.before import Before
-from cdd_agent.verification.check_run import Ran
 from cdd_agent.verification.checks import checks_for, parse_command
 from cdd_agent.verification.detection import detect
+from cdd_agent.verification.facts import Work
 from cdd_agent.verification.lost_tests import Comparison
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
+from cdd_agent.verification.rule_words import useful_end
 from cdd_agent.verification.test_id import TestId
-from cdd_agent.verification.verdict import Verdict, Work, useful_end
+from cdd_agent.verification.verdict import Verdict
 from tests.support.fake_programs import FakePrograms
 from tests.support.listening import collect
 from tests.support.projects import Sandbox, Step, says
 from tests.support.tables import each_row
-from tests.support.verdicts import judge_one, verify
+from tests.support.verdicts import CHANGED, judge_one, run_of, verify
 
 
 def program(folder: Path, name: str) -> Path:
@@ -351,8 +350,10 @@ async def test_a_file_rewritten_within_a_second_is_not_judged_by_its_old_bytecod
 async def test_a_program_that_is_missing_is_for_the_person_to_mend(
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(BadInput, match="cargo-that-is-not-here"):
-        await outcome("cargo-that-is-not-here test", tmp_path)
+    verdict = await outcome("cargo-that-is-not-here test", tmp_path)
+    assert verdict.verification is None
+    assert verdict.is_unusable
+    assert "cargo-that-is-not-here" in verdict.reason
 
 
 async def test_a_timeout_is_a_failure(tmp_path: Path) -> None:
@@ -384,8 +385,8 @@ KNOWN = Reference().after(SuiteRun(results={A: Result.PASSED, B: Result.FAILED})
         (1, {A: "passed", B: "passed"}, None, "exit code 1, but no test failed"),
         (2, {A: "passed", B: "failed"}, None, "failed (exit code 2)"),
         (-9, {A: "passed", B: "passed"}, None, "failed (exit code -9)"),
-        (5, {}, None, "found no tests (exit code 5)"),
-        (0, {A: "skipped", B: "skipped"}, None, "ran no test: 2 skipped"),
+        (5, {}, None, f"no longer finds {A}"),
+        (0, {A: "skipped", B: "skipped"}, None, f"skips {A}"),
         (0, None, None, "left no report"),
         (4, None, None, "failed (exit code 4)"),
     ],
@@ -402,18 +403,11 @@ def test_what_an_outcome_means(
         if tests is None
         else SuiteRun(results={test: Result(result) for test, result in tests.items()})
     )
-    ran = Ran(CommandResult("", "", code), seen)
-    verdict = judge_one(
-        parse_command("pytest", tmp_path), ran, Before(reference=KNOWN), Work()
-    )
+    check = parse_command("pytest", tmp_path)
+    verdict = judge_one(check, run_of(check, code, seen), Before(reference=KNOWN))
     assert verdict.verification is verification
     assert words in verdict.reason
-    late = judge_one(
-        parse_command("pytest", tmp_path),
-        Ran(CommandResult("", "", code, timed_out=True), seen),
-        Before(),
-        Work(),
-    )
+    late = judge_one(check, run_of(check, code, seen, timed_out=True))
     assert late.verification is None
 
 
@@ -427,9 +421,9 @@ def test_a_row_of_a_table_that_became_another_is_not_missed(tmp_path: Path) -> N
     for results, is_passed in ((now, True), ({ROWS[0]: Result.PASSED}, False)):
         verdict = judge_one(
             check,
-            Ran(CommandResult("", "", 0), SuiteRun(results=results)),
+            run_of(check, 0, SuiteRun(results=results)),
             Before(reference=before),
-            Work(tests=changes),
+            Work(changed=CHANGED.changed, tests=changes),
         )
         assert (verdict.verification is Verification.PASSED) is is_passed
 
@@ -437,39 +431,29 @@ def test_a_row_of_a_table_that_became_another_is_not_missed(tmp_path: Path) -> N
 def test_without_a_report_the_exit_code_decides_and_the_reason_says_so(
     tmp_path: Path,
 ) -> None:
-    check, ran = (
-        parse_command("jest", tmp_path),
-        Ran(CommandResult("", "", 0), unread="there is none"),
-    )
-    verdict = judge_one(check, ran, Before(), Work())
-    assert verdict.verification is Verification.PASSED
-    assert ran.unread in verdict.reason
-    assert (
-        judge_one(
-            check, replace(ran, result=CommandResult("", "", 1)), Before(), Work()
-        ).verification
-        is None
-    )
+    check = parse_command("jest", tmp_path)
+    verdict = judge_one(check, run_of(check, 0, unread="there is none"))
+    assert verdict.verification is Verification.EXIT_CODE
+    assert "there is none" in verdict.reason
+    failed = judge_one(check, run_of(check, 1, unread="there is none"))
+    assert failed.verification is None
 
 
 @each_row("command", ["pytest", "python -m unittest"])
 def test_a_runner_that_always_reports_passes_nothing_without(
     tmp_path: Path, command: str
 ) -> None:
-    ran = Ran(CommandResult("", "", 0), unread="there is none")
-    assert (
-        judge_one(parse_command(command, tmp_path), ran, Before(), Work()).verification
-        is None
-    )
+    check = parse_command(command, tmp_path)
+    verdict = judge_one(check, run_of(check, 0, unread="there is none"))
+    assert verdict.verification is None
 
 
 def test_where_tests_were_told_of_before_a_run_without_a_report_is_no_pass(
     tmp_path: Path,
 ) -> None:
-    ran = Ran(CommandResult("", "", 0), unread="there is none")
-    verdict = judge_one(
-        parse_command("jest", tmp_path), ran, Before(reference=KNOWN), Work()
-    )
+    check = parse_command("jest", tmp_path)
+    run = run_of(check, 0, unread="there is none")
+    verdict = judge_one(check, run, Before(reference=KNOWN))
     assert verdict.verification is None
 
 
@@ -480,32 +464,20 @@ def test_a_command_that_could_not_tell_of_them_passes_by_its_exit_code(
     (tmp_path / "package.json").write_text(
         '{"scripts": {"test": "python -m unittest"}}'
     )
-    ran = Ran(CommandResult("", "", 0), unread="its words ask for another report")
-    verdict = judge_one(
-        parse_command(command, tmp_path), ran, Before(reference=KNOWN), Work()
-    )
-    assert verdict.verification is Verification.PASSED
+    check = parse_command(command, tmp_path)
+    run = run_of(check, 0, unread="its words ask for another report")
+    verdict = judge_one(check, run, Before(reference=KNOWN))
+    assert verdict.verification is Verification.EXIT_CODE
 
 
 def test_a_runner_that_finds_no_tests_and_is_content_verifies_nothing(
     tmp_path: Path,
 ) -> None:
-    ran = Ran(CommandResult("", "", 0), SuiteRun())
-    assert (
-        judge_one(
-            parse_command("go test ./...", tmp_path), ran, Before(), Work()
-        ).verification
-        is Verification.NONE
-    )
-    assert (
-        judge_one(
-            parse_command("go test ./...", tmp_path),
-            ran,
-            Before(reference=KNOWN),
-            Work(),
-        ).verification
-        is None
-    )
+    check = parse_command("go test ./...", tmp_path)
+    run = run_of(check, 0, SuiteRun())
+    assert judge_one(check, run).verification is Verification.NONE
+    known = judge_one(check, run, Before(reference=KNOWN))
+    assert known.verification is None
 
 
 def test_the_useful_end_is_where_the_failures_are() -> None:
@@ -536,7 +508,7 @@ async def test_a_check_sees_no_secrets_but_what_the_settings_pass(
     seen = [
         name
         for name in ("OPENAI_API_KEY", "SEAL", "CACHE_KEY", "PATH")
-        if f"'{name}'" in verdict.checks[0].ran.output
+        if f"'{name}'" in verdict.checks[0].run.output
     ]
     assert seen == ["CACHE_KEY", "PATH"]
 
@@ -606,7 +578,7 @@ async def test_in_ask_mode_the_person_is_asked_before_the_model_is(
     assert [event for event in events if isinstance(event, CommandProposed)] == proposed
     assert [
         event.verification for event in events if isinstance(event, TestsFinished)
-    ] == [Verification.PASSED] * 2
+    ] == [Verification.EXIT_CODE] * 2
     assert sandbox.statuses() == ["completed", "completed"]
 
 

@@ -19,7 +19,7 @@ from cdd_agent.events.outside_events import (
     OutsideView,
 )
 from cdd_agent.events.question_events import PersonAnswered
-from cdd_agent.events.run_events import BaselineAwaited, BaselineTaken, RunFinished
+from cdd_agent.events.run_events import BaselineTaken, RunFinished
 from cdd_agent.events.shell_events import ModelChosen, ModelsFound, OwnCommandFinished
 from cdd_agent.events.step_events import (
     ChangesApplied,
@@ -217,10 +217,6 @@ EDITED = (
             [
                 "! Before step 1, `pytest` was of no use: it is still running after 3 s. Every failure will count as new."
             ],
-        ),
-        (
-            BaselineAwaited(1, "pytest -q"),
-            ["waiting for `pytest -q`, which runs before anything is changed"],
         ),
         (
             BaselineTaken(1, "make check", 2, None, None, None, 1.0, ""),

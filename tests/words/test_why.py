@@ -2,15 +2,12 @@
 
 from pathlib import Path
 
-from cdd_agent.process.run import CommandResult
 from cdd_agent.tickets.status import Evidence
-from cdd_agent.verification.before import Before
-from cdd_agent.verification.check_run import Ran
 from cdd_agent.verification.checks import parse_command
-from cdd_agent.verification.verdict import Verdict, Work
+from cdd_agent.verification.verdict import Verdict
 from cdd_agent.wording.step_signs import why
 from tests.support.tables import each_row
-from tests.support.verdicts import judge_all, judge_one
+from tests.support.verdicts import judge_all, judge_one, run_of
 
 
 @each_row(
@@ -47,25 +44,27 @@ def test_what_was_seen_is_said_in_a_line(seen: Evidence, words: str) -> None:
 def test_where_tests_left_no_report_the_exit_code_is_said_to_decide(
     tmp_path: Path,
 ) -> None:
-    ran = Ran(CommandResult("", "", 0), unread="there is none")
-    assert judge_one(parse_command("jest", tmp_path), ran, Before(), Work()).reason == (
-        "`jest` passed, by its exit code alone, as its tests left no report that can be used: there is none"
+    check = parse_command("jest", tmp_path)
+    run = run_of(check, 0, unread="there is none")
+    assert judge_one(check, run).reason == (
+        "`jest` ended with exit code 0; no test is known to have run, as its report"
+        " cannot be used: there is none"
     )
 
 
 def test_several_checks_are_named_with_their_results(tmp_path: Path) -> None:
-    good, bad = CommandResult("fine", "", 0), CommandResult("line 3", "", 1)
+    good, bad = (0, "fine"), (1, "line 3")
 
-    def judge(*results: CommandResult) -> Verdict:
+    def judge(*results: tuple[int, str]) -> Verdict:
+        ran = []
         commands = ("python lint.py", "mypy", "ruff check")
-        return judge_all(
-            [
-                (parse_command(command, tmp_path), Ran(result))
-                for command, result in zip(commands, results, strict=False)
-            ]
-        )
+        for command, (code, output) in zip(commands, results, strict=False):
+            check = parse_command(command, tmp_path)
+            ran.append((check, run_of(check, code, output=output)))
+        return judge_all(ran)
 
-    assert judge(good, good).reason == "`python lint.py` passed; `mypy` passed"
+    by_code = "ended with exit code 0; no test is known to have run"
+    assert judge(good, good).reason == (f"`python lint.py` {by_code}; `mypy` {by_code}")
     failed = judge(good, bad, good)
     assert failed.reason == "`mypy` failed (exit code 1); not run: `ruff check`"
     assert failed.useful_output == "Output of `mypy`:\nline 3"

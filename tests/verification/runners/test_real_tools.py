@@ -18,10 +18,10 @@ import pytest
 
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tickets.status import Verification
-from cdd_agent.verification.baseline import take_baseline
+from cdd_agent.verification.baseline import Baseline
 from cdd_agent.verification.before import Before
 from cdd_agent.verification.check import Check
-from cdd_agent.verification.check_run import Ran, run_check
+from cdd_agent.verification.check_run import CheckRun, run_check
 from cdd_agent.verification.checks import parse_command
 from cdd_agent.verification.outcomes import Reference, Result
 from cdd_agent.verification.verdict import Verdict
@@ -213,15 +213,13 @@ class Project:
     def commands(self) -> CommandRunner:
         return CommandRunner(self.root)
 
-    async def ran(self) -> Ran:
+    async def ran(self) -> CheckRun:
         return await run_check(self.check, self.commands, 300, self.root.parent)
 
     async def before(self) -> Before:
-        baseline, _ = await take_baseline(
-            1, self.check, self.commands, 300, self.root.parent
-        )
+        baseline = Baseline(step=1).add(1, await self.ran(), ())
         assert baseline.tests
-        return Before(baseline, Reference().after(baseline.tests))
+        return Before(baseline, Reference().after(*baseline.tests))
 
     async def judged(self, before: Before) -> Verdict:
         return await verify(self.check, self.commands, 300, self.root.parent, before)
