@@ -187,5 +187,5 @@ def left_out(capsys: pytest.CaptureFixture[str]) -> str:
     return " ".join(
         event["text"]
         for event in events(capsys.readouterr().out)
-        if event.get("about") == "left_out"
+        if event.get("kind") == "not_sent"
     )
