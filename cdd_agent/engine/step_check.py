@@ -31,6 +31,7 @@ from cdd_agent.verification.before import Before
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.check_run import run_check
 from cdd_agent.verification.checks import checks_for
+from cdd_agent.verification.detection import why_no_check
 from cdd_agent.verification.failures import failed_tests
 from cdd_agent.verification.lost_tests import Comparison, compare_tests
 from cdd_agent.verification.outcomes import Result
@@ -169,7 +170,7 @@ class StepChecker(Struct, frozen=True):
             work = replace(work, tests=await _compare_tests(transaction, attempts))
             if not has_changes:
                 work = replace(work, refused=refused_calls(attempt.dialogue))
-            reason = _why_unchecked(step, checks)
+            reason = await asyncio.to_thread(_why_unchecked, step, checks, self.root)
             verdict = await judge_with_leave(
                 lambda work: judge_unchecked(reason, work), work, leave.allow
             )
@@ -265,12 +266,12 @@ async def _compare_tests(
     return replace(comparison, contents=shown)
 
 
-def _why_unchecked(step: PlanStep, checks: Sequence[Check]) -> str:
+def _why_unchecked(step: PlanStep, checks: Sequence[Check], root: Path) -> str:
     if checks:
         return "nothing to check"
     if step.checks is not None:
         return "no check was asked for"
-    return "no tests were found"
+    return why_no_check(root)
 
 
 def _save_results(attempt: Attempt, verdict: Verdict, before: Before) -> None:
