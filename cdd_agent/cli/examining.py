@@ -4,6 +4,7 @@ import asyncio
 import importlib.metadata
 import platform
 import shutil
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from textwrap import indent
@@ -34,7 +35,10 @@ from cdd_agent.llm.port import ModelError
 from cdd_agent.open_project import Decide, Project, leave_out, open_project
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.trust_words import left_out_in_words
+from cdd_agent.verification.check import Check
 from cdd_agent.verification.checks import project_checks
+from cdd_agent.verification.collection import collect_tests
+from cdd_agent.verification.detection import survey
 from cdd_agent.version import VERSION
 from cdd_agent.wiring import NO_MODEL_HINT, direct_endpoint, make_model
 
@@ -188,28 +192,72 @@ def _version_of_other_program() -> str | None:
 
 
 def _tests(project: Project, say: Callable[[bool | None, str, str], None]) -> bool:
-    """Say how steps would be checked. False if a command cannot be run."""
+    """Show how steps are checked, and why so. False if a command cannot run."""
     commands = CommandRunner(project.root, project.config.commands)
+    test_command = project.config.test_command
     try:
-        checks = project_checks(project.config.test_command, commands)
+        if test_command:
+            (check,) = project_checks(test_command, commands)
+            return _report_check(check, "set by `test_command`", commands, say)
+        known = survey(project.root)
     except BadInput as error:
         say(False, "tests", error.message)
         return False
-    if not checks:
-        say(None, "tests", "no runner that cdd knows; steps will be unverified")
+    can_run = True
+    for found in known.runs:
+        is_good = _report_check(found.check, found.reason, commands, say)
+        can_run = can_run and is_good
+    for note in known.notes:
+        say(None, "tests", note)
+    for tool in known.worth_naming:
+        words = f"{tool.name} is recognised ({tool.file})"
+        say(None, "tests", f"{words}; to use it, set `test_command: {tool.command}`")
+    if not known.runs:
+        words = "no runner that cdd knows" if not known.worth_naming else "none runs"
+        say(None, "tests", f"{words}; steps will be unverified")
+    return can_run
+
+
+def _report_check(
+    check: Check,
+    reason: str,
+    commands: CommandRunner,
+    say: Callable[[bool | None, str, str], None],
+) -> bool:
+    """Show a check, where it comes from, and what it would run. False if its program is
+    missing.
+    """
+    program = check.argv[0]
+    if shutil.which(program) is None and not (commands.root / program).is_file():
+        say(False, "tests", f"`{check.shown}`: {program} is not there")
+        return False
+    words = f"`{check.shown}`, {reason}"
+    collection = asyncio.run(collect_tests(check, commands))
+    if collection is None:
+        say(True, "tests", words)
         return True
-    are_there = True
-    for check in checks:
-        program = check.argv[0]
-        is_there = (
-            shutil.which(program) is not None or (project.root / program).is_file()
-        )
-        words = f"`{check.shown}`"
-        if not is_there:
-            words = f"`{check.shown}`: {program} is not there"
-        say(is_there, "tests", words)
-        are_there = are_there and is_there
-    return are_there
+    words = f"{words}; {_describe_environment(program, commands.root)}"
+    is_good = True if collection.tests and not collection.problem else None
+    if collection.tests or not collection.problem:
+        plural = "" if collection.tests == 1 else "s"
+        words += f"; {collection.tests} test{plural} collected"
+        words += f" in {collection.seconds:.1f} s"
+    if collection.problem:
+        words += f"; {collection.problem}"
+    say(is_good, "tests", words)
+    return True
+
+
+def _describe_environment(program: str, root: Path) -> str:
+    """Return where the program of a check is installed."""
+    folder = Path(program).parent.parent
+    if not Path(program).name.startswith("python"):
+        return f"by {program}"
+    if str(folder) == sys.prefix:
+        return "no environment of the project has pytest, so that of cdd is used"
+    if folder.is_relative_to(root.absolute()):
+        return f"in {folder.relative_to(root.absolute()).as_posix()}"
+    return f"in {folder}"
 
 
 def _others(config: Config) -> dict[str, Config]:

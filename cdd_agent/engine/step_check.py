@@ -31,6 +31,7 @@ from cdd_agent.verification.before import Before
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.check_run import run_check
 from cdd_agent.verification.checks import checks_for
+from cdd_agent.verification.detection import why_no_check
 from cdd_agent.verification.facts import Work
 from cdd_agent.verification.failures import failed_tests
 from cdd_agent.verification.lost_tests import Comparison, compare_tests
@@ -169,7 +170,9 @@ class StepChecker(Struct, frozen=True):
             why_unchecked = ""
         else:
             results, not_run = [], ()
-            why_unchecked = _why_unchecked(step, checks)
+            why_unchecked = await asyncio.to_thread(
+                _why_unchecked, step, checks, self.root
+            )
             if not has_changes:
                 work = replace(work, refused=refused_calls(attempt.dialogue))
         work = await _after_checks(transaction, attempts, work)
@@ -294,12 +297,12 @@ async def _compare_tests(
     return replace(comparison, contents=shown)
 
 
-def _why_unchecked(step: PlanStep, checks: Sequence[Check]) -> str:
+def _why_unchecked(step: PlanStep, checks: Sequence[Check], root: Path) -> str:
     if checks:
         return "nothing to check"
     if step.checks is not None:
         return "no check was asked for"
-    return "the project has no runner that cdd knows"
+    return why_no_check(root)
 
 
 def _save_results(attempt: Attempt, verdict: Verdict, before: Before) -> None:

@@ -23,8 +23,13 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.paths import PathRefused, confine_folder
 from cdd_agent.forms import Captured
 from cdd_agent.process.command_segments import PIECE
+from cdd_agent.process.environments import (
+    OWN_PROGRAMS,
+    activated,
+    as_started,
+    own_folders,
+)
 from cdd_agent.process.hidden_arguments import PRINTERS, find_hidden_uses, list_hidden
-from cdd_agent.process.programs import OWN_PROGRAMS, as_started, own_folders
 from cdd_agent.process.run import (
     CommandResult,
     OnOutput,
@@ -440,7 +445,7 @@ class CommandRunner(Struct, frozen=True):
             words = split(text)
             is_plain = not words.operator and not words.expands
             if is_plain and words.argv[0] in OWN_PROGRAMS:
-                return Command(text, as_started(words.argv, self.root), folder)
+                return Command(text, as_started(words.argv, self.root, folder), folder)
         return Command(text, shell_argv(text), folder, in_shell=True)
 
     def _find_argv(self, argv: tuple[str, ...], folder: Path) -> tuple[str, ...]:
@@ -448,7 +453,7 @@ class CommandRunner(Struct, frozen=True):
         program, *rest = argv
         if _is_path(program):
             return (str(folder.absolute() / program), *rest)
-        return as_started(argv, self.root)
+        return as_started(argv, self.root, folder)
 
     def _judged(self, text: str, folder: Path) -> Command:
         """Judge a text for a model. A refusal names the programs that may run."""
@@ -499,6 +504,8 @@ class CommandRunner(Struct, frozen=True):
             # command has a PATH
             folders = (*map(str, own_folders(self.root)), *os.get_exec_path())
             env = {"PATH": os.pathsep.join(folders), **env}
+        else:
+            env = {**activated(command.argv[0]), **env}
         result = await self.run_program(
             command.argv,
             cwd=command.folder,

@@ -14,7 +14,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
-from cdd_agent.process.programs import find_program, own_python
+from cdd_agent.process.environments import own_python
+from cdd_agent.process.programs import find_program
 from cdd_agent.process.run import run_command
 from cdd_agent.threads import waited_for
 

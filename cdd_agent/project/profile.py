@@ -8,15 +8,10 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
+from cdd_agent.project.package_manager import package_manager
 
 T = TypeVar("T")
 
-_NODE_LOCKS = {
-    "pnpm-lock.yaml": "pnpm",
-    "yarn.lock": "yarn",
-    "bun.lock": "bun",
-    "bun.lockb": "bun",
-}
 _PURPOSES = {
     "set up": ("install", "setup", "bootstrap"),
     "build": ("build",),
@@ -125,11 +120,7 @@ def _add_node(manifests: Manifests, facts: Profile) -> None:
     if content is None or not manifests.has("package.json"):
         return
     facts.describe(content)
-    manager = "npm"
-    for lock, name in _NODE_LOCKS.items():
-        if manifests.has(lock):
-            manager = name
-            break
+    manager = package_manager(manifests.root, manifests.root)
     facts.add("set up", f"{manager} install")
     scripts = section(content, "scripts")
     for purpose, names in _PURPOSES.items():

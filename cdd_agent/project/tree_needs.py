@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from cdd_agent.errors import BadInput
 from cdd_agent.git.project_files import ProjectFiles
-from cdd_agent.process.programs import find_program, own_python
+from cdd_agent.process.environments import own_python
+from cdd_agent.process.programs import find_program
 from cdd_agent.process.run import run_command
 
 SHARED = (".venv", "venv", "node_modules")

@@ -1,8 +1,10 @@
 """A check: a command that decides about a step."""
 
 import re
+import shlex
 from collections.abc import Collection
 from functools import cached_property
+from pathlib import PurePosixPath
 
 from msgspec import Struct
 
@@ -11,6 +13,24 @@ from cdd_agent.process.run import CommandResult
 from cdd_agent.verification.invocation import Invocation, invocation
 
 _INTERPRETERS = re.compile(r"(python|node|ruby|perl|bash|sh)[\d.]*")
+_IN_FOLDER = re.compile(
+    r"cd[ \t]+(?:'([^']+)'|([\w./@+-]+))[ \t]*&&[ \t]*(\S.*)", re.DOTALL
+)
+
+
+def in_folder(folder: str, command: str) -> str:
+    """Return the text of a check that runs in a folder of the project; see
+    `split_folder`.
+    """
+    return f"cd {shlex.quote(folder)} && {command}" if folder else command
+
+
+def split_folder(text: str) -> tuple[str, str]:
+    """Split `cd backend && pytest` into the folder and the command. The folder is empty
+    for any other text.
+    """
+    match = _IN_FOLDER.fullmatch(text.strip())
+    return (match[1] or match[2], match[3]) if match else ("", text)
 
 
 class Check(Struct, frozen=True, dict=True):
@@ -21,6 +41,8 @@ class Check(Struct, frozen=True, dict=True):
     """True if the command follows from the files of the project. There may be no tests
     yet.
     """
+    folder: str = ""
+    """The folder in which it runs, from the project's root; empty for the root."""
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -38,17 +60,17 @@ class Check(Struct, frozen=True, dict=True):
         """
         if self.command.in_shell or self.invocation:
             return ""
-        program, *words = split(self.shown).argv
+        program, *words = split(split_folder(self.shown)[1]).argv
         if words and _INTERPRETERS.fullmatch(program):
             program = words[0]
-        return program.removeprefix("./")
+        return str(PurePosixPath(self.folder, program))
 
     @cached_property
     def invocation(self) -> Invocation | None:
         """The test runner that the command starts; None if cdd knows none."""
         if self.command.in_shell:
             return None
-        return invocation(self.argv, self.command.folder)
+        return invocation(self.argv, self.command.folder, self.folder)
 
     @property
     def always_reports(self) -> bool:

@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from cdd_agent.config import Commands, runs_others
 from cdd_agent.errors import BadInput
+from cdd_agent.files.paths import PathRefused, confine_folder
+from cdd_agent.process.environments import environment_tools
 from cdd_agent.process.policy import (
     CommandRefused,
     CommandRunner,
@@ -17,8 +19,8 @@ from cdd_agent.process.policy import (
     split,
 )
 from cdd_agent.tickets.plan import PlanStep
-from cdd_agent.verification.check import Check
-from cdd_agent.verification.detection import detect
+from cdd_agent.verification.check import Check, split_folder
+from cdd_agent.verification.detection import detect, survey
 
 
 def checks_for(
@@ -82,13 +84,19 @@ def parse_command(command: str, root: Path, settings: Commands | None = None) ->
     return _judge(command, CommandRunner(root, settings or Commands()), trusted=True)
 
 
-def _judge(command: str, commands: CommandRunner, **how: Any) -> Check:
+def _judge(text: str, commands: CommandRunner, **how: Any) -> Check:
+    """Judge a check. It may begin with `cd FOLDER &&`, for a folder in the project."""
+    folder, plain = split_folder(text)
     try:
-        return Check(commands.judge(command, **how))
-    except CommandRefused as refusal:
+        if not folder:
+            return Check(commands.judge(text, **how))
+        inside = confine_folder(commands.root, folder)
+        command = commands.judge(plain, commands.root / inside, **how)
+        return Check(replace(command, text=text), folder=str(inside))
+    except (CommandRefused, PathRefused) as refusal:
         hint = refusal.hint or "Write `none` for no check."
         raise BadInput(
-            f"The check `{command}` cannot be run: {refusal.message}", hint=hint
+            f"The check `{text}` cannot be run: {refusal.message}", hint=hint
         ) from refusal
 
 
@@ -97,7 +105,7 @@ def runs_usual_program(text: str, allowed: Collection[str], root: Path) -> bool:
     runs the tests that cdd finds.
     """
     try:
-        words = split(text)
+        words = split(split_folder(text)[1])
     except CommandRefused:
         return False
     if words.expands or needs_shell(words):
@@ -111,12 +119,16 @@ def test_programs(test_command: str | None, root: Path) -> frozenset[str]:
     programs that would run anything.
     """
     try:
-        checks = detect(root)
         if test_command:
-            checks = (parse_command(test_command, root),)
+            texts = [parse_command(test_command, root).shown]
+        else:
+            known = survey(root)
+            texts = [found.check.shown for found in known.runs]
+            texts += [tool.command for tool in known.requested]
+            texts += environment_tools(root)
     except BadInput:  # the steps that use it report the error
         return frozenset()
-    programs = [split(check.shown).argv[0] for check in checks]
+    programs = [split(split_folder(text)[1]).argv[0] for text in texts]
     return frozenset(
         program for program in programs if not runs_others(Path(program).name)
     )

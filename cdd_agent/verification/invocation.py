@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath, PurePosixPath
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
 from cdd_agent.process.policy import CommandRefused, split
@@ -34,6 +35,10 @@ class Invocation(Struct, frozen=True):
     """As it is started."""
     script: tuple[str, ...] | None = None
     """The runner's own words, where the command starts a script that has them."""
+    folder: str = ""
+    """The folder in which the command runs, from the project's root; empty for the
+    root.
+    """
 
     def reporting(self, report: Path) -> Reporting | None:
         """The command with a report on each test; None where it cannot be told to make
@@ -52,10 +57,27 @@ class Invocation(Struct, frozen=True):
 
     @property
     def selection(self) -> Selection:
+        """The tests that the command asks for, with paths from the project's root."""
+        asked = self._selection_in_folder
+        paths = tuple(self._from_root(path) for path in asked.paths)
+        if self.folder and not paths:
+            paths = (self.folder,)
+        return replace(asked, paths=paths, runner=self.runner.name)
+
+    @property
+    def _selection_in_folder(self) -> Selection:
         return self.runner.selection(self.script or self.argv, self.root)
 
     def read(self, reported: Reported) -> SuiteRun:
-        return self.runner.read(reported, self.selection, self.root)
+        """Return the results, with ids that begin at the project's root."""
+        run = self.runner.read(reported, self._selection_in_folder, self.root)
+        results = {self._from_root(test): each for test, each in run.results.items()}
+        texts = {self._from_root(test): text for test, text in run.texts.items()}
+        return replace(run, selection=self.selection, results=results, texts=texts)
+
+    def _from_root(self, path: str) -> str:
+        """Return a path or the id of a test as it is from the project's root."""
+        return f"{self.folder}/{path}" if self.folder else path
 
     def shown(self, line: str, report: Path) -> str:
         """A line of output as people read it; empty where it is only about the
@@ -85,20 +107,24 @@ class Invocation(Struct, frozen=True):
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
         """The part of a file of this name that decides how this command runs tests."""
+        if path.is_relative_to(self.folder):
+            path = path.relative_to(self.folder)
         if self.script is not None and path.name == "package.json":
             return package_json
         return self.runner.what_matters(path)
 
 
-def invocation(argv: Sequence[str], root: Path) -> Invocation | None:
-    """The runner that a command starts, with the words for it; None where it is not
-    told of each test.
+def invocation(argv: Sequence[str], root: Path, folder: str = "") -> Invocation | None:
+    """Return the runner that a command starts in `root`, with the words for it; None if
+    it does not report each test. `folder` leads from the project's root to `root`.
     """
     if runner := _runner(argv):
-        return Invocation(runner, root, tuple(argv))
+        return Invocation(runner, root, tuple(argv), folder=folder)
     script = _script(argv, root)
     runner = _runner(script) if script else None
-    return Invocation(runner, root, tuple(argv), script) if runner else None
+    if runner is None:
+        return None
+    return Invocation(runner, root, tuple(argv), script, folder)
 
 
 def _runner(argv: Sequence[str]) -> TestRunner | None:

@@ -68,12 +68,17 @@ class Selection(Struct, frozen=True):
 
     paths: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    runner: str = ""
+    """The name of the runner; empty in the records of earlier versions."""
 
     def must_reach(self, test: str, seen_by: "Selection") -> bool:
         """True if this command must run a test that a command with the selection
         `seen_by` ran. False if that is not certain: other options may select other
         tests, and without paths the settings decide where a runner searches.
         """
+        is_other_runner = self.runner != seen_by.runner
+        if is_other_runner and self.runner and seen_by.runner:
+            return False
         if self.options != seen_by.options:
             return False
         return self.paths == seen_by.paths or is_in(test, self.paths)

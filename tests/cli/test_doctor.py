@@ -199,6 +199,38 @@ def test_doctor_shows_the_roles_with_a_model_or_settings_of_their_own(
     assert not any(line[2:].startswith(("executor", "socrates")) for line in lines)
 
 
+@pytest.mark.story
+def test_doctor_shows_each_check_with_its_reason_and_the_tools_to_request(
+    sandbox: Sandbox,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sandbox.write(STEPS[0])
+    monkeypatch.setenv("CDD_MODEL", script(sandbox))
+    files = {
+        "pyproject.toml": '[dependency-groups]\ndev = ["pytest"]\n',
+        "app/tests/test_add.py": "def test_it():\n    assert True\n",
+        "web/package.json": '{"scripts": {"test": "x"}, "dependencies": {"x": "1"}}',
+        "pom.xml": "",
+    }
+    for name, text in files.items():
+        (sandbox.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (sandbox.root / name).write_text(text)
+
+    assert cdd(sandbox, "doctor") == 0
+    out = capsys.readouterr().out
+    lines = [line for line in out.splitlines() if line[2:].startswith("tests")]
+    expected = [
+        ("✓", "pytest", "pyproject.toml [dependency-groups]", "1 test collected"),
+        ("!", "cd web && npm test", "does not run"),
+        ("!", "Maven", "pom.xml", "test_command: mvn -q test"),
+    ]
+    assert len(lines) == len(expected)
+    for line, (glyph, *words) in zip(lines, expected, strict=True):
+        assert line[0] == glyph
+        assert all(word in line for word in words)
+
+
 @pytest.mark.fork
 def test_doctor_imports_no_litellm_for_a_model_that_is_asked_directly(
     sandbox: Sandbox,

@@ -15,6 +15,7 @@ _GUARDS = (
 _VALUES = "tests/actions/test_values.py"
 _ENGINE = "tests/engine/test_engine.py"
 _TRUST = "tests/test_trust.py"
+_DETECTION = "tests/verification/test_detection.py"
 _OPENING = "tests/test_open_project.py"
 
 MUTATIONS = [
@@ -365,6 +366,68 @@ MUTATIONS = [
                 "if is_there and room.takes(estimated_tokens(kept.text)):",
                 "if False:",
                 "tests/engine/test_related_code.py",
+            ),
+        ]
+    ],
+    # --- detection: which command runs the tests --------------------------------------
+    *[
+        Mutation(rule, file, text, faulty, tests)
+        for rule, file, text, faulty, tests in [
+            (
+                "a declared pytest runs wherever its tests are",
+                "verification/python_tests.py",
+                "        reason = _declaration_of_pytest(declared)\n",
+                "        pass\n",
+                _DETECTION,
+            ),
+            (
+                "two runners run",
+                "verification/detection.py",
+                "if taken.isdisjoint(",
+                "if not taken and taken.isdisjoint(",
+                _DETECTION,
+            ),
+            (
+                "a second runner that is not installed is left out",
+                "verification/detection.py",
+                "runners = unusable if found.problem else usable",
+                "runners = usable",
+                _DETECTION,
+            ),
+            (
+                "the only runner stays",
+                "verification/detection.py",
+                "if not usable and len(unusable) == 1:",
+                "if False:",
+                _DETECTION,
+            ),
+            (
+                "tests of a check in a folder are named from the root",
+                "verification/invocation.py",
+                'return f"{self.folder}/{path}" if self.folder else path',
+                "return path",
+                _DETECTION,
+            ),
+            (
+                "one runner does not miss the tests of another",
+                "verification/outcomes.py",
+                "if is_other_runner and self.runner and seen_by.runner:",
+                "if False:",
+                _DETECTION,
+            ),
+            (
+                "the folder of a check is inside the project",
+                "verification/checks.py",
+                "inside = confine_folder(commands.root, folder)",
+                "inside = folder",
+                _DETECTION,
+            ),
+            (
+                "an environment of tox with a copy of the project is not used",
+                "process/environments.py",
+                " and not _has_copy_of_project(environment, folder)",
+                "",
+                "tests/process/test_environments.py",
             ),
         ]
     ],

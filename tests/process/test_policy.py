@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from cdd_agent.config import Commands
+from cdd_agent.process.environments import as_started
 from cdd_agent.process.policy import (
     ALWAYS_ALLOWED,
     CommandRunner,
@@ -19,7 +20,7 @@ from cdd_agent.process.policy import (
     Permission,
     as_tool_answer,
 )
-from cdd_agent.process.programs import as_started, find_program
+from cdd_agent.process.programs import find_program
 from cdd_agent.process.run import CommandResult, OnOutput, OutputChunk, ignore_output
 from tests.process.programs import posix, script
 from tests.support.promised import NOT_ALLOWED, NOT_FOUND, TIMED_OUT

@@ -64,9 +64,8 @@ def test_words_go_through_to_the_script(
     assert made
     assert list(made.argv[: len(words)]) == words
     (tmp_path / "a.test.js").touch()
-    assert found.selection == Selection(
-        ("a.test.js",) if "a.test.js" in command else ()
-    )
+    paths = ("a.test.js",) if "a.test.js" in command else ()
+    assert found.selection == Selection(paths, runner="jest")
 
 
 @each_row(

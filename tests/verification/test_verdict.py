@@ -21,7 +21,7 @@ from cdd_agent.verification.checks import checks_for, parse_command
 from cdd_agent.verification.detection import detect
 from cdd_agent.verification.facts import Work
 from cdd_agent.verification.lost_tests import Comparison
-from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
+from cdd_agent.verification.outcomes import Reference, Result, Selection, SuiteRun
 from cdd_agent.verification.rule_words import useful_end
 from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.verdict import Verdict
@@ -59,60 +59,6 @@ def project(tmp_path: Path, **files: str) -> Path:
     return root
 
 
-@each_row(
-    ("name", "content", "command"),
-    [
-        ("package_dot_json", '{"scripts": {"test": "vitest"}}', "npm test"),
-        ("Cargo_dot_toml", "[package]", "cargo test"),
-        ("go_dot_mod", "module x", "go test ./..."),
-        ("Makefile", "all:\n\ntest: all\n\ttrue\n", "make test"),
-    ],
-)
-def test_the_tests_are_found_by_what_the_project_holds(
-    tmp_path: Path, name: str, content: str, command: str
-) -> None:
-    (check,) = detect(project(tmp_path, **{name: content}))
-    assert check.shown == command
-
-
-@each_row(
-    "files",
-    [
-        {},
-        {
-            "package_dot_json": (
-                '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}'
-            )
-        },
-        {"package_dot_json": "{}"},
-        {"Makefile": "test := 1\nall:\n"},
-        {"src__app_dot_py": ""},
-    ],
-)
-def test_where_there_are_no_tests_none_are_found(
-    tmp_path: Path, files: dict[str, str]
-) -> None:
-    assert detect(project(tmp_path, **files)) == ()
-
-
-@pytest.mark.parametrize(
-    "files",
-    [
-        {"pytest_dot_ini": "[pytest]"},
-        {"conftest_dot_py": ""},
-        {"pyproject_dot_toml": "[tool.pytest.ini_options]\n"},
-        {"setup_dot_cfg": "[tool:pytest]\n"},
-        {"tests__unit__test_x_dot_py": ""},
-        {"x_test_dot_py": ""},
-    ],
-)
-def test_pytest_is_recognised(
-    tmp_path: Path, bare_path: Path, files: dict[str, str]
-) -> None:
-    (check,) = detect(project(tmp_path, **files))
-    assert check.argv == (sys.executable, "-m", "pytest")
-
-
 def test_python_is_found_where_only_python3_is_there_or_none_at_all(
     tmp_path: Path, bare_path: Path
 ) -> None:
@@ -121,31 +67,6 @@ def test_python_is_found_where_only_python3_is_there_or_none_at_all(
     assert parse_command("python -c 1", tmp_path).argv[0] == str(python3)
     python = program(bare_path, "python")
     assert parse_command("python -c 1", tmp_path).argv[0] == str(python)
-
-
-def test_pytest_runs_in_the_projects_own_environment_first(
-    tmp_path: Path, bare_path: Path
-) -> None:
-    root = project(
-        tmp_path, pyproject_dot_toml="[tool.poetry]\n[tool.pytest]\n", uv_dot_lock=""
-    )
-
-    def words() -> tuple[str, ...]:
-        return parse_command("pytest -q", root).argv
-
-    assert words() == (sys.executable, "-m", "pytest", "-q")
-    elsewhere = program(bare_path, "pytest")
-    assert words() == (str(elsewhere), "-q")
-    program(root / ".venv" / "bin", "pytest")
-    python = program(root / ".venv" / "bin", "python")
-    assert words() == (str(python), "-m", "pytest", "-q")
-    assert parse_command("python -c 1", root).argv == (str(python), "-c", "1")
-    uv = program(bare_path, "uv")
-    assert words() == (str(uv), "run", "pytest", "-q")
-    poetry = program(bare_path, "poetry")
-    assert words() == (str(poetry), "run", "pytest", "-q")
-    # the same for every command
-    assert CommandRunner(root).judge("pytest -q").argv == words()
 
 
 def step(check: str | None) -> PlanStep:
@@ -173,7 +94,7 @@ def test_the_steps_own_check_wins_then_the_config_then_what_is_found(
 
 FOR_A_SHELL = [
     *(
-        "cd x && pytest",
+        "cd x && pytest && ls",
         "pytest | tee log",
         "pytest > log",
         "a; b",
@@ -452,8 +373,10 @@ def test_where_tests_were_told_of_before_a_run_without_a_report_is_no_pass(
     tmp_path: Path,
 ) -> None:
     check = parse_command("jest", tmp_path)
+    jest = SuiteRun(Selection(runner="jest"), {A: Result.PASSED})
+    before = Before(reference=Reference().after(jest))
     run = run_of(check, 0, unread="there is none")
-    verdict = judge_one(check, run, Before(reference=KNOWN))
+    verdict = judge_one(check, run, before)
     assert verdict.verification is None
 
 

@@ -1,0 +1,224 @@
+"""Find the environments in which the programs of a Python project are installed, and
+start a command with them. Nothing is installed, and no environment is created.
+
+Environments in the project come first, of the command's folder and then of the folders
+around it. If there is none, the tool that keeps the project's environment elsewhere is
+asked for its place (poetry: 0.7 s). The environments of tox and nox come last.
+"""
+
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from msgspec import Struct
+
+from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
+from cdd_agent.process.programs import IS_WINDOWS, find_program, is_program
+from cdd_agent.process.run import run_command
+from cdd_agent.threads import waited_for
+
+OWN_PROGRAMS = ("pytest", "python", "python3")
+"""Programs that mean those of the project's environment."""
+_IN_PROJECT = (".venv", "venv", ".pixi/envs/default")
+_OF_TEST_TOOLS = (".tox", ".nox")
+_ANSWER_SECONDS = 10.0
+_KEPT_SECONDS = 60
+"""Time for which the answer of a tool is used. A run asks a few times a step."""
+
+
+class _EnvironmentTool(Struct, frozen=True):
+    """A tool that keeps the environment of a project."""
+
+    name: str
+    files: tuple[str, ...]
+    """Files of projects that use it."""
+    question: tuple[str, ...] = ()
+    """Words that print the place of an environment outside the project, and create
+    none.
+    """
+
+
+_TOOLS = (
+    _EnvironmentTool("poetry", ("poetry.lock", "poetry.toml"), ("env", "info", "-p")),
+    _EnvironmentTool("pipenv", ("Pipfile",), ("--venv",)),
+    _EnvironmentTool("hatch", ("hatch.toml",), ("env", "find")),
+    _EnvironmentTool("pdm", ("pdm.lock", "pdm.toml")),
+    _EnvironmentTool("uv", ("uv.lock", "uv.toml")),
+)
+
+
+def as_started(
+    argv: Sequence[str], root: Path, folder: Path | None = None
+) -> tuple[str, ...]:
+    """Return the words that start a command in a folder of a project, with the absolute
+    path of the program if it exists.
+
+    `pytest` and `python` are those of the project's environment, else those on the
+    PATH, else those of cdd.
+    """
+    name, *rest = argv
+    folder = folder or root
+    if name == "pytest":
+        return (*_pytest(root, folder), *rest)
+    if name in OWN_PROGRAMS:  # many systems have only `python3`
+        python = (
+            own_python(root, folder)
+            or find_program(name)
+            or find_program("python3")
+            or sys.executable
+        )
+        return (str(python), *rest)
+    own = [*own_folders(folder), *own_folders(root)]
+    return (str(find_program(name, own) or name), *rest)
+
+
+def own_folders(root: Path) -> list[Path]:
+    """Return the folders with the programs of the environments in a folder."""
+    places = [_programs(root.absolute() / name) for name in _IN_PROJECT]
+    return [place for place in places if place.is_dir()]
+
+
+def own_python(root: Path, folder: Path | None = None) -> Path | None:
+    """Return the Python of the project's environment, as seen from a folder in it."""
+    for environment in _main_environments(root, folder or root):
+        if python := _python(environment):
+            return python
+    return None
+
+
+def activated(program: str) -> Mapping[str, str]:
+    """Return the variables of the environment that a program is installed in, as if the
+    environment was activated. Tests start other programs of it.
+    """
+    folder = Path(program).parent
+    environment = folder.parent
+    is_own = str(environment) == sys.prefix
+    if is_own or not (environment / "pyvenv.cfg").is_file():
+        return {}
+    path = os.pathsep.join((str(folder), *os.get_exec_path()))
+    return {"VIRTUAL_ENV": str(environment), "PATH": path}
+
+
+def pytest_environment(root: Path, folder: Path | None = None) -> Path | None:
+    """Return the first environment of the project in which pytest is installed."""
+    folder = folder or root
+    for environment in _main_environments(root, folder):
+        if _has_pytest(environment):
+            return environment
+    for environment in _environments_of_test_tools(root, folder):
+        if _has_pytest(environment) and not _has_copy_of_project(environment, folder):
+            return environment
+    return None
+
+
+def _pytest(root: Path, folder: Path) -> tuple[str, ...]:
+    environment = pytest_environment(root, folder)
+    if environment is not None:
+        return (str(_python(environment)), "-m", "pytest")
+    elsewhere = find_program("pytest")
+    if elsewhere:
+        return (str(elsewhere),)
+    return (sys.executable, "-m", "pytest")
+
+
+def _main_environments(root: Path, folder: Path) -> Iterator[Path]:
+    folders = _folders_to_root(root.absolute(), folder.absolute())
+    for place in folders:
+        for name in _IN_PROJECT:
+            if (place / name).is_dir():
+                yield place / name
+    for place in folders:
+        yield from _environments_elsewhere(place)
+
+
+def _folders_to_root(root: Path, folder: Path) -> list[Path]:
+    folders = [folder]
+    while folders[-1] != root and root in folders[-1].parents:
+        folders.append(folders[-1].parent)
+    return folders
+
+
+def _environments_elsewhere(folder: Path) -> Iterator[Path]:
+    """Yield the environments that the tools of the project know."""
+    chosen = Manifests(folder).data(".pdm-python").decode("utf-8", errors="replace")
+    if chosen.strip() and is_program(Path(chosen.strip())):
+        yield Path(chosen.strip()).parent.parent
+    for tool in _tools_of(folder):
+        program = find_program(tool.name)
+        if program is None or not tool.question:
+            continue
+        words = (str(program), *tool.question)
+        answer = _ask(words, folder, int(time.monotonic() / _KEPT_SECONDS))
+        if answer and Path(answer).is_dir():
+            yield Path(answer)
+
+
+def environment_tools(root: Path) -> tuple[str, ...]:
+    """Return the programs of the tools that keep the project's environment. They can
+    run the tests, too: `poetry run pytest`.
+    """
+    return tuple(tool.name for tool in _tools_of(root))
+
+
+def _tools_of(folder: Path) -> list[_EnvironmentTool]:
+    manifests = Manifests(folder)
+    try:
+        known = section(manifests.content("pyproject.toml"), "tool")
+    except ManifestUnreadable:
+        known = {}
+    return [tool for tool in _TOOLS if tool.name in known or manifests.has(*tool.files)]
+
+
+@lru_cache(16)
+def _ask(words: tuple[str, ...], folder: Path, period: int) -> str:
+    """Return the last line that a tool prints; empty if it fails."""
+    del period
+    result = waited_for(run_command(words, cwd=folder, limit=_ANSWER_SECONDS))
+    lines = result.stdout.split("\n") if result.return_code == 0 else []
+    lines = [line.strip() for line in lines if line.strip()]
+    return lines[-1] if lines else ""
+
+
+def _environments_of_test_tools(root: Path, folder: Path) -> Iterator[Path]:
+    """Yield the environments of tox and nox, those of the newest Python first."""
+    for place in _folders_to_root(root.absolute(), folder.absolute()):
+        for name in _OF_TEST_TOOLS:
+            yield from sorted(
+                (place / name).glob("*/"), key=_python_version, reverse=True
+            )
+
+
+def _python_version(environment: Path) -> tuple[int, ...]:
+    """Return the version of an environment's Python, from the names in it."""
+    for packages in environment.glob("lib/python*"):
+        return tuple(int(number) for number in re.findall(r"\d+", packages.name))
+    return ()
+
+
+def _has_copy_of_project(environment: Path, folder: Path) -> bool:
+    """True if the environment has a copy of a package in `src`: tests would import the
+    copy, and not the files that a step changes.
+    """
+    sources = {entry.name for entry in folder.glob("src/*") if entry.suffix != ".pth"}
+    packages = environment.glob("lib/python*/site-packages/*")
+    return any(entry.name in sources for entry in packages)
+
+
+def _has_pytest(environment: Path) -> bool:
+    if _python(environment) is None:
+        return False
+    return any(_programs(environment).glob("pytest*"))
+
+
+def _python(environment: Path) -> Path | None:
+    name = "python.exe" if IS_WINDOWS else "python"
+    python = _programs(environment) / name
+    return python if python.exists() else None
+
+
+def _programs(environment: Path) -> Path:
+    return environment / ("Scripts" if IS_WINDOWS else "bin")

@@ -1,0 +1,131 @@
+"""The packages that the manifests of a Python project declare, each with the place of
+its declaration. Nothing is resolved, and no tool is asked.
+"""
+
+import configparser
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from cdd_agent.files.manifests import Manifests, parsed, section
+
+_REQUIREMENT_FILES = (
+    "*requirement*.txt",
+    "*requirement*.in",
+    "requirements/*.txt",
+    "requirements/*.in",
+)
+_ENVIRONMENT_FILES = ("environment.yml", "environment.yaml")
+_SCRIPTS = ("setup.py", "noxfile.py")
+"""Files of Python code. Each string in them that reads as a requirement counts."""
+_NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
+_REQUIREMENT = re.compile(
+    rf"\s*({_NAME.pattern})\s*(?:\[[^\]]*\])?\s*(?:$|[<>=!~;@#(,].*)"
+)
+_STRING = re.compile(r"""["']([^"'\n]{1,100})["']""")
+_LIST_ITEM = re.compile(r"^[ \t]*-[ \t]+[\"']?([^\s\"'#:]+)", re.MULTILINE)
+_TABLES = (
+    ("project", "optional-dependencies"),
+    ("dependency-groups",),
+    ("tool", "poetry", "dependencies"),
+    ("tool", "poetry", "dev-dependencies"),
+    ("tool", "poetry", "group"),
+    ("tool", "pdm", "dev-dependencies"),
+    ("tool", "uv", "dev-dependencies"),
+    ("tool", "rye", "dev-dependencies"),
+    ("tool", "hatch", "envs"),
+    ("tool", "pixi"),
+    ("tool", "tox"),
+)
+"""Tables of pyproject.toml with packages, at any depth: as items of lists, or as
+keys.
+"""
+
+
+def declared_packages(folder: Path) -> dict[str, str]:
+    """Return the normalised names of the packages that a folder's manifests declare,
+    each with the first place. Raises `ManifestUnreadable`.
+    """
+    found: dict[str, str] = {}
+    for name, place in _declarations(Manifests(folder)):
+        found.setdefault(normalise(name), place)
+    return found
+
+
+def normalise(name: str) -> str:
+    """Return the name of a package as an index compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _declarations(manifests: Manifests) -> Iterator[tuple[str, str]]:
+    yield from _in_pyproject(manifests)
+    for name in ("tox.toml", "hatch.toml", "pixi.toml", "Pipfile"):
+        content = parsed("Pipfile.toml", manifests.text(name))
+        for package in _names_in(content):
+            yield package, name
+    for name in ("setup.cfg", "tox.ini"):
+        for package, title in _in_ini(manifests.text(name)):
+            yield package, f"{name} [{title}]"
+    for pattern in _REQUIREMENT_FILES:
+        for file in sorted(manifests.root.glob(pattern)):
+            place = file.relative_to(manifests.root).as_posix()
+            text = manifests.data(place).decode("utf-8", errors="replace")
+            for line in text.splitlines():
+                for package in _requirement(line):
+                    yield package, place
+    for name in _SCRIPTS:
+        text = manifests.data(name).decode("utf-8", errors="replace")
+        for string in _STRING.findall(text):
+            for package in _requirement(string):
+                yield package, name
+    for name in _ENVIRONMENT_FILES:
+        text = manifests.data(name).decode("utf-8", errors="replace")
+        for item in _LIST_ITEM.findall(text):
+            for package in _requirement(item.rpartition("::")[2]):
+                yield package, name
+
+
+def _in_pyproject(manifests: Manifests) -> Iterator[tuple[str, str]]:
+    content = manifests.content("pyproject.toml")
+    for package in _names_in(section(content, "project").get("dependencies")):
+        yield package, "pyproject.toml [project]"
+    for keys in _TABLES:
+        table: object = section(content, *keys[:-1]).get(keys[-1])
+        for package in _names_in(table):
+            yield package, f"pyproject.toml [{'.'.join(keys)}]"
+
+
+def _names_in(value: object) -> Iterator[str]:
+    """Yield the requirements in a table, at any depth."""
+    if isinstance(value, str):
+        yield from _requirement(value)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _names_in(item)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            # `pytest = "^8"`, and a group of packages: `dev = ["pytest"]`
+            if not isinstance(inner, list):
+                yield from _requirement(str(key))
+            yield from _names_in(inner) if not isinstance(inner, str) else ()
+
+
+def _in_ini(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the requirements in an ini file, each with the title of its section."""
+    reader = configparser.RawConfigParser(strict=False)
+    with suppress(configparser.Error):
+        reader.read_string(text)
+    for title in reader.sections():
+        for key, value in reader.items(title):
+            is_list = "require" in key or key == "deps" or "extras_require" in title
+            for line in value.splitlines() if is_list else ():
+                # tox: `py311: pytest`
+                for package in _requirement(line.rpartition(": ")[2]):
+                    yield package, title
+
+
+def _requirement(text: str) -> Iterator[str]:
+    match = _REQUIREMENT.fullmatch(text)
+    if match:
+        yield match[1]

@@ -1,0 +1,57 @@
+"""Ask pytest how many tests a check would run. No test runs, but pytest imports the
+project's code to find them.
+"""
+
+import re
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cdd_agent.process.policy import CommandRunner
+from cdd_agent.verification.check import Check
+
+_SECONDS = 30.0
+_SUMMARY = re.compile(
+    r"=*\s*(?:(\d+)(?:/\d+)? tests? collected|no tests (?:collected|ran))\b.*"
+)
+_ERRORS = re.compile(r"(\d+) errors?\b")
+
+
+class Collection(Struct, frozen=True):
+    """The answer of pytest."""
+
+    tests: int = 0
+    seconds: float = 0.0
+    problem: str = ""
+    """Why the number is not known or not complete, as a clause."""
+
+
+async def collect_tests(check: Check, commands: CommandRunner) -> Collection | None:
+    """Count the tests of a check, in at most `_SECONDS`. None if the check does not
+    start pytest.
+    """
+    if check.invocation is None or check.invocation.runner.name != "pytest":
+        return None
+    words = (*check.argv, "--collect-only", "--verbosity=-1", "--color=no")
+    result = await commands.start(
+        replace(check.command, argv=words),
+        env={"CI": "1", "PYTHONDONTWRITEBYTECODE": "1"},
+        limit=_SECONDS,
+    )
+    if not result.started:
+        return Collection(problem=result.stderr.removeprefix("Error: "))
+    if result.timed_out:
+        return Collection(problem=f"it was still collecting after {_SECONDS:g} s")
+    return _read(result.stdout, result.stderr, result.seconds, result.return_code)
+
+
+def _read(stdout: str, stderr: str, seconds: float, code: int) -> Collection:
+    lines = [line.strip() for line in stdout.splitlines() if line.strip()]
+    summary = _SUMMARY.fullmatch(lines[-1]) if lines else None
+    if summary:
+        errors = _ERRORS.search(lines[-1])
+        problem = f"{errors[0]} while collecting" if errors else ""
+        return Collection(int(summary[1] or 0), seconds, problem)
+    said = [line.strip() for line in (stderr or stdout).splitlines() if line.strip()]
+    last = f": {said[-1]}" if said else ""
+    return Collection(problem=f"pytest could not collect (exit code {code}){last}")

@@ -1,0 +1,112 @@
+"""Choose the command that runs a JavaScript project's tests: the test script, else the
+scripts of the packages in the workspace, else a declared runner.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
+from cdd_agent.project.package_manager import package_manager
+from cdd_agent.project.source_folders import SourceFolder
+from cdd_agent.verification.project_runner import ProjectRunner
+
+_NPM_PLACEHOLDER = "no test specified"
+"""What `npm init` writes as the test script."""
+_TEST_SCRIPTS = ("test", "test:unit", "unit", "tests", "test-unit")
+"""Names of scripts with the tests, the first that exists counts."""
+_NODE_RUNNERS = {
+    "vitest": ("npx", "--no-install", "vitest", "run"),
+    "jest": ("npx", "--no-install", "jest"),
+    "mocha": ("npx", "--no-install", "mocha"),
+    "ava": ("npx", "--no-install", "ava"),
+}
+"""Runners that `package.json` can declare, and how they start without a script."""
+_WORKSPACES = {
+    "npm": ("npm", "test", "--workspaces", "--if-present"),
+    "pnpm": ("pnpm", "-r", "--if-present", "run", "test"),
+    "yarn": ("yarn", "workspaces", "run", "test"),
+    "yarn berry": ("yarn", "workspaces", "foreach", "--all", "run", "test"),
+    "bun": ("bun", "run", "--filter", "*", "test"),
+}
+_CALLS_ANOTHER = re.compile(
+    r"(python\S*( -m)?|uv run|poetry run|hatch run)? *"
+    r"(pytest|tox|nox|cargo|go|make)\b.*"
+)
+"""A script in `package.json` that only starts the runner of another language."""
+
+
+def javascript_runner(
+    root: Path, folder: SourceFolder, folders: Sequence[SourceFolder]
+) -> ProjectRunner | None:
+    place = root / folder.path
+    content = Manifests(place).content("package.json")
+    manager = package_manager(place, root)
+    scripts = section(content, "scripts")
+    for name in _TEST_SCRIPTS:
+        script = str(scripts.get(name, ""))
+        if script and _NPM_PLACEHOLDER not in script:
+            if _CALLS_ANOTHER.fullmatch(script):
+                return None
+            words: tuple[str, ...] = (manager, "run", name)
+            if name == "test" and manager != "bun":
+                words = (manager, "test")
+            return ProjectRunner(
+                "javascript", words, f"package.json has the script `{name}`"
+            )
+    if _has_workspaces(place, content) and _tests_below(root, folder, folders):
+        key = manager
+        if manager == "yarn" and ".yarnrc.yml" in folder.files:
+            key = "yarn berry"
+        return ProjectRunner(
+            "javascript", _WORKSPACES[key], "packages of the workspace have tests"
+        )
+    declared = {
+        **section(content, "dependencies"),
+        **section(content, "devDependencies"),
+    }
+    for name, direct in _NODE_RUNNERS.items():
+        if name in declared:
+            return ProjectRunner("javascript", direct, f"package.json declares {name}")
+    return None
+
+
+def _has_workspaces(place: Path, content: Mapping[str, Any]) -> bool:
+    return bool(content.get("workspaces")) or Manifests(place).has(
+        "pnpm-workspace.yaml"
+    )
+
+
+def _tests_below(
+    root: Path, folder: SourceFolder, folders: Sequence[SourceFolder]
+) -> bool:
+    """True if a package below a folder has a test script."""
+    inside = f"{folder.path}/" if folder.path else ""
+    for other in folders:
+        is_below = other.path != folder.path and other.path.startswith(inside)
+        if not is_below or "package.json" not in other.files:
+            continue
+        try:
+            content = Manifests(root / other.path).content("package.json")
+        except ManifestUnreadable:
+            continue
+        script = str(section(content, "scripts").get("test", ""))
+        if script and _NPM_PLACEHOLDER not in script:
+            return True
+    return False
+
+
+def why_not_installed(place: Path, root: Path) -> str:
+    """Return why the packages of package.json are missing; empty if they are
+    installed, or if there are none.
+    """
+    content = Manifests(place).content("package.json")
+    if not content.get("dependencies") and not content.get("devDependencies"):
+        return ""
+    for folder in (place, *place.parents):
+        if (folder / "node_modules").is_dir() or Manifests(folder).has(".pnp.cjs"):
+            return ""
+        if folder == root:
+            break
+    return f"its packages are not installed (`{package_manager(place, root)} install`)"
