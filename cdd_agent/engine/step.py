@@ -142,14 +142,15 @@ class StepRunner(Struct, frozen=True):
         first = steps[0].number
         saved = record.baseline
         baseline = saved or Baseline(step=first)
-        checks: list[Check] = []
+        project: tuple[Check, ...] = ()
         if saved is None and is_of_use(remaining, self.test_command, self.commands):
-            checks += project_checks(self.test_command, self.commands)
-            record.save_baseline(baseline)
-        for check in [*checks, *self._own_checks(steps)]:
+            project = project_checks(self.test_command, self.commands)
+            if not project:
+                record.save_baseline(baseline)
+        for check in [*project, *self._own_checks(steps)]:
             if baseline.find(check.shown) is not None:
                 continue
-            if check not in checks and baseline.knows(check):
+            if check not in project and baseline.knows(check):
                 continue
             self.emit(BaselineStarted(first, check.shown))
             run = await run_check(
@@ -157,7 +158,9 @@ class StepRunner(Struct, frozen=True):
             )
             baseline = baseline.add(first, run, already)
             record.save_baseline_output(run)
-            record.save_baseline(baseline)
+            # after an interruption all checks of the project run again
+            if check not in project[:-1]:
+                record.save_baseline(baseline)
             self.emit(as_event(baseline.runs[-1], label))
 
     def _own_checks(self, steps: Sequence[PlanStep]) -> list[Check]:

@@ -267,7 +267,8 @@ async def _after_checks(
     return replace(
         work,
         tests=tests,
-        changed=net.paths,
+        # a command may change files that no step declares
+        changed=net.paths | changed_by_commands([transaction.attempt]),
         created=frozenset(net.files.created),
         missing=tuple(missing),
     )

@@ -14,11 +14,12 @@ from msgspec.structs import replace
 from cdd_agent.errors import BadInput
 from cdd_agent.events.run_events import BaselineTaken
 from cdd_agent.files.json_file import Damaged, JsonFile
-from cdd_agent.process.policy import CommandRunner
+from cdd_agent.process.policy import CommandRunner, split
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.check_run import CheckRun
 from cdd_agent.verification.checks import checks_for, project_checks
+from cdd_agent.verification.invocation import invocation
 from cdd_agent.verification.outcomes import Result, SuiteRun
 
 AlreadyOver = tuple[tuple[int, int], ...]
@@ -83,8 +84,8 @@ class Baseline(JsonFile, frozen=True):
         return None
 
     def knows(self, check: Check) -> bool:
-        """True if a wider run has the result of each of its tests, and ended as they
-        say.
+        """True if a wider run of the same test runner has the result of each of its
+        tests, and ended as they say.
         """
         if not check.asks_for_report or check.invocation is None:
             return False
@@ -92,6 +93,9 @@ class Baseline(JsonFile, frozen=True):
         for each in self.runs:
             tests = each.run.tests
             if tests is None or each.run.problem or _has_other_reason(each.run):
+                continue
+            earlier = invocation(split(each.run.command).argv, check.command.folder)
+            if earlier is None or earlier.runner is not check.invocation.runner:
                 continue
             if tests.selection.options == asked.options and not tests.selection.paths:
                 return True

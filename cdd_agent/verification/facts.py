@@ -148,10 +148,13 @@ class CheckFacts(Struct, frozen=True, dict=True):
     @property
     def known_reason(self) -> Statement | None:
         """The statement that explains an exit code other than 0, if the check ended so
-        before the step and stated the same.
+        before the step and stated the same. None if single tests are not known: one of
+        them might have failed as well.
         """
         last = self.last_run
         if last is None or not last.return_code or not self.run.return_code:
+            return None
+        if last.tests is None or self.run.tests is None:
             return None
         for statement in self.run.statements:
             if statement.kind.explains_exit and statement in last.statements:

@@ -24,6 +24,15 @@ from cdd_agent.events.stream import Event, to_json
 from cdd_agent.files.json_file import Damaged
 from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.verification.baseline import Baseline
+from cdd_agent.verification.check_run import CheckRun
+from cdd_agent.verification.checks import parse_command
+from cdd_agent.verification.outcomes import (
+    Result,
+    Selection,
+    Statement,
+    StatementKind,
+    SuiteRun,
+)
 from cdd_agent.wording.describe import describe
 from cdd_agent.wording.step_signs import REMARKS
 from tests.engine.calculator import (
@@ -54,6 +63,9 @@ def names(error: str | None) -> list[str]:
 
 T = TypeVar("T")
 FIRST, SECOND = Step("calc.py"), Step("notes.txt")
+PASSES = SuiteRun(results={SUB: Result.PASSED})
+FAILS = SuiteRun(results={SUB: Result.FAILED})
+THRESHOLD = Statement(StatementKind.THRESHOLD, "the coverage is below 80 %")
 ASIDE = FIXED + "\n\ndef twice(a):\n    return add(a, a)\n"
 
 
@@ -87,10 +99,10 @@ async def test_it_is_taken_once_before_anything_is_changed(sandbox: Sandbox) -> 
     assert kinds.count(BaselineTaken) == 1
     told = (
         BaselineStarted,
+        BaselineTaken,
         StepStarted,
         ReplyStarted,
         ReplyFinished,
-        BaselineTaken,
         ChangesProposed,
     )
     assert [kind for kind in kinds if kind in told][: len(told)] == list(told)
@@ -110,10 +122,8 @@ async def test_it_is_taken_once_before_anything_is_changed(sandbox: Sandbox) -> 
         event.evidence.stayed for event in of(StepFinished, events) if event.evidence
     ] == [1, 2]
     record = sandbox.root / ".cdd/runs" / SLUG
-    assert json.loads((record / "baseline.json").read_text())["tests"]["results"] == {
-        ADD: "passed",
-        SUB: "failed",
-    }
+    (saved,) = json.loads((record / "baseline.json").read_text())["runs"]
+    assert saved["run"]["tests"]["results"] == {ADD: "passed", SUB: "failed"}
     assert "1 failed, 1 passed" in (record / "baseline.txt").read_text()
 
 
@@ -134,7 +144,8 @@ async def test_a_stop_in_the_middle_changes_nothing_and_it_is_taken_again(
     await stop_at(engine.run_all(), lambda event: isinstance(event, BaselineStarted))
     engine.close()
     assert baselines(sandbox) == []
-    assert sandbox.statuses() == ["pending"]
+    assert not (sandbox.ticket / "execution-state.json").exists()
+    assert sandbox.text("calc.py") == CALC
 
     (sandbox.root / "tests/test_calc.py").write_text(TESTS)
     assert len(of(BaselineTaken, await run_all(sandbox))) == 1
@@ -187,23 +198,89 @@ async def test_a_damaged_one_is_told_and_not_replaced(
         await run_all(sandbox)
 
 
+HAS_DEF = check("calc.py", "def")
+NARROW = "pytest tests/test_calc.py"
+LISTS = 'python -c "import os; print(os.listdir())"'
+
+
 @each_row(
     ("steps", "taken"),
     [
-        ([Step("calc.py")], True),
-        ([Step("calc.py", "none"), Step("calc.py", "pytest tests/test_calc.py")], True),
-        ([Step("calc.py", check("calc.py", "def")), Step("calc.py", "none")], False),
+        ([Step("calc.py")], [(1, "pytest")]),
+        # the project's checks have the results of a narrower one
+        ([Step("calc.py", "none"), Step("calc.py", NARROW)], [(1, "pytest")]),
+        ([Step("calc.py", "pytest -q"), Step("calc.py", NARROW)], [(1, "pytest")]),
+        # not those of another command
+        (
+            [Step("calc.py"), Step("calc.py", LISTS), Step("calc.py", "pytest")],
+            [(1, "pytest"), (2, LISTS)],
+        ),
+        # no step is compared with the project's checks
+        ([Step("calc.py", HAS_DEF), Step("calc.py", "none")], [(1, HAS_DEF)]),
+        # once for several steps
+        ([Step("calc.py", HAS_DEF), Step("calc.py", HAS_DEF)], [(1, HAS_DEF)]),
+        (
+            [Step("calc.py"), Step("calc.py", HAS_DEF)],
+            [(1, "pytest"), (2, HAS_DEF)],
+        ),
+        # a file that the check names is not there yet
+        ([Step("new.py", "python -S new.py", also=("calc.py",))], []),
+        # the user must approve it
+        ([Step("calc.py", "nmap calc.py")], []),
+        ([Step("calc.py", "none")], []),
     ],
 )
-async def test_it_is_taken_if_a_step_is_compared_with_it(
-    sandbox: Sandbox, steps: list[Step], taken: bool
+async def test_a_check_whose_result_is_not_known_runs_before_the_step(
+    sandbox: Sandbox, steps: list[Step], taken: list[tuple[int, str]]
 ) -> None:
     calculator(sandbox, *steps).replies(
-        *[gives(calc_dot_py=FIXED + "#" * n) for n in range(len(steps))]
+        *[
+            gives(calc_dot_py=FIXED + "#" * n, new_dot_py="x = 1\n")
+            for n in range(len(steps))
+        ]
     )
+    sandbox.flags["commands"] = {"mode": "ask"}
     events = await run_all(sandbox)
-    assert len(of(BaselineTaken, events)) == taken
-    assert set(sandbox.statuses()) == {"completed"}
+    assert [(each.step, each.command) for each in of(BaselineTaken, events)] == taken
+    assert set(sandbox.statuses()) <= {"completed", "pending"}
+
+
+@each_row(
+    ("run", "check", "is_known"),
+    [
+        (CheckRun("pytest", 0, tests=PASSES), "pytest tests/test_calc.py", True),
+        (CheckRun("pytest", 1, tests=FAILS), "pytest tests/test_calc.py", True),
+        # its tests do not explain how it ended
+        (CheckRun("pytest", 1, tests=PASSES), "pytest tests/test_calc.py", False),
+        (
+            CheckRun("pytest", 1, tests=FAILS, statements=(THRESHOLD,)),
+            "pytest tests/test_calc.py",
+            False,
+        ),
+        (
+            CheckRun("pytest", 2, tests=FAILS, problem="was ended"),
+            "pytest tests/test_calc.py",
+            False,
+        ),
+        (CheckRun("pytest", 0), "pytest tests/test_calc.py", False),
+        (CheckRun("pytest", 0, tests=PASSES), "pytest -k add", False),
+        (CheckRun("pytest", 0, tests=PASSES), "python lint.py", False),
+        (CheckRun("pytest", 0, tests=PASSES), "cargo test", False),
+        (CheckRun("cargo test", 0, tests=PASSES), "cargo test", True),
+        (
+            CheckRun("pytest tests/a", 0, tests=SuiteRun(Selection(("tests/a",)))),
+            "pytest tests/test_calc.py",
+            False,
+        ),
+    ],
+)
+def test_a_wider_run_knows_a_check_if_its_tests_are_all_of_it(
+    tmp_path: Path, run: CheckRun, check: str, is_known: bool
+) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/test_calc.py").write_text(TESTS)
+    baseline = Baseline(step=1).add(1, run, ())
+    assert baseline.knows(parse_command(check, tmp_path)) is is_known
 
 
 async def test_where_there_is_nothing_to_run_there_is_none_and_the_first_tests_count(
@@ -363,9 +440,27 @@ def test_one_of_no_use_that_an_earlier_version_saved_with_tests_tells_nothing(
         "tests": {"results": {SUB: "failed"}},
     }
     (tmp_path / "baseline.json").write_text(json.dumps(saved))
-    assert Baseline.load(tmp_path / "baseline.json") == Baseline(
-        step=1, command="pytest", problem=saved["problem"]
-    )
+    loaded = Baseline.load(tmp_path / "baseline.json")
+    assert loaded
+    (earlier,) = loaded.runs
+    assert earlier.run == CheckRun("pytest", problem="it was ended")
+    assert loaded.tests == ()
+
+
+def test_one_that_an_earlier_version_saved_is_known(tmp_path: Path) -> None:
+    saved = {
+        "step": 2,
+        "command": "pytest",
+        "return_code": 1,
+        "tests": {"results": {SUB: "failed"}},
+        "already": [[1, 1]],
+    }
+    (tmp_path / "baseline.json").write_text(json.dumps(saved))
+    loaded = Baseline.load(tmp_path / "baseline.json")
+    assert loaded
+    assert loaded.tests == (SuiteRun(results={SUB: Result.FAILED}),)
+    (earlier,) = loaded.runs
+    assert (earlier.step, earlier.run.return_code, earlier.already) == (2, 1, ((1, 1),))
 
 
 @each_row(
@@ -569,7 +664,7 @@ async def test_another_program_that_failed_before_cannot_pass_and_that_is_said(
     assert (taken.return_code, taken.passed) == (1, None)
     assert "exit code 1" in describe(taken)[0][0]
     assert of(AttemptFailed, events)[0].error.endswith(" step 1")
-    assert verifications(sandbox) == ["passed"]
+    assert verifications(sandbox) == ["exit_code"]
 
 
 async def test_the_output_is_kept_whole_and_without_our_own_line(

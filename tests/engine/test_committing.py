@@ -142,8 +142,8 @@ async def test_a_commit_that_is_refused_ends_the_run_and_not_the_step(
 
 
 MAKES = (
-    "python -c \"for name in ('a.txt', 'c.txt', 'beside.txt'): open(name,"
-    " 'a').write('x')\""
+    "python -c \"[open(name, 'a').write('x') for name in ('a.txt', 'c.txt',"
+    " 'beside.txt') if open('a.txt')]\""
 )
 
 

@@ -17,10 +17,11 @@ from tests.engine.tool_steps import (
     run,
     stopped_after,
 )
+from tests.support.pictures import png
 from tests.support.projects import Sandbox, Step, run_all, says
 from tests.support.tables import each_row
 
-RESEARCH = Step(None)
+RESEARCH = Step(None, "none")
 
 
 @pytest.fixture
@@ -138,7 +139,25 @@ async def test_the_steps_own_check_decides_where_there_is_one(sandbox: Sandbox) 
     sandbox.write(Step(None, "python -c 1")).replies(
         calls(create("../a.txt", "x")), "It was right already."
     )
-    assert finished(await run(sandbox)).verification is Verification.PASSED
+    assert finished(await run(sandbox)).verification is Verification.EXIT_CODE
+
+
+@each_row(
+    ("step", "status"),
+    [
+        (Step(None, "none"), "completed"),
+        # the plan does not say that nothing has to be done
+        (Step(None), "failed"),
+        (Step("a.png", "none"), "failed"),
+        (Step("a.txt", "none"), "failed"),
+    ],
+)
+async def test_words_alone_complete_a_step_that_is_for_nothing_else(
+    sandbox: Sandbox, step: Step, status: str
+) -> None:
+    (sandbox.root / "a.png").write_bytes(png())
+    sandbox.write(step).replies("Take the second way.")
+    assert finished(await run_all(sandbox)).status == status
 
 
 async def test_a_step_that_names_files_is_told_what_was_refused(

@@ -35,12 +35,13 @@ from tests.support.projects import SLUG, Sandbox, Step, check, noticed, says
 from tests.support.tables import each_row
 
 TEST = "def test_new():\n    assert 1 + 1 == 2\n"
+NO_OLD = "import os\n\n\ndef test_old():\n    assert not os.path.exists('old.txt')\n"
 OTHER_TEST = "def test_other():\n    assert True\n"
 PYTEST = "python -m pytest -q tests"
 STEPS = (
-    Step("new.txt", check("new.txt")),
-    Step("app.txt", check("app.txt")),
-    Step("old.txt (deleted)", "python -c pass"),
+    Step("new.txt", tested="good"),
+    Step("app.txt", tested="good"),
+    Step("old.txt (deleted)", "pytest old_is_gone.py"),
     Step("tests/test_new.py", PYTEST),
 )
 DELETES = "*** Begin Patch\n*** Delete File: old.txt\n*** End Patch\n"
@@ -68,6 +69,7 @@ def begin_repository(sandbox: Sandbox) -> Sandbox:
     (root / ".git" / "info" / "exclude").write_text("tickets/\n.cdd/\n")
     (root / "app.txt").write_text("before\n")
     (root / "old.txt").write_text("old\n")
+    (root / "old_is_gone.py").write_text(NO_OLD)
     (root / "tests").mkdir()
     (root / "tests" / "test_other.py").write_text(OTHER_TEST)
     git(root, "add", "--all")
@@ -407,7 +409,6 @@ async def test_a_tree_with_the_work_is_done(
 ) -> None:
     change(done.root)
     code, events = await carry_out(done, require="verified")
-    # step 3 has a check without tests, which counts by its exit code
     assert lost(events) == {}
     assert NoticeKind.ALL_DONE in noticed(events)
     assert code is ExitCode.DONE
@@ -505,7 +506,7 @@ LATER_STEPS: dict[str, tuple[tuple[Step, ...], tuple[Any, ...]]] = {
         (REPLIES[3], DELETES.replace("old.txt", "tests/test_new.py")),
     ),
     "the same content": (
-        (Step("app.txt", "none"),),
+        (Step("app.txt", "python -c pass"),),
         (says("app.txt", "before"),),
     ),
 }
@@ -802,7 +803,7 @@ async def test_status_shows_files_that_are_not_in_this_tree(done: Sandbox) -> No
 async def test_a_criterion_whose_files_are_gone_is_not_seen(sandbox: Sandbox) -> None:
     begin_repository(
         sandbox.write(
-            Step("app.txt", check("app.txt"), description="Make it.\n**Serves:** 1")
+            Step("app.txt", tested="good", description="Make it.\n**Serves:** 1")
         )
     )
     assert (await carry_out(sandbox, says("app.txt", "good")))[0] is ExitCode.DONE

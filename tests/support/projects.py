@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -68,6 +69,10 @@ class Step:
     """Checks after `verify`."""
     label: str = ""
     """The number in its heading; empty: its place in the plan."""
+    tested: str = ""
+    """A text that the file has to hold, by a test. `Sandbox.write` writes the test, and
+    it is the step's first check.
+    """
 
     def markdown(self, number: int) -> str:
         lines = [
@@ -77,10 +82,31 @@ class Step:
         ]
         lines += [f"**Dependencies:** {self.depends}"]
         checks = (self.verify, *self.checks) if self.verify else self.checks
+        if self.tested:
+            checks = (f"pytest {self.test_file}", *checks)
         lines += [f"**Verify:** `{command}`" for command in checks]
         lines += ["", "**Files Affected:**", f"- `{self.path}`"] if self.path else []
         lines += [f"- {file}" for file in self.also]
         return "\n".join(lines)
+
+    @property
+    def test_file(self) -> str:
+        """Is not named as one of the project's tests, so only the step's check runs
+        it.
+        """
+        return re.sub(r"\W", "_", f"holds_{self.path}") + ".py"
+
+    @property
+    def test(self) -> str:
+        """The id of the test."""
+        return f"{self.test_file}::test_text"
+
+    @property
+    def test_code(self) -> str:
+        return (
+            "from pathlib import Path\n\n\ndef test_text():\n"
+            f"    assert {self.tested!r} in Path({self.path!r}).read_text()\n"
+        )
 
 
 def plan(steps: Iterable[Step]) -> str:
@@ -145,6 +171,9 @@ class Sandbox:
         (self.root / ".cdd").mkdir(exist_ok=True)
         (self.ticket / "spec.yaml").write_text(spec)
         (self.ticket / "plan.md").write_text(plan(steps))
+        for step in steps:
+            if step.tested:
+                (self.root / step.test_file).write_text(step.test_code)
         return self
 
     def in_process(self) -> "Sandbox":
