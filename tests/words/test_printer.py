@@ -225,8 +225,8 @@ EDITED = (
             ],
         ),
         (
-            TestsFinished(1, Verification.NONE, "no tests were found", 0.0),
-            ["! Unverified: no tests were found"],
+            TestsFinished(1, Verification.NONE, "the project has no runner that cdd knows", 0.0),
+            ["! Unverified: the project has no runner that cdd knows"],
         ),
         (
             StepFinished(
