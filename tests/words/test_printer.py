@@ -225,7 +225,9 @@ EDITED = (
             ],
         ),
         (
-            TestsFinished(1, Verification.NONE, "the project has no runner that cdd knows", 0.0),
+            TestsFinished(
+                1, Verification.NONE, "the project has no runner that cdd knows", 0.0
+            ),
             ["! Unverified: the project has no runner that cdd knows"],
         ),
         (

@@ -14,7 +14,10 @@ from tests.support.verdicts import judge_all, judge_one, run_of
     ("seen", "words"),
     [
         (Evidence("`make check` passed"), "`make check` passed"),
-        (Evidence("the project has no runner that cdd knows"), "the project has no runner that cdd knows"),
+        (
+            Evidence("the project has no runner that cdd knows"),
+            "the project has no runner that cdd knows",
+        ),
         (
             Evidence("x", 44, fixed=3),
             "3 tests went red → green, 41 others stayed green",
