@@ -27,7 +27,7 @@ from cdd_agent.fleet.local_runs import (
 )
 from cdd_agent.open_project import open_project
 from cdd_agent.tickets.store import TicketStore
-from tests.fleet.tickets import ONE_STEP, cdd, project, script, tree
+from tests.fleet.tickets import TESTED, cdd, project, script, tree
 from tests.support.homes import at_home
 from tests.support.projects import says
 from tests.travel.copies import copied
@@ -39,7 +39,7 @@ SLUGS = ("bug-a", "bug-b", "bug-c")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("known").resolve()
     with at_home(folder), pytest.MonkeyPatch.context() as patch:
-        tickets = dict.fromkeys(SLUGS, ONE_STEP)
+        tickets = dict.fromkeys(SLUGS, TESTED)
         root = project(folder / "made", tickets, patch)
         model = script(folder, says("a.txt", "good"))
         assert cdd(root, "exec", "bug-a", "--worktree", "--model", model) == 0

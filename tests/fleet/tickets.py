@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 
 from cdd_agent.cli.main import main
-from tests.support.projects import SPEC, Step, check, plan, says
+from tests.support.projects import SPEC, Step, add_test, check, plan, says
 from tests.travel.copies import git
 
 GOOD = says("a.txt", "good")
 ONE_STEP = (Step("a.txt", check("a.txt")),)
+"""Its check reports no tests."""
+TESTED = (Step("a.txt", "pytest -q test_a.py"),)
+"""One step that a test verifies; `project` writes the test."""
 
 
 def project(
@@ -35,6 +38,8 @@ def project(
         ticket.mkdir(parents=True)
         (ticket / "spec.yaml").write_text(SPEC)
         (ticket / "plan.md").write_text(plan(steps).replace("feature-words", slug))
+    if TESTED in tickets.values():
+        add_test(root, "a.txt")
     (root / "README").write_text("words\n")
     git(root, "init", "--quiet", "--initial-branch=main")
     git(root, "add", "--all")

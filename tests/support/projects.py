@@ -55,6 +55,16 @@ def check(path: str, text: str = "good") -> str:
     return f'python -S -c "{code}"'  # the site is half of its start
 
 
+def add_test(root: Path, path: str, text: str = "good") -> str:
+    """Write a test of a file's text into a project, and return the check that runs it:
+    unlike `check`, it reports its test.
+    """
+    name = f"test_{Path(path).stem}.py"
+    code = f"def test_text():\n    assert {text!r} in open({path!r}).read()\n"
+    (root / name).write_text(code)
+    return f"pytest -q {name}"
+
+
 @dataclass(frozen=True)
 class Step:
     """A step of a test's plan."""

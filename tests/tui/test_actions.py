@@ -22,7 +22,7 @@ from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.folds import FoldHeader
 from cdd_agent.tui.transcript.widget import Transcript
 from tests.engine.tool_steps import calls, execute, replace
-from tests.support.projects import SLUG, Sandbox, Step, check, says
+from tests.support.projects import SLUG, Sandbox, Step, add_test, says
 from tests.tui.person import person_at
 from tests.tui.test_transcript import numbered, screen, shown
 
@@ -345,15 +345,15 @@ async def test_a_run_with_tools_and_failed_tests_in_the_shell(sandbox: Sandbox) 
     checks.
     """
     sandbox.write(
-        Step("a.txt", check("a.txt", "good")),
-        Step("test_a.py", "pytest -q test_a.py", "Step 1"),
+        Step("a.txt", add_test(sandbox.root, "a.txt")),
+        Step("test_sum.py", "pytest -q test_sum.py", "Step 1"),
     )
     (sandbox.root / "a.txt").write_text("bad\n")
     sandbox.replies(
         calls(replace("a.txt", "bad", "good")),
         calls(execute("cat a.txt")),
         "It says good now.",
-        says("test_a.py", "def test_sum():\n    assert 1 + 1 == 3\n"),
+        says("test_sum.py", "def test_sum():\n    assert 1 + 1 == 3\n"),
     )
     sandbox.flags = {"max_attempts": 1}
     async with person_at(sandbox, f"/exec {SLUG}", size=(100, 80)) as person:
@@ -364,9 +364,9 @@ async def test_a_run_with_tools_and_failed_tests_in_the_shell(sandbox: Sandbox) 
         assert "1 + good" in rows
         assert any(re.match(r"▸ \$ cat a\.txt \d", row) for row in rows)
         assert "▸ written: 1 file +1 −1" in rows
-        assert any(re.search(r"✓ passed · \d", row) for row in rows)
-        at = rows.index("▾ ✗ test_a.py::test_sum")
-        assert rows[at + 1 : at + 3] == ["assert (1 + 1) == 3", "test_a.py:2"]
+        assert any(re.search(r"✓ 1 passed · \d", row) for row in rows)
+        at = rows.index("▾ ✗ test_sum.py::test_sum")
+        assert rows[at + 1 : at + 3] == ["assert (1 + 1) == 3", "test_sum.py:2"]
         assert any("✗ 1 failed" in row for row in rows)
     assert sandbox.statuses() == [StepStatus.COMPLETED, StepStatus.FAILED]
     *_, failed = [event for event in person.shown if isinstance(event, TestsFinished)]

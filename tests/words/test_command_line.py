@@ -11,7 +11,7 @@ import pytest
 
 from cdd_agent.cli.main import main
 from cdd_agent.errors import ExitCode
-from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
+from tests.support.projects import SLUG, Sandbox, Step, add_test, check, run_all, says
 
 
 def cdd(
@@ -197,10 +197,12 @@ def test_tickets_that_are_renamed_copied_or_not_clear(
     ]
 
 
+@pytest.mark.story
 def test_a_run_and_the_way_back(
     sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", "none", "Step 1"))
+    tested = Step("a.txt", add_test(sandbox.root, "a.txt"))
+    sandbox.write(tested, Step("b.txt", "none", "Step 1"))
     replies = [
         {"reply": reply}
         for reply in (says("a.txt", "bad"), says("a.txt", "good"), says("b.txt", "x"))
