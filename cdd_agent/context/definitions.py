@@ -7,54 +7,17 @@ define something, their types' names say alike in almost all grammars.
 
 import re
 from functools import lru_cache
-from importlib import import_module
 from typing import Any
 
 from msgspec import Struct
-from tree_sitter import Language, Node, Parser, Query, QueryCursor, QueryError
+from tree_sitter import Node, Query, QueryCursor, QueryError
 
-from cdd_agent.context.source import suffix_of
+from cdd_agent.context.grammars import LARGEST_PARSED, Grammar, find_grammar
 
-_LARGEST = 500_000
-"""Bytes of a text that is parsed."""
 _MOST = 5_000
 """Definitions of one text."""
 _DEEPEST = 60
 """Nodes around a definition. The time for looking deeper grows with the depth's square.
-"""
-_GRAMMARS = {
-    suffix: (package, function)
-    for package, function, suffixes in (
-        ("tree_sitter_bash", "language", "sh bash"),
-        ("tree_sitter_c", "language", "c"),
-        ("tree_sitter_c_sharp", "language", "cs"),
-        ("tree_sitter_cpp", "language", "h cc cpp cxx hh hpp hxx cu ino"),
-        ("tree_sitter_go", "language", "go"),
-        ("tree_sitter_groovy", "language", "groovy"),
-        ("tree_sitter_haskell", "language", "hs"),
-        ("tree_sitter_java", "language", "java"),
-        ("tree_sitter_javascript", "language", "js jsx mjs cjs"),
-        ("tree_sitter_julia", "language", "jl"),
-        ("tree_sitter_kotlin", "language", "kt kts"),
-        ("tree_sitter_lua", "language", "lua"),
-        ("tree_sitter_objc", "language", "m mm"),
-        ("tree_sitter_php", "language_php", "php"),
-        ("tree_sitter_python", "language", "py pyi"),
-        ("tree_sitter_ruby", "language", "rb"),
-        ("tree_sitter_rust", "language", "rs"),
-        ("tree_sitter_scala", "language", "scala"),
-        ("tree_sitter_swift", "language", "swift"),
-        ("tree_sitter_typescript", "language_tsx", "tsx"),
-        ("tree_sitter_typescript", "language_typescript", "ts mts cts"),
-        ("tree_sitter_zig", "language", "zig"),
-    )
-    for suffix in suffixes.split()
-}
-"""By suffix, the package of a language's grammar and its function that returns it.
-
-Clojure, Dart, Erlang and R have no well-kept package with wheels for all platforms.
-Perl's has none for Macs with Intel processors. In Elixir and OCaml no query finds
-anything. Files in these languages are found by their text alone.
 """
 _DEFINES = re.compile(
     r"(?:function|method|class|struct|enum|trait|interface|module|namespace"
@@ -101,36 +64,23 @@ def definitions(path: str, data: bytes) -> tuple[Definition, ...]:
     There are none for a language without a grammar, or for a very large text. Callers
     then search the text itself.
     """
-    names = _GRAMMARS.get(suffix_of(path))
-    if names is None or len(data) > _LARGEST:
+    grammar = find_grammar(path)
+    if grammar is None or len(data) > LARGEST_PARSED:
         return ()
-    grammar = _load_grammar(*names)
-    if grammar is None:
-        return ()
-    parser, queries = grammar
-    return tuple(_nested(_named(parser.parse(data).root_node, queries)))
+    root = grammar.parser.parse(data).root_node
+    return tuple(_nested(_named(root, _load_queries(grammar))))
 
 
 @lru_cache
-def _load_grammar(
-    package: str, function: str
-) -> tuple[Parser, tuple[Query, ...]] | None:
-    """Return the parser and its queries; None if the installed package is missing or
-    does not fit tree-sitter.
-    """
-    try:
-        # late: only the grammar of this language is loaded
-        module = import_module(package)
-        language = Language(getattr(module, function)())
-    except (ImportError, AttributeError, ValueError):
-        return None
+def _load_queries(grammar: Grammar) -> tuple[Query, ...]:
+    """Return the queries that fit the language."""
     queries = []
     for text in _QUERIES:
         try:
-            queries.append(Query(language, text))
+            queries.append(Query(grammar.language, text))
         except QueryError:
             continue  # the language has no such nodes
-    return Parser(language), tuple(queries)
+    return tuple(queries)
 
 
 def _named(root: Node, queries: tuple[Query, ...]) -> list[tuple[int, int, int, str]]:

@@ -1,0 +1,80 @@
+"""The grammars of programming languages, for parsing with tree-sitter."""
+
+from functools import cached_property, lru_cache
+from importlib import import_module
+
+from msgspec import Struct
+from tree_sitter import Language, Parser
+
+from cdd_agent.context.source import suffix_of
+
+LARGEST_PARSED = 500_000
+"""Bytes of a text that is parsed."""
+_GRAMMARS = {
+    suffix: (package, function)
+    for package, function, suffixes in (
+        ("tree_sitter_bash", "language", "sh bash"),
+        ("tree_sitter_c", "language", "c"),
+        ("tree_sitter_c_sharp", "language", "cs"),
+        ("tree_sitter_cpp", "language", "h cc cpp cxx hh hpp hxx cu ino"),
+        ("tree_sitter_go", "language", "go"),
+        ("tree_sitter_groovy", "language", "groovy"),
+        ("tree_sitter_haskell", "language", "hs"),
+        ("tree_sitter_java", "language", "java"),
+        ("tree_sitter_javascript", "language", "js jsx mjs cjs"),
+        ("tree_sitter_julia", "language", "jl"),
+        ("tree_sitter_kotlin", "language", "kt kts"),
+        ("tree_sitter_lua", "language", "lua"),
+        ("tree_sitter_objc", "language", "m mm"),
+        ("tree_sitter_php", "language_php", "php"),
+        ("tree_sitter_python", "language", "py pyi"),
+        ("tree_sitter_ruby", "language", "rb"),
+        ("tree_sitter_rust", "language", "rs"),
+        ("tree_sitter_scala", "language", "scala"),
+        ("tree_sitter_swift", "language", "swift"),
+        ("tree_sitter_typescript", "language_tsx", "tsx"),
+        ("tree_sitter_typescript", "language_typescript", "ts mts cts"),
+        ("tree_sitter_zig", "language", "zig"),
+    )
+    for suffix in suffixes.split()
+}
+"""By suffix, the package of a language's grammar and its function that returns it.
+
+Clojure, Dart, Erlang and R have no well-kept package with wheels for all platforms.
+Perl's has none for Macs with Intel processors. In Elixir and OCaml no query finds
+anything. Files in these languages are found by their text alone.
+"""
+
+
+class Grammar(Struct, frozen=True, dict=True):
+    """The grammar of a language."""
+
+    name: str
+    """As in the name of its package; `tsx` and `typescript` are two grammars."""
+    language: Language
+
+    @cached_property
+    def parser(self) -> Parser:
+        return Parser(self.language)
+
+
+def find_grammar(path: str) -> Grammar | None:
+    """Return the grammar for a file of this name; None if there is none."""
+    names = _GRAMMARS.get(suffix_of(path))
+    return _load_grammar(*names) if names else None
+
+
+@lru_cache
+def _load_grammar(package: str, function: str) -> Grammar | None:
+    """Return a grammar. None if the installed package is missing or does not fit
+    tree-sitter.
+    """
+    name = package.removeprefix("tree_sitter_")
+    if name == "typescript":
+        name = function.removeprefix("language_")
+    try:
+        # late: only the grammar of this language is loaded
+        module = import_module(package)
+        return Grammar(name, Language(getattr(module, function)()))
+    except (ImportError, AttributeError, ValueError):
+        return None
