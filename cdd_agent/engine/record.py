@@ -39,6 +39,8 @@
       changes.diff                            the changes, for people
     earlier-20261122T101500123456/            an earlier run, after `--start-over`
 
+`.cdd/runs/.private` has the trees of `private_tree.py`.
+
 Other modules keep more there: plans and the Planner's notes (`agents/plan_desk.py`,
 `planning_notes.py`), edited steps (`agents/step_editing.py`), the conversation about
 the spec (`agents/notebook.py`), the whereabouts and trees of runs (`whereabouts.py`,
@@ -64,6 +66,7 @@ from msgspec.structs import replace
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.log import RunLog
+from cdd_agent.engine.private_tree import remove_abandoned_trees
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import (
     ignore_runs,
@@ -194,6 +197,7 @@ class RunRecord(Struct, frozen=True):
         for folder in (self.root / ".cdd", *folders):
             remove_leftovers(folder)
             remove_abandoned(folder)
+        remove_abandoned_trees(self.root)
 
     def attempt(self, step: int, number: int, side: Self | None = None) -> Attempt:
         """Return an attempt at the step with this folder. `side` is the record of its

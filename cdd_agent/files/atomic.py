@@ -165,13 +165,32 @@ def remove_folder(folder: Path) -> None:
     the disk refuses.
     """
     try:
-        shutil.rmtree(folder)
+        try:
+            shutil.rmtree(folder)
+        except PermissionError:
+            # tests and package managers leave folders that may not be written
+            _open_folders(folder)
+            shutil.rmtree(folder)
     except FileNotFoundError:
         pass
     except OSError as error:
         raise BadInput(
             f"{folder} could not be removed: {error.strerror or error}"
         ) from error
+
+
+def _open_folders(top: Path) -> None:
+    """Let the owner change everything below a folder. Raises `OSError`."""
+    folders = [top]
+    while folders:
+        folder = folders.pop()
+        folder.chmod(0o700)
+        with os.scandir(folder) as items:
+            folders += [
+                folder / item.name
+                for item in items
+                if item.is_dir(follow_symlinks=False)
+            ]
 
 
 def remove_leftovers(folder: Path) -> None:

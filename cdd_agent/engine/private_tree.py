@@ -1,0 +1,222 @@
+"""A private tree: a copy of a project's current files in which checks run and files may
+be changed. It is removed at its end.
+
+Private trees are in `.cdd/runs/.private`. Each has a lock that its process holds, so
+the next start removes the trees of killed processes and no others. Nothing in a private
+tree reaches the project: its repository only reads the objects of the project's
+repository, and no content is shared but that of installed folders, which are links.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+
+from filelock import FileLock, Timeout
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import remove, remove_folder
+from cdd_agent.files.copying import Copy
+from cdd_agent.git.private_repository import make_private_repository
+from cdd_agent.git.project_files import ProjectFiles, list_project_files
+from cdd_agent.git.repository import repository_of
+from cdd_agent.process.ending import end_noted
+from cdd_agent.process.policy import CommandRunner
+from cdd_agent.project.tree_needs import INSTALLED, link_installed, own_packages
+from cdd_agent.threads import in_thread, stop_if_left, to_its_end
+
+_FOLDER = ".cdd/runs/.private"
+_LOCK = "lock"
+_NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
+_PATIENCE = 10.0
+"""Seconds to wait for the thread that copies, after Ctrl+C."""
+_LARGEST_IGNORED = 1 << 20
+"""Bytes of an ignored file that is copied."""
+_OURS = re.compile(r"(?:^|/)\.cdd/(?:runs|cache|conversations)/")
+"""Files of this program that are no part of a copy."""
+
+
+class PrivateTree(Struct, frozen=True):
+    """A copy of a project's files that is ready for checks."""
+
+    root: Path
+    """The project in the copy."""
+    folder: Path
+    """A folder for the reports of checks (the `folder` of `run_check`)."""
+    env: Mapping[str, str]
+    """Variables for all commands, with which Python imports the copy's packages."""
+    missing: tuple[str, ...] = ()
+    """Files and folders that the project has and the copy lacks: unreadable files,
+    ignored folders, and large ignored files. A folder ends with a slash.
+    """
+
+    def commands(self, runner: CommandRunner) -> CommandRunner:
+        """Return a runner of commands in the copy, with the settings of another one."""
+        env = {**runner.env, **self.env}
+        return replace(runner, root=self.root, env=env, noted_in=self.folder)
+
+
+@asynccontextmanager
+async def private_tree(
+    root: Path,
+    asked: Iterable[str] = (),
+    env: Mapping[str, str] = _NO_VARIABLES,
+) -> AsyncIterator[PrivateTree]:
+    """Copy the current files of the project at `root`, a resolved path, and remove the
+    copy at the end.
+
+    The copy has the tracked and untracked files of the repository that contains the
+    project, and of repositories below. It also has ignored files of up to 1 MiB, such
+    as `.env`, and all `asked` files. Of ignored folders it has those with installed
+    packages, as links. `env` are variables that all commands have. Raises `BadInput` or
+    `GitUnusable`.
+    """
+    begun: list[_Place] = []
+    try:
+        await to_its_end(lambda: begun.append(_begin(root)), name="begin")
+        yield await _fill(root, begun[0], asked, env)
+    finally:
+        for place in begun:
+            await to_its_end(place.remove, name="removed")
+
+
+def remove_abandoned_trees(root: Path) -> None:
+    """Remove the private trees of killed processes, and end their commands. Raises
+    `BadInput`.
+    """
+    if (root / _FOLDER).exists():
+        with _exclusive(root / _FOLDER):
+            _remove_abandoned(root / _FOLDER)
+
+
+class _Place(Struct, frozen=True):
+    """The folder of a private tree. The lock is held as long as the tree is used."""
+
+    folder: Path
+    lock: FileLock
+
+    def remove(self) -> None:
+        try:
+            remove_folder(self.folder)
+        finally:
+            self.lock.release()
+            remove(Path(self.lock.lock_file))
+
+
+def _begin(root: Path) -> _Place:
+    """Make an empty place, and remove those of killed processes."""
+    parent = root / _FOLDER
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        with _exclusive(parent):
+            _remove_abandoned(parent)
+            folder = parent / secrets.token_hex(4)
+            # another thread releases it
+            lock = FileLock(f"{folder}.lock", thread_local=False)
+            lock.acquire()
+            (folder / "tree").mkdir(parents=True)
+    except (OSError, NotImplementedError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise BadInput(
+            f"No private tree could be made in {parent}: {why}",
+            hint="Check that the folder is writable and that the disk has space.",
+        ) from error
+    return _Place(folder, lock)
+
+
+@contextmanager
+def _exclusive(parent: Path) -> Iterator[None]:
+    """Let one process at a time begin or remove trees."""
+    with FileLock(parent / _LOCK):
+        yield
+
+
+def _remove_abandoned(parent: Path) -> None:
+    for folder in parent.iterdir():
+        if not folder.is_dir():
+            continue
+        lock = FileLock(f"{folder}.lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            continue
+        try:
+            end_noted(folder)
+        finally:
+            _Place(folder, lock).remove()
+
+
+async def _fill(
+    root: Path, place: _Place, asked: Iterable[str], env: Mapping[str, str]
+) -> PrivateTree:
+    repository = await repository_of(root)
+    top = repository.top if repository else root
+    prefix = root.relative_to(top)
+    tree, folder = place.folder / "tree", place.folder
+    paths = [(prefix / path).as_posix() for path in asked if _is_inside(path)]
+    listed = await list_project_files(top, folder, repository, paths)
+    missing = await in_thread(
+        partial(_copy, top, tree, listed, paths), name="copy", patience=_PATIENCE
+    )
+    if repository is not None:
+        await make_private_repository(tree, repository, folder)
+    (tree / prefix).mkdir(parents=True, exist_ok=True)
+    linked = await asyncio.to_thread(link_installed, top, tree, listed)
+    missing = [path for path in missing if path.removesuffix("/") not in linked]
+    try:
+        packages = await own_packages(tree / prefix, top, env)
+    except BadInput as error:
+        raise BadInput(
+            error.message,
+            hint="It is installed so that nothing can come before. Uninstall it.",
+        ) from error
+    return PrivateTree(
+        tree / prefix, folder, packages.env(tree / prefix, env), tuple(missing)
+    )
+
+
+def _copy(
+    top: Path, tree: Path, listed: ProjectFiles, asked: Iterable[str]
+) -> list[str]:
+    """Copy the files; return what the copy lacks."""
+    copy = Copy(top, tree)
+    chosen = dict.fromkeys((*listed.files, *asked))
+    missing = []
+    for path in listed.ignored:
+        if _OURS.search(path):
+            continue
+        if path.endswith("/") or _size(top / path) > _LARGEST_IGNORED:
+            missing.append(path)
+        else:
+            chosen[path] = None
+    try:
+        copy.add((path for path in chosen if not _OURS.search(path)), stop_if_left)
+    except OSError as error:
+        raise BadInput(
+            f"A private tree could not be made in {tree}: {error.strerror or error}",
+            hint="Check that the folder is writable and that the disk has space.",
+        ) from error
+    return sorted((*missing, *copy.unreadable))
+
+
+def _is_inside(path: str) -> bool:
+    """True for a file of the project outside of installed packages. A state may come
+    from another computer.
+    """
+    parts = PurePosixPath(path).parts
+    return not (path.startswith("/") or {"..", ".git", *INSTALLED}.intersection(parts))
+
+
+def _size(place: Path) -> int:
+    try:
+        return place.lstat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,125 @@
+"""The files that a project has now, as git lists them: to copy them, and to find what
+git ignores.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
+
+from cdd_agent.git.command import Git
+from cdd_agent.git.diff import REPOSITORY
+from cdd_agent.git.repository import Repository, Unreadable, inner_repository
+from cdd_agent.git.snapshot import names_in
+
+_IN_REPOSITORY = ("--exclude-standard", "-z")
+
+
+class ProjectFiles(Struct, frozen=True):
+    """What is in a folder and in the repositories below it. Paths are relative to the
+    folder.
+    """
+
+    files: tuple[str, ...]
+    """Files and links that are tracked or not ignored. A tracked one may be gone."""
+    ignored: tuple[str, ...]
+    """Ignored files and folders. A folder ends with a slash, and its files are not
+    listed.
+    """
+    not_checked_out: tuple[str, ...]
+    """Folders of submodules that are not checked out."""
+
+
+async def list_project_files(
+    top: Path,
+    scratch: Path,
+    repository: Repository | None,
+    asked: Iterable[str] = (),
+) -> ProjectFiles:
+    """List the files of `top` and of the repositories below. `top` is the top folder of
+    `repository`, or is in none: then the ignore files alone decide. `scratch` is a
+    folder for what git writes. An ignored repository is listed if it contains one
+    of the `asked` files.
+
+    Raises `GitUnusable`.
+    """
+    allowed = [top, *([repository.shared.resolve()] if repository else [])]
+    listing = _Listing(top, scratch, allowed)
+    await listing.add("", repository)
+    for folder in sorted(_repositories_with(top, asked)):
+        await listing.add_inner(folder)
+    return ProjectFiles(
+        tuple(dict.fromkeys(listing.files)),
+        tuple(dict.fromkeys(listing.ignored)),
+        tuple(listing.not_checked_out),
+    )
+
+
+class _Listing:
+    def __init__(self, top: Path, scratch: Path, allowed: Sequence[Path]) -> None:
+        self.files: list[str] = []
+        self.ignored: list[str] = []
+        self.not_checked_out: list[str] = []
+        self._top, self._scratch, self._allowed = top, scratch, allowed
+        self._seen: set[str] = set()
+
+    async def add(self, folder: str, repository: Repository | None) -> None:
+        """Add the files of one repository, and of all below it."""
+        self._seen.add(folder)
+        git = repository.git if repository else await self._without_repository(folder)
+        tracked = ("ls-files", "--stage", "--others", *_IN_REPOSITORY)
+        ignored = ("--others", "--ignored", "--directory", *_IN_REPOSITORY)
+        listed, left_out = self._scratch / "listed", self._scratch / "ignored"
+        await asyncio.gather(
+            git(*tracked, stdout=listed), git("ls-files", *ignored, stdout=left_out)
+        )
+        prefix = f"{folder}/" if folder else ""
+        self.ignored += [prefix + name for name in names_in(left_out)]
+        inner = []
+        for line in names_in(listed):
+            head, is_tracked, path = line.partition("\t")
+            if not is_tracked:
+                path = line
+            if path.endswith("/") or (is_tracked and head.startswith(REPOSITORY)):
+                inner.append(prefix + path.removesuffix("/"))
+            else:
+                self.files.append(prefix + path)
+        for found in dict.fromkeys(inner):
+            await self.add_inner(found)
+
+    async def add_inner(self, folder: str) -> None:
+        """Add a repository below. Its ignore files decide if git cannot read it."""
+        if folder in self._seen:
+            return
+        place = self._top / folder
+        if place.is_symlink() or not (place / ".git").exists():
+            self.not_checked_out.append(folder)
+            return
+        try:
+            repository = await inner_repository(place, self._allowed)
+        except Unreadable:
+            repository = None
+        await self.add(folder, repository)
+
+    async def _without_repository(self, folder: str) -> Git:
+        """Return a git that sees all files of a folder as new ones."""
+        bare = self._scratch / "listing.git"
+        if not bare.exists():
+            words = ("init", "--quiet", "--bare", "--template=", str(bare))
+            await Git(self._scratch)(*words)
+        place = self._top / folder
+        return Git(place, {"GIT_DIR": str(bare), "GIT_WORK_TREE": str(place)})
+
+
+def _repositories_with(top: Path, asked: Iterable[str]) -> set[str]:
+    """Return the folders of the repositories below that contain these files."""
+    found = set()
+    for path in asked:
+        for parent in PurePosixPath(path).parents:
+            is_below = parent.parts and ".." not in parent.parts
+            if is_below and (top / parent / ".git").exists():
+                found.add(str(parent))
+    return found
