@@ -56,6 +56,8 @@ class PrivateTree(Struct, frozen=True):
 
     root: Path
     """The project in the copy."""
+    top: Path
+    """The top folder of the copy: that of the repository, if there is one."""
     folder: Path
     """A folder for the reports of checks (the `folder` of `run_check`)."""
     env: Mapping[str, str]
@@ -187,6 +189,7 @@ async def _fill(
         ) from error
     return PrivateTree(
         tree / prefix,
+        tree,
         folder,
         packages.env(tree / prefix, env),
         tuple(sorted((*missing, *unreadable))),

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Self
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.files.json_file import JsonFile
 from cdd_agent.git.project_files import ProjectFiles, list_project_files
@@ -40,15 +41,15 @@ _CACHES = frozenset(
 class TreeNeeds(JsonFile, frozen=True):
     """What another tree of a project has and lacks of the files that are not in git."""
 
-    source: str = ""
-    """The project that the tree was made from."""
+    top: str = ""
+    """The top folder of the repository, or the folder, that the packages are from."""
     linked: tuple[str, ...] = ()
     """Folders with installed packages that are links or contain links, relative to the
     project.
     """
     missing: tuple[str, ...] = ()
-    """Ignored files and folders, and submodules, that the tree does not have. They are
-    relative to the top folder of the repository.
+    """Ignored files and folders, and submodules, that the tree does not have, relative
+    to `top`.
     """
 
     @property
@@ -95,25 +96,22 @@ class Equipment(Struct, frozen=True):
     """The top folder of its repository."""
     listed: ProjectFiles
     """The files below the top folder."""
+    is_project: bool = True
+    """False for a folder that has installed packages in place of the project."""
 
     @classmethod
     async def find(cls, source: Path) -> Self:
         """List what a project has. Raises `GitUnusable`."""
-        return await cls._list(source, await repository_of(source))
+        repository = await repository_of(source)
+        top = repository.top if repository else source
+        return cls(source, top, await _list(top, repository))
 
     @classmethod
     async def find_in_folder(cls, source: Path) -> Self:
         """List what a folder has that is used in place of the project. Repositories
         around it do not count. Raises `GitUnusable`.
         """
-        return await cls._list(source, None)
-
-    @classmethod
-    async def _list(cls, source: Path, repository: Repository | None) -> Self:
-        top = repository.top if repository else source
-        with tempfile.TemporaryDirectory(prefix="cdd-") as scratch:
-            listed = await list_project_files(top, Path(scratch), repository)
-        return cls(source, top, listed)
+        return cls(source, source, await _list(source, None), is_project=False)
 
     @property
     def installed(self) -> tuple[str, ...]:
@@ -142,11 +140,18 @@ class Equipment(Struct, frozen=True):
             for path in dict.fromkeys((*known.linked, *linked))
             if os.path.lexists(root / path)
         ]
-        missing = tuple(find_missing(tree, self.listed))
-        needs = TreeNeeds(str(self.source), tuple(links), missing)
+        needs = TreeNeeds(str(self.top), tuple(links))
+        if self.is_project:
+            missing = tuple(find_missing(tree, self.listed))
+            needs = replace(needs, missing=missing)
         if needs != known:
             needs.save(root / _NEEDS)
         return needs
+
+
+async def _list(top: Path, repository: Repository | None) -> ProjectFiles:
+    with tempfile.TemporaryDirectory(prefix="cdd-") as scratch:
+        return await list_project_files(top, Path(scratch), repository)
 
 
 def find_missing(tree: Path, listed: ProjectFiles) -> list[str]:
