@@ -55,7 +55,8 @@ from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.port import Done, Hear, Model, Request
 from cdd_agent.llm.wrapper import ModelWrapper
 from cdd_agent.open_project import Project
-from cdd_agent.project.tree_needs import link_shared, own_packages
+from cdd_agent.project.own_packages import own_packages
+from cdd_agent.project.tree_needs import Equipment
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.store import Ticket, TicketStore
 from cdd_agent.travel.arrival import Arrival
@@ -361,8 +362,9 @@ class _Run(Struct, dict=True):
         folder = _environment()
         if folder is None:
             return {}
-        link_shared(folder, self.root)
-        found = await own_packages(self.root, folder)
+        equipment = await Equipment.find_in_folder(folder)
+        needs = await equipment.link_into(self.root)
+        found = await own_packages(self.root, folder, bases=needs.python_bases)
         if found.names:
             text = (
                 f"{', '.join(found.names)} is installed from the folder of"

@@ -76,7 +76,7 @@ from cdd_agent.git.restore import (
     entry_now,
     restore,
 )
-from cdd_agent.project.tree_needs import SHARED
+from cdd_agent.project.tree_needs import linked_folders
 from cdd_agent.verification.lost_tests import Versions
 
 STORE = "checkpoints.git"
@@ -90,20 +90,21 @@ States = Mapping[str, TreeEntry | None]
 
 def no_part(root: Path, own: Iterable[str]) -> tuple[str, ...]:
     """Return patterns of files that no checkpoint contains: records of runs,
-    conversations, tickets, unfinished writes, and links to shared folders such as
-    `node_modules` (git's `node_modules/` ignores a folder but not a link). `own` are
-    files and folders of this program outside `.cdd`.
+    conversations, tickets, unfinished writes, and links to installed packages. `own`
+    are files and folders of this program outside `.cdd`. Raises `Damaged`.
     """
-    literal = {re.sub(r"([*?\[\\])", r"\\\1", folder) for folder in own}
-    links = (name for name in SHARED if (root / name).is_symlink())
     return (
         ".cdd/runs",
         ".cdd/cache",
         ".cdd/conversations",
-        *sorted(literal),
-        *links,
+        *sorted(literal_patterns((*own, *linked_folders(root)))),
         "**/.cdd-*.tmp",
     )
+
+
+def literal_patterns(paths: Iterable[str]) -> set[str]:
+    """Return patterns of git that match exactly these files and folders."""
+    return {re.sub(r"([*?\[\\])", r"\\\1", path) for path in paths}
 
 
 class RecordRemoved(BadInput):

@@ -30,7 +30,14 @@ from cdd_agent.git.project_files import ProjectFiles, list_project_files
 from cdd_agent.git.repository import repository_of
 from cdd_agent.process.ending import end_noted
 from cdd_agent.process.policy import CommandRunner
-from cdd_agent.project.tree_needs import INSTALLED, link_installed, own_packages
+from cdd_agent.project.installed_folders import (
+    INSTALLED,
+    find_installed,
+    is_installed,
+    link_installed,
+)
+from cdd_agent.project.own_packages import own_packages
+from cdd_agent.project.tree_needs import find_missing, python_bases
 from cdd_agent.threads import in_thread, stop_if_left, to_its_end
 
 _FOLDER = ".cdd/runs/.private"
@@ -49,6 +56,8 @@ class PrivateTree(Struct, frozen=True):
 
     root: Path
     """The project in the copy."""
+    top: Path
+    """The top folder of the copy: that of the repository, if there is one."""
     folder: Path
     """A folder for the reports of checks (the `folder` of `run_check`)."""
     env: Mapping[str, str]
@@ -163,48 +172,55 @@ async def _fill(
     tree, folder = place.folder / "tree", place.folder
     paths = [(prefix / path).as_posix() for path in asked if _is_inside(path)]
     listed = await list_project_files(top, folder, repository, paths)
-    missing = await in_thread(
-        partial(_copy, top, tree, listed, paths), name="copy", patience=_PATIENCE
-    )
+    copy = partial(_copy, top, tree, listed, paths)
+    unreadable = await in_thread(copy, name="copy", patience=_PATIENCE)
     if repository is not None:
         await make_private_repository(tree, repository, folder)
     (tree / prefix).mkdir(parents=True, exist_ok=True)
-    linked = await asyncio.to_thread(link_installed, top, tree, listed)
-    missing = [path for path in missing if path.removesuffix("/") not in linked]
+    installed = await asyncio.to_thread(link_installed, top, tree, listed)
+    missing = await asyncio.to_thread(find_missing, tree, listed)
+    bases = python_bases(installed, prefix.as_posix())
     try:
-        packages = await own_packages(tree / prefix, top, env)
+        packages = await own_packages(tree / prefix, top, env, bases)
     except BadInput as error:
         raise BadInput(
             error.message,
             hint="It is installed so that nothing can come before. Uninstall it.",
         ) from error
     return PrivateTree(
-        tree / prefix, folder, packages.env(tree / prefix, env), tuple(missing)
+        tree / prefix,
+        tree,
+        folder,
+        packages.env(tree / prefix, env),
+        tuple(sorted((*missing, *unreadable))),
     )
 
 
 def _copy(
     top: Path, tree: Path, listed: ProjectFiles, asked: Iterable[str]
 ) -> list[str]:
-    """Copy the files; return what the copy lacks."""
-    copy = Copy(top, tree)
+    """Copy the files; return those that cannot be read."""
+    installed = frozenset(find_installed(top, listed))
     chosen = dict.fromkeys((*listed.files, *asked))
-    missing = []
     for path in listed.ignored:
-        if _OURS.search(path):
-            continue
-        if path.endswith("/") or _size(top / path) > _LARGEST_IGNORED:
-            missing.append(path)
-        else:
+        if not path.endswith("/") and _size(top / path) <= _LARGEST_IGNORED:
             chosen[path] = None
+    copy = Copy(top, tree)
     try:
-        copy.add((path for path in chosen if not _OURS.search(path)), stop_if_left)
+        copy.add(
+            (
+                path
+                for path in chosen
+                if not _OURS.search(path) and not is_installed(path, installed)
+            ),
+            stop_if_left,
+        )
     except OSError as error:
         raise BadInput(
             f"A private tree could not be made in {tree}: {error.strerror or error}",
             hint="Check that the folder is writable and that the disk has space.",
         ) from error
-    return sorted((*missing, *copy.unreadable))
+    return copy.unreadable
 
 
 def _is_inside(path: str) -> bool:

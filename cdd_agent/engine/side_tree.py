@@ -9,14 +9,14 @@ opened.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.engine.ledger import Ledger
+from cdd_agent.engine.ledger import Ledger, literal_patterns
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import remove_folder, sync_folder
@@ -24,7 +24,12 @@ from cdd_agent.files.json_file import stamp
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.repository import repository_of
 from cdd_agent.git.worktree import Trees
-from cdd_agent.project.tree_needs import SHARED, OwnPackages, link_shared, own_packages
+from cdd_agent.project.own_packages import (
+    OwnPackages,
+    own_packages,
+    package_names,
+)
+from cdd_agent.project.tree_needs import Equipment
 from cdd_agent.threads import to_its_end
 
 _SIDE = "side"
@@ -68,6 +73,7 @@ class SideTrees(Struct):
     """The settings that make Python find the tree's packages, by the names of the
     packages.
     """
+    _equipment: Equipment | None = None
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
@@ -118,21 +124,28 @@ class SideTrees(Struct):
             _make(root)
         record = replace(self.record, root=root, folder=folder)
         main, name = await self.ledger.open(), f"{_SIDE}/{folder.name}"
-        checkpoints = main.beside(place, folder, name, SHARED)
+        equipment = await self._find_equipment()
+        links = literal_patterns(equipment.installed)
+        checkpoints = main.beside(place, folder, name, links)
         indexed = [] if self.prefix else [self.trees.expect_files(place, self.head)]
         await asyncio.gather(checkpoints.check_out(base), *indexed)
-        link_shared(self.record.root, root)
-        packages = await self._find_packages(root)
+        needs = await equipment.link_into(root)
+        packages = await self._find_packages(root, needs.python_bases)
         ledger = Ledger(record, self.ledger.leave_out, checkpoints)
         return SideTree(place, record, ledger, packages)
 
-    async def _find_packages(self, root: Path) -> OwnPackages:
-        names = _package_names(root)
+    async def _find_equipment(self) -> Equipment:
+        if self._equipment is None:
+            self._equipment = await Equipment.find(self.record.root)
+        return self._equipment
+
+    async def _find_packages(self, root: Path, bases: Sequence[str]) -> OwnPackages:
+        names = package_names(root, bases)
         if not names:
             return OwnPackages()
         if names not in self._packages:
-            packages = await own_packages(root, self.trees.top, self.env)
-            self._packages[names] = packages
+            top, env = self.trees.top, self.env
+            self._packages[names] = await own_packages(root, top, env, bases)
         return self._packages[names]
 
     def _begin(self, folder: Path) -> None:
@@ -174,9 +187,3 @@ def _make(folder: Path) -> None:
         raise BadInput(
             f"{folder} could not be made: {error.strerror or error}"
         ) from error
-
-
-def _package_names(root: Path) -> frozenset[str]:
-    """Return the names of the project's own Python packages."""
-    inits = (*root.glob("*/__init__.py"), *root.glob("src/*/__init__.py"))
-    return frozenset(init.parent.name for init in inits)

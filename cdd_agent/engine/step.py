@@ -33,6 +33,7 @@ from cdd_agent.engine.steering import Steering
 from cdd_agent.engine.step_check import StepChecker, usable_reply
 from cdd_agent.engine.step_tools import StepTools
 from cdd_agent.engine.transaction import StepTransaction
+from cdd_agent.engine.tree_comparison import LacksFiles, expect_needed_files
 from cdd_agent.errors import BadInput, NotApproved
 from cdd_agent.events.dialogue_events import PromptMade, ReplyStarted
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
@@ -62,7 +63,7 @@ from cdd_agent.verification.baseline import (
 )
 from cdd_agent.verification.before import Before
 from cdd_agent.verification.check import Check
-from cdd_agent.verification.check_run import run_check
+from cdd_agent.verification.check_run import CheckRun, run_check
 from cdd_agent.verification.checks import check_problems, checks_for, project_checks
 
 MakePrompt = Callable[[int | None, int], StepPrompt]
@@ -156,12 +157,37 @@ class StepRunner(Struct, frozen=True):
             run = await run_check(
                 check, self.commands, self.test_timeout, record.folder
             )
+            try:
+                await self._expect_needed_files(run, steps)
+            except LacksFiles:
+                # it is taken again when the files are there
+                if not baseline.runs:
+                    record.set_baseline_aside()
+                raise
             baseline = baseline.add(first, run, already)
             record.save_baseline_output(run)
             # after an interruption all checks of the project run again
             if check not in project[:-1]:
                 record.save_baseline(baseline)
             self.emit(as_event(baseline.runs[-1], label))
+
+    async def _expect_needed_files(
+        self, run: CheckRun, steps: Sequence[PlanStep]
+    ) -> None:
+        """Raise `LacksFiles` if a check failed because the run's own tree lacks
+        files.
+        """
+
+        def again(commands: CommandRunner) -> Check | None:
+            checks = [*project_checks(self.test_command, commands)]
+            for step in steps:
+                checks += checks_for(step, self.test_command, commands)
+            same = (check for check in checks if check.shown == run.command)
+            return next(same, None)
+
+        await expect_needed_files(
+            run, again, self.commands, self.test_timeout, self.emit
+        )
 
     def _own_checks(self, steps: Sequence[PlanStep]) -> list[Check]:
         """Return the checks that these steps name, and that can have results before

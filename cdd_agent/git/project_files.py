@@ -23,14 +23,20 @@ class ProjectFiles(Struct, frozen=True):
     folder.
     """
 
-    files: tuple[str, ...]
-    """Files and links that are tracked or not ignored. A tracked one may be gone."""
+    tracked: tuple[str, ...]
+    """Tracked files and links, also those that are gone."""
+    untracked: tuple[str, ...]
+    """Files and links that are neither tracked nor ignored."""
     ignored: tuple[str, ...]
     """Ignored files and folders. A folder ends with a slash, and its files are not
     listed.
     """
-    not_checked_out: tuple[str, ...]
-    """Folders of submodules that are not checked out."""
+    submodules: tuple[str, ...]
+    """Folders of submodules that are checked out."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return self.tracked + self.untracked
 
 
 async def list_project_files(
@@ -52,17 +58,19 @@ async def list_project_files(
     for folder in sorted(_repositories_with(top, asked)):
         await listing.add_inner(folder)
     return ProjectFiles(
-        tuple(dict.fromkeys(listing.files)),
-        tuple(dict.fromkeys(listing.ignored)),
-        tuple(listing.not_checked_out),
+        tuple(dict.fromkeys(listing.tracked)),
+        tuple(listing.untracked),
+        tuple(listing.ignored),
+        tuple(listing.submodules),
     )
 
 
 class _Listing:
     def __init__(self, top: Path, scratch: Path, allowed: Sequence[Path]) -> None:
-        self.files: list[str] = []
+        self.tracked: list[str] = []
+        self.untracked: list[str] = []
         self.ignored: list[str] = []
-        self.not_checked_out: list[str] = []
+        self.submodules: list[str] = []
         self._top, self._scratch, self._allowed = top, scratch, allowed
         self._seen: set[str] = set()
 
@@ -78,31 +86,35 @@ class _Listing:
         )
         prefix = f"{folder}/" if folder else ""
         self.ignored += [prefix + name for name in names_in(left_out)]
-        inner = []
+        inner: dict[str, bool] = {}
         for line in names_in(listed):
             head, is_tracked, path = line.partition("\t")
-            if not is_tracked:
-                path = line
-            if path.endswith("/") or (is_tracked and head.startswith(REPOSITORY)):
-                inner.append(prefix + path.removesuffix("/"))
+            if not is_tracked and line.endswith("/"):
+                inner[prefix + line.removesuffix("/")] = False
+            elif not is_tracked:
+                self.untracked.append(prefix + line)
+            elif head.startswith(REPOSITORY):
+                inner[prefix + path] = True
             else:
-                self.files.append(prefix + path)
-        for found in dict.fromkeys(inner):
-            await self.add_inner(found)
+                self.tracked.append(prefix + path)
+        for found, is_submodule in inner.items():
+            if await self.add_inner(found) and is_submodule:
+                self.submodules.append(found)
 
-    async def add_inner(self, folder: str) -> None:
-        """Add a repository below. Its ignore files decide if git cannot read it."""
-        if folder in self._seen:
-            return
+    async def add_inner(self, folder: str) -> bool:
+        """Add a repository below. Its ignore files decide if git cannot read it. False
+        if it is not checked out.
+        """
         place = self._top / folder
         if place.is_symlink() or not (place / ".git").exists():
-            self.not_checked_out.append(folder)
-            return
-        try:
-            repository = await inner_repository(place, self._allowed)
-        except Unreadable:
-            repository = None
-        await self.add(folder, repository)
+            return False
+        if folder not in self._seen:
+            try:
+                repository = await inner_repository(place, self._allowed)
+            except Unreadable:
+                repository = None
+            await self.add(folder, repository)
+        return True
 
     async def _without_repository(self, folder: str) -> Git:
         """Return a git that sees all files of a folder as new ones."""

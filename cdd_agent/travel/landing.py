@@ -36,7 +36,6 @@ from cdd_agent.files.json_file import set_aside
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.index import quote_path
 from cdd_agent.process.policy import CommandRefused, CommandRunner
-from cdd_agent.project.tree_needs import SHARED
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.state import ExecutionState, load_state
@@ -134,7 +133,7 @@ class Landing(Struct, frozen=True):
             await trees.add(place, base)
             message = f"Merge branch '{own.branch}'"
             result = await trees.merged(place, own.branch, message, rebase=rebase)
-            own.equip(place)
+            await own.equip(place)
             env = await own.expect_own_packages(place, self.emit)
             await self._check(self.commands(place / own.prefix, env), plan, state)
         finally:
@@ -162,11 +161,13 @@ class Landing(Struct, frozen=True):
     def _is_work(self, path: str) -> bool:
         """Whether a file in the run's tree is somebody's, and not the program's."""
         own = self.own
+        place, source = own.place / path, own.trees.top / path
+        if place.is_symlink() and place.readlink() == source:
+            return False
         ours = [
             folder.relative_to(own.place).as_posix()
             for folder in (own.ticket_in_it.folder, own.root / ".cdd")
         ]
-        ours += [f"{own.prefix}/{name}".lstrip("/") for name in SHARED]
         return not any(
             path == folder or path.startswith(f"{folder}/") for folder in ours
         )

@@ -3,7 +3,7 @@ person's files alone.
 
 It is in `.cdd/runs/SLUG/tree`, and is a project as any other: the run's record and
 state are in it until it has landed. What tests need and git does not have is found
-there too: `.venv` and `node_modules` are links to the person's.
+there too: `.venv`, `node_modules` and the like are links to the user's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from cdd_agent.events.stream import Emit
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
 from cdd_agent.git.repository import repository_of
 from cdd_agent.git.worktree import Trees
-from cdd_agent.project.tree_needs import link_shared, own_packages
+from cdd_agent.project.own_packages import own_packages
+from cdd_agent.project.tree_needs import Equipment, load_tree_needs
 from cdd_agent.tickets.store import Ticket
 
 
@@ -91,7 +92,7 @@ class OwnTree(Struct, frozen=True):
         made = load_own_tree(self.record.folder)
         if made is None or not made.is_made or not self.place.exists():
             await self._make_afresh(made, emit, base)
-        self.equip(self.place)
+        await self.equip(self.place)
         # the person's own are what counts
         old_spec = self.ticket_in_it.spec_path
         if old_spec.name != self.ticket.spec_path.name:
@@ -155,20 +156,21 @@ class OwnTree(Struct, frozen=True):
             text += " What you have changed and not committed is not in it."
         emit(Notice(text, kind=NoticeKind.OWN_TREE))
 
-    def equip(self, place: Path) -> None:
+    async def equip(self, place: Path) -> None:
         """Link what tests need into a tree, where it has nothing of that name. Raises
-        `BadInput`.
+        `BadInput` or `GitUnusable`.
         """
-        link_shared(self.record.root, place / self.prefix)
+        equipment = await Equipment.find(self.record.root)
+        await equipment.link_into(place / self.prefix)
 
     async def expect_own_packages(self, place: Path, emit: Emit) -> Mapping[str, str]:
-        """See that tests in a tree import its own packages, and not the person's that
-        are installed in editable mode.
-
-        Where they would, that is told, and a PYTHONPATH is returned on which the tree's
-        come first. Raises `BadInput` where they would all the same.
+        """Return the variables with which tests in a tree import its packages, and not
+        those of the user's tree that are installed in editable mode. Raises `BadInput`
+        if no variable changes that.
         """
-        found = await own_packages(place / self.prefix, self.trees.top)
+        root = place / self.prefix
+        bases = load_tree_needs(root).python_bases
+        found = await own_packages(root, self.trees.top, bases=bases)
         if found.names:
             text = (
                 f"{', '.join(found.names)} is installed from your own tree (editable)."
@@ -176,4 +178,4 @@ class OwnTree(Struct, frozen=True):
             )
             text += "puts its own first."
             emit(Notice(text, Tone.WARNING, kind=NoticeKind.EDITABLE_INSTALL))
-        return found.env(place / self.prefix)
+        return found.env(root)

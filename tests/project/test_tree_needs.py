@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.git.project_files import list_project_files
-from cdd_agent.git.repository import repository_of
-from cdd_agent.project.tree_needs import link_installed
+from cdd_agent.engine.ledger import no_part
+from cdd_agent.git.checkpoint import Checkpoints
+from cdd_agent.project.tree_needs import Equipment, linked_folders, load_tree_needs
 from tests.git.checkpoints import write
 from tests.git.repositories import git, make_repository
 from tests.support.tables import each_row
@@ -31,10 +31,8 @@ async def link(root: Path) -> tuple[Path, list[str]]:
     """Make a worktree of the project's last commit and link what is installed."""
     tree = root.with_name(f"{root.name}-tree")
     git(root, "worktree", "add", "--quiet", "--detach", str(tree))
-    scratch = root.with_name(f"{root.name}-scratch")
-    scratch.mkdir()
-    listed = await list_project_files(root, scratch, await repository_of(root))
-    return tree, link_installed(root, tree, listed)
+    needs = await (await Equipment.find(root)).link_into(tree)
+    return tree, list(needs.linked)
 
 
 @each_row(
@@ -127,7 +125,7 @@ async def test_a_package_of_the_project_is_the_tree_s_own(
     other = (tree / place).parent / "other"
     assert (other / "index.js").read_text() == "installed"
     assert other.resolve() == folder / "other"
-    assert git(tree, "status", "--porcelain") == ""
+    assert git(tree, "status", "--porcelain", "--", ":!.cdd") == ""
 
 
 async def test_programs_of_the_project_are_the_tree_s_own(root: Path) -> None:
@@ -164,3 +162,79 @@ async def test_git_clean_leaves_what_is_installed(root: Path) -> None:
     assert (root / "node_modules" / "x" / "i.js").exists()
     assert (root / "node_modules" / "a" / "index.js").exists()
     assert (root / "packages" / "a" / "node_modules" / "y" / "i.js").exists()
+
+
+async def test_a_folder_without_an_ignore_file_is_linked(root: Path) -> None:
+    commit(root, "a.js", "app/vendor.py")
+    write(root, {".gitignore": "", "node_modules/x/i.js": "x", "vendor/mine.py": "x"})
+    git(root, "commit", "--quiet", "--all", "--message=Nothing is ignored")
+    _, linked = await link(root)
+    assert linked == ["node_modules"]
+
+
+async def test_a_project_below_the_top_uses_what_is_installed_above(root: Path) -> None:
+    commit(root, "packages/a/index.js")
+    write(root, {"node_modules/x/i.js": "x", "packages/a/node_modules/y/i.js": "x"})
+    tree = root.with_name("tree")
+    git(root, "worktree", "add", "--quiet", "--detach", str(tree))
+    equipment = await Equipment.find(root / "packages" / "a")
+    needs = await equipment.link_into(tree / "packages" / "a")
+    assert (tree / "node_modules").readlink() == root / "node_modules"
+    assert needs.linked == ("node_modules",)
+    assert linked_folders(tree / "packages" / "a") == ("node_modules",)
+
+
+async def test_links_are_known_when_the_tree_is_equipped_again(root: Path) -> None:
+    commit(root, "a.js", "b/b.js")
+    write(root, {"node_modules/x/i.js": "x"})
+    tree, _ = await link(root)
+    write(root, {"b/node_modules/x/i.js": "x"})
+    needs = await (await Equipment.find(root)).link_into(tree)
+    assert set(needs.linked) == {"node_modules", "b/node_modules"}
+    assert load_tree_needs(tree) == needs
+
+
+@each_row(
+    "files, expected",
+    [
+        ({".env": "KEY=1"}, (".env",)),
+        ({"data/big.bin": "x", "data/more/x": "x"}, ("data/",)),
+        ({"__pycache__/a.pyc": "x", ".pytest_cache/x": "x", "a.pyc": "x"}, ()),
+        ({"node_modules/x/i.js": "x"}, ()),
+        ({"new.js": "x"}, ()),
+    ],
+    ids=["a file", "a folder", "caches", "what is linked", "what is not ignored"],
+)
+async def test_what_a_tree_lacks_is_known(
+    root: Path, files: dict[str, str], expected: tuple[str, ...]
+) -> None:
+    commit(root, "a.js")
+    ignored = IGNORED + ".env\ndata/\n__pycache__/\n.pytest_cache/\n*.pyc\n"
+    write(root, {".gitignore": ignored})
+    git(root, "commit", "--quiet", "--all", "--message=More is ignored")
+    write(root, dict(files))
+    tree, _ = await link(root)
+    assert load_tree_needs(tree).missing == expected
+
+
+async def test_a_submodule_that_is_not_checked_out_is_missing(root: Path) -> None:
+    commit(root, "a.js")
+    make_repository(root / "lib")
+    commit(root / "lib", "lib.js")
+    git(root, "add", "lib")
+    git(root, "commit", "--quiet", "--message=A submodule")
+    tree, _ = await link(root)
+    assert load_tree_needs(tree).missing == ("lib/",)
+
+
+async def test_no_checkpoint_has_the_links(root: Path) -> None:
+    commit(root, "a.js", "packages/a/a.js")
+    write(root, {"packages/a/node_modules/x/i.js": "x"})
+    tree, linked = await link(root)
+    checkpoints = await Checkpoints.open(
+        tree, tree / ".cdd" / "runs" / "login", "login", no_part(tree, ())
+    )
+    before = await checkpoints.take("before")
+    (tree / linked[0]).unlink()
+    after = await checkpoints.take("after")
+    assert await checkpoints.changes(before, after) == ()

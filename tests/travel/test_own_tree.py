@@ -431,7 +431,8 @@ def test_the_environment_is_linked_and_an_editable_install_is_noticed(
     (site,) = (mine.root / ".venv").glob("lib/python*/site-packages")
     ours = next(path for path in sys.path if path.endswith("site-packages"))
     (site / "shop.pth").write_text(f"{mine.root / 'src'}\n{ours}\n")
-    (mine.root / "node_modules").mkdir()
+    (mine.root / "node_modules" / "x").mkdir(parents=True)
+    (mine.root / "node_modules" / "x" / "index.js").touch()
 
     mine.write(Step("src/shop/__init__.py", description="`tests/test_shop.py` passes."))
     assert (

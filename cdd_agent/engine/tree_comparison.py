@@ -1,0 +1,109 @@
+"""A check that fails in a run's own tree because the tree lacks files that git does not
+have. It is reported before the model is asked: no change of the code would help.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from cdd_agent.engine.named_files import named
+from cdd_agent.engine.private_tree import private_tree
+from cdd_agent.errors import BadInput
+from cdd_agent.events.notices import Notice
+from cdd_agent.events.stream import Emit
+from cdd_agent.process.policy import CommandRunner
+from cdd_agent.project.tree_needs import load_tree_needs
+from cdd_agent.threads import in_thread
+from cdd_agent.verification.check import Check
+from cdd_agent.verification.check_run import CheckRun, run_check
+from cdd_agent.verification.outcomes import Result
+
+JudgeAgain = Callable[[CommandRunner], Check | None]
+"""Returns the same check as another runner would start it."""
+
+
+class LacksFiles(BadInput):
+    """Tests need files that the run's own tree does not have."""
+
+    def __init__(self, what: str, missing: Iterable[str], root: Path) -> None:
+        self.missing = tuple(missing)
+        super().__init__(
+            f"{what} in the run's tree, and not if the tree has what only your files"
+            f" have. Missing: {named(self.missing)}",
+            hint=(
+                f"Copy what the tests need to {root}, or run in your own tree, without"
+                " `--worktree`."
+            ),
+        )
+
+
+async def expect_needed_files(
+    run: CheckRun,
+    again: JudgeAgain,
+    commands: CommandRunner,
+    limit: float,
+    emit: Emit,
+) -> None:
+    """Raise `LacksFiles` if a check that failed in the run's own tree would not fail if
+    the tree had the user's ignored files and submodules. That is tried in a copy of the
+    tree, where `again` makes the check.
+    """
+    needs = load_tree_needs(commands.root)
+    if not needs.missing or not _has_failed(run):
+        return
+    emit(
+        Notice(
+            f"`{run.command}` fails in the run's tree. It is tried with the files that"
+            " only your tree has."
+        )
+    )
+    async with private_tree(commands.root, env=commands.env) as copy:
+        add = partial(_add_files, Path(needs.top), copy.top, needs.missing)
+        await in_thread(add, name="missing")
+        runner = copy.commands(commands)
+        check = again(runner)
+        if check is None:
+            return
+        there = await run_check(check, runner, limit, copy.folder)
+    fixed = _find_fixed(run, there)
+    if not fixed and _has_failed(there):
+        return
+    what = f"{named(fixed)} failed" if fixed else f"`{run.command}` fails"
+    output = run.output
+    by_mention = sorted(needs.missing, key=lambda path: Path(path).name not in output)
+    raise LacksFiles(what, by_mention, commands.root)
+
+
+def _has_failed(run: CheckRun) -> bool:
+    if run.tests is not None and run.tests.having(Result.FAILED):
+        return True
+    return bool(run.problem) or (bool(run.return_code) and not run.ran_no_test)
+
+
+def _find_fixed(run: CheckRun, there: CheckRun) -> list[str]:
+    """Return the tests that failed and do not fail there."""
+    if run.tests is None or there.tests is None:
+        return []
+    passed = set(there.tests.having(Result.PASSED))
+    return [test for test in run.tests.having(Result.FAILED) if test in passed]
+
+
+def _add_files(top: Path, tree: Path, missing: Iterable[str]) -> None:
+    """Copy files and link folders. What cannot be added stays missing."""
+    for path in missing:
+        source, place = top / path, tree / path
+        with suppress(OSError):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if not source.is_dir():
+                shutil.copy2(source, place)
+                continue
+            with suppress(FileNotFoundError):
+                # the folder of a submodule that is not checked out
+                place.rmdir()
+            if not os.path.lexists(place):
+                place.symlink_to(source, target_is_directory=True)

@@ -1,0 +1,151 @@
+"""Python packages of a project that are installed from another tree of it (in editable
+mode): tests would import the other tree's code.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from msgspec import Struct
+
+from cdd_agent.errors import BadInput
+from cdd_agent.process.programs import find_program, own_python
+from cdd_agent.process.run import run_command
+
+_WHERE_FROM = """\
+import importlib.util, os, sys
+here = os.getcwd()
+sys.path[:] = [path for path in sys.path if path and os.path.abspath(path) != here]
+for name in sys.argv[1:]:
+    try:
+        found = importlib.util.find_spec(name)
+    except Exception:
+        continue
+    places = list(found.submodule_search_locations or ()) if found else []
+    print(name, os.path.realpath(places[0]) if places else "")
+"""
+_SECONDS = 20.0
+_NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
+
+
+class OwnPackages(Struct, frozen=True):
+    """Packages that Python would import from another tree."""
+
+    names: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    """Their folders, relative to the project."""
+
+    def env(
+        self, root: Path, known: Mapping[str, str] = _NO_VARIABLES
+    ) -> Mapping[str, str]:
+        """Add variables to the `known` ones that make Python import from `root`."""
+        if not self.folders:
+            return known
+        path = [str(root / folder) for folder in self.folders]
+        if before := {**os.environ, **known}.get("PYTHONPATH"):
+            path.append(before)
+        return {**known, "PYTHONPATH": os.pathsep.join(path)}
+
+
+async def own_packages(
+    root: Path,
+    other: Path,
+    known: Mapping[str, str] = _NO_VARIABLES,
+    bases: Sequence[str] = ("",),
+) -> OwnPackages:
+    """Find the packages at `root` that tests would import from the `other` tree, given
+    the variables in `known`. `bases` are the folders that have a Python environment or
+    use the project's. Raises `BadInput` if no variable changes that.
+    """
+    look = _ImportSearch(root, other)
+    owners: dict[str, list[str]] = {}
+    folders: dict[str, None] = {}
+    foreign: dict[str, Path] = {}
+    for base in bases:
+        packages = _packages_of(root / base)
+        for name in packages:
+            owners.setdefault(name, []).append(base)
+        places = await look.find_foreign(base, packages, known)
+        foreign |= places
+        for name in places:
+            folders[packages[name].relative_to(root).as_posix()] = None
+    if not foreign:
+        return OwnPackages()
+    own = OwnPackages(tuple(sorted(foreign)), tuple(folders))
+    # one variable for all commands cannot put two packages of one name first
+    still = {name: foreign[name] for name in foreign if len(owners[name]) > 1}
+    for base in bases:
+        names = [name for name in foreign if base in owners[name]]
+        still |= await look.find_foreign(base, names, own.env(root, known))
+    if still:
+        raise BadInput(
+            f"Tests in another tree would import {', '.join(sorted(still))} from"
+            f" {still[min(still)]}",
+            hint=(
+                "It is installed so that nothing can come before. Run it in your own"
+                " tree, one step after the other (`--jobs 1`, without `--worktree`), or"
+                " uninstall it."
+            ),
+        )
+    return own
+
+
+def package_names(root: Path, bases: Iterable[str]) -> frozenset[str]:
+    """Return the names of the project's packages, with the folders that they are in."""
+    names = set[str]()
+    for base in bases:
+        names.update(f"{base}/{name}" for name in _packages_of(root / base))
+    return frozenset(names)
+
+
+def _packages_of(root: Path) -> dict[str, Path]:
+    """Return the folders of the project's packages by name."""
+    packages: dict[str, Path] = {}
+    for source in (root / "src", root):
+        for init in source.glob("*/__init__.py"):
+            if init.parent.name.isidentifier():
+                packages[init.parent.name] = source
+    return packages
+
+
+class _ImportSearch(Struct, frozen=True):
+    """Finds the packages that tests at `root` would import from the `other` tree."""
+
+    root: Path
+    other: Path
+
+    async def find_foreign(
+        self, base: str, names: Iterable[str], env: Mapping[str, str]
+    ) -> dict[str, Path]:
+        """Return the places of the packages that Python in the folder `base` imports
+        from the other tree.
+        """
+        asked = list(names)
+        if not asked:
+            return {}
+        folder = self.root / base
+        python = (
+            own_python(folder)
+            or own_python(self.root)
+            or find_program("python")
+            or find_program("python3")
+            or Path(sys.executable)
+        )
+        command = [str(python), "-c", _WHERE_FROM, *asked]
+        result = await run_command(command, cwd=folder, limit=_SECONDS, env=env)
+        places: dict[str, Path] = {}
+        for line in result.stdout.splitlines():
+            name, _, text = line.partition(" ")
+            if text and self._is_foreign(Path(text)):
+                places[name] = Path(text)
+        return places
+
+    def _is_foreign(self, place: Path) -> bool:
+        # a copy in an environment is no source
+        is_copy = bool({"site-packages", "dist-packages"}.intersection(place.parts))
+        is_there = place.is_relative_to(self.other)
+        return is_there and not place.is_relative_to(self.root) and not is_copy
