@@ -13,7 +13,8 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from cdd_agent.errors import BadInput
-from cdd_agent.process.programs import find_program, own_python
+from cdd_agent.process.environments import own_python
+from cdd_agent.process.programs import find_program
 from cdd_agent.process.run import run_command
 
 _WHERE_FROM = """\

@@ -8,9 +8,10 @@ import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,9 +22,24 @@ from cdd_agent.process.run import CommandResult, OnOutput, OutputChunk, ignore_o
 from cdd_agent.secret_names import is_secret_name
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.invocation import Invocation
-from cdd_agent.verification.outcomes import Statement, StatementKind, SuiteRun
+from cdd_agent.verification.outcomes import (
+    Result,
+    Statement,
+    StatementKind,
+    SuiteRun,
+)
 from cdd_agent.verification.runner import Reported, Reporting, ReportUnreadable
+from cdd_agent.verification.statements import (
+    OutputWatch,
+    find_statements,
+    find_watch_word,
+)
 
+_QUIET_SECONDS = 2.0
+"""A check that states that it watches files is ended after this time without output."""
+_KEPT_OUTPUT = 20_000
+"""Characters of the output of such a check."""
+_TIMED_OUT = -1
 _FOLDER_PREFIX = "check-"
 """Prefix of the folders in which checks write their reports."""
 
@@ -93,6 +109,9 @@ async def run_check(
     inside `folder`, which is removed at the end; see `remove_abandoned`.
     """
     tests = check.invocation
+    watch_word = _find_watch_word(check)
+    if watch_word is not None:
+        return _watches(check, watch_word, "")
     with _new_folder(folder) as scratch:
         report = scratch / "report"
         reporting = tests.reporting(report) if tests else None
@@ -100,18 +119,24 @@ async def run_check(
         filtered = _OutputFilter(tests if reporting else None, report)
 
         def pass_on(chunk: OutputChunk) -> None:
+            ender.hear(chunk.text)
             text = filtered.add(chunk.text)
             if text:
                 on_output(replace(chunk, text=text))
 
         needs_copies = reporting and tests and tests.runner.captures
-        result = await commands.start(
-            replace(check.command, argv=command.argv),
-            env={**_environment(commands), **command.env},
-            limit=limit,
-            copies=scratch if needs_copies else None,
-            on_output=pass_on,
+        ender = _WatcherEnd()
+        result = await ender.run(
+            commands.start(
+                replace(check.command, argv=command.argv),
+                env={**_environment(commands), **command.env},
+                limit=limit,
+                copies=scratch if needs_copies else None,
+                on_output=pass_on,
+            )
         )
+        if result is None:
+            return _watches(check, ender.statement, ender.output)
         if not result.started:
             return _not_started(check, result)
         if filtered.unfinished_line:
@@ -144,6 +169,72 @@ def _not_started(check: Check, result: CommandResult) -> CheckRun:
     )
 
 
+def _watches(check: Check, statement: Statement | None, output: str) -> CheckRun:
+    """Return the result of a check that would never end."""
+    why = f"never ends: {statement.text}" if statement else "never ends"
+    return CheckRun(
+        check.shown,
+        statements=(statement,) if statement else (),
+        problem=why,
+        unusable=why,
+        output=output,
+    )
+
+
+def _find_watch_word(check: Check) -> Statement | None:
+    """Return the statement that a test runner watches files, by its words."""
+    if check.invocation is None:
+        return None
+    return find_watch_word(check.invocation.script or check.argv)
+
+
+class _WatcherEnd:
+    """Ends a check that states that it waits for changes of files, once no more output
+    follows.
+    """
+
+    def __init__(self) -> None:
+        self.statement: Statement | None = None
+        """Set if the check was ended because of it."""
+        self.output = ""
+        """The end of the output."""
+        self._watch = OutputWatch()
+        self._timer: asyncio.TimerHandle | None = None
+        self._work: asyncio.Task[CommandResult] | None = None
+
+    def hear(self, text: str) -> None:
+        self.output = (self.output + text)[-_KEPT_OUTPUT:]
+        self._stop_timer()
+        statement = self._watch.add(text)
+        if statement is not None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(_QUIET_SECONDS, self._end, statement)
+
+    def _end(self, statement: Statement) -> None:
+        if self._work is not None and not self._work.done():
+            self.statement = statement
+            self._work.cancel()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    async def run(
+        self, work: Coroutine[Any, Any, CommandResult]
+    ) -> CommandResult | None:
+        """Return the result of the command, or None if it was ended here."""
+        self._work = asyncio.create_task(work)
+        try:
+            return await self._work
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self.statement is None or (task is not None and task.cancelling()):
+                raise
+            return None
+        finally:
+            self._stop_timer()
+
+
 def _output_of(result: CommandResult) -> str:
     separator = "\n" if result.stdout and result.stderr else ""
     return result.stdout + separator + result.stderr
@@ -151,10 +242,15 @@ def _output_of(result: CommandResult) -> str:
 
 def add_end(run: CheckRun, check: Check, result: CommandResult) -> CheckRun:
     """Add how the check ended, and what its output states."""
-    statements = run.statements
-    if check.says_nothing_ran(result):
-        statements += (Statement(StatementKind.NO_TESTS, "no test was found"),)
-    return replace(run, statements=statements, problem=_problem(run, check, result))
+    code = _TIMED_OUT if result.timed_out else result.return_code
+    statements = find_statements(code, result.stdout, result.stderr)
+    run = replace(run, statements=statements, problem=_problem(run, check, result))
+    if check.says_nothing_ran(result) and not run.states(StatementKind.NO_TESTS):
+        none_ran = Statement(StatementKind.NO_TESTS, "no tests ran")
+        run = replace(run, statements=(*statements, none_ran))
+    if result.timed_out and run.states(StatementKind.WATCHES):
+        run = replace(run, unusable=f"{run.problem}: it watches files")
+    return run
 
 
 def _problem(run: CheckRun, check: Check, result: CommandResult) -> str:
@@ -247,6 +343,17 @@ def _read_report(run: CheckRun, tests: Invocation, reported: Reported) -> CheckR
     )
     run = replace(run, output=_output_of(cleaned))
     try:
-        return replace(run, tests=tests.read(reported))
+        return replace(run, tests=_with_causes(tests.read(reported)))
     except ReportUnreadable as reason:
         return replace(run, unread=str(reason))
+
+
+def _with_causes(tests: SuiteRun) -> SuiteRun:
+    """Add what the environment lacks, as the texts of the failures state it."""
+    causes = {}
+    for test in tests.having(Result.FAILED):
+        for statement in find_statements(1, tests.texts.get(test, "")):
+            if statement.kind is StatementKind.ENVIRONMENT:
+                causes[test] = statement.text
+                break
+    return replace(tests, causes=causes)
