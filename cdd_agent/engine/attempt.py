@@ -314,7 +314,7 @@ class Attempt(Struct, frozen=True):
         """Save the result of each check, and the earlier results of tests that differ.
         The texts of failures are in the outputs.
         """
-        saved = tuple(run.without_texts() for run in runs)
+        saved = tuple(run.as_saved(self.redactor) for run in runs)
         _Checks(runs=saved).save(self.folder / "checks.json")
         tests = [run.tests for run in runs if run.tests is not None]
         if tests:

@@ -216,7 +216,8 @@ class RunRecord(Struct, frozen=True):
     def save_baseline(self, baseline: Baseline) -> None:
         """Save the results without their outputs."""
         runs = tuple(
-            replace(each, run=each.run.without_texts()) for each in baseline.runs
+            replace(each, run=each.run.as_saved(self.redactor))
+            for each in baseline.runs
         )
         replace(baseline, runs=runs).save(self._baseline)
 

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from cdd_agent.errors import BadInput
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult, OnOutput, OutputChunk, ignore_output
+from cdd_agent.redaction import Redactor
 from cdd_agent.secret_names import is_secret_name
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.invocation import Invocation
@@ -90,12 +91,21 @@ class CheckRun(Struct, frozen=True):
             return not self.tests.ran
         return self.states(StatementKind.NO_TESTS)
 
-    def without_texts(self) -> "CheckRun":
-        """Return the result as it is saved: without the output and the texts of
-        failures.
+    def as_saved(self, redactor: Redactor) -> "CheckRun":
+        """Return the result without the output and the texts of failures, and without
+        secrets. The names of tests stay as they are: they are compared later.
         """
-        tests = replace(self.tests, texts={}) if self.tests else None
-        return replace(self, tests=tests, output="")
+        tests = self.tests
+        if tests is not None:
+            causes = {
+                test: redactor.redact(text) for test, text in tests.causes.items()
+            }
+            tests = replace(tests, texts={}, causes=causes)
+        statements = tuple(
+            Statement(statement.kind, redactor.redact(statement.text))
+            for statement in self.statements
+        )
+        return replace(self, tests=tests, statements=statements, output="")
 
 
 async def run_check(
