@@ -14,12 +14,11 @@ from msgspec.structs import replace
 from cdd_agent.errors import BadInput
 from cdd_agent.events.run_events import BaselineTaken
 from cdd_agent.files.json_file import Damaged, JsonFile
-from cdd_agent.process.policy import CommandRunner, split
+from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.check_run import CheckRun
 from cdd_agent.verification.checks import checks_for, project_checks
-from cdd_agent.verification.invocation import invocation
 from cdd_agent.verification.outcomes import Result, SuiteRun
 
 AlreadyOver = tuple[tuple[int, int], ...]
@@ -94,10 +93,9 @@ class Baseline(JsonFile, frozen=True):
             tests = each.run.tests
             if tests is None or each.run.problem or _has_other_reason(each.run):
                 continue
-            earlier = invocation(split(each.run.command).argv, check.command.folder)
-            if earlier is None or earlier.runner is not check.invocation.runner:
-                continue
-            if tests.selection.options == asked.options and not tests.selection.paths:
+            earlier = tests.selection
+            is_wider = earlier.options == asked.options and not earlier.paths
+            if is_wider and earlier.runner == asked.runner:
                 return True
         return False
 
@@ -156,7 +154,9 @@ def _has_other_reason(run: CheckRun) -> bool:
     """True if something besides its tests decided about the exit code."""
     if run.tests is None or not run.return_code:
         return False
-    return bool(run.statements) or not run.tests.having(Result.FAILED)
+    if any(statement.kind.explains_exit for statement in run.statements):
+        return True
+    return not run.tests.having(Result.FAILED)
 
 
 def as_event(baseline: BaselineRun, label: str) -> BaselineTaken:
