@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from cdd_agent.events.dialogue_events import ReplyFinished, ReplyStarted
 from cdd_agent.events.notices import Tone
@@ -279,6 +280,10 @@ def test_a_wider_run_knows_a_check_if_its_tests_are_all_of_it(
 ) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests/test_calc.py").write_text(TESTS)
+    if run.tests is not None:
+        runner = "cargo test" if run.command == "cargo test" else "pytest"
+        selection = replace(run.tests.selection, runner=runner)
+        run = replace(run, tests=replace(run.tests, selection=selection))
     baseline = Baseline(step=1).add(1, run, ())
     assert baseline.knows(parse_command(check, tmp_path)) is is_known
 
