@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cdd_agent.events.run_events import BaselineStarted
 from cdd_agent.events.step_events import AttemptFailed
 from cdd_agent.llm.port import ModelError, RateLimited, Request, ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
@@ -339,9 +338,6 @@ class StepScene(Scene):
         )
 
     async def run_program(self, name: str) -> int:
-        if isinstance(self.events[-1], BaselineStarted):
-            # before the step; it changes nothing
-            return 0
         running = self.meet()
         if name.startswith("check-"):
             return await self.check(running)
