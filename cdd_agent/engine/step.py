@@ -190,8 +190,11 @@ class StepRunner(Struct, frozen=True):
         )
 
     def _own_checks(self, steps: Sequence[PlanStep]) -> list[Check]:
-        """Return the checks that these steps name, and that can have results before
-        them: their files exist, and the user need not approve them.
+        """Return the checks that these steps name, and whose tests can have results
+        before them: their files exist, and the user need not approve them.
+
+        A check that does not report on tests does not run before its step. Its exit
+        code could not excuse the step, and it might change the user's files.
         """
         own = []
         for step in steps:
@@ -200,9 +203,9 @@ class StepRunner(Struct, frozen=True):
             declared = declare_files(self.root, step)
             unwritten = {file.path for file in declared.files if not file.exists}
             for check in checks_for(step, self.test_command, self.commands):
-                if not self.commands.must_ask(check.command) and not check.names_any(
-                    unwritten
-                ):
+                if not check.asks_for_report or check.names_any(unwritten):
+                    continue
+                if not self.commands.must_ask(check.command):
                     own.append(check)
         return own
 

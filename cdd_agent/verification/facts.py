@@ -190,10 +190,13 @@ class StepFacts(Struct, frozen=True, dict=True):
     @cached_property
     def difference(self) -> Difference:
         """How the tests differ from what was known. A test is gone or skipped only if
-        none of the checks ran it.
+        none of the checks ran it, and each came to its end.
         """
+        runs: Sequence[SuiteRun] = self.runs
+        if any(each.run.problem for each in self.checks):
+            runs = ()
         return self.before.reference.compare(
-            *self.runs, written=self.work.changes.touched, tables=self.work.tests.tables
+            *runs, written=self.work.changes.touched, tables=self.work.tests.tables
         )
 
     @cached_property

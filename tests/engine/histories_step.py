@@ -11,9 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cdd_agent.events.step_events import (
-    AttemptFailed,
-)
+from cdd_agent.events.step_events import AttemptFailed
 from cdd_agent.llm.port import ModelError, RateLimited, Request, ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from tests.engine.histories_actions import (

@@ -200,47 +200,59 @@ async def test_a_damaged_one_is_told_and_not_replaced(
 
 
 HAS_DEF = check("calc.py", "def")
-NARROW = "pytest tests/test_calc.py"
+NARROW, ALL_TESTS = "pytest tests/test_calc.py", "pytest -q"
 LISTS = 'python -c "import os; print(os.listdir())"'
+"""Reports on no test."""
+NEW_TEST = Step("tests/test_new.py", "pytest tests/test_new.py", also=("calc.py",))
 
 
 @each_row(
-    ("steps", "taken"),
+    ("test_command", "steps", "taken"),
     [
-        ([Step("calc.py")], [(1, "pytest")]),
+        (None, [Step("calc.py")], [(1, "pytest")]),
         # the project's checks have the results of a narrower one
-        ([Step("calc.py", "none"), Step("calc.py", NARROW)], [(1, "pytest")]),
-        ([Step("calc.py", "pytest -q"), Step("calc.py", NARROW)], [(1, "pytest")]),
-        # not those of another command
-        (
-            [Step("calc.py"), Step("calc.py", LISTS), Step("calc.py", "pytest")],
-            [(1, "pytest"), (2, LISTS)],
-        ),
+        (None, [Step("calc.py", "none"), Step("calc.py", NARROW)], [(1, "pytest")]),
+        (None, [Step("calc.py", ALL_TESTS)], [(1, "pytest")]),
         # no step is compared with the project's checks
-        ([Step("calc.py", HAS_DEF), Step("calc.py", "none")], [(1, HAS_DEF)]),
+        (None, [Step("calc.py", HAS_DEF), Step("calc.py", "none")], []),
+        (None, [Step("calc.py", "none")], []),
+        # they report on no test
+        (LISTS, [Step("calc.py")], [(1, LISTS)]),
+        (LISTS, [Step("calc.py", NARROW)], [(1, NARROW)]),
         # once for several steps
-        ([Step("calc.py", HAS_DEF), Step("calc.py", HAS_DEF)], [(1, HAS_DEF)]),
+        (LISTS, [Step("calc.py", NARROW), Step("calc.py", NARROW)], [(1, NARROW)]),
+        # not a wider one's
         (
-            [Step("calc.py"), Step("calc.py", HAS_DEF)],
-            [(1, "pytest"), (2, HAS_DEF)],
+            LISTS,
+            [Step("calc.py", NARROW), Step("calc.py", ALL_TESTS)],
+            [(1, NARROW), (2, ALL_TESTS)],
         ),
+        # a step's own check without tests: it might change the user's files
+        (None, [Step("calc.py"), Step("calc.py", HAS_DEF)], [(1, "pytest")]),
         # a file that the check names is not there yet
-        ([Step("new.py", "python -S new.py", also=("calc.py",))], []),
+        (LISTS, [NEW_TEST], []),
         # the user must approve it
-        ([Step("calc.py", "nmap calc.py")], []),
-        ([Step("calc.py", "none")], []),
+        (LISTS, [Step("calc.py", "npx jest")], []),
     ],
 )
 async def test_a_check_whose_result_is_not_known_runs_before_the_step(
-    sandbox: Sandbox, steps: list[Step], taken: list[tuple[int, str]]
+    sandbox: Sandbox,
+    test_command: str | None,
+    steps: list[Step],
+    taken: list[tuple[int, str]],
 ) -> None:
     calculator(sandbox, *steps).replies(
         *[
-            gives(calc_dot_py=FIXED + "#" * n, new_dot_py="x = 1\n")
+            gives(
+                calc_dot_py=FIXED + "#" * n,
+                tests__test_new_dot_py="def test_new(): pass\n",
+            )
             for n in range(len(steps))
         ]
     )
-    sandbox.flags["commands"] = {"mode": "ask"}
+    sandbox.flags |= {"commands": {"mode": "ask"}}
+    if test_command:
+        sandbox.flags |= {"test_command": test_command}
     events = await run_all(sandbox)
     assert [(each.step, each.command) for each in of(BaselineTaken, events)] == taken
     assert set(sandbox.statuses()) <= {"completed", "pending"}

@@ -69,7 +69,7 @@ def of(kind: type[T], events: list[Event]) -> list[T]:
 
 async def test_a_plan_is_carried_out_and_its_state_kept(sandbox: Sandbox) -> None:
     sandbox.write(
-        Step("a.txt", check("a.txt")), Step("b/c.txt", check("b/c.txt"), "Step 1")
+        Step("a.txt", tested="good"), Step("b/c.txt", check("b/c.txt"), "Step 1")
     )
     sandbox.replies(says("a.txt", "good"), says("b/c.txt", "good"))
 
@@ -90,6 +90,7 @@ async def test_a_plan_is_carried_out_and_its_state_kept(sandbox: Sandbox) -> Non
         [],
         "passed",
     )
+    assert state["step_executions"]["2"]["verification"] == "exit_code"
 
 
 async def test_steps_run_in_the_order_of_their_dependencies(sandbox: Sandbox) -> None:
@@ -275,7 +276,7 @@ async def test_a_file_edited_while_the_model_writes_is_not_overwritten(
 async def test_a_step_that_names_no_files_is_completed_by_words(
     sandbox: Sandbox,
 ) -> None:
-    sandbox.write(Step(None), Step("a.txt", check("a.txt")))
+    sandbox.write(Step(None, "none"), Step("a.txt", check("a.txt")))
     await run_all(sandbox.replies("I would use SQLite.", says("a.txt", "good")))
     assert sandbox.state()["step_executions"]["1"]["verification"] == "none"
     assert sandbox.statuses() == ["completed", "completed"]

@@ -675,6 +675,7 @@ async def test_it_is_the_same_in_other_repositories(
         git(sandbox.root, "init", "-q", "--object-format=sha256")
     (sandbox.root / "app.txt").write_text("before\n")
     (sandbox.root / "old.txt").write_text("old\n")
+    (sandbox.root / "old_is_gone.py").write_text(NO_OLD)
     sandbox.write(*STEPS)
     code, events = await carry_out(sandbox, *REPLIES)
     assert (code, lost(events)) == (ExitCode.DONE, {})

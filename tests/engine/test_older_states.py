@@ -17,10 +17,10 @@ from cdd_agent.events.step_events import StepStarted, StepsUndone
 from cdd_agent.events.stream import Event
 from cdd_agent.wording.describe import describe
 from tests.support.listening import collect, told_to
-from tests.support.projects import SLUG, Sandbox, Step, check, notice, run_all, says
+from tests.support.projects import SLUG, Sandbox, Step, notice, run_all, says
 from tests.support.tables import each_row
 
-FOUR = tuple(Step(f"{name}.txt", check(f"{name}.txt")) for name in "abcd")
+FOUR = tuple(Step(f"{name}.txt", tested="good") for name in "abcd")
 PROMISED = (
     "step_number",
     "status",

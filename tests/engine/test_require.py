@@ -19,13 +19,13 @@ from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.wording.describe import describe
 from tests.engine.calculator import CALC, FIXED, calculator, gives
 from tests.support.listening import collect
-from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
+from tests.support.projects import SLUG, Sandbox, Step, run_all, says
 from tests.support.tables import each_row
 
 VERIFIED, LOOSE, LAST = (
-    Step("a.txt", check("a.txt")),
+    Step("a.txt", tested="good"),
     Step("b.txt", "none"),
-    Step("c.txt", check("c.txt")),
+    Step("c.txt", tested="good"),
 )
 GOOD = [says("a.txt", "good"), says("b.txt", "good"), says("c.txt", "good")]
 RULE = "`require: verified`"
@@ -271,6 +271,7 @@ def exec_json(
     return code, last
 
 
+@pytest.mark.story
 def test_the_exit_code_the_event_and_the_report_say_which_rule_held(
     sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:

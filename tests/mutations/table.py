@@ -482,10 +482,17 @@ MUTATIONS = [
         "tests/engine/test_baseline.py",
     ),
     Mutation(
+        "a check without tests does not run before its step",
+        "engine/step.py",
+        "not check.asks_for_report or check.names_any(unwritten)",
+        "check.names_any(unwritten)",
+        "tests/engine/test_baseline.py",
+    ),
+    Mutation(
         "a check that names a file of the step does not run before the file exists",
         "engine/step.py",
-        " and not check.names_any(\n                    unwritten\n                ):",
-        ":",
+        "not check.asks_for_report or check.names_any(unwritten)",
+        "not check.asks_for_report",
         "tests/engine/test_baseline.py",
     ),
     Mutation(
@@ -1474,8 +1481,8 @@ MUTATIONS = [
             (
                 "the tests of all checks are saved",
                 "engine/attempt.py",
-                "(run.without_texts() for run in runs)",
-                "(run.without_texts() for run in runs[:1])",
+                "(run.as_saved(self.redactor) for run in runs)",
+                "(run.as_saved(self.redactor) for run in runs[:1])",
                 "tests/engine/test_several_checks.py",
             ),
             (

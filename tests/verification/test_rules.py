@@ -499,6 +499,11 @@ ROWS = {
         CUT_SHORT,
         [next_to(CUT_SHORT, BASELINE, "1 failed", ran=WAS_RED)],
     ),
+    "the run was cut short, and does not have all tests": Row(
+        rules.find_failed_exit,
+        Case(None, "failed (exit code 2)", (suite(2, a=GOOD),), WAS_GREEN),
+        [next_to(GONE, None, f"no longer finds {B}", ran=IS_GREEN)],
+    ),
     "an exit code that no test explains": Row(
         rules.find_failed_exit,
         replace(
