@@ -51,11 +51,12 @@ class Baseline(JsonFile, frozen=True):
         """Read a baseline, also one of version 0.1. Raises `Damaged`."""
         try:
             return super().load(path)
-        except Damaged:
-            old = _OldBaseline.load(path)
-            if old is None:
-                return None
-            return cls(old.step, old.runs())
+        except Damaged as error:
+            try:
+                old = _OldBaseline.load(path)
+            except Damaged:
+                raise error from None
+            return cls(old.step, old.runs()) if old else None
 
     @property
     def tests(self) -> tuple[SuiteRun, ...]:
