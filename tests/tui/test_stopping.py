@@ -14,9 +14,10 @@ from tests.tui.person import Person, person_at
 
 LINES = "use a table\nand a chart"
 
+# it prints `begun`, a word that the command does not have
 SLOW_CHECK = (
     "python -c \"import pathlib, time; is_good = 'good' in open('a.txt').read();"
-    " print('begun' * is_good, flush=True); time.sleep(60 * (is_good and"
+    " print('be' + 'gun' * is_good, flush=True); time.sleep(60 * (is_good and"
     " pathlib.Path('slow').exists()))\""
 )
 TWO_STEPS = (Step("a.txt", "none"), Step("b.txt", "none"))
