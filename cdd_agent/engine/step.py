@@ -169,7 +169,8 @@ class StepRunner(Struct, frozen=True):
             # after an interruption all checks of the project run again
             if check not in project[:-1]:
                 record.save_baseline(baseline)
-            self.emit(as_event(baseline.runs[-1], label))
+            is_own = check not in project
+            self.emit(as_event(baseline.runs[-1], label, is_own=is_own))
 
     async def _expect_needed_files(
         self, run: CheckRun, steps: Sequence[PlanStep]

@@ -45,6 +45,8 @@ class BaselineTaken(NamesStep, frozen=True):
     """Why its result is of no use, or of limited use, as a clause. Failures then count
     as new.
     """
+    is_own: bool = False
+    """True if a step names the check: it need not pass before the step."""
 
 
 class QuestionAsked(BaseEvent, frozen=True):

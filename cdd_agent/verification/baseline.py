@@ -50,11 +50,12 @@ class Baseline(JsonFile, frozen=True):
         """Read a baseline, also one of version 0.1. Raises `Damaged`."""
         try:
             return super().load(path)
-        except Damaged:
-            old = _OldBaseline.load(path)
-            if old is None:
-                return None
-            return cls(old.step, old.runs())
+        except Damaged as error:
+            try:
+                old = _OldBaseline.load(path)
+            except Damaged:
+                raise error from None
+            return cls(old.step, old.runs()) if old else None
 
     @property
     def tests(self) -> tuple[SuiteRun, ...]:
@@ -159,9 +160,9 @@ def _has_other_reason(run: CheckRun) -> bool:
     return not run.tests.having(Result.FAILED)
 
 
-def as_event(baseline: BaselineRun, label: str) -> BaselineTaken:
+def as_event(baseline: BaselineRun, label: str, *, is_own: bool) -> BaselineTaken:
     """Return the event that reports one check of the baseline to the user. `label` is
-    that of the step before which it ran.
+    that of the step before which it ran; `is_own` is true if a step names the check.
     """
     run = baseline.run
     tests = None if run.problem else run.tests
@@ -180,4 +181,5 @@ def as_event(baseline: BaselineRun, label: str) -> BaselineTaken:
         seconds=run.seconds,
         problem=f"it {run.problem}" if run.problem else "",
         label=label,
+        is_own=is_own,
     )

@@ -28,6 +28,9 @@ from cdd_agent.wording.ticket_words import edited_criteria_lines, missing_work
 @words_of.register
 def describe_baseline(event: BaselineTaken) -> Lines:
     before = f"Before step {event.label}, `{event.command}`"
+    if event.is_own:
+        text = f"{before}: {_own_result(event)} ({event.seconds:.1f} s)"
+        return [(text, Tone.PLAIN)]
     if event.problem:
         text = (
             f"{before} was of no use: {clause(event.problem)}. Every failure will"
@@ -45,14 +48,29 @@ def describe_baseline(event: BaselineTaken) -> Lines:
     return [(text, Tone.PLAIN)]
 
 
+def _own_result(event: BaselineTaken) -> str:
+    """The result of a check that a step names: it may fail before the step."""
+    if event.problem:
+        return clause(event.problem)
+    if event.passed is None and event.return_code:
+        return f"failed (exit code {event.return_code})"
+    if event.passed is None:
+        return "passed"
+    return _counts_of_tests(event) or "found no tests"
+
+
 def _baseline_counts(event: BaselineTaken) -> str:
     if event.passed is None:
         return "passed"
-    counts = {"passed": event.passed, "failed": event.failed, "skipped": event.skipped}
-    text = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    text = _counts_of_tests(event)
     if event.failed:
         text += "; these failures are not blamed on a step that is not about them"
     return text or "found no tests"
+
+
+def _counts_of_tests(event: BaselineTaken) -> str:
+    counts = {"passed": event.passed, "failed": event.failed, "skipped": event.skipped}
+    return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
 
 
 @words_of.register

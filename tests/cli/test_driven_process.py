@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from tests.support.commandline import STEPS, script
-from tests.support.projects import SLUG, Sandbox, Step, check, says
+from tests.support.projects import SLUG, Sandbox, Step, check, endless_check, says
 
 pytestmark = pytest.mark.fork
 DOCS = Path(__file__).parents[2] / "docs"
-SLOW = "import time, pathlib; pathlib.Path('running').touch(); time.sleep(600)"
 
 
 class Run:
@@ -81,7 +80,7 @@ def test_the_example_of_the_docs_drives_a_run(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("how", ["cancel", "end of input"])
 def test_a_run_that_is_stopped_restores_the_step(sandbox: Sandbox, how: str) -> None:
-    sandbox.write(Step("a.txt", f'python -c "{SLOW}"'))
+    sandbox.write(Step("a.txt", endless_check("a.txt")))
     (sandbox.root / ".cdd").mkdir(exist_ok=True)
     run = Run(sandbox, "--yes", "--model", script(sandbox, says("a.txt", "good")))
     run.read_until("tests_started")

@@ -21,13 +21,9 @@ import pytest
 from cdd_agent.cli.main import main
 from cdd_agent.cli.serve import warning
 from cdd_agent.errors import ExitCode
-from tests.support.projects import SLUG, Sandbox, Step, check, says
+from tests.support.projects import SLUG, Sandbox, Step, check, endless_check, says
 
 PATIENCE = 180.0
-SLOW = (
-    "python -c \"import time, pathlib; pathlib.Path('running').touch();"
-    ' time.sleep(60)"'
-)
 
 
 @dataclass
@@ -244,7 +240,7 @@ async def test_a_step_is_carried_out_in_the_page(
 async def test_however_it_ends_the_step_that_runs_is_put_back(
     tmp_path: Path, browser: aiohttp.ClientSession, ending: str
 ) -> None:
-    sandbox = project(tmp_path, Step("a.txt", SLOW))
+    sandbox = project(tmp_path, Step("a.txt", endless_check("a.txt")))
     served = await serve(sandbox.root)
     page = await opened(served, browser)
     (shell,) = served.shells()

@@ -4,6 +4,7 @@ written just so.
 
 import contextlib
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,7 @@ FORMS: dict[str, type[JsonFile]] = {
     "answer-4.json": approval._Saved,
     "baseline.json": Baseline,
     "before.json": attempt._Before,
+    "checks.json": attempt._Checks,
     "choices.json": Choices,
     "cluster.json": CameBack,
     "context.json": attempt.RankedContext,
@@ -75,7 +77,12 @@ def expect_part(older: object, newer: object) -> None:
 
 
 def test_every_file_of_it_is_read_here() -> None:
-    others = {"execution-state.json", "board.json", "conversation.jsonl"}
+    others = {
+        "execution-state.json",
+        "board.json",
+        "conversation.jsonl",
+        "baseline-v1.json",
+    }
     assert {
         path.name for path in KEPT.iterdir()
     } == FORMS.keys() | OF_AGENTS.keys() | others
@@ -88,6 +95,51 @@ def test_it_is_written_as_it_was(tmp_path: Path, name: str) -> None:
     value.save(tmp_path / name)
     assert (tmp_path / name).read_bytes() == as_json(value)
     expect_part_of(KEPT / name, tmp_path / name)
+
+
+def test_a_baseline_of_version_0_1_is_read_as_one_run(tmp_path: Path) -> None:
+    older = json.loads((KEPT / "baseline-v1.json").read_bytes())
+    baseline = Baseline.load(KEPT / "baseline-v1.json")
+    assert baseline is not None
+    (only,) = baseline.runs
+    assert (baseline.step, only.step, only.already) == (1, 1, ())
+    run = only.run
+    assert (run.command, run.return_code, run.seconds, run.problem) == (
+        older["command"],
+        older["return_code"],
+        older["seconds"],
+        older["problem"],
+    )
+    assert run.tests is not None
+    expect_part(older["tests"], json.loads(as_json(run.tests)))
+
+    for changes, runs in (
+        # there was nothing to run
+        ({"command": None, "return_code": None, "tests": None}, 0),
+        # it was ended, so its tests are not the whole result
+        ({"return_code": None, "problem": "was ended"}, 1),
+    ):
+        (tmp_path / "baseline.json").write_text(json.dumps(older | changes))
+        baseline = Baseline.load(tmp_path / "baseline.json")
+        assert baseline is not None
+        assert (len(baseline.runs), baseline.tests) == (runs, ())
+
+
+@each_row(
+    ("text", "why"),
+    [
+        ('{"step": 1, "runs": [{"step": "x", "run": {}}]}', "runs[0].step"),
+        ('{"step": 1, "runs": [], "more": 1}', "more"),
+        ("{", "truncated"),
+    ],
+)
+def test_a_damaged_baseline_is_reported_as_one_of_this_version(
+    tmp_path: Path, text: str, why: str
+) -> None:
+    path = tmp_path / "baseline.json"
+    path.write_text(text)
+    with pytest.raises(Damaged, match=re.escape(why)):
+        Baseline.load(path)
 
 
 def test_what_was_shown_before_criteria_were_kept_is_read(tmp_path: Path) -> None:

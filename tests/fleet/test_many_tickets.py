@@ -26,14 +26,8 @@ from tests.fleet.tickets import (
 )
 from tests.support.commandline import wait_for
 from tests.support.json_lines import faults
-from tests.support.projects import Step, check, says
+from tests.support.projects import Step, check, endless_check, says
 from tests.travel.copies import files, git
-
-SLOW_ONCE = (
-    "import time, pathlib; p = pathlib.Path('running'); time.sleep(0 if p.exists() else"
-    " (p.touch(), 600)[1])"
-)
-"""A check that takes until it is stopped, and when it is run again, no time."""
 
 
 def state(root: Path, slug: str) -> str:
@@ -124,7 +118,7 @@ def test_stopped_or_killed_the_same_command_goes_on_from_the_saved_replies(
 ) -> None:
     root = project(
         tmp_path,
-        dict.fromkeys(("bug-a", "bug-b"), (Step("a.txt", f'python -c "{SLOW_ONCE}"'),)),
+        dict.fromkeys(("bug-a", "bug-b"), (Step("a.txt", endless_check("a.txt")),)),
         monkeypatch,
     )
     words = ("exec", "bug-a", "bug-b", "--model", script(tmp_path, GOOD))

@@ -135,7 +135,7 @@ def test_the_model_writes_the_code_of_a_step_and_its_check_passes(
     assert run.returncode == 0
     state = json.loads((ticket / "execution-state.json").read_text())
     assert state["status"] == "completed"
-    assert state["step_executions"]["1"]["verification"] == "passed"
+    assert state["step_executions"]["1"]["verification"] == "exit_code"
     assert state["step_executions"]["1"]["files_created"] == ["add.py"]
     assert "return" in (tmp_path / "add.py").read_text()
     # it did not send the plan's block back

@@ -11,7 +11,7 @@ import pytest
 
 from cdd_agent.errors import ExitCode
 from cdd_agent.tui.asking_driver import _Writer
-from tests.support.projects import SLUG, Sandbox, Step, says
+from tests.support.projects import SLUG, Sandbox, Step, endless_check, says
 from tests.support.screens import Screen
 from tests.support.terminals import CDD, PATIENCE, Terminal
 
@@ -29,11 +29,7 @@ pytestmark = [
 
 @pytest.fixture
 def terminal(sandbox: Sandbox) -> Iterator[Terminal]:
-    slow = (
-        "python -c \"import time, pathlib; pathlib.Path('running').touch();"
-        ' time.sleep(60)"'
-    )
-    sandbox.write(Step("a.txt", slow))
+    sandbox.write(Step("a.txt", endless_check("a.txt")))
     replies = json.dumps([{"reply": says("a.txt", "good")}])
     (sandbox.root / ".cdd/script.yaml").write_text(f"replies: {replies}\n")
     terminal = Terminal(

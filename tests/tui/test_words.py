@@ -120,19 +120,6 @@ async def test_a_line_that_may_be_a_slip_runs_nothing(sandbox: Sandbox) -> None:
         assert person.app.is_running
 
 
-UNTIL_GONE = (
-    'python -c "import pathlib, time; [time.sleep(0.05) for _ in'
-    " iter(pathlib.Path('slow').exists, False)]\""
-)
-
-
-def slowly(sandbox: Sandbox, *steps: Step) -> Sandbox:
-    """Make a project whose first check runs as long as there is a file `slow`."""
-    sandbox.write(Step("a.txt", UNTIL_GONE), *steps).replies(*GOOD)
-    (sandbox.root / "slow").touch()
-    return sandbox
-
-
 async def running(person: Person) -> None:
     """Start the next step, and wait for its reply."""
     await person.begin("")

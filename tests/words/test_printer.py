@@ -225,6 +225,24 @@ EDITED = (
             ],
         ),
         (
+            BaselineTaken(1, "make check", 2, None, None, None, 1.0, "", is_own=True),
+            ["Before step 1, `make check`: failed (exit code 2) (1.0 s)"],
+        ),
+        (
+            BaselineTaken(1, "pytest a.py", 1, 1, 2, 0, 1.0, "", is_own=True),
+            ["Before step 1, `pytest a.py`: 1 passed, 2 failed (1.0 s)"],
+        ),
+        (
+            BaselineTaken(
+                *(1, "pytest a.py", 4, None, None, None, 1.0),
+                "it left no report of its tests (exit code 4)",
+                is_own=True,
+            ),
+            [
+                "Before step 1, `pytest a.py`: it left no report of its tests (exit code 4) (1.0 s)"
+            ],
+        ),
+        (
             TestsFinished(1, Verification.NONE, "no runner that cdd knows", 0.0),
             ["! Unverified: no runner that cdd knows"],
         ),
