@@ -1,6 +1,7 @@
 """Run a check, and read what it reports."""
 
 import asyncio
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 from cdd_agent.errors import BadInput
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult, OnOutput, OutputChunk, ignore_output
+from cdd_agent.secret_names import is_secret_name
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.invocation import Invocation
 from cdd_agent.verification.outcomes import SuiteRun
@@ -53,9 +55,6 @@ async def run_check(
     Raises `BadInput` if the command cannot be started: no reply of a model would fix
     that.
     """
-    # Python would take the bytecode of a file for current if the file was rewritten
-    # within the same second and with the same size.
-    env = {"PYTHONDONTWRITEBYTECODE": "1"}
     tests = check.invocation
     with _new_folder(folder) as scratch:
         report = scratch / "report"
@@ -71,7 +70,7 @@ async def run_check(
         needs_copies = reporting and tests and tests.runner.captures
         result = await commands.start(
             replace(check.command, argv=command.argv),
-            env={**env, **command.env},
+            env={**_environment(commands), **command.env},
             limit=limit,
             copies=scratch if needs_copies else None,
             on_output=pass_on,
@@ -97,6 +96,19 @@ async def run_check(
                 ),
             )
         return await asyncio.to_thread(_read_report, tests, Reported(scratch, result))
+
+
+def _environment(commands: CommandRunner) -> dict[str, str]:
+    """Return the variables that each check gets."""
+    # Python would take the bytecode of a file for current if the file was rewritten
+    # within the same second and with the same size.
+    env = {"PYTHONDONTWRITEBYTECODE": "1"}
+    # Many tools watch files or ask questions unless CI is set. The user's own value
+    # counts, also that no command sees it.
+    is_hidden = is_secret_name("CI", hide=commands.settings.hide_env)
+    if not is_hidden and "CI" not in {**os.environ, **commands.env}:
+        env["CI"] = "1"
+    return env
 
 
 def remove_abandoned(folder: Path) -> None:

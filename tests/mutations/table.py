@@ -1345,6 +1345,27 @@ MUTATIONS = [
                 "_OF_SEVERAL_RUNS = (Result.FAILED, Result.SKIPPED, Result.PASSED)",
                 "tests/verification/test_several_checks.py",
             ),
+            (
+                "a run with tests is not said to have none",
+                "verification/statements.py",
+                "    if any(map(_RAN_TESTS.search, lines)):",
+                "    if all(map(_RAN_TESTS.search, lines)):",
+                "tests/verification/test_statements.py",
+            ),
+            (
+                "a sentence about a failure says nothing about a success",
+                "verification/statements.py",
+                "if return_code or row.kind in _OF_ANY_EXIT]",
+                "if True]",
+                "tests/verification/test_statements.py",
+            ),
+            (
+                "a test that prints a watcher's sentence is not ended",
+                "verification/statements.py",
+                "        lines = _read_lines(self._end)[-self._NEAR_END :]",
+                "        lines = _read_lines(self._end)",
+                "tests/verification/test_statements.py",
+            ),
         ]
     ],
     # --- tickets ----------------------------------------------------------------------
