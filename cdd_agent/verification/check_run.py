@@ -70,7 +70,7 @@ async def run_check(
         needs_copies = reporting and tests and tests.runner.captures
         result = await commands.start(
             replace(check.command, argv=command.argv),
-            env={**_environment(commands), **command.env},
+            env={**_environment(commands, tests if reporting else None), **command.env},
             limit=limit,
             copies=scratch if needs_copies else None,
             on_output=pass_on,
@@ -89,24 +89,21 @@ async def run_check(
         if tests is None:
             return Ran(result)
         if reporting is None:
-            return Ran(
-                result,
-                unread=(
-                    "its words ask for another report, or leave no place to ask for one"
-                ),
-            )
+            return Ran(result, unread=tests.why_unread)
         return await asyncio.to_thread(_read_report, tests, Reported(scratch, result))
 
 
-def _environment(commands: CommandRunner) -> dict[str, str]:
-    """Return the variables that each check gets."""
+def _environment(commands: CommandRunner, tests: Invocation | None) -> dict[str, str]:
+    """Return the variables that a check gets."""
     # Python would take the bytecode of a file for current if the file was rewritten
     # within the same second and with the same size.
     env = {"PYTHONDONTWRITEBYTECODE": "1"}
     # Many tools watch files or ask questions unless CI is set. The user's own value
     # counts, also that no command sees it.
     is_hidden = is_secret_name("CI", hide=commands.settings.hide_env)
-    if not is_hidden and "CI" not in {**os.environ, **commands.env}:
+    is_set = is_hidden or "CI" in {**os.environ, **commands.env}
+    # a step may write a test with a new snapshot
+    if not is_set and not (tests and tests.runner.forbids_snapshots):
         env["CI"] = "1"
     return env
 
