@@ -11,6 +11,9 @@ from msgspec import Struct
 from cdd_agent.process.policy import Command, split
 from cdd_agent.process.run import CommandResult
 from cdd_agent.verification.invocation import Invocation, invocation
+from cdd_agent.verification.outcomes import Statement
+from cdd_agent.verification.scripts import find_started
+from cdd_agent.verification.statements import find_watch_word
 
 _INTERPRETERS = re.compile(r"(python|node|ruby|perl|bash|sh)[\d.]*")
 _IN_FOLDER = re.compile(
@@ -71,6 +74,18 @@ class Check(Struct, frozen=True, dict=True):
         if self.command.in_shell:
             return None
         return invocation(self.argv, self.command.folder, self.folder)
+
+    @cached_property
+    def watches(self) -> Statement | None:
+        """The statement that the command watches files, if its words or those of its
+        scripts say so.
+        """
+        if self.command.in_shell:
+            return None
+        for started in find_started(self.argv, self.command.folder):
+            if statement := find_watch_word(started.words):
+                return statement
+        return None
 
     @property
     def always_reports(self) -> bool:

@@ -136,10 +136,14 @@ async def run_check(
 
         needs_copies = reporting and tests and tests.runner.captures
         ender = _WatcherEnd()
+        env = _environment(commands, tests if reporting else None)
         result = await ender.run(
             commands.start(
                 replace(check.command, argv=command.argv),
-                env={**_environment(commands), **command.env},
+                env={
+                    **_environment(commands, tests if reporting else None),
+                    **command.env,
+                },
                 limit=limit,
                 copies=scratch if needs_copies else None,
                 on_output=pass_on,
@@ -157,9 +161,7 @@ async def run_check(
         if tests is None:
             return add_end(run, check, result)
         if reporting is None:
-            unread = (
-                "its words ask for another report, or leave no place to ask for one"
-            )
+            unread = tests.why_unread
             return add_end(replace(run, unread=unread), check, result)
         run = await asyncio.to_thread(
             _read_report, run, tests, Reported(scratch, result)
@@ -195,7 +197,9 @@ def _find_watch_word(check: Check) -> Statement | None:
     """Return the statement that a test runner watches files, by its words."""
     if check.invocation is None:
         return None
-    return find_watch_word(check.invocation.script or check.argv)
+    commands = [part.words for part in check.invocation.parts] or [check.argv]
+    words = [find_watch_word(command) for command in commands]
+    return next(filter(None, words), None)
 
 
 class _WatcherEnd:
@@ -278,15 +282,17 @@ def _problem(run: CheckRun, check: Check, result: CommandResult) -> str:
     return ""
 
 
-def _environment(commands: CommandRunner) -> dict[str, str]:
-    """Return the variables that each check gets."""
+def _environment(commands: CommandRunner, tests: Invocation | None) -> dict[str, str]:
+    """Return the variables that a check gets."""
     # Python would take the bytecode of a file for current if the file was rewritten
     # within the same second and with the same size.
     env = {"PYTHONDONTWRITEBYTECODE": "1"}
     # Many tools watch files or ask questions unless CI is set. The user's own value
     # counts, also that no command sees it.
     is_hidden = is_secret_name("CI", hide=commands.settings.hide_env)
-    if not is_hidden and "CI" not in {**os.environ, **commands.env}:
+    is_set = is_hidden or "CI" in {**os.environ, **commands.env}
+    # a step may write a test with a new snapshot
+    if not is_set and not (tests and tests.runner.forbids_snapshots):
         env["CI"] = "1"
     return env
 

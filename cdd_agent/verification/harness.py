@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from cdd_agent.edits.changes import FileChange
 from cdd_agent.verification.invocation import Invocation
 from cdd_agent.verification.runner import Matters, whole
-from cdd_agent.verification.runners import RUNNERS
+from cdd_agent.verification.runners import all_runners
 from cdd_agent.verification.settings import package_json
 
 _CODE = (".py", ".js", ".cjs", ".mjs", ".ts")
@@ -84,4 +84,6 @@ def _what_may_matter(path: PurePosixPath) -> Matters | None:
         return whole
     if path.name == "package.json":
         return package_json
-    return next(filter(None, (runner.what_matters(path) for runner in RUNNERS)), None)
+    return next(
+        filter(None, (runner.what_matters(path) for runner in all_runners())), None
+    )

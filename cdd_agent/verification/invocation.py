@@ -1,59 +1,81 @@
-"""Commands that run tests: which runner a command starts, itself or by way of the
-script in `package.json`.
+"""How a command runs tests: the runner that it starts, itself or by way of scripts, and
+how words reach this runner.
 """
 
-import re
 from collections.abc import Sequence
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
-from cdd_agent.process.policy import CommandRefused, split
 from cdd_agent.verification.outcomes import Selection, SuiteRun
-from cdd_agent.verification.runner import Matters, Reported, Reporting, TestRunner
-from cdd_agent.verification.runners import RUNNERS
+from cdd_agent.verification.runner import (
+    Matters,
+    Reported,
+    Reporting,
+    TestRunner,
+)
+from cdd_agent.verification.runners import all_runners
+from cdd_agent.verification.runners.javascript import program_name
+from cdd_agent.verification.runners.lines import INJECTED
+from cdd_agent.verification.scripts import Started, find_started
 from cdd_agent.verification.settings import package_json
 
-_RUN = {
-    "npm": ("test", "t", "tst", "run", "run-script"),
-    "yarn": ("test", "run"),
-    "pnpm": ("test", "t", "run"),
-}
 _ECHO = ("> ", "$ ")
-"""How lines begin in which a script is shown as it is started."""
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+"""The beginnings of lines that show a script as it is started."""
+_RUN_TESTS_UNREAD = (
+    *("ava", "cypress", "karma", "nx", "playwright", "tap", "tape", "turbo", "uvu"),
+    *("jasmine", "lerna", "wireit", "npm-run-all", "run-s", "run-p", "concurrently"),
+)
+"""Programs whose tests no runner here reports."""
 
 
 class Invocation(Struct, frozen=True):
-    """A command that runs tests, with what it comes to."""
+    """A command that runs tests."""
 
     runner: TestRunner
     root: Path
     argv: tuple[str, ...]
-    """As it is started."""
-    script: tuple[str, ...] | None = None
-    """The runner's own words, where the command starts a script that has them."""
+    parts: tuple[Started, ...] = ()
+    """The programs that run tests, if the command starts them by scripts."""
+    obstacle: str = ""
+    """Why the tests of the command cannot be reported, as a clause."""
     folder: str = ""
     """The folder in which the command runs, from the project's root; empty for the
     root.
     """
 
     def reporting(self, report: Path) -> Reporting | None:
-        """The command with a report on each test; None where it cannot be told to make
-        one.
+        """Return the command with a report on each test; None if it cannot be made to
+        write one.
         """
-        if self.script is None:
+        if not self.parts:
             return self.runner.reporting(self.argv, report)
-        made = self.runner.reporting(self.script, report)
-        # words can be added to a script's end only
-        if made is None or made.argv[: len(self.script)] != self.script:
+        if self.obstacle:
             return None
-        added = made.argv[len(self.script) :]
-        is_npm = _name(self.argv[0]) == "npm"
-        separator = ("--",) if added and is_npm and "--" not in self.argv else ()
-        return Reporting((*self.argv, *separator, *added), made.env)
+        ways: set[tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = set()
+        for part in self.parts:
+            made = self.runner.reporting(part.words, report)
+            # words can only be added at the end of a script
+            if made is None or made.argv[: len(part.words)] != part.words:
+                return None
+            added = made.argv[len(part.words) :]
+            if added and part.separators is None:
+                return None
+            separators = ("--",) * (part.separators or 0) if added else ()
+            ways.add(((*separators, *added), tuple(made.env.items())))
+        if len(ways) > 1:
+            return None
+        added, env = ways.pop()
+        return Reporting((*self.argv, *added), dict(env))
+
+    @property
+    def why_unread(self) -> str:
+        """Why the command does not report on each test, as a clause."""
+        return (
+            self.obstacle
+            or "its words ask for another report, or leave no place to ask for one"
+        )
 
     @property
     def selection(self) -> Selection:
@@ -66,10 +88,18 @@ class Invocation(Struct, frozen=True):
 
     @property
     def _selection_in_folder(self) -> Selection:
-        return self.runner.selection(self.script or self.argv, self.root)
+        if not self.parts:
+            return self.runner.selection(self.argv, self.root)
+        if len(self.parts) == 1 and self.parts[0].folder == self.root:
+            return self.runner.selection(self.parts[0].words, self.root)
+        return Selection((), self.argv)
 
     def read(self, reported: Reported) -> SuiteRun:
-        """Return the results, with ids that begin at the project's root."""
+        """Return the results of all programs, with ids that begin at the project's
+        root. Raises `ReportUnreadable`.
+        """
+        if len(self.parts) > 1:
+            reported.all_data(len(self.parts))
         run = self.runner.read(reported, self._selection_in_folder, self.root)
         results = {self._from_root(test): each for test, each in run.results.items()}
         texts = {self._from_root(test): text for test, text in run.texts.items()}
@@ -80,84 +110,80 @@ class Invocation(Struct, frozen=True):
         return f"{self.folder}/{path}" if self.folder else path
 
     def shown(self, line: str, report: Path) -> str:
-        """A line of output as people read it; empty where it is only about the
+        """Return a line of output as the user sees it; empty if it is only about the
         report.
         """
-        made = (
-            self.reporting(report)
-            if self.script is not None and line.startswith(_ECHO)
-            else None
-        )
-        if added := (
-            [word for word in made.argv[len(self.argv) :] if word != "--"]
-            if made
-            else []
-        ):
-            line, cut, _ = line.partition(f" {added[0]}")  # they come last
-            line += "\n" if cut else ""
+        if self.parts and (str(INJECTED) in line or str(report) in line):
+            made = self.reporting(report)
+            added = made.argv[len(self.argv) :] if made else ()
+            for word in added:
+                if word != "--":
+                    # the added words come last, and a shell may show them in quotes
+                    line, is_cut, _ = line.partition(f" {word}")
+                    line = line.rstrip("'\" -") + "\n" if is_cut else line
+                    break
         return self.runner.shown(line, report)
 
     def may_be_about_report(self, begun: str) -> bool:
-        """Whether a line that begins so may be one that is not to be shown as it is."""
-        beginnings = (
-            *self.runner.about_report,
-            *(_ECHO if self.script is not None else ()),
-        )
+        """True if a line that begins so may have to be shown in another way."""
+        if self.parts and "$ " in begun:  # `packages/a test$ jest`
+            return True
+        beginnings = (*self.runner.about_report, *(_ECHO if self.parts else ()))
         return any(begun.startswith(one) or one.startswith(begun) for one in beginnings)
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
-        """The part of a file of this name that decides how this command runs tests."""
+        """Return what to compare of a file of this name; None if it does not decide how
+        this command runs tests.
+        """
         if path.is_relative_to(self.folder):
             path = path.relative_to(self.folder)
-        if self.script is not None and path.name == "package.json":
+        if self.parts and path.name == "package.json":
             return package_json
         return self.runner.what_matters(path)
 
 
 def invocation(argv: Sequence[str], root: Path, folder: str = "") -> Invocation | None:
-    """Return the runner that a command starts in `root`, with the words for it; None if
-    it does not report each test. `folder` leads from the project's root to `root`.
+    """Return how a command runs tests in `root`; None if it starts no runner that cdd
+    knows. `folder` leads from the project's root to `root`.
     """
-    if runner := _runner(argv):
-        return Invocation(runner, root, tuple(argv), folder=folder)
-    script = _script(argv, root)
-    runner = _runner(script) if script else None
-    if runner is None:
+    argv = tuple(argv)
+    started = find_started(argv, root)
+    if runner := _find_runner(argv):
+        return Invocation(runner, root, argv, folder=folder)
+    if [part.words for part in started] == [argv]:
         return None
-    return Invocation(runner, root, tuple(argv), script, folder)
-
-
-def _runner(argv: Sequence[str]) -> TestRunner | None:
-    return next((runner for runner in RUNNERS if runner.recognises(argv)), None)
-
-
-def _script(argv: Sequence[str], root: Path) -> tuple[str, ...] | None:
-    """The words that a script of `package.json` runs, with those of the command; None
-    where it is more than one plain command.
-    """
-    program, *words = argv or ("",)
-    program = _name(program)
-    if not words or words[0] not in _RUN.get(program, ()):
+    runners: dict[str, TestRunner] = {}
+    parts: list[Started] = []
+    for part in started:
+        if runner := _find_runner(part.words):
+            runners[runner.name] = runner
+            parts.append(part)
+    if not parts:
         return None
-    name, rest = (
-        ("test", words[1:])
-        if words[0] in ("test", "t", "tst")
-        else (words[1] if words[1:] else "", words[2:])
-    )
-    # npm's own options, or words that it takes for such
-    if program == "npm" and rest and rest[0] != "--":
-        return None
-    try:
-        plain = split(section(Manifests(root).content("package.json"), "scripts")[name])
-    except (ManifestUnreadable, LookupError, TypeError, CommandRefused):
-        return None
-    if plain.operator:
-        return None
-    own = list(plain.argv)
-    while own and _ASSIGNMENT.fullmatch(own[0]):
-        own.pop(0)
-    return (*own, *(rest[1:] if program == "npm" else rest)) or None
+    runner = next(iter(runners.values()))
+    obstacle = _find_obstacle(started, parts, tuple(runners), runner, root)
+    return Invocation(runner, root, argv, tuple(parts), obstacle, folder)
 
 
-def _name(program: str) -> str:
-    return re.sub(r"\.(cmd|exe|bat)$", "", PurePath(program).name.lower())
+def _find_obstacle(
+    started: Sequence[Started],
+    parts: Sequence[Started],
+    names: Sequence[str],
+    runner: TestRunner,
+    root: Path,
+) -> str:
+    """Return why the tests of several programs cannot be reported as one."""
+    if len(names) > 1:
+        return f"it starts several runners of tests ({', '.join(names)})"
+    for each in started:
+        program = program_name(each.words[0])
+        if program in _RUN_TESTS_UNREAD:
+            return f"it also starts `{program}`, which does not report to cdd"
+    is_moved = any(part.folder != root for part in parts)
+    if not runner.reports_per_process and (len(parts) > 1 or is_moved):
+        return f"it starts {runner.name} more than once or in another folder"
+    return ""
+
+
+def _find_runner(argv: Sequence[str]) -> TestRunner | None:
+    return next((runner for runner in all_runners() if runner.recognises(argv)), None)

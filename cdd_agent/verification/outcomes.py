@@ -171,9 +171,9 @@ class Results(Struct):
             self.results.get(test, result), result, key=_WORST_FIRST.index
         )
         if text:
-            self.tell(test, text)
+            self.add_text(test, text)
 
-    def tell(self, test: str, text: str) -> None:
+    def add_text(self, test: str, text: str) -> None:
         """Keep the text of a failure. The first text of a test counts."""
         self.texts.setdefault(
             _UNSEEN.sub("�", test), _NO_TEXT.sub("�", text[:_LONGEST_TEXT])

@@ -1,11 +1,10 @@
-"""The port to what runs a project's tests and can tell of each of them. The
-implementations are in `runners/`.
+"""The port to a program that runs a project's tests and can report on each of them.
+The implementations are in `runners/`.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import ClassVar
 
 from msgspec import Struct, field
 
@@ -13,117 +12,139 @@ from cdd_agent.process.run import LARGEST_COPY, CommandResult
 from cdd_agent.verification.outcomes import Selection, SuiteRun
 
 Matters = Callable[[str], object]
-"""Of a file's text, what decides how tests are run: two versions of which this is equal
-run them alike.
+"""Returns the part of a file's text that decides how tests run. Two versions of a file
+with equal parts run the same tests in the same way.
 """
 LARGEST_REPORT = LARGEST_COPY
-"""Bytes of a report that is read."""
+"""The largest number of bytes of a report that is read."""
 
 
 class ReportUnreadable(ValueError):
-    """Not a whole report of a run of tests: why, as a clause."""
+    """A report that is missing, not whole or malformed. The message is a clause."""
 
 
 class Reporting(Struct, frozen=True):
-    """A command with a report on every test."""
+    """A command that also reports on every test."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
 
 
 class Reported(Struct, frozen=True):
-    """The files and output that a run left, in a folder that was new."""
+    """The files and the output that a run left. The folder was empty before."""
 
     folder: Path
     result: CommandResult
 
     @property
     def file(self) -> Path:
-        """Where a runner writes that has a report of its own."""
+        """The path that a runner was asked to report to."""
         return self.folder / "report"
 
     def data(self, name: str = "report") -> bytes:
-        """The report, or what was captured of `stdout` or `stderr`. Raises
+        """Return the report, or the captured `stdout` or `stderr`. Raises
         `ReportUnreadable`.
         """
-        try:
-            if (self.folder / name).stat().st_size > LARGEST_REPORT:
-                raise ReportUnreadable(f"it is larger than {LARGEST_REPORT} bytes")
-            return (self.folder / name).read_bytes()
-        except FileNotFoundError as error:
-            raise ReportUnreadable("there is none") from error
-        except OSError as error:
-            raise ReportUnreadable(error.strerror or str(error)) from error
+        return read_report_file(self.folder / name)
+
+    def all_data(self, runs: int = 1) -> list[bytes]:
+        """Return the reports of all processes: each adds something to the name of the
+        file. Raises `ReportUnreadable` if there are fewer than `runs`.
+        """
+        files = sorted(self.folder.glob(f"{self.file.name}*"))
+        if not files:
+            raise ReportUnreadable("there is none")
+        if len(files) < runs:
+            raise ReportUnreadable(f"only {len(files)} of {runs} runs left one")
+        return [read_report_file(file) for file in files]
+
+
+def read_report_file(file: Path) -> bytes:
+    """Read a report. Raises `ReportUnreadable`."""
+    try:
+        if file.stat().st_size > LARGEST_REPORT:
+            raise ReportUnreadable(f"it is larger than {LARGEST_REPORT} bytes")
+        return file.read_bytes()
+    except FileNotFoundError as error:
+        raise ReportUnreadable("there is none") from error
+    except OSError as error:
+        raise ReportUnreadable(error.strerror or str(error)) from error
 
 
 class TestRunner(ABC):
-    """A program that runs tests: how it is told to report on each of them, and how its
-    report is read.
+    """A program that runs tests: how to make it report on each test, and how to read
+    the report.
 
-    The project's own code runs while a report is made, and may have written it: nothing
-    in it is taken for granted.
+    The project's own code runs meanwhile, and may write the report itself. So a report
+    can contain anything.
     """
 
-    name: ClassVar[str]
-    """As people know it."""
-    ends_with: ClassVar[frozenset[int]]
-    """The exit codes of a run that came to its end; 0: all is well."""
-    nothing_ran: ClassVar[int | None] = None
-    """The one among them that says that there was no test to run, where there is one.
+    name: str
+    """As users know it."""
+    ends_with: frozenset[int]
+    """The exit codes of a run that came to its end; 0 if all tests passed."""
+    nothing_ran: int | None = None
+    """The exit code that says that there was no test to run, if there is one."""
+    always_reports: bool = False
+    """True if a run without a report was cut short, and so cannot pass by its exit
+    code.
     """
-    always_reports: ClassVar[bool] = False
-    """Whether a run without a report was cut short, and is no pass by its exit code."""
-    captures: ClassVar[bool] = False
-    """Whether its output is its report."""
-    about_report: ClassVar[tuple[str, ...]] = ()
-    """How lines of output begin that may be about the report."""
+    captures: bool = False
+    """True if its output is its report."""
+    about_report: tuple[str, ...] = ()
+    """The beginnings of output lines that may be about the report."""
+    forbids_snapshots: bool = False
+    """True if it writes no new snapshots while `CI` is set. It ends without `CI`."""
+    reports_per_process: bool = False
+    """True if each of its processes writes a report of its own, so that a command may
+    start it more than once.
+    """
 
     @abstractmethod
     def place(self, argv: Sequence[str]) -> int | None:
-        """Where in a command the last word is that makes it this runner on this
-        machine, perhaps by way of a program that starts it; None in any other command.
+        """Return the index of the last word that makes a command start this runner,
+        perhaps through a launcher such as `npx`. None if it starts another program.
         """
 
     @abstractmethod
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
-        """The command, told to report to a file and to run to the end of all tests.
-        None where its own words ask for another report, or for something that is no run
-        of tests.
+        """Return the command with a report to that file, running all tests to the end.
+        None if its words ask for another report, or do not run tests.
         """
 
     @abstractmethod
     def selection(self, argv: Sequence[str], root: Path) -> Selection:
-        """The tests that a command asks for, as far as its words tell."""
+        """Return the tests that a command asks for, as far as its words say."""
 
     @abstractmethod
     def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
-        """The run's results, with ids that start at `root` and are the same from run to
-        run. Raises `ReportUnreadable`.
+        """Return the results. The ids of tests start at `root`, and are the same in
+        each run. Raises `ReportUnreadable`.
         """
 
     def recognises(self, argv: Sequence[str]) -> bool:
         return self.place(argv) is not None
 
     def words(self, argv: Sequence[str]) -> Sequence[str]:
-        """The runner's own words of a command."""
+        """Return the words of a command that are the runner's."""
         place = self.place(argv)
         return argv[place + 1 :] if place is not None else ()
 
     def shown(self, line: str, report: Path) -> str:
-        """A line of output as people read it; empty where it is only about the
+        """Return a line of output as the user sees it; empty if it is only about the
         report.
         """
         del report
         return line
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
-        """The part of a file of this name that decides how this runner runs tests; None
-        when none does.
+        """Return what to compare of a file of this name; None if no file of this name
+        decides how this runner runs tests.
         """
         del path
         return None
 
 
 def whole(text: str) -> object:
-    """Where all of a file matters, also an empty one that is new."""
+    """The `Matters` of a file whose whole text counts, even if it is empty."""
     return text

@@ -1,74 +1,64 @@
-"""How a check is run: what ends it, and what its result states."""
+"""How a check is run."""
 
-import asyncio
-import sys
-import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from cdd_agent.config import Commands
 from cdd_agent.process.policy import CommandRunner
-from cdd_agent.verification.check_run import CheckRun, run_check
+from cdd_agent.process.run import CommandResult
+from cdd_agent.verification.check_run import run_check
 from cdd_agent.verification.checks import parse_command
-from cdd_agent.verification.outcomes import StatementKind
-
-WATCHER = """
-import time
-print("Found 0 errors. Watching for file changes.", flush=True)
-time.sleep(60)
-"""
-SAYS_SO_AND_GOES_ON = """
-import time
-print("Watching for file changes.", flush=True)
-for _ in range(8):
-    time.sleep(0.5)
-    print("a test passed", flush=True)
-"""
+from tests.support.tables import each_row
 
 
-async def run(folder: Path, text: str, limit: float = 30) -> CheckRun:
-    (folder / "watch.py").write_text(text)
-    check = parse_command(f"{sys.executable} watch.py", folder)
-    return await run_check(check, CommandRunner(folder), limit, folder)
+class Programs:
+    """Records the environment of the programs that it is asked to run."""
+
+    def __init__(self) -> None:
+        self.env: dict[str, str] = {}
+
+    async def __call__(self, argv: Any, **how: Any) -> CommandResult:
+        self.env = dict(how["env"])
+        return CommandResult("", "", 0)
 
 
-@pytest.mark.story
-async def test_a_check_that_waits_for_changes_is_ended_at_once(tmp_path: Path) -> None:
-    begun = time.monotonic()
-    result = await run(tmp_path, WATCHER)
-    assert time.monotonic() - begun < 20
-    assert result.states(StatementKind.WATCHES)
-    assert result.unusable
-    assert "Watching for file changes" in result.output
-
-
-@pytest.mark.story
-async def test_a_check_that_prints_more_is_not_ended(tmp_path: Path) -> None:
-    result = await run(tmp_path, SAYS_SO_AND_GOES_ON)
-    assert result.return_code == 0
-    assert not result.unusable
-
-
-@pytest.mark.story
-async def test_a_user_who_stops_a_watching_check_stops_the_run(tmp_path: Path) -> None:
-    task = asyncio.create_task(run(tmp_path, WATCHER))
-    await asyncio.sleep(0.5)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-
-async def test_a_runner_that_is_told_to_watch_is_not_started(tmp_path: Path) -> None:
-    check = parse_command("jest --watch", tmp_path)
-    result = await run_check(check, CommandRunner(tmp_path), 30, tmp_path)
-    assert result.unusable
-    assert result.return_code is None
-
-
-async def test_a_program_that_is_missing_makes_the_check_unusable(
+@each_row(
+    ("outer", "hidden", "of_all", "expected"),
+    [
+        (None, (), {}, "1"),
+        ("true", (), {}, None),
+        ("", (), {}, None),
+        (None, ("CI",), {}, None),
+        (None, (), {"CI": "false"}, "false"),
+    ],
+)
+async def test_ci_is_set_for_a_check_unless_the_user_sets_it(
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    outer: str | None,
+    hidden: tuple[str, ...],
+    of_all: dict[str, str],
+    expected: str | None,
 ) -> None:
-    check = parse_command("no-such-program-here test", tmp_path)
-    result = await run_check(check, CommandRunner(tmp_path), 30, tmp_path)
-    assert result.states(StatementKind.PROGRAM_MISSING)
-    assert "no-such-program-here" in result.unusable
+    monkeypatch.delenv("CI", raising=False)
+    if outer is not None:
+        monkeypatch.setenv("CI", outer)
+    programs = Programs()
+    commands = CommandRunner(
+        tmp_path, Commands(hide_env=hidden), env=of_all, run_program=programs
+    )
+    await run_check(parse_command("make test", tmp_path), commands, 9, tmp_path)
+    assert programs.env.get("CI") == expected
+
+
+async def test_a_command_that_is_no_check_gets_no_ci(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    programs = Programs()
+    commands = replace(CommandRunner(tmp_path), run_program=programs)
+    await commands.run("make test")
+    assert "CI" not in programs.env

@@ -1,21 +1,25 @@
-"""The programs that run tests and tell of each. A new one is a module here with a
-`TestRunner`, and a line below.
+"""The runners of tests that cdd knows, and those that other packages add.
+
+A built-in runner is a class in a module here, or a row of a table. Other packages add
+theirs as an entry point of the group `cdd_agent.test_runners`.
 """
 
+from functools import lru_cache
+
 from cdd_agent.verification.runner import TestRunner
+from cdd_agent.verification.runners.added import load_added
 from cdd_agent.verification.runners.cargo import Cargo
 from cdd_agent.verification.runners.go import Go
-from cdd_agent.verification.runners.jest import Jest, Vitest
-from cdd_agent.verification.runners.node import Node
+from cdd_agent.verification.runners.javascript import JAVASCRIPT_RUNNERS
 from cdd_agent.verification.runners.pytest import Pytest
+from cdd_agent.verification.runners.reporting_tools import REPORTING_TOOLS
 from cdd_agent.verification.runners.unittest import Unittest
+from cdd_agent.verification.runners.wrapped_pytest import WrappedPytest
 
-RUNNERS: tuple[TestRunner, ...] = (
-    Pytest(),
-    Unittest(),
-    Jest(),
-    Vitest(),
-    Node(),
-    Go(),
-    Cargo(),
-)
+
+@lru_cache(1)
+def all_runners() -> tuple[TestRunner, ...]:
+    """Return the runners. The first that recognises a command is used."""
+    built_in = (Pytest(), Unittest(), *JAVASCRIPT_RUNNERS, Go(), Cargo())
+    # a program that may start pytest comes last
+    return (*built_in, *REPORTING_TOOLS, *load_added(), WrappedPytest())

@@ -1,49 +1,224 @@
-"""How runners of JavaScript's tests are started."""
+"""Jest, vitest, mocha and `node --test`. Each loads a reporter of ours, and writes one
+report a process.
+"""
 
+import os
 import re
 from collections.abc import Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath, PurePosixPath
+
+from msgspec import Struct
+
+from cdd_agent.verification.outcomes import Selection, SuiteRun
+from cdd_agent.verification.paths import paths_and_options
+from cdd_agent.verification.runner import (
+    Matters,
+    Reported,
+    Reporting,
+    TestRunner,
+    whole,
+)
+from cdd_agent.verification.runners.lines import INJECTED, REPORT_VARIABLE, read_lines
+from cdd_agent.verification.settings import package_json
 
 _LAUNCHERS = (
-    "npx",
-    "pnpm",
-    "yarn",
-    "bunx",
-    "env",
-    "cross-env",
-    "nice",
-    "timeout",
-    "node",
-    "c8",
-    "nyc",
+    *("npx", "pnpm", "yarn", "bunx", "bun", "env", "cross-env", "nice", "timeout"),
+    *("node", "c8", "nyc"),
 )
 _ENDINGS = ("", ".js", ".mjs", ".cjs")
 _NEAR = 6
 """How many words of a command may come before the tool."""
 
 
-def place_of_tool(argv: Sequence[str], tool: str) -> int | None:
-    """Where in a command the word is that is this tool."""
-    names = [program_name(word) for word in argv[:_NEAR]]
-    place = next(
+class _Tool(Struct, frozen=True):
+    name: str
+    added: tuple[str, ...]
+    """The words that make it report. `{}` is the folder of the reporters."""
+    conflicts: tuple[str, ...]
+    """Options that ask for another report, for no end, or for no run of tests."""
+    plain: tuple[str, ...]
+    """Options that select no tests."""
+    with_value: tuple[str, ...]
+    """Options whose value is the next word."""
+    settings: str = r"\0"
+    """A pattern for the names of its settings files."""
+    ends_with: frozenset[int] = frozenset((0, 1))
+    starters: tuple[tuple[str, str], ...] = ()
+    """Other programs, with the subcommand that starts it."""
+    forbids_snapshots: bool = False
+
+
+_TOOLS = (
+    _Tool(
+        "jest",
+        # these replace the reporters of its settings
         (
-            index
-            for index, name in enumerate(names)
-            if name in {tool + end for end in _ENDINGS}
+            *("--reporters=default", "--reporters={}/jest_reporter.cjs"),
+            *("--bail=0", "--watchAll=false"),
         ),
-        None,
-    )
+        (
+            *("--", "--json", "--outputFile", "--reporters", "--watch", "--watchAll"),
+            *("--listTests", "--showConfig", "--help", "-h", "--version", "-v"),
+        ),
+        (
+            *("--ci", "--verbose", "--silent", "--coverage", "--no-coverage"),
+            *("--colors", "-i", "--runInBand", "-b", "--bail", "--watchAll=false"),
+        ),
+        (
+            *("-t", "--testNamePattern", "-c", "--config", "--selectProjects"),
+            *("--rootDir", "--testPathIgnorePatterns", "--shard", "--env"),
+        ),
+        settings=r"jest\.(config|workspace)\..*",
+        starters=(
+            ("react-scripts", "test"),
+            ("craco", "test"),
+            ("react-app-rewired", "test"),
+        ),
+        forbids_snapshots=True,
+    ),
+    _Tool(
+        "vitest",
+        (
+            *("--reporter=default", "--reporter={}/vitest_reporter.mjs"),
+            *("--bail=0", "--run"),
+        ),
+        (
+            *("--", "--reporter", "--outputFile", "--watch", "-w", "bench", "list"),
+            *("watch", "dev", "init", "--help", "-h", "--version", "-v"),
+        ),
+        (
+            *("run", "--run", "--coverage", "--no-coverage", "--silent", "--color"),
+            "--no-color",
+        ),
+        (
+            *("-t", "--testNamePattern", "-c", "--config", "--project", "--root", "-r"),
+            *("--dir", "--exclude", "--shard", "--mode", "--environment"),
+        ),
+        settings=r"vitest\.(config|workspace)\..*",
+        forbids_snapshots=True,
+    ),
+    _Tool(
+        "mocha",
+        ("--reporter={}/mocha_reporter.cjs", "--no-bail"),
+        (
+            *("--", "--reporter", "-R", "--reporters", "--watch", "-w", "--dry-run"),
+            *("--list-files", "--help", "-h", "--version", "-V"),
+        ),
+        ("--bail", "-b", "--color", "--colors", "-c", "--parallel", "-p", "--exit"),
+        (
+            *("-g", "--grep", "-f", "--fgrep", "-r", "--require", "--config"),
+            *("--ignore", "--exclude", "--spec", "--timeout", "-t", "--ui", "-u"),
+            *("--retries", "--extension", "--jobs", "-j"),
+        ),
+        settings=r"\.mocharc(\..*)?",
+        # the number of failures
+        ends_with=frozenset(range(256)),
+    ),
+)
+_NODE = _Tool(
+    "node --test",
+    (),
+    ("--test-reporter", "--test-reporter-destination", "--watch"),
+    (
+        *("--test", "--enable-source-maps", "--no-warnings"),
+        "--experimental-test-coverage",
+    ),
+    (
+        *("--import", "-r", "--require", "--loader", "--test-name-pattern"),
+        *("--test-skip-pattern", "--test-shard"),
+    ),
+)
+
+
+class JavaScript(TestRunner):
+    """A runner of JavaScript's tests, also through npx and the like."""
+
+    reports_per_process = True
+
+    def __init__(self, tool: _Tool) -> None:
+        self._tool = tool
+        self.name = tool.name
+        self.ends_with = tool.ends_with
+        self.forbids_snapshots = tool.forbids_snapshots
+
+    def place(self, argv: Sequence[str]) -> int | None:
+        place = place_of_tool(argv, self.name)
+        for starter, subcommand in self._tool.starters:
+            at = place_of_tool(argv, starter)
+            if at is not None and list(argv[at + 1 : at + 2]) == [subcommand]:
+                place = at + 1
+        return place
+
+    def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
+        if any(self._conflicts(word) for word in argv):
+            return None
+        added = (word.replace("{}", str(INJECTED)) for word in self._tool.added)
+        return Reporting((*argv, *added), {REPORT_VARIABLE: str(report)})
+
+    def _conflicts(self, word: str) -> bool:
+        name, _, value = word.partition("=")
+        if value == "false":
+            return False
+        return name in self._tool.conflicts or word.startswith("--outputFile.")
+
+    def selection(self, argv: Sequence[str], root: Path) -> Selection:
+        tool = self._tool
+        return paths_and_options(self.words(argv), root, tool.plain, tool.with_value)
+
+    def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
+        return read_lines(reported.all_data(), selection, root, " > ")
+
+    def what_matters(self, path: PurePosixPath) -> Matters | None:
+        if path.name == "package.json":
+            return package_json
+        return whole if re.fullmatch(self._tool.settings, path.name) else None
+
+
+class Node(JavaScript):
+    """Node's own runner of tests. Its reporter comes by `NODE_OPTIONS`, so that a
+    script may start it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(_NODE)
+
+    def place(self, argv: Sequence[str]) -> int | None:
+        place = place_of_tool(argv, "node")
+        return place if place is not None and "--test" in argv[place + 1 :] else None
+
+    def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
+        options = os.environ.get("NODE_OPTIONS", "")
+        if any(self._conflicts(word) for word in (*argv, *options.split())):
+            return None
+        reporter = (INJECTED / "node_reporter.mjs").as_uri()
+        added = (
+            *("--test-reporter=spec", "--test-reporter-destination=stdout"),
+            *(f"--test-reporter={reporter}", "--test-reporter-destination=stdout"),
+        )
+        joined = " ".join(filter(None, (options, *added)))
+        return Reporting(
+            tuple(argv), {"NODE_OPTIONS": joined, REPORT_VARIABLE: str(report)}
+        )
+
+
+JAVASCRIPT_RUNNERS = (*map(JavaScript, _TOOLS), Node())
+
+
+def place_of_tool(argv: Sequence[str], tool: str) -> int | None:
+    """Return the index of the word of a command that is this tool."""
+    names = [program_name(word) for word in argv[:_NEAR]]
+    endings = {tool + ending for ending in _ENDINGS}
+    place = next((index for index, name in enumerate(names) if name in endings), None)
     if place is None or place == 0:
         return place
     # `node node_modules/.bin/jest`, and not a word for another program
     if names[0] == "node":
         is_first_file = all(word.startswith("-") for word in argv[1:place])
         return place if is_first_file and argv[place] != names[place] else None
-    return (
-        place if names[0] in _LAUNCHERS or tuple(names[:2]) == ("npm", "exec") else None
-    )
+    is_launched = names[0] in _LAUNCHERS or tuple(names[:2]) == ("npm", "exec")
+    return place if is_launched else None
 
 
 def program_name(word: str) -> str:
-    """A program's name, without its folder and what Windows adds to it."""
+    """Return a program's name, without its folder and the ending that Windows adds."""
     return re.sub(r"\.(cmd|exe|bat|ps1)$", "", PurePath(word).name)

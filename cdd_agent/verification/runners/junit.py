@@ -1,84 +1,117 @@
-"""Reading pytest's report on each test, in JUnit's form. A project's own code may have
-written it: nothing is taken for granted.
+"""Read reports in JUnit's form, in the dialects of many tools. The project's own code
+may have written a report, so it can contain anything.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from xml.parsers import expat
 
 from cdd_agent.verification.outcomes import Result, Results, SuiteRun
 from cdd_agent.verification.runner import ReportUnreadable
 
+Attributes = Mapping[str, str]
+NameTest = Callable[[Attributes, Attributes], str]
+"""Returns the id of a test from the attributes of its element and of its suite."""
 
-def read_report(data: bytes) -> SuiteRun:
-    """Read pytest's report in JUnit's form. What is no plain XML (entities, a document
-    type) is refused.
+_NOT_RUN = ("notrun", "disabled")
 
-    Raises `ReportUnreadable`.
+
+def read_report(data: bytes, name_test: NameTest | None = None) -> SuiteRun:
+    """Read a report, by default pytest's. Raises `ReportUnreadable`, also for an XML
+    document with entities or a document type.
     """
-    reader = _ReportReader()
+    reader = _ReportReader(name_test or _name_python_test)
+    parse_xml(data, reader.start, reader.end, reader.add_text)
+    return reader.found.run(is_finished=reader.is_finished)
+
+
+def parse_xml(
+    data: bytes,
+    start: Callable[[str, dict[str, str]], None],
+    end: Callable[[str], None],
+    add_text: Callable[[str], None],
+) -> None:
+    """Parse XML without keeping it in memory. Raises `ReportUnreadable`."""
+    parser = expat.ParserCreate("utf-8")
+    parser.StartDoctypeDeclHandler = _refuse
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = add_text
     try:
-        reader.parser.Parse(data, True)
+        parser.Parse(data.removeprefix(b"\xef\xbb\xbf"), True)
     except expat.ExpatError as error:
         raise ReportUnreadable(str(error)) from error
-    return reader.found.run(is_finished=reader.finished)
+
+
+def _refuse(*_: object) -> None:
+    raise ReportUnreadable("it declares a document type")
 
 
 class _ReportReader:
-    """Reads as the parser goes: a large report is never in memory as a tree."""
-
-    def __init__(self) -> None:
+    def __init__(self, name_test: NameTest) -> None:
         self.found = Results()
-        self.finished = True
-        self._root = ""
+        self.is_finished = True
+        self._name_test = name_test
+        self._suites: list[dict[str, str]] = []
         self._test = ""
+        self._case: dict[str, str] = {}
+        self._message = ""
         self._text: list[str] | None = None
-        self.parser = expat.ParserCreate("utf-8")
-        self.parser.StartDoctypeDeclHandler = self._refuse
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.CharacterDataHandler = self._characters
 
-    def _refuse(self, *_: object) -> None:
-        raise ReportUnreadable("it declares a document type")
-
-    def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        if not self._root:
-            self._root = tag
-            if tag not in ("testsuites", "testsuite"):
-                raise ReportUnreadable(f"it is not a report of tests but {tag[:80]!r}")
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        if tag in ("testsuites", "testsuite"):
+            # the file of a suite is that of the suites in it
+            outer = self._suites[-1] if self._suites else {}
+            file = {"file": outer["file"]} if outer.get("file") else {}
+            self._suites.append({**file, **attributes})
+        elif not self._suites:
+            raise ReportUnreadable(f"it is not a report of tests but {tag[:80]!r}")
         match tag:
             case "testcase" if not attributes.get("name"):
-                # what pytest writes for a test that it never saw the end of
-                self._test, self.finished = (
-                    "",
-                    False,
-                )
+                # pytest writes this for a test whose end it did not see
+                self._test, self.is_finished = "", False
             case "testcase":
-                self._test = _test_id(attributes)
-                self.found.add(self._test, Result.PASSED)
+                self._case = attributes
+                self._test = self._name_test(attributes, self._suites[-1])
+                is_out = attributes.get("status") in _NOT_RUN
+                self.found.add(self._test, Result.SKIPPED if is_out else Result.PASSED)
             case "failure" | "error":
-                self.found.add(self._test, Result.FAILED)
-                self._text = []
+                self._add_failure(attributes)
+            case "skipped" if _could_not_run(self._case, attributes):
+                self._add_failure(attributes)
             case "skipped":
                 self.found.add(self._test, Result.SKIPPED)
 
-    def _end(self, tag: str) -> None:
-        if tag in ("failure", "error") and self._text is not None:
-            self.found.tell(self._test, "".join(self._text))
-            self._text = None
+    def _add_failure(self, attributes: Attributes) -> None:
+        self.found.add(self._test, Result.FAILED)
+        self._text, self._message = [], attributes.get("message", "")
 
-    def _characters(self, text: str) -> None:
+    def end(self, tag: str) -> None:
+        if tag in ("failure", "error", "skipped") and self._text is not None:
+            text = "".join(self._text).strip()
+            self.found.add_text(self._test, text or self._message)
+            self._text = None
+        elif tag in ("testsuites", "testsuite"):
+            self._suites.pop()
+
+    def add_text(self, text: str) -> None:
         if self._text is not None:
             self._text.append(text)
 
 
-def _test_id(attributes: Mapping[str, str]) -> str:
-    """The id that people write, from the module and classes as a dotted name, and the
-    file where the code is.
+def _could_not_run(case: Attributes, skipped: Attributes) -> bool:
+    """True for a test that CTest counts as failed because its program is missing."""
+    message = skipped.get("message", "")
+    return case.get("status") == "notrun" and not message.startswith("SKIP_")
 
-    That is another file for an inherited test; then the first name with a capital is
-    taken for the class.
+
+def _name_python_test(attributes: Attributes, suite: Attributes) -> str:
+    """Return pytest's own id, from the module and classes as a dotted name, and the
+    file of the code.
+
+    An inherited test has the file of its base class. Then the first name with a capital
+    letter is the class.
     """
+    del suite
     name, dotted = attributes["name"], attributes.get("classname", "")
     file = attributes.get("file", "").replace("\\", "/")
     module = file.removesuffix(".py").replace("/", ".")
@@ -88,9 +121,7 @@ def _test_id(attributes: Mapping[str, str]) -> str:
         classes = dotted[len(module) + 1 :].split(".")
     else:
         words = dotted.split(".")
-        length = next(
-            (index for index, word in enumerate(words) if word[:1].isupper()),
-            len(words),
-        )
+        capitals = (index for index, word in enumerate(words) if word[:1].isupper())
+        length = next(capitals, len(words))
         file, classes = f"{'/'.join(words[:length])}.py", words[length:]
     return "::".join(word for word in (file, *classes, name) if word)

@@ -1,4 +1,4 @@
-"""Pytest: it reports in JUnit's form, by words that are added to a command."""
+"""Pytest. It reports in JUnit's form, by words that are added to the command."""
 
 import re
 from collections.abc import Sequence
@@ -29,9 +29,10 @@ _LAUNCHERS = (
     *("env", "nice", "timeout", "xvfb-run"),
 )
 _NEAR = 8
-"""How many words of a command may come before `pytest`."""
+"""The number of words of a command that may come before `pytest`."""
 
-# Options that choose no tests: they change what is printed, measured or stopped at.
+# Options that select no tests. They change what is printed or measured, or when the run
+# stops.
 _PLAIN = re.compile(
     r"""
       -[qvslx]+ | -r\w+ | -n(\d+|auto|logical)
@@ -73,6 +74,14 @@ _WITH_VALUE = (
 )
 
 
+REPORT_OPTIONS = (
+    *("-o", "junit_family=xunit1"),  # the form that names each test's file
+    *("-o", "junit_logging=no"),
+    "--continue-on-collection-errors",
+    "--maxfail=0",
+)
+
+
 class Pytest(TestRunner):
     """Pytest, also by way of `python -m`, poetry, uv and the like."""
 
@@ -104,16 +113,10 @@ class Pytest(TestRunner):
         return place if starter in _LAUNCHERS and is_meant else None
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting:
-        """With words that come last, so that they win over the project's settings and
-        the command's own.
+        """Return the command with words that come last, so that they win over the
+        project's settings and the command's own.
         """
-        added = (
-            *("-o", "junit_family=xunit1"),  # the form that names each test's file
-            *("-o", "junit_logging=no"),
-            "--continue-on-collection-errors",
-            "--maxfail=0",
-            f"--junitxml={report}",
-        )
+        added = (*REPORT_OPTIONS, f"--junitxml={report}")
         end = argv.index("--") if "--" in argv else len(argv)
         return Reporting((*argv[:end], *added, *argv[end:]))
 
@@ -137,29 +140,23 @@ class Pytest(TestRunner):
         return Selection(tuple(sorted(set(paths))), tuple(sorted(options)))
 
     def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
-        return _named_from(
+        return name_from_root(
             root, replace(read_report(reported.data()), selection=selection)
         )
 
     def shown(self, line: str, report: Path) -> str:
-        """Without the line in which pytest says where its report is, which is nobody's
-        business.
-        """
-        return (
-            ""
-            if re.fullmatch(
-                rf"-+ generated xml file: {re.escape(str(report))} -+\s*", line
-            )
-            else line
-        )
+        """Return a line, unless it names the place of the report."""
+        place = re.escape(str(report))
+        is_place = re.fullmatch(rf"-+ generated xml file: {place} -+\s*", line)
+        return "" if is_place else line
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
         return pytest_settings.what_matters(path)
 
 
-def _named_from(root: Path, run: SuiteRun) -> SuiteRun:
-    """The run with ids that start at the project's root. Pytest's own root may be a
-    folder in it, or one around it.
+def name_from_root(root: Path, run: SuiteRun) -> SuiteRun:
+    """Return the run with ids that start at the project's root. Pytest's own root may
+    be a folder in it, or one around it.
     """
     paths = [TestId.parse(path).file for path in run.selection.paths]
     around = (

@@ -94,7 +94,7 @@ class Unittest(TestRunner):
         return paths_and_options(self.words(argv), root, _PLAIN, _WITH_VALUE)
 
     def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
-        return read_lines(reported.data(), selection, root, "::")
+        return read_lines([reported.data()], selection, root, "::")
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
         return (

@@ -22,7 +22,7 @@ WHOLE = b"""\
 
 
 def read(data: bytes) -> SuiteRun:
-    return read_lines(data, Selection(), ROOT, " > ")
+    return read_lines([data], Selection(), ROOT, " > ")
 
 
 def test_each_line_is_a_test() -> None:
@@ -43,6 +43,16 @@ def test_a_report_without_its_last_line_is_of_a_run_that_was_cut_short(
     run = read(b"".join(WHOLE.splitlines(keepends=True)[:left]))
     assert len(run.results) == left
     assert not run.is_finished
+
+
+def test_the_reports_of_several_processes_are_one() -> None:
+    other = WHOLE.replace(b"a.test.js", b"c.test.js")
+    run = read_lines([WHOLE, other], Selection(), ROOT, " > ")
+    assert len(run.results) == 4
+    assert run.is_finished
+    unfinished = b"".join(other.splitlines(keepends=True)[:3])
+    for reports in ([WHOLE, unfinished], [unfinished, WHOLE]):
+        assert not read_lines(reports, Selection(), ROOT, " > ").is_finished
 
 
 @each_row(

@@ -1,5 +1,8 @@
-// A reporter for `node --test` that tells of each test in lines of JSON.
+// A reporter for `node --test` that writes each test as a line of JSON.
+import { write } from "./report.cjs";
+
 export default async function* report(source) {
+  const lines = [];
   const around = new Map(); // of each file, the names of the tests and groups that have begun, by their depth
   for await (const { type, data } of source) {
     if (!["test:start", "test:pass", "test:fail"].includes(type)) continue;
@@ -14,8 +17,9 @@ export default async function* report(source) {
     if (isGroup && (type === "test:pass" || error?.failureType === "subtestsFailed")) continue;
     const isOut = (flag) => flag !== undefined && flag !== false;
     const result = isOut(data.skip) || isOut(data.todo) ? "skipped" : type === "test:pass" ? "passed" : "failed";
-    const text = result === "failed" ? String(error?.cause?.stack ?? error?.cause ?? error ?? "").slice(0, 4000) : "";
-    yield `${JSON.stringify({ file, names, result, text })}\n`;
+    const text = result === "failed" ? String(error?.cause?.stack ?? error?.cause ?? error ?? "") : "";
+    lines.push({ file, names, result, text });
   }
-  yield `${JSON.stringify({ end: true })}\n`;
+  write(lines, true);
+  yield "";
 }

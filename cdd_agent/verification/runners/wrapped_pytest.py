@@ -1,0 +1,84 @@
+"""Pytest behind a program that starts it in a way of its own: make, tox, nox, hatch and
+the like. Options reach it by the environment.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from msgspec.structs import replace
+
+from cdd_agent.sanitize import without_escapes
+from cdd_agent.verification.outcomes import Selection, SuiteRun, merge_runs
+from cdd_agent.verification.runner import (
+    Matters,
+    Reported,
+    Reporting,
+    ReportUnreadable,
+    TestRunner,
+    whole,
+)
+from cdd_agent.verification.runners import pytest_settings
+from cdd_agent.verification.runners.javascript import program_name
+from cdd_agent.verification.runners.junit import read_report
+from cdd_agent.verification.runners.pytest import REPORT_OPTIONS, name_from_root
+
+_WRAPPERS = (
+    *("make", "gmake", "just", "task", "tox", "nox", "hatch", "pdm", "poetry", "poe"),
+    *("uv", "pixi", "rye", "invoke", "inv", "pipenv"),
+)
+_SETTINGS = re.compile(
+    r"GNUmakefile|[Mm]akefile|tox\.(ini|toml)|noxfile\.py|[Jj]ustfile|\.justfile"
+    r"|Taskfile\.ya?ml|hatch\.toml|tasks\.py"
+)
+_RUN_NAMES = ("TOX_ENV_NAME", "NOX_CURRENT_SESSION", "HATCH_ENV_ACTIVE")
+"""Variables with the name of one of several runs. Pytest replaces them in a path."""
+_SUMMARY = re.compile(
+    r"^=*\s*(?:no tests ran|\d+ \w+(?:, \d+ \w+)*) in [\d.]+s.*$", re.MULTILINE
+)
+
+
+class WrappedPytest(TestRunner):
+    """Pytest, as far as it turns out that such a program has started it."""
+
+    name = "pytest"
+    ends_with = frozenset(range(256))
+
+    def place(self, argv: Sequence[str]) -> int | None:
+        is_wrapper = bool(argv) and program_name(argv[0]) in _WRAPPERS
+        return 0 if is_wrapper else None
+
+    def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
+        names = "".join(f"-${name}" for name in _RUN_NAMES)
+        options = (*REPORT_OPTIONS, f"--junitxml={report}{names}")
+        own = os.environ.get("PYTEST_ADDOPTS", "")
+        own_override = os.environ.get("TOX_OVERRIDE", "")
+        override = "testenv.pass_env+=PYTEST_ADDOPTS"
+        return Reporting(
+            tuple(argv),
+            {
+                "PYTEST_ADDOPTS": " ".join(filter(None, (own, *options))),
+                "TOX_OVERRIDE": ";".join(filter(None, (own_override, override))),
+            },
+        )
+
+    def selection(self, argv: Sequence[str], root: Path) -> Selection:
+        del root
+        return Selection((), tuple(argv[1:]))
+
+    def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
+        output = without_escapes(f"{reported.result.stdout}\n{reported.result.stderr}")
+        reports = reported.all_data()
+        # Several runs under one name leave the report of the last one.
+        if len(_SUMMARY.findall(output)) != len(reports):
+            raise ReportUnreadable("pytest may have run more often than it reported")
+        if "stopping after" in output:
+            raise ReportUnreadable("pytest stopped at a failure")
+        runs = [name_from_root(root, read_report(data)) for data in reports]
+        return replace(merge_runs(runs), selection=selection)
+
+    def what_matters(self, path: PurePosixPath) -> Matters | None:
+        if _SETTINGS.fullmatch(path.name):
+            return whole
+        return pytest_settings.what_matters(path)

@@ -1,0 +1,300 @@
+"""The programs that a command starts by way of the scripts in a manifest: `npm test`,
+`yarn workspace a test`, `pnpm -r test`, `deno task test`.
+"""
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from cdd_agent.errors import BadInput
+from cdd_agent.files.globs import Glob
+from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
+from cdd_agent.guarded_yaml import read_node, tree
+from cdd_agent.process.command_segments import PIECE
+from cdd_agent.process.policy import CommandRefused, split
+from cdd_agent.verification.runners.javascript import program_name
+
+_DEEPEST = 5
+"""Scripts that start scripts."""
+_NO_PACKAGES = ("node_modules", ".git", ".venv")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+_SETS_VARIABLES = ("cross-env", "env")
+
+
+class Started(Struct, frozen=True):
+    """A program that a command starts."""
+
+    words: tuple[str, ...]
+    folder: Path
+    separators: int | None = 0
+    """How many `--` must come before words at the end of the command, for the program
+    to get these words. None if it cannot get them.
+    """
+
+
+class _Manager(Struct, frozen=True):
+    """A program that runs scripts."""
+
+    aliases: tuple[str, ...] = ()
+    """Subcommands that run the script `test`."""
+    plain: tuple[str, ...] = ()
+    """Options and words before the script's name that do not matter."""
+    everywhere: tuple[str, ...] = ()
+    """Those that run the script of each package."""
+    selects: tuple[str, ...] = ()
+    """Those with the name of a package as the next word."""
+    moves: tuple[str, ...] = ()
+    """Those with a folder."""
+    runs: tuple[str, ...] = ("run", "run-script")
+    has_short_names: bool = True
+    """True if a script's name is a subcommand."""
+    has_separator: bool = False
+    """True if options may follow the name, and `--` ends them."""
+    manifest: str = "package.json"
+    section: str = "scripts"
+    packages_file: str = ""
+    """The file that lists the packages, if it is not the manifest."""
+
+
+_MANAGERS = {
+    "npm": _Manager(
+        ("test", "t", "tst"),
+        plain=("--if-present", "--silent", "-s", "--include-workspace-root"),
+        everywhere=("--workspaces", "-ws"),
+        selects=("--workspace", "-w"),
+        moves=("--prefix", "-C"),
+        has_short_names=False,
+        has_separator=True,
+    ),
+    "pnpm": _Manager(
+        ("test", "t", "tst"),
+        plain=(
+            *("--if-present", "--silent", "-s", "--stream", "--parallel", "--no-bail"),
+            *("--aggregate-output", "--sequential", "--no-sort"),
+        ),
+        everywhere=("-r", "--recursive"),
+        selects=("--filter", "-F"),
+        moves=("-C", "--dir"),
+        packages_file="pnpm-workspace.yaml",
+    ),
+    "yarn": _Manager(
+        ("test",),
+        plain=(
+            *("--silent", "-s", "foreach", "-A", "--all", "-p", "--parallel", "-v"),
+            *("--verbose", "-i", "--interlaced", "-t", "--topological", "-W"),
+        ),
+        everywhere=("workspaces",),
+        selects=("workspace",),
+        moves=("--cwd",),
+    ),
+    "bun": _Manager(plain=("--silent",), selects=("--filter",), moves=("--cwd",)),
+    "deno": _Manager(
+        runs=("task",), has_short_names=False, manifest="deno.json", section="tasks"
+    ),
+    "composer": _Manager(
+        ("test",),
+        plain=("--quiet", "-q"),
+        has_separator=True,
+        manifest="composer.json",
+    ),
+}
+
+
+class _Call(Struct):
+    """A command that runs a script."""
+
+    manager: _Manager
+    folder: Path
+    name: str = ""
+    rest: list[str] = field(default_factory=list)
+    """The words that the script gets."""
+    is_everywhere: bool = False
+    packages: list[str] = field(default_factory=list)
+    has_end_of_options: bool = False
+
+    @property
+    def separators(self) -> int:
+        return int(self.manager.has_separator and not self.has_end_of_options)
+
+    def take_option(self, word: str, following: list[str]) -> bool:
+        """Take a word before or after the script's name. False if it is not known."""
+        manager = self.manager
+        option, is_joined, value = word.partition("=")
+        if option in (*manager.selects, *manager.moves):
+            if not is_joined:
+                value = following.pop(0) if following else ""
+            if option in manager.selects:
+                self.packages.append(value)
+            else:
+                self.folder /= value
+            return True
+        self.is_everywhere |= word in manager.everywhere
+        return word in (*manager.everywhere, *manager.plain)
+
+
+def find_started(
+    argv: Sequence[str], folder: Path, depth: int = 0
+) -> tuple[Started, ...]:
+    """Return the programs that a command starts, one after the other: the command
+    itself unless it runs a script. A script that needs more of a shell than `&&` is
+    one program that cdd does not know.
+    """
+    itself = (Started(tuple(argv), folder),)
+    call = _read_call(argv, folder) if depth < _DEEPEST else None
+    if call is None:
+        return itself
+    started: list[Started] = []
+    for place in _find_packages(call):
+        text = _read_script(place, call)
+        if text:
+            started += _read_chain(text, place, call, depth)
+    return tuple(started) or itself
+
+
+def _read_chain(text: str, folder: Path, call: _Call, depth: int) -> Iterator[Started]:
+    commands = _split_chain(text)
+    if not commands:
+        yield Started((text,), folder, None)
+    for index, command in enumerate(commands):
+        if command[0] == "cd" and len(command) == 2:
+            folder = folder / command[1]
+            continue
+        is_last = index == len(commands) - 1
+        words = (*command, *call.rest) if is_last else command
+        for inner in find_started(words, folder, depth + 1):
+            separators = None
+            if is_last and inner.separators is not None:
+                separators = inner.separators + call.separators
+            yield Started(inner.words, inner.folder, separators)
+
+
+def _split_chain(text: str) -> list[tuple[str, ...]]:
+    """Return the commands of a script that are joined by `&&`, without the variables
+    that they set. Empty if it has anything else that only a shell can do.
+    """
+    pieces = [""]
+    for piece in PIECE.finditer(text):
+        if piece.lastgroup == "operator" and piece[0] == "&&":
+            pieces.append("")
+        else:
+            pieces[-1] += piece[0]
+    commands = []
+    for command in pieces:
+        try:
+            words = split(command)
+        except CommandRefused:
+            return []
+        argv = list(words.argv)
+        while argv and (argv[0] in _SETS_VARIABLES or _ASSIGNMENT.fullmatch(argv[0])):
+            argv.pop(0)
+        if words.operator or not argv:
+            return []
+        commands.append(tuple(argv))
+    return commands
+
+
+def _read_call(argv: Sequence[str], folder: Path) -> _Call | None:
+    """Read a command that runs a script; None if it does not, or has an option that
+    cdd does not know.
+    """
+    manager = _MANAGERS.get(program_name(argv[0]).lower()) if argv else None
+    if manager is None:
+        return None
+    call, words, is_run = _Call(manager, folder), list(argv[1:]), False
+    while words and not call.name:
+        word = words.pop(0)
+        if not is_run and word in manager.runs:
+            is_run = True
+        elif not call.take_option(word, words):
+            call.name = word
+    while manager.has_separator and words and not call.has_end_of_options:
+        word = words.pop(0)
+        call.has_end_of_options = word == "--"
+        if call.has_end_of_options or call.take_option(word, words):
+            continue
+        if word.startswith("-"):
+            return None
+        call.rest.append(word)
+    call.rest += words
+    if not is_run and call.name in manager.aliases:
+        call.name = "test"
+        return call
+    is_known = is_run or (manager.has_short_names and _read_script(folder, call))
+    return call if is_known and not call.name.startswith("-") else None
+
+
+def _read_script(folder: Path, call: _Call) -> str:
+    """Return the text of the script; empty if there is none."""
+    try:
+        content = Manifests(folder).content(call.manager.manifest)
+    except ManifestUnreadable:
+        return ""
+    script = section(content, call.manager.section).get(call.name)
+    if isinstance(script, Mapping):  # Deno
+        script = script.get("command")
+    if isinstance(script, list) and len(script) == 1:  # Composer
+        script = script[0]
+    return script if isinstance(script, str) else ""
+
+
+def _find_packages(call: _Call) -> list[Path]:
+    """Return the folders whose script the command runs; empty if that is not known."""
+    if not call.is_everywhere and not call.packages:
+        return [call.folder]
+    packages = _list_packages(call.folder, call.manager.packages_file)
+    if not call.packages:
+        return list(packages)
+    chosen: dict[Path, None] = {}
+    for wanted in call.packages:
+        # dependents, dependencies, exclusions and ranges of commits of pnpm
+        if "..." in wanted or wanted.startswith(("!", "^", "[")):
+            return []
+        place = call.folder / wanted.strip("{}")
+        for folder, name in packages.items():
+            if fnmatchcase(name, wanted) or folder.is_relative_to(place):
+                chosen[folder] = None
+    return list(chosen)
+
+
+def _list_packages(root: Path, packages_file: str) -> dict[Path, str]:
+    """Return the folders of a project's packages, with their names."""
+    included, excluded = list[Glob](), list[Glob]()
+    for pattern in _read_patterns(root, packages_file):
+        globs = excluded if pattern.startswith("!") else included
+        with contextlib.suppress(BadInput):
+            globs.append(Glob(root, pattern.removeprefix("!").rstrip("/")))
+    packages: dict[Path, str] = {}
+    for place, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if name not in _NO_PACKAGES)
+        folder = Path(place)
+        path = folder.relative_to(root).as_posix()
+        if "package.json" not in files or any(glob.matches(path) for glob in excluded):
+            continue
+        if any(glob.matches(path) for glob in included):
+            with contextlib.suppress(ManifestUnreadable):
+                content = Manifests(folder).content("package.json")
+                packages[folder] = str(content.get("name", ""))
+    return packages
+
+
+def _read_patterns(root: Path, packages_file: str) -> list[str]:
+    """Return the patterns for the folders of packages."""
+    manifests = Manifests(root)
+    found: object = None
+    try:
+        if not packages_file:
+            found = manifests.content("package.json").get("workspaces")
+        elif node := read_node(manifests.text(packages_file), packages_file):
+            found = tree(node)
+    except (ManifestUnreadable, BadInput):
+        return []
+    if isinstance(found, Mapping):
+        found = found.get("packages")
+    if not isinstance(found, list):
+        return []
+    return [pattern for pattern in found if isinstance(pattern, str) and pattern]
