@@ -18,10 +18,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable
+from cdd_agent.process.command_folder import in_folder
 from cdd_agent.process.environments import as_started
 from cdd_agent.process.policy import Command
 from cdd_agent.project.source_folders import SourceFolder, source_folders
-from cdd_agent.verification.check import Check, in_folder
+from cdd_agent.verification.check import Check
 from cdd_agent.verification.javascript_tests import (
     javascript_runner,
     why_not_installed,

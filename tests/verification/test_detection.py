@@ -7,9 +7,9 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from cdd_agent.errors import BadInput
+from cdd_agent.process.command_folder import split_folder
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tickets.plan import PlanStep
-from cdd_agent.verification.check import split_folder
 from cdd_agent.verification.check_run import run_check
 from cdd_agent.verification.checks import checks_for, parse_command
 from cdd_agent.verification.detection import detect, survey, why_no_check
