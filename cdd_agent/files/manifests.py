@@ -1,5 +1,5 @@
-"""The files by which a project is declared: pyproject.toml, package.json, Cargo.toml,
-go.mod, a Makefile.
+"""The files that declare a project: pyproject.toml, package.json, Cargo.toml, go.mod, a
+Makefile.
 """
 
 import json
@@ -17,7 +17,7 @@ _LARGEST = 1_000_000
 
 
 class ManifestUnreadable(BadInput):
-    """A manifest that is there and does not say anything that can be read."""
+    """A manifest that exists and cannot be read."""
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(
@@ -28,16 +28,16 @@ class ManifestUnreadable(BadInput):
 
 
 class Manifests(Struct, frozen=True):
-    """Those of a project, or of a folder in it. What is not there is empty."""
+    """The manifests of a folder. A missing file reads as empty."""
 
     root: Path
 
     def has(self, *names: str) -> bool:
-        """Whether one of these files is there."""
+        """True if one of these files exists."""
         return any((self.root / name).is_file() for name in names)
 
     def data(self, name: str) -> bytes:
-        """Raises `ManifestUnreadable`."""
+        """The bytes of a file. Raises `ManifestUnreadable`."""
         try:
             if not self.has(name):
                 return b""
@@ -47,26 +47,38 @@ class Manifests(Struct, frozen=True):
             raise ManifestUnreadable(name, error.strerror or str(error)) from error
 
     def text(self, name: str) -> str:
-        """Raises `ManifestUnreadable`."""
+        """The text of a file. Raises `ManifestUnreadable`."""
         try:
             return self.data(name).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise ManifestUnreadable(name, "it is not UTF-8 text") from error
 
     def content(self, name: str) -> Mapping[str, Any]:
-        """Of a file of TOML or JSON. Raises `ManifestUnreadable`."""
+        """The content of a file of TOML or JSON. Raises `ManifestUnreadable`."""
         return parsed(name, self.text(name))
 
     @property
     def targets(self) -> set[str]:
-        """Of the Makefile. Raises `ManifestUnreadable`."""
+        """The targets of the Makefile. Raises `ManifestUnreadable`."""
+        pattern = r"^([\w-]+)[ \t]*:(?!=)"
+        return set(re.findall(pattern, self._makefile, re.MULTILINE))
+
+    def recipe(self, target: str) -> str:
+        """The commands of a target of the Makefile; empty if it has none. Raises
+        `ManifestUnreadable`.
+        """
+        lines = rf"^{re.escape(target)}[ \t]*:(?!=).*\n((?:\t.*(?:\n|\Z))*)"
+        found = re.search(lines, self._makefile, re.MULTILINE)
+        return found[1] if found else ""
+
+    @property
+    def _makefile(self) -> str:
         name = next(filter(self.has, ("GNUmakefile", "Makefile", "makefile")), "")
-        text = self.data(name).decode("utf-8", errors="replace") if name else ""
-        return set(re.findall(r"^([\w-]+)[ \t]*:(?!=)", text, re.MULTILINE))
+        return self.data(name).decode("utf-8", errors="replace") if name else ""
 
 
 def parsed(name: str, text: str) -> Mapping[str, Any]:
-    """The content of a manifest of TOML or, by its name, of JSON. Raises
+    """Parse a manifest: JSON if its name ends so, else TOML. Raises
     `ManifestUnreadable`.
     """
     try:
@@ -81,9 +93,7 @@ def parsed(name: str, text: str) -> Mapping[str, Any]:
 
 
 def section(content: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    """The mapping that is found by these names; empty where something else is there, or
-    nothing.
-    """
+    """Return the mapping at a path of keys; empty if there is none."""
     for name in names:
         inner = content.get(name)
         content = inner if isinstance(inner, dict) else {}

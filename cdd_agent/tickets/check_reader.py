@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from cdd_agent.process.command_folder import in_folder, split_folder
 from cdd_agent.tickets.markdown import CodeSpan, code_spans, without_checkbox
 
 _PROGRAMS_TEXT = """
@@ -155,6 +156,7 @@ def is_check_command(text: str) -> bool:
     """True for a command that can decide about a step: it checks something, ends, and
     needs no shell.
     """
+    text = split_folder(text)[1]
     words = text.split()
     if not is_command(text) or _quoting_problem([text]):
         return False
@@ -163,20 +165,27 @@ def is_check_command(text: str) -> bool:
 
 
 def needs_shell(text: str) -> bool:
-    """True for a command with pipes, redirections, `cd` or variables."""
+    """True for a command with pipes, redirections or variables, or with a `cd` that is
+    not the folder of one command.
+    """
+    text = split_folder(text)[1]
     first = text.split()[0]
     has_signs = _SHELL_SIGNS.search(_QUOTED.sub("x", text)) is not None
     return has_signs or first == "cd" or _ASSIGNMENT.fullmatch(first) is not None
 
 
 def split_chain(text: str) -> list[str]:
-    """Return the commands of `make a && make b`, which all must pass. A chain that
-    changes the folder stays whole.
+    """Return the commands of `make a && make b`, which all must pass. A folder at the
+    beginning is that of each command. A chain that changes the folder later stays
+    whole.
     """
-    parts = [part.strip() for part in text.split("&&")]
+    folder, chain = split_folder(text)
+    parts = [part.strip() for part in chain.split("&&")]
     is_moved = any(part.split()[:1] == ["cd"] for part in parts)
-    is_quoted = "&&" in "".join(_QUOTED.findall(text))
-    return [text] if is_moved or is_quoted or not all(parts) else parts
+    is_quoted = "&&" in "".join(_QUOTED.findall(chain))
+    if is_moved or is_quoted or not all(parts):
+        return [text]
+    return [in_folder(folder, part) for part in parts]
 
 
 def expects_failure(text: str) -> bool:
@@ -192,7 +201,7 @@ def is_expectation(text: str) -> bool:
 
 def is_command(text: str) -> bool:
     """True if a text begins with a known program or with a script."""
-    return _is_program(_find_program(text.split()))
+    return _is_program(_find_program(split_folder(text)[1].split()))
 
 
 def is_tool_name(text: str) -> bool:
@@ -230,7 +239,7 @@ def _read_plain(text: str) -> CheckText:
     command = _RUN_PREFIX.sub("", text.removeprefix("$ "), count=1).strip()
     if text.startswith("$ "):
         return _to_checks([command])
-    words = _split_words(command)
+    words = _split_words(split_folder(command)[1])
     program = _find_program(words)
     if _reads_as_sentence(words):
         return CheckText(has_prose=True, problem=_sentence_problem(program))

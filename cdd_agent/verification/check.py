@@ -1,13 +1,13 @@
 """A check: a command that decides about a step."""
 
 import re
-import shlex
 from collections.abc import Collection
 from functools import cached_property
 from pathlib import PurePosixPath
 
 from msgspec import Struct
 
+from cdd_agent.process.command_folder import split_folder
 from cdd_agent.process.policy import Command, split
 from cdd_agent.process.run import CommandResult
 from cdd_agent.verification.invocation import Invocation, invocation
@@ -16,24 +16,6 @@ from cdd_agent.verification.scripts import find_started
 from cdd_agent.verification.statements import find_watch_word
 
 _INTERPRETERS = re.compile(r"(python|node|ruby|perl|bash|sh)[\d.]*")
-_IN_FOLDER = re.compile(
-    r"cd[ \t]+(?:'([^']+)'|([\w./@+-]+))[ \t]*&&[ \t]*(\S.*)", re.DOTALL
-)
-
-
-def in_folder(folder: str, command: str) -> str:
-    """Return the text of a check that runs in a folder of the project; see
-    `split_folder`.
-    """
-    return f"cd {shlex.quote(folder)} && {command}" if folder else command
-
-
-def split_folder(text: str) -> tuple[str, str]:
-    """Split `cd backend && pytest` into the folder and the command. The folder is empty
-    for any other text.
-    """
-    match = _IN_FOLDER.fullmatch(text.strip())
-    return (match[1] or match[2], match[3]) if match else ("", text)
 
 
 class Check(Struct, frozen=True, dict=True):

@@ -33,7 +33,6 @@ from cdd_agent.verification.runner import Reported, Reporting, ReportUnreadable
 from cdd_agent.verification.statements import (
     OutputWatch,
     find_statements,
-    find_watch_word,
 )
 
 _QUIET_SECONDS = 2.0
@@ -119,9 +118,9 @@ async def run_check(
     inside `folder`, which is removed at the end; see `remove_abandoned`.
     """
     tests = check.invocation
-    watch_word = _find_watch_word(check)
-    if watch_word is not None:
-        return _watches(check, watch_word, "")
+    # of other programs, the words are no proof
+    if tests is not None and check.watches is not None:
+        return _watches(check, check.watches, "")
     with _new_folder(folder) as scratch:
         report = scratch / "report"
         reporting = tests.reporting(report) if tests else None
@@ -140,10 +139,7 @@ async def run_check(
         result = await ender.run(
             commands.start(
                 replace(check.command, argv=command.argv),
-                env={
-                    **_environment(commands, tests if reporting else None),
-                    **command.env,
-                },
+                env={**env, **command.env},
                 limit=limit,
                 copies=scratch if needs_copies else None,
                 on_output=pass_on,
@@ -191,15 +187,6 @@ def _watches(check: Check, statement: Statement | None, output: str) -> CheckRun
         unusable=why,
         output=output,
     )
-
-
-def _find_watch_word(check: Check) -> Statement | None:
-    """Return the statement that a test runner watches files, by its words."""
-    if check.invocation is None:
-        return None
-    commands = [part.words for part in check.invocation.parts] or [check.argv]
-    words = [find_watch_word(command) for command in commands]
-    return next(filter(None, words), None)
 
 
 class _WatcherEnd:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from cdd_agent.config import Commands, runs_others
 from cdd_agent.errors import BadInput
 from cdd_agent.files.paths import PathRefused, confine_folder
+from cdd_agent.process.command_folder import split_folder
 from cdd_agent.process.environments import environment_tools
 from cdd_agent.process.policy import (
     CommandRefused,
@@ -19,7 +20,7 @@ from cdd_agent.process.policy import (
     split,
 )
 from cdd_agent.tickets.plan import PlanStep
-from cdd_agent.verification.check import Check, split_folder
+from cdd_agent.verification.check import Check
 from cdd_agent.verification.detection import detect, survey
 
 

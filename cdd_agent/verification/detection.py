@@ -11,23 +11,33 @@ and `packages/api`, follow where no folder around them has a runner of that lang
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
 from msgspec import Struct
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable
+from cdd_agent.process.command_folder import in_folder
 from cdd_agent.process.environments import as_started
 from cdd_agent.process.policy import Command
-from cdd_agent.project.source_folders import SourceFolder, source_folders
-from cdd_agent.verification.check import Check, in_folder
+from cdd_agent.project.source_folders import source_folders
+from cdd_agent.verification.check import Check
+from cdd_agent.verification.compiled_tests import go_runner, rust_runner
 from cdd_agent.verification.javascript_tests import (
     javascript_runner,
     why_not_installed,
 )
-from cdd_agent.verification.project_runner import ProjectRunner
-from cdd_agent.verification.python_tests import any_python_tests, python_runner
+from cdd_agent.verification.project_runner import (
+    ProjectFolder,
+    ProjectRunner,
+    project_folders,
+)
+from cdd_agent.verification.python_tests import (
+    declared_runner,
+    is_python_project,
+    undeclared_runner,
+)
 from cdd_agent.verification.requested_tools import RequestedTool, requested_tools
 
 _DEPTH = 3
@@ -46,7 +56,8 @@ _SAMPLES = frozenset(
 """Names of folders whose manifests are not parts of the project."""
 _MAKE = ProjectRunner("make", ("make", "test"), "the Makefile has a target `test`")
 """It runs if nothing else declares tests."""
-_GO_USE = re.compile(r"^\s*(?:use\s+)?(\.[^\s()]*)\s*$", re.MULTILINE)
+_PYTHON_TESTS = re.compile(r"\b(pytest|unittest|tox|nox)\b")
+"""Programs in a recipe of make that run the test files which cdd finds, too."""
 
 
 class DetectedCheck(Struct, frozen=True):
@@ -86,33 +97,19 @@ def survey(root: Path) -> Survey:
     """Find the runners of the project's tests. Raises `BadInput` for a manifest at the
     root that cannot be read.
     """
-    folders = list(source_folders(root, _DEPTH, _SAMPLES))
-    usable: list[_Found] = []
-    unusable: list[_Found] = []
-    for found in _find_runners(root, folders):
-        runners = unusable if found.problem else usable
-        runners.append(found)
-    if not usable and len(unusable) == 1:
-        # the only runner there is: its error says what is missing
-        usable, unusable = unusable, []
-    notes = [f"{found.shown} does not run: {found.problem}" for found in unusable]
-    nested = [found for found in usable if found.folder]
-    if len(nested) > _MOST_NESTED:
-        usable = [found for found in usable if not found.folder]
-        places = ", ".join(found.folder for found in nested)
-        notes.append(
-            f"{len(nested)} folders have tests of their own, and none of these runs"
-            f" unasked: {places}"
-        )
-    is_undeclared = not usable and not notes
-    if is_undeclared and "test" in Manifests(root).targets:
-        usable = [_Found(root, "", _MAKE)]
-    requested = requested_tools(root, folders)
-    if is_undeclared and not usable and not requested:
-        runner = any_python_tests(root)
-        usable = [_Found(root, "", runner)] if runner else []
-    runs = tuple(DetectedCheck(found.check, found.reason) for found in usable)
-    return Survey(runs, requested, tuple(notes))
+    listed = list(source_folders(root, _DEPTH, _SAMPLES))
+    folders = project_folders(root, listed)
+    requested = requested_tools(root, listed)
+    found = _declared(folders)
+    has_others = bool(found or requested)
+    guessed = _undeclared(folders, found, has_others=has_others)
+    if all(each.problem for each in found):
+        make = _make_test(root)
+        if make and (not guessed or not _PYTHON_TESTS.search(make)):
+            found, guessed = [*found, _Found(root, "", _MAKE)], []
+    runs, notes = _choose([*found, *guessed])
+    detected = tuple(DetectedCheck(each.check, each.reason) for each in runs)
+    return Survey(detected, requested, tuple(notes))
 
 
 def why_no_check(root: Path) -> str:
@@ -163,77 +160,84 @@ class _Found(Struct, frozen=True, dict=True):
         return ""
 
 
-def _find_runners(root: Path, folders: Sequence[SourceFolder]) -> Iterator[_Found]:
-    """Yield the runners, at most one of each language in a folder, and none below a
-    folder that has one of that language.
+def _choose(found: Sequence[_Found]) -> tuple[list[_Found], list[str]]:
+    """Return the runners that run unasked, and why the others do not."""
+    usable = [each for each in found if not each.problem]
+    unusable = [each for each in found if each.problem]
+    if not usable and len(unusable) == 1:
+        # the only runner there is: its error says what is missing
+        return unusable, []
+    notes = [f"{each.shown} does not run: {each.problem}" for each in unusable]
+    nested = [each for each in usable if each.folder]
+    if len(nested) > _MOST_NESTED:
+        usable = [each for each in usable if not each.folder]
+        places = ", ".join(each.folder for each in nested)
+        notes.append(
+            f"{len(nested)} folders have tests of their own, and none of these runs"
+            f" unasked: {places}"
+        )
+    return usable, notes
+
+
+def _declared(folders: Sequence[ProjectFolder]) -> list[_Found]:
+    """Return the runners that manifests declare, at most one of each language in a
+    folder, and none below a folder that has one of that language.
     """
-    taken: set[tuple[str, str]] = set()
+    found: list[_Found] = []
     for folder in folders:
-        for find, manifests in _FINDERS:
-            is_root = not folder.path
-            if not is_root and folder.files.isdisjoint(manifests):
-                continue
+        for find in _FINDERS:
             try:
-                runner = find(root, folder, folders)
+                runner = find(folder)
             except ManifestUnreadable:
-                if is_root:
+                if folder.is_root:
                     raise
                 continue
             if runner is None:
                 continue
-            around = [folder.path, *map(str, Path(folder.path).parents)]
-            around = ["" if place == "." else place for place in around]
-            if taken.isdisjoint((runner.language, place) for place in around):
-                yield _Found(root, folder.path, runner)
-            taken.add((runner.language, folder.path))
+            known = [each for each in found if each.runner.language == runner.language]
+            if not any(_is_inside(folder.path, each.folder) for each in known):
+                found.append(_Found(folder.root, folder.path, runner))
+    return found
 
 
-def _rust(
-    root: Path, folder: SourceFolder, folders: Sequence[SourceFolder]
-) -> ProjectRunner | None:
-    del folders
-    if "Cargo.toml" not in folder.files:
-        return None
-    content = Manifests(root / folder.path).content("Cargo.toml")
-    words: tuple[str, ...] = ("cargo", "test")
-    if "workspace" in content and "package" in content:
-        # otherwise cargo tests only the package at the root of the workspace
-        words = ("cargo", "test", "--workspace")
-    return ProjectRunner("rust", words, "there is a Cargo.toml")
+def _undeclared(
+    folders: Sequence[ProjectFolder], declared: Sequence[_Found], *, has_others: bool
+) -> list[_Found]:
+    """Return the runners of Python's test files in folders about which no manifest says
+    anything, and which have no folder with a runner of Python around or below.
+    """
+    known = [each.folder for each in declared if each.runner.language == "python"]
+    found: list[_Found] = []
+    for folder in folders:
+        is_known = any(
+            _is_inside(folder.path, other) or _is_inside(other, folder.path)
+            for other in known
+        )
+        if is_known or not (folder.is_root or is_python_project(folder)):
+            continue
+        runner = undeclared_runner(folder, is_alone=not has_others)
+        if runner is not None:
+            found.append(_Found(folder.root, folder.path, runner))
+            known.append(folder.path)
+    return found
 
 
-def _go(
-    root: Path, folder: SourceFolder, folders: Sequence[SourceFolder]
-) -> ProjectRunner | None:
-    del folders
-    if "go.work" in folder.files:
-        modules = _GO_USE.findall(Manifests(root / folder.path).text("go.work"))
-        words = [f"{module.rstrip('/')}/..." for module in modules]
-        if words:
-            return ProjectRunner(
-                "go", ("go", "test", *words), "go.work names the modules"
-            )
-    if "go.mod" in folder.files:
-        return ProjectRunner("go", ("go", "test", "./..."), "there is a go.mod")
-    return None
+def _is_inside(path: str, folder: str) -> bool:
+    return not folder or path == folder or path.startswith(f"{folder}/")
 
 
-_Find = Callable[[Path, SourceFolder, Sequence[SourceFolder]], ProjectRunner | None]
-_FINDERS: tuple[tuple[_Find, frozenset[str]], ...] = (
-    (
-        python_runner,
-        frozenset(
-            (
-                *("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "Pipfile"),
-                *("pytest.ini", "requirements.txt", "requirements-dev.txt"),
-                *("manage.py", "environment.yml", "conftest.py"),
-            )
-        ),
-    ),
-    (javascript_runner, frozenset(("package.json",))),
-    (_rust, frozenset(("Cargo.toml",))),
-    (_go, frozenset(("go.mod", "go.work"))),
+def _make_test(root: Path) -> str:
+    """Return the commands of the Makefile's target `test`; empty without one."""
+    manifests = Manifests(root)
+    if "test" not in manifests.targets:
+        return ""
+    return manifests.recipe("test") or "test"
+
+
+_FINDERS: tuple[Callable[[ProjectFolder], ProjectRunner | None], ...] = (
+    declared_runner,
+    javascript_runner,
+    rust_runner,
+    go_runner,
 )
-"""The language's function, and the manifests by which a folder below the root has a
-part of the project.
-"""
+"""One function for each language, in the order in which the checks run."""

@@ -3,14 +3,13 @@ scripts of the packages in the workspace, else a declared runner.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
 from cdd_agent.project.package_manager import package_manager
-from cdd_agent.project.source_folders import SourceFolder
-from cdd_agent.verification.project_runner import ProjectRunner
+from cdd_agent.verification.project_runner import ProjectFolder, ProjectRunner
 
 _NPM_PLACEHOLDER = "no test specified"
 """What `npm init` writes as the test script."""
@@ -37,12 +36,14 @@ _CALLS_ANOTHER = re.compile(
 """A script in `package.json` that only starts the runner of another language."""
 
 
-def javascript_runner(
-    root: Path, folder: SourceFolder, folders: Sequence[SourceFolder]
-) -> ProjectRunner | None:
-    place = root / folder.path
-    content = Manifests(place).content("package.json")
-    manager = package_manager(place, root)
+def javascript_runner(folder: ProjectFolder) -> ProjectRunner | None:
+    """Return the command for the tests of a folder with a `package.json`. Raises
+    `ManifestUnreadable`.
+    """
+    if not folder.has("package.json"):
+        return None
+    content = folder.manifests.content("package.json")
+    manager = package_manager(folder.place, folder.root)
     scripts = section(content, "scripts")
     for name in _TEST_SCRIPTS:
         script = str(scripts.get(name, ""))
@@ -55,9 +56,9 @@ def javascript_runner(
             return ProjectRunner(
                 "javascript", words, f"package.json has the script `{name}`"
             )
-    if _has_workspaces(place, content) and _tests_below(root, folder, folders):
+    if _has_workspaces(folder, content) and _has_tests_below(folder):
         key = manager
-        if manager == "yarn" and ".yarnrc.yml" in folder.files:
+        if manager == "yarn" and folder.has(".yarnrc.yml"):
             key = "yarn berry"
         return ProjectRunner(
             "javascript", _WORKSPACES[key], "packages of the workspace have tests"
@@ -72,23 +73,17 @@ def javascript_runner(
     return None
 
 
-def _has_workspaces(place: Path, content: Mapping[str, Any]) -> bool:
-    return bool(content.get("workspaces")) or Manifests(place).has(
-        "pnpm-workspace.yaml"
-    )
+def _has_workspaces(folder: ProjectFolder, content: Mapping[str, Any]) -> bool:
+    return bool(content.get("workspaces")) or folder.has("pnpm-workspace.yaml")
 
 
-def _tests_below(
-    root: Path, folder: SourceFolder, folders: Sequence[SourceFolder]
-) -> bool:
+def _has_tests_below(folder: ProjectFolder) -> bool:
     """True if a package below a folder has a test script."""
-    inside = f"{folder.path}/" if folder.path else ""
-    for other in folders:
-        is_below = other.path != folder.path and other.path.startswith(inside)
-        if not is_below or "package.json" not in other.files:
+    for other in folder.below:
+        if "package.json" not in other.files:
             continue
         try:
-            content = Manifests(root / other.path).content("package.json")
+            content = Manifests(folder.root / other.path).content("package.json")
         except ManifestUnreadable:
             continue
         script = str(section(content, "scripts").get("test", ""))

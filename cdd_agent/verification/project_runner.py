@@ -1,6 +1,13 @@
-"""A test runner of a project, as its files declare it."""
+"""A test runner of a project, as its files declare it, and the folder it is about."""
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
 
 from msgspec import Struct
+
+from cdd_agent.files.manifests import Manifests
+from cdd_agent.project.source_folders import SourceFolder
 
 
 class ProjectRunner(Struct, frozen=True):
@@ -11,3 +18,47 @@ class ProjectRunner(Struct, frozen=True):
     """The words as the user writes them."""
     reason: str
     """The evidence, as a clause, such as "declared in requirements.txt"."""
+
+
+class ProjectFolder(Struct, frozen=True):
+    """A folder of a project that may have a runner."""
+
+    root: Path
+    path: str
+    """From the root; empty for the root."""
+    files: frozenset[str]
+    """The names of the files in it."""
+    below: Sequence[SourceFolder] = ()
+    """Folders inside it, as far as they are searched for manifests."""
+
+    @property
+    def place(self) -> Path:
+        return self.root / self.path
+
+    @property
+    def is_root(self) -> bool:
+        return not self.path
+
+    @property
+    def manifests(self) -> Manifests:
+        return Manifests(self.place)
+
+    def has(self, *patterns: str) -> bool:
+        """True if the name of a file in it matches one of the patterns."""
+        return any(
+            fnmatchcase(name, pattern) for name in self.files for pattern in patterns
+        )
+
+
+def project_folders(root: Path, folders: Sequence[SourceFolder]) -> list[ProjectFolder]:
+    """Return the folders with those that are inside each."""
+    found = []
+    for folder in folders:
+        inside = f"{folder.path}/" if folder.path else ""
+        below = [
+            other
+            for other in folders
+            if other.path != folder.path and other.path.startswith(inside)
+        ]
+        found.append(ProjectFolder(root, folder.path, folder.files, below))
+    return found

@@ -7,18 +7,16 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from cdd_agent.files.manifests import Manifests, section
+from cdd_agent.files.manifests import section
 from cdd_agent.process.environments import own_python, pytest_environment
 from cdd_agent.project.dependencies import declared_packages
-from cdd_agent.project.source_folders import SourceFolder, source_folders
-from cdd_agent.verification.project_runner import ProjectRunner
+from cdd_agent.project.source_folders import source_folders
+from cdd_agent.verification.project_runner import ProjectFolder, ProjectRunner
 
 _SETTINGS_FILES = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
-_MANIFESTS = frozenset(
-    (
-        *("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "Pipfile"),
-        *("requirements.txt", "manage.py", "environment.yml", "environment.yaml"),
-    )
+_MANIFESTS = (
+    *("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "Pipfile", "manage.py"),
+    *("*requirements*.txt", "environment.yml", "environment.yaml", "pytest.ini"),
 )
 _TEST_FOLDERS = ("", "tests", "test")
 _DEPTH = 8
@@ -32,35 +30,55 @@ _FOR_PYTEST = re.compile(
 _FOR_UNITTEST = re.compile(rb"TestCase\b")
 
 
-def python_runner(
-    root: Path, folder: SourceFolder, folders: Sequence[SourceFolder] = ()
-) -> ProjectRunner | None:
-    """Return the runner of a folder's Python tests, or None if there is no sign of
-    tests. Raises `ManifestUnreadable`.
+def is_python_project(folder: ProjectFolder) -> bool:
+    """True if a folder has a manifest of Python."""
+    return folder.has(*_MANIFESTS)
+
+
+def declared_runner(folder: ProjectFolder) -> ProjectRunner | None:
+    """Return pytest if a folder's manifests declare or configure it, or the tests of
+    Django. Below the project's root, there must be test files. Raises
+    `ManifestUnreadable`.
     """
-    del folders
-    place = root / folder.path
-    declared = declared_packages(place)
-    reason = _settings_of_pytest(Manifests(place), folder)
-    if not reason and "manage.py" in folder.files and "pytest-django" not in declared:
-        return _django(place)
+    if not folder.is_root and not is_python_project(folder):
+        return None
+    declared = declared_packages(folder.place)
+    reason = _settings_of_pytest(folder)
+    if not reason and folder.has("manage.py") and "pytest-django" not in declared:
+        return _django(folder.place)
     if not reason:
         reason = _declaration_of_pytest(declared)
-    if reason:
-        return ProjectRunner("python", ("pytest",), reason)
-    has_manifest = not folder.files.isdisjoint(_MANIFESTS)
-    files = list(islice(_test_files(place, is_deep=has_manifest), _MOST_FILES))
-    return _undeclared(root, place, files)
+    if not reason:
+        return None
+    if not folder.is_root and not any(_test_files(folder.place, is_deep=True)):
+        return None
+    return ProjectRunner("python", ("pytest",), reason)
 
 
-def any_python_tests(root: Path) -> ProjectRunner | None:
-    """Return the runner of the test files in a project that declares nothing."""
-    files = list(islice(_test_files(root, is_deep=True), _MOST_FILES))
-    return _undeclared(root, root, files)
+def undeclared_runner(folder: ProjectFolder, *, is_alone: bool) -> ProjectRunner | None:
+    """Return the runner of test files that no manifest says anything about. In a
+    project that has manifests of other languages (not `is_alone`), only the usual
+    folders for tests count.
+
+    Pytest also runs tests of unittest, so unittest runs them only in a project's
+    environment that has no pytest.
+    """
+    is_deep = is_alone or is_python_project(folder)
+    files = list(islice(_test_files(folder.place, is_deep=is_deep), _MOST_FILES))
+    if not files:
+        return None
+    reason = f"there is {files[0]}"
+    root, place = folder.root, folder.place
+    if own_python(root, place) and pytest_environment(root, place) is None:
+        words = _unittest_words(place, files)
+        if words:
+            return ProjectRunner("python", words, reason)
+    return ProjectRunner("python", ("pytest",), reason)
 
 
-def _settings_of_pytest(manifests: Manifests, folder: SourceFolder) -> str:
+def _settings_of_pytest(folder: ProjectFolder) -> str:
     """Return where pytest is configured, as a clause; empty if it is not."""
+    manifests = folder.manifests
     for name in _SETTINGS_FILES:
         if name in folder.files:
             return f"configured in {name}"
@@ -88,23 +106,6 @@ def _django(place: Path) -> ProjectRunner | None:
             words = ("python", "manage.py", "test")
             return ProjectRunner("python", words, "there is a manage.py")
     return None
-
-
-def _undeclared(
-    root: Path, place: Path, files: Sequence[PurePosixPath]
-) -> ProjectRunner | None:
-    """Return the runner of test files that no manifest says anything about. Pytest also
-    runs tests of unittest, so unittest runs them only in a project's environment that
-    has no pytest.
-    """
-    if not files:
-        return None
-    reason = f"there is {files[0]}"
-    if own_python(root, place) and pytest_environment(root, place) is None:
-        words = _unittest_words(place, files)
-        if words:
-            return ProjectRunner("python", words, reason)
-    return ProjectRunner("python", ("pytest",), reason)
 
 
 def _unittest_words(place: Path, files: Sequence[PurePosixPath]) -> tuple[str, ...]:

@@ -14,8 +14,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable
+from cdd_agent.process.command_folder import in_folder
 from cdd_agent.project.source_folders import SourceFolder
-from cdd_agent.verification.check import in_folder
 
 
 class RequestedTool(Struct, frozen=True):

@@ -769,7 +769,7 @@ async def test_a_step_that_was_removed_from_the_plan_is_history_and_does_not_cou
 async def test_a_check_that_cannot_be_run_is_told_before_any_model_is_asked(
     sandbox: Sandbox,
 ) -> None:
-    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", "cd x && pytest"))
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", "cd x; pytest"))
     with pytest.raises(BadInput, match=r"^Step 2"):
         sandbox.engine()
 

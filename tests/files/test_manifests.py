@@ -69,3 +69,5 @@ def test_the_makefile_that_make_takes_tells_the_targets_in_any_encoding(
         b"# gr\xfcn\nCC := gcc\ntest : build\n\tmake other:\nbuild:\n"
     )
     assert Manifests(tmp_path).targets == {"test", "build"}
+    assert Manifests(tmp_path).recipe("test") == "\tmake other:\n"
+    assert Manifests(tmp_path).recipe("build") == ""

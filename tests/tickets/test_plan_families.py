@@ -58,6 +58,7 @@ def kinds(plan: ImplementationPlan) -> list[tuple[str, str]]:
         (f"**Verify:**\n\n{TABLE}", (UNITTEST, LINT)),
         (f"**Verify:** `{LINT}`\n**Verify:** `{LINT}`", (LINT,)),
         ("**Verify:** npm test && npm run lint", ("npm test && npm run lint",)),
+        ("**Verify:** cd backend && pytest -q", ("cd backend && pytest -q",)),
         ("**Verify:** ./check.sh", ("./check.sh",)),
         ("**Verify:** make check", ("make check",)),
         ("**Verify:** ruff check .", ("ruff check .",)),
@@ -171,6 +172,10 @@ def test_a_check_that_cannot_be_read_is_an_error(body: str) -> None:
         (f"- [x] Run `{UNITTEST}` and `{LINT}`", (UNITTEST, LINT)),
         (f"- [ ] **Step 9: Verify** — `{UNITTEST}` → pass", (UNITTEST,)),
         ("**Step 4: Run** `make a && make b` → pass", ("make a", "make b")),
+        (
+            "Run: `cd api && make a && make b`",
+            ("cd api && make a", "cd api && make b"),
+        ),
         (f"Run:\n- `{UNITTEST}`\n- `{LINT}`", (UNITTEST, LINT)),
         (f"Run:\n\n```bash\n{UNITTEST}\n```\n\nExpected: OK", (UNITTEST,)),
         ("Run: `git commit -m x`", None),

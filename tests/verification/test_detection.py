@@ -7,9 +7,9 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from cdd_agent.errors import BadInput
+from cdd_agent.process.command_folder import split_folder
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tickets.plan import PlanStep
-from cdd_agent.verification.check import split_folder
 from cdd_agent.verification.check_run import run_check
 from cdd_agent.verification.checks import checks_for, parse_command
 from cdd_agent.verification.detection import detect, survey, why_no_check
@@ -235,7 +235,11 @@ def test_pytest_is_recognised_by_its_settings_or_by_test_files(
         ),
         # folders with a project of their own
         (
-            {"backend/pyproject.toml": DEV_GROUP, "frontend/package.json": VITEST},
+            {
+                "backend/pyproject.toml": DEV_GROUP,
+                "backend/tests/test_it.py": TESTS,
+                "frontend/package.json": VITEST,
+            },
             ["cd backend && pytest", "cd frontend && npm test"],
         ),
         (
@@ -247,7 +251,10 @@ def test_pytest_is_recognised_by_its_settings_or_by_test_files(
             ["pytest", "cd frontend && npm test"],
         ),
         (
-            {"services/my api/requirements.txt": "pytest"},
+            {
+                "services/my api/requirements.txt": "pytest",
+                "services/my api/a/test_it.py": TESTS,
+            },
             ["cd 'services/my api' && pytest"],
         ),
         (
@@ -339,6 +346,48 @@ def test_pytest_is_recognised_by_its_settings_or_by_test_files(
             {"go.work": "go 1.22\nuse (\n\t./api\n\t./cli\n)\n", "api/go.mod": ""},
             ["go test ./api/... ./cli/..."],
         ),
+        ({"wasm/Cargo.toml": "", "wasm/src/lib.rs": "fn a() {}"}, []),
+        (
+            {"wasm/Cargo.toml": "", "wasm/src/lib.rs": "#[tokio::test]\nfn a() {}"},
+            ["cd wasm && cargo test"],
+        ),
+        ({"api/go.mod": "", "api/x.go": ""}, []),
+        ({"api/go.mod": "", "api/x_test.go": ""}, ["cd api && go test ./..."]),
+        # a folder that declares its tests counts more than files without a declaration
+        (
+            {
+                "pyproject.toml": "[tool.uv.workspace]",
+                "backend/pyproject.toml": DEV_GROUP,
+                "backend/tests/test_it.py": TESTS,
+            },
+            ["cd backend && pytest"],
+        ),
+        (
+            {
+                "requirements.txt": "django",
+                "shop/manage.py": "",
+                "shop/cart/tests.py": UNITTEST,
+                "shop/cart/test_it.py": UNITTEST,
+            },
+            ["cd shop && python manage.py test"],
+        ),
+        # a Makefile counts more than test files without a declaration
+        (
+            {
+                "setup.py": "",
+                "tests/test_it.py": UNITTEST,
+                "Makefile": "test:\n\tpython -m django test tests\n",
+            },
+            ["make test"],
+        ),
+        (
+            {
+                "setup.py": "",
+                "tests/test_it.py": TESTS,
+                "Makefile": "test: lint\n\tpython -m pytest\nlint:\n\tx\n",
+            },
+            ["pytest"],
+        ),
         # make only without another
         ({"Makefile": "all:\n\ntest: all\n\ttrue\n"}, ["make test"]),
         ({"Makefile": "test:\n", "pom.xml": ""}, ["make test"]),
@@ -408,7 +457,7 @@ def test_the_only_runner_stays_so_that_its_error_is_shown(
 def test_many_projects_in_one_repository_run_on_request(
     tmp_path: Path, bare_path: Path
 ) -> None:
-    files = {f"services/s{n}/requirements.txt": "pytest" for n in range(7)}
+    files = {f"services/s{n}/package.json": VITEST for n in range(7)}
     known = survey(project(tmp_path, files))
     assert known.runs == ()
     (note,) = known.notes

@@ -1,0 +1,67 @@
+"""Choose the command that runs the tests of Rust and Go. Below the project's root, a
+folder counts only if it has tests.
+"""
+
+import re
+from pathlib import Path
+
+from cdd_agent.project.source_folders import source_folders
+from cdd_agent.verification.project_runner import ProjectFolder, ProjectRunner
+
+_DEPTH = 8
+_MOST_FILES = 200
+"""Source files that are searched for tests."""
+_RUST_TEST = re.compile(rb"#\[(?:\w+::)*test\b|#\[cfg\(test\)")
+_GO_USE = re.compile(r"^\s*(?:use\s+)?(\.[^\s()]*)\s*$", re.MULTILINE)
+
+
+def rust_runner(folder: ProjectFolder) -> ProjectRunner | None:
+    if not folder.has("Cargo.toml"):
+        return None
+    content = folder.manifests.content("Cargo.toml")
+    if not folder.is_root and not _has_rust_tests(folder.place):
+        return None
+    words: tuple[str, ...] = ("cargo", "test")
+    if "workspace" in content and "package" in content:
+        # otherwise cargo tests only the package at the root of the workspace
+        words = ("cargo", "test", "--workspace")
+    return ProjectRunner("rust", words, "there is a Cargo.toml")
+
+
+def go_runner(folder: ProjectFolder) -> ProjectRunner | None:
+    if folder.has("go.work"):
+        modules = _GO_USE.findall(folder.manifests.text("go.work"))
+        words = ["go", "test", *(f"{module.rstrip('/')}/..." for module in modules)]
+        if modules:
+            return ProjectRunner("go", tuple(words), "go.work names the modules")
+    if not folder.has("go.mod"):
+        return None
+    if not folder.is_root and not _has_go_tests(folder.place):
+        return None
+    return ProjectRunner("go", ("go", "test", "./..."), "there is a go.mod")
+
+
+def _has_rust_tests(place: Path) -> bool:
+    count = 0
+    for folder in source_folders(place, _DEPTH):
+        for name in sorted(folder.files):
+            if not name.endswith(".rs") or count == _MOST_FILES:
+                continue
+            count += 1
+            if _RUST_TEST.search(_read(place / folder.path / name)):
+                return True
+    return False
+
+
+def _has_go_tests(place: Path) -> bool:
+    for folder in source_folders(place, _DEPTH):
+        if any(name.endswith("_test.go") for name in folder.files):
+            return True
+    return False
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
