@@ -114,7 +114,7 @@ def test_a_run_with_unverified_or_skipped_steps_is_not_called_done(
     row = told(OPENED, finished).after_end(Ending(ExitCode.DONE), 9.0)
     assert row.state is state
     assert Board({"a": row}).exit_code is ExitCode.DONE
-    text, tone = table(Board({"a": row}), 9.0, 60)[-1]
+    text, tone = table(Board({"a": row}), 9.0, 100)[-1]
     assert "2/2" in text
     assert (tone is Tone.GOOD) is (state is RunState.DONE)
     assert ", ".join(remarks_on(tally)) in text
