@@ -264,9 +264,9 @@ class Config(_Settings, frozen=True):
     """How many steps of a plan run at once, where it is carried out to its end."""
     approval: Approval = "edits"
     commit: Annotated[Literal["off", "step"], _YAML_OFF] = "off"
-    require: Annotated[Literal["off", "verified"], _YAML_OFF] = "off"
-    """`verified`: a step fails the run unless its tests have passed; also one that has
-    none, or was skipped.
+    require: Annotated[Literal["off", "checked", "verified"], _YAML_OFF] = "off"
+    """`verified`: a step fails the run unless its tests have passed. `checked`: a step
+    fails the run if it is unverified or was skipped.
     """
     commands: Commands = Commands()
     web: Web = Web()

@@ -420,7 +420,7 @@ class Session(Struct, eq=False, dict=True):
         await self.tell(ticket, said.as_typed, is_look=said.word == "diff")
 
     async def _tell_how_far(self, slug: str, said: RunLine) -> None:
-        """Show that all steps of a closed run are done, or how to open it."""
+        """Show that all steps of a closed run are over, or how to open it."""
         try:
             ticket = in_its_tree(self.project.tickets.find(slug))
             status = await asyncio.to_thread(_run_status, ticket)

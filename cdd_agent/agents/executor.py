@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cdd_agent.agents.base import Meaning, ReadsWords, word
 from cdd_agent.agents.questions import MOST_FILES, about_the_run
-from cdd_agent.agents.run_lines import all_steps_done
+from cdd_agent.agents.run_lines import all_steps_over
 from cdd_agent.agents.words import (
     FOR_THE_MODEL,
     is_for_a_terminal,
@@ -152,13 +152,10 @@ class ExecutorAgent(ReadsWords):
                 await self._engine.report_all_done()
                 return
             if opened.resumed:
-                done = (
-                    f": {run.state.finished_count} of {len(opened.steps)} steps are"
-                    " done already"
-                    if run.state.finished_count
-                    else ""
-                )
-                self.emit(Notice(f"Going on{done}.", kind=NoticeKind.RESUMED))
+                tally, progress = opened.tally, ""
+                if tally.over:
+                    progress = f": {tally.over} of {tally.total} steps are over already"
+                self.emit(Notice(f"Going on{progress}.", kind=NoticeKind.RESUMED))
             if self._has_failed:
                 error = (
                     run.state.step(step.number).error or "it is not known why"
@@ -272,7 +269,7 @@ class ExecutorAgent(ReadsWords):
             error = NoSuchStep(label, run.plan)
             return self.nothing_for(f"{error}. {error.hint}", "Nothing was done.")
         if name in ("retry", "skip") and now is None:
-            return self.nothing_for("All steps are done.")
+            return self.nothing_for("All steps are over.")
         return self.meaning_of(known, *typed)
 
     def _continue_hint(self) -> str:
@@ -366,7 +363,7 @@ class ExecutorAgent(ReadsWords):
         await self._engine.report_end()
         is_done = self._engine.run.summary().status is RunStatus.COMPLETED
         if self._is_visit and is_done:
-            self.emit(self._all_steps_done())
+            self.emit(self._all_steps_over())
 
     @word(
         "all",
@@ -500,7 +497,7 @@ class ExecutorAgent(ReadsWords):
     def words(self, text: str) -> Meaning:
         now = self._engine.run.next_step
         if now is None:
-            return self.nothing_for("All steps are done.")
+            return self.nothing_for("All steps are over.")
         if text.endswith("?"):
             return Meaning(
                 "question",
@@ -614,10 +611,10 @@ class ExecutorAgent(ReadsWords):
             await run.find_missing_work()
             summary = run.summary()
             is_done = summary.status is RunStatus.COMPLETED
-            self.emit(self._all_steps_done() if is_done else summary)
+            self.emit(self._all_steps_over() if is_done else summary)
 
-    def _all_steps_done(self) -> Event:
-        return all_steps_done(self.ticket_slug, has_own_tree=self._own_tree)
+    def _all_steps_over(self) -> Event:
+        return all_steps_over(self.ticket_slug, has_own_tree=self._own_tree)
 
     @property
     def _has_failed(self) -> bool:

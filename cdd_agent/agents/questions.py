@@ -10,10 +10,12 @@ from cdd_agent.dialogue.fitted_prompt import FittedPrompt, PromptPart, fit
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.llm.port import Message
 from cdd_agent.sanitize import fenced
+from cdd_agent.tickets.outcome_words import remark_on
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.plan_writer import write_plan
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState
+from cdd_agent.tickets.status import StepStatus
 
 PLAN_TEXT = "the plan's text"
 """Its name where a prompt had no room for it."""
@@ -61,8 +63,10 @@ def about_the_run(
 
 def _step(step: PlanStep, state: ExecutionState) -> str:
     now = state.step(step.number)
-    verified = f", verified: {now.verification.value}" if now.verification else ""
-    lines = [f"- Step {step.label} ({step.title}): {now.status.value}{verified}"]
+    how = now.status.value
+    if now.status is StepStatus.COMPLETED:
+        how += f", {remark_on(now.outcome, now.evidence) or 'its tests have passed'}"
+    lines = [f"- Step {step.label} ({step.title}): {how}"]
     touched = (
         ("created", now.files_created),
         ("changed", now.files_modified),

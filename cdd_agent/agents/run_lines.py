@@ -68,10 +68,10 @@ class RunLine(Struct, frozen=True):
                 return f"Enter does nothing. {NO_RUN}"
 
 
-def all_steps_done(slug: str, *, has_own_tree: bool) -> Notice:
-    """The answer to a line for a run of which all steps are done."""
+def all_steps_over(slug: str, *, has_own_tree: bool) -> Notice:
+    """The answer to a line for a run whose steps are all over."""
     text = (
-        f"All steps are done; nothing was run. `/diff {slug}` shows what was done,"
+        f"All steps are over; nothing was run. `/diff {slug}` shows what was done,"
         f" `/undo {slug}` goes back."
     )
     if has_own_tree:

@@ -10,11 +10,13 @@ import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from msgspec import convert
 from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
 from cdd_agent.events.notices import Tone
+from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.board_lines import (
@@ -26,7 +28,7 @@ from cdd_agent.fleet.board_lines import (
 from cdd_agent.fleet.table import Line, doing, money, spent, summary, table
 from cdd_agent.llm.budget import Limit
 from cdd_agent.printer import TONES, JsonPrinter, TextPrinter
-from cdd_agent.tickets.status import StepStatus
+from cdd_agent.wording.step_signs import step_remark
 
 _EACH_SECOND = 2
 """How often the table is written anew."""
@@ -80,7 +82,8 @@ class BoardLines(TextPrinter):
         self._line(summary(board, time.time(), self.limit), Tone.HEADING)
 
     def changed(self, board: Board, row: Row, event: Mapping[str, Any] | None) -> None:
-        name, progress = row.job.name, f"{row.done}/{row.total}" if row.total else ""
+        name, tally = row.job.name, row.tally
+        progress = f"{tally.over}/{tally.total}" if tally.total else ""
         if event is None and row.state is RunState.RUNNING:
             self._line(f"{name}: begins, on the branch {row.job.branch}", Tone.QUIET)
         elif event is None and row.state.is_over:
@@ -90,14 +93,12 @@ class BoardLines(TextPrinter):
                 filter(None, (f"{name}: {row.state.value} ({took})", doing(row)))
             )
             self._line(words, Tone.GOOD if good else Tone.WARNING)
-        elif (
-            event
-            and event["event"] == "step_finished"
-            and StepStatus(event["status"]).is_over
-        ):
-            self._line(
-                f"{name}: {progress} {event['title']}: {event['status']}", Tone.PLAIN
-            )
+        elif event and event["event"] == "step_finished":
+            step = convert(event, StepFinished)
+            if step.status.is_over:
+                remark = step_remark(step)
+                how = f"{step.status}, {remark}" if remark else step.status.value
+                self._line(f"{name}: {progress} {step.title}: {how}", Tone.PLAIN)
 
     def end(self, board: Board, exit_code: int) -> None:
         del exit_code

@@ -11,7 +11,7 @@ from argparse import Namespace
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -154,12 +154,10 @@ class Fleet(Struct):
         comparison.
         """
         config, rows = self.project.config, list[Row]()
-        require: Literal["verified"] | None = None
-        if config.require == "verified":
-            require = "verified"
+        require = None if config.require == "off" else config.require
         for job, ticket in self.jobs.items():
             row = load_row(self.project.root, self.own.prefix, job, ticket, require)
-            if row.state is not RunState.DONE and not self.many.is_comparison:
+            if not row.state.is_completed and not self.many.is_comparison:
                 row = replace(row, state=RunState.WAITING, steps={}, why="")
             rows.append(row)
         return rows
@@ -180,10 +178,10 @@ class Fleet(Struct):
         return len(self.jobs) if self.many.cluster else AT_ONCE
 
     async def _check_work(self, coordinator: Coordinator) -> None:
-        """A run that is done counts as failed if its work is gone."""
+        """A completed run counts as failed if its work is gone."""
         root, prefix = self.project.root, self.own.prefix
         for row in coordinator.board.rows.values():
-            if row.state is RunState.DONE:
+            if row.state.is_completed:
                 checked = await check_work(root, prefix, row, self.jobs[row.job])
                 coordinator.board = coordinator.board.with_row(checked)
 
@@ -279,7 +277,7 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
 
 
 def _show_next_commands(root: Path, board: Board) -> None:
-    """Print the commands that bring over what is done, and resume the others."""
+    """Print the commands that bring over what is completed, and resume the others."""
     done, states = list[str](), set[RunState]()
     waiting = ""
     for row in board.rows.values():
@@ -288,12 +286,12 @@ def _show_next_commands(root: Path, board: Board) -> None:
             waiting = waiting or row.job.slug
         # others have landed
         is_here = load_own_tree(folder_of(root, row.job.slug)) is not None
-        if row.state is RunState.DONE and is_here:
+        if row.state.is_completed and is_here:
             done.append(row.job.slug)
     if done:
         commands = " && ".join(f"cdd land {slug}" for slug in done[:3])
         more = " ..." if len(done) > 3 else ""
-        sys.stdout.write(f"Bring over what is done: {commands}{more}\n")
+        sys.stdout.write(f"Bring over what is completed: {commands}{more}\n")
     if waiting:
         sys.stdout.write(
             f"For a yes: cdd exec {waiting} --worktree, which asks you; or the same"
@@ -303,5 +301,5 @@ def _show_next_commands(root: Path, board: Board) -> None:
         sys.stdout.write(
             "The budget is used up: raise `budget` in .cdd/config.yaml to go on.\n"
         )
-    if states - {RunState.DONE}:
-        sys.stdout.write("The same command goes on with what is not done.\n")
+    if not all(state.is_completed for state in states):
+        sys.stdout.write("The same command goes on with what is not completed.\n")

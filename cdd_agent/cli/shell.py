@@ -130,10 +130,10 @@ def _is_something_left(session: Session, slug: str) -> bool:
     from cdd_agent.commands.sessions import left_last  # noqa: PLC0415
 
     try:
-        is_done = view(session.project.tickets.find(slug)).state == "done"
+        is_over = view(session.project.tickets.find(slug)).is_over
     except CddError:  # it was removed
-        is_done = True
-    return not is_done or left_last(session.project) is not None
+        is_over = True
+    return not is_over or left_last(session.project) is not None
 
 
 def _opened(

@@ -41,7 +41,7 @@ CONFIG = """\
 # max_attempts: 3                      # model attempts a step without a screen, the first included
 # jobs: 1                              # steps that run at once, where they can
 # approval: edits                      # ask: before files are written | edits | auto
-# require: off                         # verified: a step that no tests have shown to be done fails the run
+# require: off                         # verified, checked: a step that no tests, or no check, have shown to be done fails the run
 # commit: off                          # step: one git commit for each completed step, of its files alone
 # budget:                              # of a run: it stops before the call that could pass it
 #   usd: null                          # dollars, where the model's price is known

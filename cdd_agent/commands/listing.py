@@ -27,10 +27,12 @@ from cdd_agent.events.ticket_events import (
     TicketsListed,
     TicketView,
 )
+from cdd_agent.tickets.outcome_words import run_in_words
 from cdd_agent.tickets.run_outcome import judge_run
 from cdd_agent.tickets.spec import SpecEmpty, TicketSpec, TicketType
 from cdd_agent.tickets.state import ExecutionState, load_state, new_state, read_state
 from cdd_agent.tickets.status import RunStatus
+from cdd_agent.tickets.step_tally import StepTally
 from cdd_agent.tickets.store import Ticket, TicketStore
 
 TYPES = tuple(kind.value for kind in TicketType)
@@ -104,15 +106,9 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
             )
             return TicketView(ticket.slug, "empty" if is_blank else "spec", type=kind)
         known = read_state(ticket)
-        if known and _is_still_done(ticket, own, known):
-            return TicketView(
-                ticket.slug,
-                "done",
-                known.finished_count,
-                known.finished_count,
-                type=kind,
-                where=where,
-            )
+        if known and _is_still_over(ticket, own, known):
+            word = run_in_words(RunStatus.COMPLETED, known.tally)
+            return _with_run(ticket, word, known.tally, kind, where)
         plan = ticket.read_plan()
         plan.check(ticket.shown(ticket.plan_path))
         state = load_state(ticket, plan)
@@ -131,24 +127,27 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
             error=f"{error.filename}: {error.strerror}",
             type=kind,
         )
-    total = len(plan.steps)
     if state is None:
-        return TicketView(ticket.slug, "planned", 0, total, type=kind, where=where)
-    words = {
-        RunStatus.COMPLETED: "done",
-        RunStatus.FAILED: "failed",
-        RunStatus.IN_PROGRESS: "in progress",
-    }
-    word = words[state.status]
+        tally = StepTally(open=len(plan.steps))
+        return _with_run(ticket, "planned", tally, kind, where)
+    word = run_in_words(state.status, state.tally)
     if judge_run(plan, state, criteria).edited_criteria:
         word = "spec changed"
+    return _with_run(ticket, word, state.tally, kind, where)
+
+
+def _with_run(
+    ticket: Ticket, state: str, tally: StepTally, kind: str, where: str
+) -> TicketView:
+    """Return the view of a ticket with a plan."""
     return TicketView(
         ticket.slug,
-        word,
-        state.finished_count,
-        total,
+        state,
+        tally.over,
+        tally.total,
         type=kind,
         where=where,
+        tally=tally,
     )
 
 
@@ -160,7 +159,7 @@ def _read_criteria(ticket: Ticket) -> tuple[str, ...]:
         return ()
 
 
-def _is_still_done(ticket: Ticket, own: Ticket, state: ExecutionState) -> bool:
+def _is_still_over(ticket: Ticket, own: Ticket, state: ExecutionState) -> bool:
     """True if a run was over with this plan and the spec of the user's `own` ticket, so
     that neither need be read. A state of an earlier version knows no criteria.
     """

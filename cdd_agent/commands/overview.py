@@ -78,7 +78,7 @@ def _overview(ticket: Ticket) -> TicketOverview:
             continue
     touched = datetime.fromtimestamp(max(times), UTC) if times else None
     line, record = next_line(ticket, seen), where.record
-    if where != ticket and seen.state == "done":
+    if where != ticket and seen.is_over:
         line = f"/land {ticket.slug}"
     elif where != ticket and seen.state != "spec changed":
         line = f"{line} --worktree"

@@ -71,7 +71,7 @@ async def _resume_last(session: Session) -> None:
         agent, ticket = last.agent, None
         if session.can_engage(last.agent):
             ticket = session.project.tickets.find_once_called(last.ticket or "")
-        if agent == "executor" and (ticket is None or view(ticket).state == "done"):
+        if agent == "executor" and (ticket is None or view(ticket).is_over):
             ticket = left
     else:
         agent, ticket = "executor", None if told and last is not None else left

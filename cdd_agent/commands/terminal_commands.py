@@ -183,9 +183,9 @@ TERMINAL_COMMANDS = {
         Argument(
             "--require",
             "verified: a step fails the run (exit code 1) unless its tests have"
-            " passed; so it does where it has none, some that failed before the run"
-            " still fail, or it is skipped",
-            choices=("verified", "off"),
+            " passed; checked: only if it is unverified or skipped, so an exit code"
+            " and old failures are enough",
+            choices=("verified", "checked", "off"),
         ),
         flag("--start-over", "from the first step; the old run's record is kept"),
         flag(

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -78,8 +78,9 @@ from cdd_agent.tickets.declared_files import (
     find_hidden_reason,
 )
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.run_outcome import WITHOUT_PROOF, Require, accepts
 from cdd_agent.tickets.state import NO_FILES, ExecutionState, StepExecution
-from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
+from cdd_agent.tickets.status import Evidence, RunStatus, StepOutcome, StepStatus
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.before import Before
 
@@ -142,7 +143,7 @@ class Engine(Struct):
         own: Iterable[str] = (),
         commits: bool = False,
         jobs: int = 1,
-        require: Literal["verified"] | None = None,
+        require: Require | None = None,
         start_over: bool = False,
         runs_steps: bool = True,
         lock: TicketLock | None = None,
@@ -510,7 +511,7 @@ class Engine(Struct):
         await self.run.find_missing_work()
         summary = self.run.summary()
         if summary.status is RunStatus.COMPLETED:
-            text = "All steps are done already; nothing was run."
+            text = "All steps are over; nothing was run."
             self.run.emit(Notice(text, Tone.GOOD, kind=NoticeKind.ALL_DONE))
         self.run.emit(summary)
 
@@ -881,7 +882,7 @@ class Engine(Struct):
         """Return the state after an attempt that ended by itself."""
         files = self.run.ledger.net([attempt]).files
         redactor, state, now = self.run.record.redactor, self.run.state, self.clock()
-        evidence = redactor.redacted(outcome.evidence) if outcome.evidence else None
+        evidence = self._redacted_evidence(outcome)
         if outcome.verification is None:
             why = redactor.redact(outcome.reason)
             return state.failed(
@@ -897,17 +898,25 @@ class Engine(Struct):
             committed.submodule_commits if committed else None,
         )
 
+    def _redacted_evidence(self, outcome: AttemptOutcome) -> Evidence | None:
+        if outcome.evidence is None:
+            return None
+        return self.run.record.redactor.redacted(outcome.evidence)
+
     def _apply_rule(self, outcome: AttemptOutcome) -> AttemptOutcome:
         """Return the outcome under the run's rule. An attempt without the required
         verification fails and stops the run; the step continues from the same reply
         when it runs again.
         """
-        verification = outcome.verification
-        if verification in (None, Verification.PASSED) or self.run.require is None:
+        verification, require = outcome.verification, self.run.require
+        if verification is None or require is None:
+            return outcome
+        found = StepOutcome.from_verification(verification, outcome.evidence)
+        if accepts(require, found):
             return outcome
         error = (
-            f"`require: {self.run.require}` holds, and no tests have shown that it is"
-            f" done ({outcome.reason})"
+            f"`require: {require}` holds, and {WITHOUT_PROOF[require]} it is done"
+            f" ({outcome.reason})"
         )
         hint = (
             "Its reply is kept: the step goes on from it when it is run again, with"
@@ -936,6 +945,7 @@ class Engine(Struct):
             step,
             attempt.number,
             outcome.verification,
+            self._redacted_evidence(outcome),
             folder=folder,
         )
         root = self.runner.root

@@ -73,9 +73,9 @@ def open_state(
     lacked_identities, news = state != matched, renumbered(saved, state, plan)
     if renumbered_steps(saved, state):
         state = save(ticket, plan, record, state)
-    if copy is not None and copy.finished_count > state.finished_count:
+    if copy is not None and copy.tally.over > state.tally.over:
         text = (
-            f"{shown} is older than the run's record, which says: {_done(copy)}."
+            f"{shown} is older than the run's record, which says: {_progress(copy)}."
             " The file counts; to go by the record, remove it."
         )
         warning = Notice(text, Tone.WARNING, kind=NoticeKind.STATE_RECOVERED)
@@ -86,7 +86,7 @@ def open_state(
     state = save(ticket, plan, record, state)
     if saved.is_of_earlier_version:
         text = (
-            f"{shown} is of an earlier version, and was taken over: {_done(state)}."
+            f"{shown} is of an earlier version, and was taken over: {_progress(state)}."
             " How they were verified is not known: they are unverified."
         )
         warning = Notice(text, Tone.WARNING, kind=NoticeKind.STATE_RECOVERED)
@@ -123,7 +123,7 @@ def _open_without_file(
     if copy.status is not RunStatus.COMPLETED:
         state = save(ticket, plan, record, copy)
     text = (
-        f"{shown} was gone, and is rebuilt from the run's record: {_done(state)}."
+        f"{shown} was gone, and is rebuilt from the run's record: {_progress(state)}."
         " To begin anew, start with `--start-over`."
     )
     rebuilt = Notice(text, Tone.WARNING, kind=NoticeKind.STATE_RECOVERED)
@@ -285,7 +285,9 @@ def _rebuilt(
         state,
         (
             Notice(
-                f"{text}{_done(state)}.", Tone.WARNING, kind=NoticeKind.STATE_RECOVERED
+                f"{text}{_progress(state)}.",
+                Tone.WARNING,
+                kind=NoticeKind.STATE_RECOVERED,
             ),
         ),
     )
@@ -303,8 +305,9 @@ def _copy(
         return None
 
 
-def _done(state: ExecutionState) -> str:
-    return f"{state.finished_count} of {len(state.step_executions)} steps are done"
+def _progress(state: ExecutionState) -> str:
+    tally = state.tally
+    return f"{tally.over} of {tally.total} steps are over"
 
 
 def _restore_interrupted(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import asdict
@@ -14,7 +14,7 @@ from cdd_agent.engine.logged_run import LoggedRun
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.tickets.plan import ImplementationPlan
-from cdd_agent.tickets.run_outcome import judge_run
+from cdd_agent.tickets.run_outcome import Require, judge_run
 from cdd_agent.tickets.state import ExecutionState, Files, StepExecution
 from cdd_agent.tickets.status import (
     EditedCriterion,
@@ -23,6 +23,7 @@ from cdd_agent.tickets.status import (
     StepStatus,
     Unproven,
 )
+from cdd_agent.tickets.step_tally import StepTally
 from cdd_agent.verification.baseline import Baseline
 from cdd_agent.verification.outcomes import Result, SuiteRun, merge_runs
 
@@ -110,9 +111,11 @@ class Report(Struct, frozen=True):
     effort: RunEffort
     """Includes steps that are no longer in the plan."""
     unproven: tuple[Unproven, ...] = ()
-    """The steps that were skipped, are unverified, or left old failures."""
-    require: Literal["verified"] | None = None
-    """The rule of the run, if it has one. Each of `unproven` then fails the run."""
+    """The steps that are over, or failed, without passed tests."""
+    require: Require | None = None
+    """The rule of the run, if it has one. It fails the run if it does not accept one of
+    `unproven`.
+    """
     files_deleted: tuple[str, ...] = ()
     """Files that existed before the run. A file that one step created and another
     deleted is in no list.
@@ -124,6 +127,10 @@ class Report(Struct, frozen=True):
     damaged_lines: int = 0
     """Lines of the log that could not be read. What they cost is not counted."""
 
+    @property
+    def tally(self) -> StepTally:
+        return StepTally.count(step.outcome for step in self.steps)
+
     @classmethod
     def from_run(
         cls,
@@ -132,7 +139,7 @@ class Report(Struct, frozen=True):
         state: ExecutionState,
         record: RunRecord,
         criteria: Sequence[str],
-        require: Literal["verified"] | None = None,
+        require: Require | None = None,
         missing: tuple[MissingWork, ...] = (),
     ) -> "Report":
         """Read the record and its log. Secrets are redacted. Raises `BadInput` when one
@@ -173,6 +180,7 @@ class Report(Struct, frozen=True):
         return {
             **_fields(self),
             **{name: moment and moment.isoformat() for name, moment in moments.items()},
+            "tally": to_builtins(self.tally),
             "steps": [_fields(step) for step in self.steps],
         }
 

@@ -14,25 +14,21 @@ from cdd_agent.engine.effort import RunEffort
 from cdd_agent.engine.report import Counts, Report, StepReport
 from cdd_agent.files.atomic import write_atomic
 from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.tickets.outcome_words import (
+    proof_in_words,
+    remark_on,
+    run_in_words,
+    steps_by_outcome,
+    steps_in_words,
+    tally_in_words,
+)
 from cdd_agent.tickets.run_outcome import reasons_against
-from cdd_agent.tickets.status import Shortfall, StepStatus, Verification
+from cdd_agent.tickets.status import RunStatus, StepStatus
 
 _SPECIAL = re.compile(r"[\\`*\[\]<>|#~&]|(?<![^\W_])_|_(?![^\W_])")
 """Characters with a meaning in a line of Markdown. An underscore within a word has
 none.
 """
-_VERIFIED = {
-    Verification.PASSED: "completed",
-    Verification.EXIT_CODE: "completed, checked by exit code",
-    Verification.NONE: "completed, unverified",
-    Verification.BASELINE: "completed, old failures remain",
-}
-_UNPROVEN: dict[Shortfall, str] = {
-    Shortfall.UNVERIFIED: "unverified",
-    Shortfall.EXIT_CODE: "checked by exit code",
-    Shortfall.OLD_FAILURES: "old failures remain",
-    Shortfall.SKIPPED: "skipped",
-}
 _HEAD: tuple[str, ...] = (
     "Step",
     "Status",
@@ -69,18 +65,16 @@ def to_markdown(report: Report) -> str:
 
 
 def _summary(report: Report) -> str:
-    over = sum(step.status.is_over for step in report.steps)
-    status = report.status.value.replace("_", " ")
-    lines = [f"- **{status}**: {over} of {len(report.steps)} steps are over"]
+    status = run_in_words(report.status, report.tally)
+    lines = [f"- **{status}**: {tally_in_words(report.tally)}"]
     reasons = _reasons_against(report)
     lines += [f"- {reason}" for reason in reasons]
-    if report.require and not reasons:
-        lines.append(f"- `require: {report.require}` holds")
-    lines += [
-        f"- {what}: {', '.join(f'step {step.label}' for step in found)}"
-        for why, what in _UNPROVEN.items()
-        if (found := [step for step in report.unproven if step.why is why])
-    ]
+    if report.require and report.status is RunStatus.COMPLETED and not reasons:
+        proof = proof_in_words(report.unproven)
+        lines.append(f"- `require: {report.require}` holds: {proof}")
+    for remark, steps in steps_by_outcome(report.unproven).items():
+        names = steps_in_words([step.label for step in steps])
+        lines.append(f"- {remark}: {names}")
     lines += [
         f"- not done: criterion {criterion.place} is {criterion.edit}:"
         f" {_plain(criterion.text)}"
@@ -128,7 +122,7 @@ def _reasons_against(report: Report) -> list[str]:
     if report.missing:
         steps = ", ".join(f"step {work.label}" for work in report.missing)
         reasons.append(f"the project's tree lacks work of {steps}")
-    against = reasons_against(report.unproven, report.edited_criteria)
+    against = reasons_against(report.require, report.unproven, report.edited_criteria)
     if report.require and against:
         reasons.append(f"failed by `require: {report.require}`: {'; '.join(against)}")
     return reasons
@@ -142,11 +136,10 @@ def _table(report: Report) -> str:
     """Return a table with a row for each step, and the total."""
     rows = [_HEAD]
     for step in report.steps:
-        status = (
-            _VERIFIED[step.verification]
-            if step.verification
-            else step.status.value.replace("_", " ")
-        )
+        status = step.status.value.replace("_", " ")
+        if step.status is StepStatus.COMPLETED:
+            remark = remark_on(step.outcome, step.evidence)
+            status = ", ".join(filter(None, (status, remark)))
         files = len({*step.files_created, *step.files_modified, *step.files_deleted})
         tests = (
             f"{step.tests.passed} ✓ {step.tests.failed} ✗ {step.tests.skipped} –"

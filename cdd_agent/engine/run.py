@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from datetime import datetime
 from enum import Enum, auto
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -49,7 +49,9 @@ from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.llm.port import Usage
 from cdd_agent.redaction import Redactor
 from cdd_agent.threads import waited_for
+from cdd_agent.tickets.outcome_words import steps_in_words
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.run_outcome import WITHOUT_PROOF, Require, refused_steps
 from cdd_agent.tickets.served_criteria import (
     adopt_criteria,
     begin_step,
@@ -107,8 +109,8 @@ class Run(Struct):
     missing: tuple[MissingWork, ...] = ()
     """The missing work that `find_missing_work` found last. Empty while a step remains.
     """
-    require: Literal["verified"] | None = None
-    """`verified`: a step without passing tests fails the run."""
+    require: Require | None = None
+    """The rule about the steps of the run, if it has one."""
     unreadable: dict[int, CddError] = field(default_factory=dict)
     """The reasons why records of version 0.1 cannot be read, by the folders of their
     steps.
@@ -133,7 +135,7 @@ class Run(Struct):
         *,
         own: Iterable[str] = (),
         code: CodeFinder | None = None,
-        require: Literal["verified"] | None = None,
+        require: Require | None = None,
         start_over: bool = False,
         lock: TicketLock | None = None,
         open_checkpoints: OpenCheckpoints = Checkpoints.open,
@@ -314,20 +316,22 @@ class Run(Struct):
         """Return why no further step may run: the run's rule does not accept a finished
         step.
         """
+        if self.require is None:
+            return None
         refused = [
             step
-            for step in self.summary().unproven
+            for step in refused_steps(self.require, self.summary().unproven)
             if self.state.step(step.step).status.is_over
         ]
-        if self.require is None or not refused:
+        if not refused:
             return None
-        labels = ", ".join(step.label for step in refused)
-        steps, target = f"steps {labels} are", "the first"
+        steps = steps_in_words([step.label for step in refused])
+        are, target = "are", "the first"
         if len(refused) == 1:
-            steps, target = f"step {labels} is", "it"
+            are, target = "is", "it"
         return StepFailed(
-            f"`require: {self.require}` holds, and no tests have shown that {steps}"
-            " done: nothing is built on that",
+            f"`require: {self.require}` holds, and {WITHOUT_PROOF[self.require]}"
+            f" {steps} {are} done: nothing is built on that",
             hint=(
                 f"`cdd undo {self.ticket.slug} --step {refused[0].label}` goes back to"
                 f" before {target}; with `require: off` the run goes on as it is."

@@ -14,18 +14,11 @@ from cdd_agent.tickets.declared_files import (
     DeclaredFiles,
     declare_files,
 )
+from cdd_agent.tickets.outcome_words import step_proof_in_words
 from cdd_agent.tickets.plan import PlanStep
-from cdd_agent.tickets.status import Verification
+from cdd_agent.tickets.status import Evidence, Verification
 
 _WIDTH = 72
-_VERIFIED = {
-    Verification.PASSED: "Verified: its check passed.",
-    Verification.EXIT_CODE: "Checked by exit code: no test is known to have run.",
-    Verification.BASELINE: (
-        "Verified: only tests that failed before the first step still fail."
-    ),
-    Verification.NONE: "Not verified: there was nothing to run.",
-}
 
 
 def step_message(
@@ -34,6 +27,7 @@ def step_message(
     step: PlanStep,
     attempt: int,
     verification: Verification,
+    evidence: Evidence | None = None,
     *,
     folder: int = 0,
 ) -> CommitMessage:
@@ -43,13 +37,14 @@ def step_message(
     one. `folder` is the number by which the run's record knows the step, if it is
     another one: after a renumbering two steps have had the same number.
     """
-    origin = textwrap.fill(
-        f"Step {step.label} of {ticket_slug}: {ticket_title}",
-        _WIDTH,
-        break_long_words=False,
-    )
+    origin = _wrapped(f"Step {step.label} of {ticket_slug}: {ticket_title}")
+    proof = step_proof_in_words(verification, evidence)
     trailer = f"{trailer_prefix(ticket_slug, folder or step.number)}{attempt}"
-    return CommitMessage(step.title, f"{origin}\n\n{_VERIFIED[verification]}", trailer)
+    return CommitMessage(step.title, f"{origin}\n\n{_wrapped(proof)}", trailer)
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def trailer_prefix(ticket_slug: str, folder: int) -> str:

@@ -1,23 +1,21 @@
 """Events of a run as a whole: its baseline, questions about it, its end."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 from msgspec.structs import force_setattr
 
 from cdd_agent.events.base_event import BaseEvent, NamesStep
 from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.tickets.plan import ImplementationPlan
-from cdd_agent.tickets.run_outcome import judge_run
+from cdd_agent.tickets.run_outcome import Require, judge_run
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.tickets.status import (
     EditedCriterion,
     MissingWork,
     RunStatus,
-    StepStatus,
     Unproven,
-    Verification,
 )
+from cdd_agent.tickets.step_tally import NO_STEPS, StepTally
 
 
 class BaselineStarted(BaseEvent, frozen=True):
@@ -77,13 +75,13 @@ class RunFinished(BaseEvent, frozen=True):
     """The time of all steps together, without waiting for the user."""
     files: tuple[str, ...]
     with_old_failures: int = 0
-    """The number of completed steps whose check still shows failures from before the
-    run.
-    """
+    """The number of completed steps with the verification `baseline`."""
     unproven: tuple[Unproven, ...] = ()
-    """The steps that were skipped, are unverified, or left old failures."""
-    require: Literal["verified"] | None = None
-    """The rule of the run, if it has one. Each of `unproven` then fails the run."""
+    """The steps that are over, or failed, without passed tests."""
+    require: Require | None = None
+    """The rule of the run, if it has one. It fails the run if it does not accept one of
+    `unproven`.
+    """
     commits: tuple[str, ...] = ()
     """The commits of its steps, if its last step has just ended."""
     to_commit: tuple[int, ...] = ()
@@ -94,10 +92,27 @@ class RunFinished(BaseEvent, frozen=True):
     """Criteria that are new or were changed since, if all steps are over."""
     missing: tuple[MissingWork, ...] = ()
     """Work that the project's tree does not have, if all steps are over."""
+    tally: StepTally = NO_STEPS
+    """All steps of the plan by their outcomes. `completed`, `skipped`, `unverified`,
+    `total` and `with_old_failures` are for readers of older lines.
+    """
 
     def __post_init__(self) -> None:
+        if not self.tally.total and self.total:
+            force_setattr(self, "tally", self._older_tally())
         if not self.labels_to_commit:
             force_setattr(self, "labels_to_commit", tuple(map(str, self.to_commit)))
+
+    def _older_tally(self) -> StepTally:
+        """Return the tally of an older log, which has only some of the numbers."""
+        proved = self.completed - self.unverified - self.with_old_failures
+        return StepTally(
+            passed=proved,
+            old_failures=self.with_old_failures,
+            unverified=self.unverified,
+            skipped=self.skipped,
+            open=self.total - self.completed - self.skipped,
+        )
 
     @classmethod
     def from_run(
@@ -105,7 +120,7 @@ class RunFinished(BaseEvent, frozen=True):
         plan: ImplementationPlan,
         state: ExecutionState,
         criteria: Sequence[str],
-        require: Literal["verified"] | None = None,
+        require: Require | None = None,
         missing: tuple[MissingWork, ...] = (),
     ) -> "RunFinished":
         """`criteria` are those of the spec as it is now."""
@@ -114,22 +129,22 @@ class RunFinished(BaseEvent, frozen=True):
             StepSummary.from_state(state.step(step.number), plan) for step in plan.steps
         ]
         seconds = [step.seconds for step in steps if step.seconds is not None]
-        statuses = [step.status for step in steps]
-        verifications = [step.verification for step in steps]
+        tally = StepTally.count(step.outcome for step in steps)
         return RunFinished(
             state.ticket_slug,
             outcome.status,
-            completed=statuses.count(StepStatus.COMPLETED),
-            skipped=statuses.count(StepStatus.SKIPPED),
-            unverified=verifications.count(Verification.NONE),
-            total=len(steps),
+            completed=tally.completed,
+            skipped=tally.skipped,
+            unverified=tally.unverified,
+            total=tally.total,
             seconds=sum(seconds) if seconds else None,
             files=tuple(sorted({path for step in steps for path in step.files})),
-            with_old_failures=verifications.count(Verification.BASELINE),
+            with_old_failures=tally.old_failures + tally.may_fail,
             unproven=outcome.unproven,
             require=require,
             edited_criteria=outcome.edited_criteria,
             missing=missing,
+            tally=tally,
         )
 
 

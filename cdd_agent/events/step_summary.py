@@ -7,7 +7,14 @@ from cdd_agent.cost import NO_COST, Cost
 from cdd_agent.events.base_event import BaseEvent
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.state import ExecutionState, StepExecution
-from cdd_agent.tickets.status import Evidence, StepStatus, Verification, fill_label
+from cdd_agent.tickets.status import (
+    Evidence,
+    StepOutcome,
+    StepStatus,
+    Verification,
+    fill_label,
+)
+from cdd_agent.tickets.step_tally import NO_STEPS, StepTally
 
 
 class StepSummary(Struct, frozen=True):
@@ -41,6 +48,10 @@ class StepSummary(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         fill_label(self, self.number)
+
+    @property
+    def outcome(self) -> StepOutcome:
+        return StepOutcome.from_status(self.status, self.verification, self.evidence)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -85,6 +96,8 @@ class StepFinished(StepSummary, BaseEvent, frozen=True):
     """The number of steps of the plan that are over."""
     total: int = 0
     """The number of steps of the plan."""
+    tally: StepTally = NO_STEPS
+    """All steps of the plan by their outcomes. Older logs do not have it."""
     is_earlier_failure: bool = False
     """True if the failure is that of an earlier attempt: the last one got no reply."""
 
@@ -104,6 +117,7 @@ class StepFinished(StepSummary, BaseEvent, frozen=True):
         cls, step: PlanStep, plan: ImplementationPlan, state: ExecutionState
     ) -> "StepFinished":
         summary = StepSummary.from_state(state.step(step.number), plan)
+        tally = state.tally
         return StepFinished(
-            **asdict(summary), done=state.finished_count, total=len(plan.steps)
+            **asdict(summary), done=tally.over, total=tally.total, tally=tally
         )

@@ -14,8 +14,9 @@ from cdd_agent.tickets.status import (
     CriterionEdit,
     EditedCriterion,
     MissingWork,
-    Verification,
+    StepOutcome,
 )
+from cdd_agent.tickets.step_tally import NO_STEPS, StepTally
 
 TICKET_STATES = (
     "empty",
@@ -24,6 +25,7 @@ TICKET_STATES = (
     "in progress",
     "failed",
     "done",
+    "completed",
     "spec changed",
     "unreadable",
 )
@@ -41,6 +43,13 @@ class TicketView(Struct, frozen=True):
     """Empty if neither the slug nor the spec has it."""
     where: str = ""
     """The place of its run, in a few words, unless that is the project itself."""
+    tally: StepTally = NO_STEPS
+    """The steps of its plan by their outcomes."""
+
+    @property
+    def is_over(self) -> bool:
+        """True if no step remains and the spec was not changed since."""
+        return self.state in ("done", "completed")
 
 
 class TicketsListed(BaseEvent, frozen=True):
@@ -129,6 +138,10 @@ class PlanOpened(BaseEvent, frozen=True):
     """Files of steps that are not in the project's tree, where somebody looked."""
 
     @property
+    def tally(self) -> StepTally:
+        return StepTally.count(step.outcome for step in self.steps)
+
+    @property
     def cost(self) -> Cost:
         """The cost of the run."""
         return sum((step.cost for step in self.steps), self.former_cost)
@@ -183,7 +196,7 @@ class CriterionProof(Struct, frozen=True):
         files are there.
         """
         is_verified = bool(self.steps) and all(
-            step.verification is Verification.PASSED for step in self.steps
+            step.outcome is StepOutcome.PASSED for step in self.steps
         )
         return is_verified and not self.missing
 

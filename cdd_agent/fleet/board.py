@@ -8,13 +8,15 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct, convert, field
 from msgspec.structs import replace
 
 from cdd_agent.cost import NO_COST, Cost
 from cdd_agent.errors import ExitCode
+from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.fleet.job import Ending, TicketJob
-from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tickets.status import StepOutcome, StepStatus
+from cdd_agent.tickets.step_tally import NO_STEPS, StepTally
 
 EventFields = Mapping[str, Any]
 """An event, as `cdd exec --json` prints it."""
@@ -28,6 +30,8 @@ class RunState(StrEnum):
     """Not begun yet."""
     RUNNING = "running"
     DONE = "done"
+    COMPLETED = "completed"
+    """All steps are over, and some of them are unverified or skipped."""
     FAILED = "failed"
     REFUSED = "refused"
     """It could not be begun or resumed."""
@@ -41,6 +45,11 @@ class RunState(StrEnum):
     @property
     def is_over(self) -> bool:
         return self not in (RunState.WAITING, RunState.RUNNING)
+
+    @property
+    def is_completed(self) -> bool:
+        """True if all steps are over."""
+        return self in (RunState.DONE, RunState.COMPLETED)
 
 
 _BY_CODE = {
@@ -67,9 +76,8 @@ class Row(Struct, frozen=True):
 
     job: TicketJob
     state: RunState = RunState.WAITING
-    done: int = 0
-    total: int = 0
-    """Number of steps; 0 while it is unknown."""
+    tally: StepTally = NO_STEPS
+    """The steps of the plan by their outcomes; empty while they are not known."""
     steps: Mapping[int, str] = field(default_factory=dict)
     """Titles of the steps that are under way or failed."""
     labels: Mapping[int, str] = field(default_factory=dict)
@@ -120,7 +128,9 @@ class Row(Struct, frozen=True):
         state = _BY_CODE[ending.exit_code]
         if ending.budget_used_up:
             state = RunState.NO_BUDGET
-        why = "" if state is RunState.DONE else ending.words or self.why
+        if state is RunState.DONE and self.tally.has_gaps:
+            state = RunState.COMPLETED
+        why = "" if state.is_completed else ending.words or self.why
         question = self.question if state is RunState.NEEDS_YOU else ""
         return replace(
             self, state=state, ended=now, wait="", why=why, question=question
@@ -128,23 +138,24 @@ class Row(Struct, frozen=True):
 
 
 def _open_plan(row: Row, event: EventFields) -> Row:
-    done, worked, tests = 0, 0.0, row.tests
+    worked, tests = 0.0, row.tests
+    outcomes = list[StepOutcome]()
     costs = {0: _cost(event["former_cost"])}
     tries, labels = dict[int, int](), dict[int, str]()
     for step in event["steps"]:
-        number, evidence = step["number"], step["evidence"]
-        if StepStatus(step["status"]).is_over:
-            done += 1
-        if evidence and evidence["passed"] is not None:
-            tests = evidence["passed"], evidence["failed"]
+        number = step["number"]
+        summary = convert(step, StepSummary)
+        outcomes.append(summary.outcome)
+        evidence = summary.evidence
+        if evidence is not None and evidence.passed is not None:
+            tests = evidence.passed, evidence.failed
         worked += step["seconds"] or 0.0
         costs[number] = _cost(step["cost"])
         tries[number] = step["attempts"]
         labels[number] = step["label"]
     return replace(
         row,
-        done=done,
-        total=len(event["steps"]),
+        tally=StepTally.count(outcomes),
         tests=tests,
         costs=costs,
         tries=tries,
@@ -207,8 +218,7 @@ def _finish_step(row: Row, event: EventFields) -> Row:
     number = event["step"]
     row = replace(
         row,
-        done=event["done"],
-        total=event["total"],
+        tally=convert(event["tally"], StepTally),
         wait="",
         costs={**row.costs, number: _cost(event["cost"])},
         unsaved=_without(row.unsaved, number),
@@ -224,7 +234,8 @@ def _finish_run(row: Row, event: EventFields) -> Row:
     for criterion in event.get("edited_criteria", ()):
         reasons.append(f"criterion {criterion['place']} is {criterion['edit']}")
     why = "; ".join(reasons) or row.why
-    return replace(row, worked=event["seconds"] or 0.0, why=why)
+    tally = convert(event["tally"], StepTally)
+    return replace(row, worked=event["seconds"] or 0.0, why=why, tally=tally)
 
 
 def _note(row: Row, event: EventFields) -> Row:

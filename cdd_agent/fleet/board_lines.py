@@ -9,6 +9,7 @@ from msgspec import Struct, to_builtins
 from cdd_agent.events.base_event import event_name
 from cdd_agent.events.stream import JSON_VERSION
 from cdd_agent.fleet.board import Board, Row, RunState
+from cdd_agent.tickets.step_tally import StepTally
 
 
 class RunStatusLine(Struct, frozen=True):
@@ -20,6 +21,7 @@ class RunStatusLine(Struct, frozen=True):
     branch: str
     state: RunState
     done: int
+    """Steps that are over."""
     total: int
     """Steps; 0 while that is not known."""
     steps: tuple[int, ...]
@@ -36,6 +38,8 @@ class RunStatusLine(Struct, frozen=True):
     """Why it stopped."""
     question: str
     """What the user must approve."""
+    tally: StepTally
+    """The steps of the plan by their outcomes."""
 
     @classmethod
     def from_row(cls, row: Row, now: float) -> "RunStatusLine":
@@ -144,8 +148,8 @@ def _run_fields(row: Row, now: float) -> dict[str, Any]:
         "model": row.job.model,
         "branch": row.job.branch,
         "state": row.state,
-        "done": row.done,
-        "total": row.total,
+        "done": row.tally.over,
+        "total": row.tally.total,
         "steps": tuple(row.steps),
         "labels": tuple(row.label_of(number) for number in row.steps),
         "attempts": sum(row.tries.values()),
@@ -157,4 +161,5 @@ def _run_fields(row: Row, now: float) -> dict[str, Any]:
         "seconds": round(row.seconds(now), 1),
         "why": row.why,
         "question": row.question,
+        "tally": row.tally,
     }

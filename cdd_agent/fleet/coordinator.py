@@ -83,7 +83,7 @@ class Coordinator(Struct):
             self._put(row)
         if row.state in _END_ALL:
             self._waiting.clear()
-        if self.stop_on_failure and row.state is not RunState.DONE:
+        if self.stop_on_failure and not row.state.is_completed:
             self._stop_others()
 
     def _stop_others(self) -> None:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
 
 from msgspec.structs import replace
 
@@ -27,7 +26,7 @@ from cdd_agent.files.shared_json import json_read
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.job import TicketJob
 from cdd_agent.redaction import Redactor
-from cdd_agent.tickets.run_outcome import reasons_against
+from cdd_agent.tickets.run_outcome import Require, reasons_against
 from cdd_agent.tickets.state import load_state
 from cdd_agent.tickets.status import RunStatus, StepStatus
 from cdd_agent.tickets.store import Ticket
@@ -43,7 +42,7 @@ _WAITS_FOR = {
 TOGETHER = ".together"
 COMPARING = ".compare"
 _STATES = {
-    RunStatus.COMPLETED: RunState.DONE,
+    RunStatus.COMPLETED: RunState.COMPLETED,
     RunStatus.FAILED: RunState.FAILED,
     RunStatus.IN_PROGRESS: RunState.WAITING,
 }
@@ -82,7 +81,7 @@ def load_row(
     prefix: str,
     job: TicketJob,
     ticket: Ticket,
-    require: Literal["verified"] | None = None,
+    require: Require | None = None,
 ) -> Row:
     """Return the row of a run. One that cannot be read waits: carrying it out will
     report the reason.
@@ -103,7 +102,7 @@ def load_row(
         return row
     row = row.after_event(to_json(opened))
     if finished.edited_criteria:
-        why = "; ".join(reasons_against((), finished.edited_criteria))
+        why = "; ".join(reasons_against(None, (), finished.edited_criteria))
         return replace(row, state=RunState.FAILED, why=why)
     return _with_steps(row, opened, finished.status)
 
@@ -121,7 +120,10 @@ def _with_steps(row: Row, opened: PlanOpened, status: RunStatus) -> Row:
             why = why or step.error or ""
     if status is not RunStatus.FAILED:
         why = ""
-    return replace(row, state=_STATES[status], steps=titles, why=why)
+    state = _STATES[status]
+    if state is RunState.COMPLETED and row.tally.is_done:
+        state = RunState.DONE
+    return replace(row, state=state, steps=titles, why=why)
 
 
 def load_spent(root: Path, prefix: str, job: TicketJob, ticket: Ticket) -> Cost:
@@ -144,7 +146,7 @@ def find_planned(
 
     def is_done(ticket: Ticket) -> bool:
         job = TicketJob(ticket.slug)
-        return load_row(root, prefix, job, ticket).state is RunState.DONE
+        return load_row(root, prefix, job, ticket).state.is_completed
 
     earlier = json_read(folder / "planned.json").get("slugs", [])
     chosen, has_unfinished = list[Ticket](), False

@@ -30,7 +30,7 @@ class RunOrder(Struct, frozen=True):
     api_base: str | None = None
     record: str | None = None
     max_attempts: int | None = None
-    require: Literal["verified", "off"] | None = None
+    require: Literal["verified", "checked", "off"] | None = None
     jobs: int | None = None
     """The number of steps that may run at once."""
     approves_all: bool = False

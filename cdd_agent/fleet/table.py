@@ -13,11 +13,13 @@ from cdd_agent.events.notices import Tone
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.llm.budget import Limit
 from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.tickets.outcome_words import remarks_on
 
 _SIGNS = {
     RunState.WAITING: ("○", Tone.QUIET),
     RunState.RUNNING: ("◐", Tone.PLAIN),
     RunState.DONE: ("✓", Tone.GOOD),
+    RunState.COMPLETED: ("●", Tone.WARNING),
     RunState.FAILED: ("✗", Tone.ERROR),
     RunState.REFUSED: ("✗", Tone.ERROR),
     RunState.NEEDS_YOU: ("?", Tone.WARNING),
@@ -132,8 +134,10 @@ def doing(row: Row) -> str:
             words = row.wait or _steps_in_words(row) or "begins"
         case RunState.NEEDS_YOU if row.question:
             words = f"wants your yes: {row.question}"
-        case RunState.WAITING | RunState.DONE:
+        case RunState.WAITING:
             pass
+        case RunState.DONE | RunState.COMPLETED:
+            words = ", ".join(remarks_on(row.tally))
         case _:
             steps = " and ".join(f"step {row.label_of(number)}" for number in row.steps)
             words = steps or row.state.value
@@ -153,7 +157,7 @@ def _about(cost: Cost) -> str:
 
 def _row(row: Row, board: Board, now: float, width: int, name_width: int) -> list[Line]:
     sign, tone = _SIGNS[row.state]
-    progress = f"{row.done}/{row.total}" if row.total else ""
+    progress = f"{row.tally.over}/{row.tally.total}" if row.tally.total else ""
     columns = [
         f"{sign} {_fitted(_name(row, name_width), name_width)}",
         f"{progress:>5}",
@@ -192,7 +196,7 @@ def _chosen(board: Board, blocks: Mapping[str, Sequence[Line]], most: int) -> se
     """
     if sum(map(len, blocks.values())) <= most:
         return set(blocks)
-    order = {RunState.WAITING: 1, RunState.DONE: 2}
+    order = {RunState.WAITING: 1, RunState.COMPLETED: 2, RunState.DONE: 3}
     rows = sorted(board.rows.values(), key=lambda row: order.get(row.state, 0))
     chosen = set[str]()
     for row in rows:
@@ -232,7 +236,7 @@ def comparison(board: Board, width: int) -> list[str]:
     """Return the runs of each ticket as a table; if it is too wide, each run as a list
     of its results.
     """
-    heads = ("model", "done", "attempts", "tests", "tokens", "money", "time")
+    heads = ("model", "steps", "attempts", "tests", "tokens", "money", "time")
     cells_of = {
         name: (str(row.job.model), *_results(row)) for name, row in board.rows.items()
     }
@@ -257,12 +261,15 @@ def comparison(board: Board, width: int) -> list[str]:
 
 
 def _results(row: Row) -> tuple[str, ...]:
-    done = f"{row.done}/{row.total}" if row.total else ""
-    if not row.total or row.state not in (RunState.DONE, RunState.FAILED):
-        done = f"{done} {row.state.value}".lstrip()
+    steps = ""
+    if row.tally.total:
+        steps = f"{row.tally.passed}/{row.tally.total} passed"
+    if not row.state.is_completed and row.state is not RunState.FAILED:
+        steps = f"{steps} {row.state.value}".lstrip()
+    steps = ", ".join([steps, *remarks_on(row.tally)])
     tests = f"{row.tests[0]} passed, {row.tests[1]} failed" if row.tests else ""
     return (
-        done,
+        steps,
         str(sum(row.tries.values())),
         tests,
         f"{_about(row.cost)}{row.cost.tokens:,}",

@@ -1,6 +1,6 @@
 """Judge whether a run has done what its ticket asks for. All faces use this."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -8,7 +8,38 @@ from msgspec import Struct
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.served_criteria import edited_criteria
 from cdd_agent.tickets.state import ExecutionState, unproven_steps
-from cdd_agent.tickets.status import EditedCriterion, MissingWork, RunStatus, Unproven
+from cdd_agent.tickets.status import (
+    EditedCriterion,
+    MissingWork,
+    RunStatus,
+    StepOutcome,
+    Unproven,
+)
+
+Require = Literal["verified", "checked"]
+"""The rule of a run about its steps: the tests of each step have passed, or at least a
+check of it.
+"""
+_ACCEPTED: Mapping[Require, frozenset[StepOutcome]] = {
+    "verified": frozenset({StepOutcome.PASSED}),
+    "checked": frozenset(
+        {
+            StepOutcome.PASSED,
+            StepOutcome.EXIT_CODE,
+            StepOutcome.OLD_FAILURES,
+            StepOutcome.MAY_FAIL,
+        }
+    ),
+}
+WITHOUT_PROOF: Mapping[Require, str] = {
+    "verified": "no tests have shown that",
+    "checked": "no check has shown that",
+}
+"""Why the rule does not accept a step, in front of `it is done`."""
+_NOT_HELD: Mapping[Require, str] = {
+    "verified": "not each step's tests have passed",
+    "checked": "not each step was checked",
+}
 
 
 class RunOutcome(Struct, frozen=True):
@@ -16,18 +47,32 @@ class RunOutcome(Struct, frozen=True):
 
     status: RunStatus
     unproven: tuple[Unproven, ...]
-    """The steps that were skipped, are unverified, or left old failures."""
+    """The steps that are over, or failed, without passed tests."""
     edited_criteria: tuple[EditedCriterion, ...]
     """The criteria that are new or were changed since all steps were over."""
 
 
+def accepts(require: Require | None, outcome: StepOutcome) -> bool:
+    """True if the rule of a run accepts a step with this outcome."""
+    return require is None or outcome in _ACCEPTED[require]
+
+
+def refused_steps(
+    require: Require | None, unproven: Sequence[Unproven]
+) -> tuple[Unproven, ...]:
+    """Return the steps that the rule of a run does not accept."""
+    return tuple(step for step in unproven if not accepts(require, step.why))
+
+
 def reasons_against(
-    unproven: Sequence[Unproven], edited: Sequence[EditedCriterion]
+    require: Require | None,
+    unproven: Sequence[Unproven],
+    edited: Sequence[EditedCriterion],
 ) -> tuple[str, ...]:
-    """Return why a run does not hold what `require: verified` asks for, for users."""
+    """Return why a run does not hold what its rule asks for, for users."""
     reasons = []
-    if unproven:
-        reasons.append("not each step's tests have passed")
+    if require is not None and refused_steps(require, unproven):
+        reasons.append(_NOT_HELD[require])
     for criterion in edited:
         reasons.append(f"criterion {criterion.place} is {criterion.edit}")
     return tuple(reasons)
@@ -47,19 +92,19 @@ def judge_run(
     plan: ImplementationPlan,
     state: ExecutionState,
     criteria: Sequence[str],
-    require: Literal["verified"] | None = None,
+    require: Require | None = None,
     missing: Sequence[MissingWork] = (),
 ) -> RunOutcome:
-    """Judge a run by the criteria of the spec as it is now. With `require`, every step
-    must be proved by tests. `missing` is the work that the project's tree does not
-    have.
+    """Judge a run by the criteria of the spec as it is now, and by the rule `require`.
+    `missing` is the work that the project's tree does not have.
     """
     unproven = unproven_steps(plan, state)
     status = state.status
     edited: tuple[EditedCriterion, ...] = ()
     if status is RunStatus.COMPLETED:
         edited = edited_criteria(plan, state, criteria)
-    if missing or (require and (unproven or edited)):
+    is_refused = bool(refused_steps(require, unproven) or (require and edited))
+    if missing or is_refused:
         status = RunStatus.FAILED
     elif edited:
         status = RunStatus.IN_PROGRESS

@@ -20,12 +20,13 @@ from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import (
     Evidence,
     RunStatus,
-    Shortfall,
+    StepOutcome,
     StepStatus,
     Unproven,
     Verification,
 )
 from cdd_agent.tickets.step_matching import StepIdentity, fingerprint, match_steps
+from cdd_agent.tickets.step_tally import StepTally
 from cdd_agent.tickets.store import StateOrigin, Ticket
 
 _REQUIRED_KEYS = (
@@ -136,6 +137,10 @@ class StepExecution(Struct, frozen=True):
         # Earlier tools did not record how a step was verified.
         if self.status is StepStatus.COMPLETED and self.verification is None:
             force_setattr(self, "verification", Verification.NONE)
+
+    @property
+    def outcome(self) -> StepOutcome:
+        return StepOutcome.from_status(self.status, self.verification, self.evidence)
 
     @property
     def commits(self) -> tuple[str, ...]:
@@ -261,8 +266,8 @@ class ExecutionState(Struct, frozen=True):
         )
 
     @property
-    def finished_count(self) -> int:
-        return sum(step.status.is_over for step in self.step_executions.values())
+    def tally(self) -> StepTally:
+        return StepTally.count(step.outcome for step in self.step_executions.values())
 
     @property
     def all_steps(self) -> dict[int, StepExecution]:
@@ -728,13 +733,13 @@ def unproven_steps(
     unproven = []
     for step in plan.steps:
         entry = state.step(step.number)
-        reason: Verification | StepStatus | None = (
-            entry.insufficient or entry.verification
-        )
-        if entry.status is StepStatus.SKIPPED:
-            reason = entry.status
-        if reason not in (None, Verification.PASSED):
-            why = Shortfall(reason)
+        if entry.insufficient is not None:
+            why = StepOutcome.from_verification(entry.insufficient, entry.evidence)
+        elif entry.status.is_over:
+            why = entry.outcome
+        else:
+            continue
+        if why is not StepOutcome.PASSED:
             unproven.append(Unproven(step.number, step.title, why, step.label))
     return tuple(unproven)
 

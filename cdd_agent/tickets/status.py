@@ -56,14 +56,75 @@ class Evidence(Struct, frozen=True):
     """Passed tests that did not exist before the step."""
     failed: int = 0
     old_failures: int = 0
-    """Failed tests that failed before the step."""
+    """Failed tests that failed before the step, without those in `excused`."""
     excused: int = 0
     """Failed tests that the plan's `May fail` allows."""
+    excused_until: str = ""
+    """The label of the step until which all of these may fail; empty if they may fail
+    in this step only, or until different steps.
+    """
 
     @property
     def stayed(self) -> int:
         """The number of tests that passed before and still pass."""
         return (self.passed or 0) - self.fixed - self.new
+
+    @property
+    def new_failures(self) -> int:
+        """The number of failed tests that count against the step."""
+        return self.failed - self.old_failures - self.excused
+
+    @property
+    def only_excused_failed(self) -> bool:
+        """True if tests failed, and the plan allows each of these failures."""
+        return 0 < self.failed == self.excused
+
+
+class StepOutcome(StrEnum):
+    """How far a step is, and what shows that it is done. The values of completed steps
+    are those of `Verification`.
+    """
+
+    PASSED = "passed"
+    EXIT_CODE = "exit_code"
+    OLD_FAILURES = "baseline"
+    MAY_FAIL = "may_fail"
+    """Like `OLD_FAILURES`, but only tests fail that the plan's `May fail` allows."""
+    UNVERIFIED = "none"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+    OPEN = "open"
+    """Pending or in progress."""
+
+    @classmethod
+    def from_status(
+        cls,
+        status: StepStatus,
+        verification: Verification | None,
+        evidence: Evidence | None = None,
+    ) -> "StepOutcome":
+        """Return the outcome of a step. A completed step whose verification is not
+        known is unverified.
+        """
+        if status is StepStatus.SKIPPED:
+            return StepOutcome.SKIPPED
+        if status is StepStatus.FAILED:
+            return StepOutcome.FAILED
+        if status is not StepStatus.COMPLETED:
+            return StepOutcome.OPEN
+        return StepOutcome.from_verification(verification, evidence)
+
+    @classmethod
+    def from_verification(
+        cls, verification: Verification | None, evidence: Evidence | None = None
+    ) -> "StepOutcome":
+        """Return the outcome of a completed step."""
+        if verification is None:
+            return StepOutcome.UNVERIFIED
+        only_excused = evidence is not None and evidence.only_excused_failed
+        if verification is Verification.BASELINE and only_excused:
+            return StepOutcome.MAY_FAIL
+        return StepOutcome(verification)
 
 
 def fill_label(value: Struct, number: int) -> None:
@@ -91,23 +152,12 @@ class EditedCriterion(Struct, frozen=True):
     edit: CriterionEdit
 
 
-class Shortfall(StrEnum):
-    """The reason why no tests show that a step is done. The values are those of
-    `Verification` and `StepStatus`, in one type that a log can be read with.
-    """
-
-    UNVERIFIED = "none"
-    EXIT_CODE = "exit_code"
-    OLD_FAILURES = "baseline"
-    SKIPPED = "skipped"
-
-
 class Unproven(Struct, frozen=True):
     """A step that is over, or failed, without tests that show that it is done."""
 
     step: int
     title: str
-    why: Shortfall
+    why: StepOutcome
     label: str = ""
     """What the user calls the step."""
 

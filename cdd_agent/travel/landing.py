@@ -37,14 +37,18 @@ from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.index import quote_path
 from cdd_agent.process.policy import CommandRefused, CommandRunner
 from cdd_agent.threads import in_thread
+from cdd_agent.tickets.outcome_words import tally_in_words
 from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.run_outcome import accepts
 from cdd_agent.tickets.state import ExecutionState, load_state
-from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
+from cdd_agent.tickets.status import RunStatus
+from cdd_agent.tickets.step_tally import NO_STEPS
 from cdd_agent.travel.own_tree import OwnTree
 from cdd_agent.verification.check import Check
-from cdd_agent.verification.check_run import run_check
+from cdd_agent.verification.check_run import CheckRun, run_check
 from cdd_agent.verification.checks import checks_for, project_checks
 from cdd_agent.verification.facts import Work
+from cdd_agent.verification.outcomes import Result
 from cdd_agent.verification.rule_words import useful_end
 from cdd_agent.verification.verdict import judge_check
 
@@ -152,11 +156,14 @@ class Landing(Struct, frozen=True):
         """The rest, when the person's branch is there."""
         await self._bring_record()
         await self._remove_tree()
-        text = (
-            f"{self.own.ticket.slug} has landed: its checks have passed, and your"
-            f" branch is at {result[:12]}."
-        )
-        self.emit(Notice(text, Tone.GOOD, kind=NoticeKind.LANDED))
+        ticket = self.own.ticket
+        state = load_state(ticket, ticket.read_plan())
+        tally = NO_STEPS if state is None else state.tally
+        text = f"{ticket.slug} has landed: your branch is at {result[:12]}."
+        if tally.total:
+            text += f" Its run: {tally_in_words(tally)}."
+        tone = Tone.GOOD if tally.is_done else Tone.WARNING
+        self.emit(Notice(text, tone, kind=NoticeKind.LANDED))
 
     def _is_work(self, path: str) -> bool:
         """Whether a file in the run's tree is somebody's, and not the program's."""
@@ -184,16 +191,8 @@ class Landing(Struct, frozen=True):
             checks[check.shown] = check
         for step in plan.steps:
             known = state.step(step.number)
-            was_checked = known.verification in (
-                Verification.PASSED,
-                Verification.EXIT_CODE,
-                Verification.BASELINE,
-            )
-            if (
-                known.status is StepStatus.COMPLETED
-                and was_checked
-                and step.checks is not None
-            ):
+            was_checked = accepts("checked", known.outcome)
+            if was_checked and step.checks is not None:
                 for check in checks_for(step, self.test_command, commands):
                     checks.setdefault(check.shown, check)
         if not checks:
@@ -224,7 +223,7 @@ class Landing(Struct, frozen=True):
                         " run began."
                     ),
                 )
-            self.emit(Notice(f"`{shown}` passed on the result.", Tone.GOOD))
+            self.emit(_describe_pass(shown, run))
 
     async def _bring_record(self) -> None:
         """The run's record, checkpoints and state become those of the person's own
@@ -259,6 +258,20 @@ class Landing(Struct, frozen=True):
         await own.trees.remove(own.place)
         await own.trees.delete_branch(own.branch)
         forget_own_tree(own.record.folder)
+
+
+def _describe_pass(shown: str, run: CheckRun) -> Notice:
+    tests = run.tests
+    if tests is None:
+        text = f"`{shown}` ended with exit code 0 on the result; no test is known to"
+        return Notice(f"{text} have run.", Tone.WARNING)
+    passed, failed = tests.count(Result.PASSED), tests.count(Result.FAILED)
+    if failed:
+        text = f"`{shown}` on the result: {passed} passed, {failed} failed as before."
+        return Notice(text, Tone.WARNING)
+    if not passed:
+        return Notice(f"`{shown}` ran no test on the result.", Tone.WARNING)
+    return Notice(f"`{shown}` passed on the result.", Tone.GOOD)
 
 
 def _move(source: Path, target: Path) -> None:

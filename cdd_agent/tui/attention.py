@@ -27,6 +27,7 @@ from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tickets.step_tally import StepTally
 from cdd_agent.tui.recap import Recap
 from cdd_agent.wording.question_words import question
 
@@ -209,11 +210,8 @@ class Attention:
                 self._ticket = slug if agent == "executor" else None
                 self._done = self._total = 0
             case PlanOpened(ticket_slug=slug, steps=steps) if slug == self._ticket:
-                over = (StepStatus.COMPLETED, StepStatus.SKIPPED)
-                self._done, self._total = (
-                    sum(step.status in over for step in steps),
-                    len(steps),
-                )
+                tally = StepTally.count(step.outcome for step in steps)
+                self._done, self._total = tally.over, tally.total
             case StepFinished(done=done, total=total):
                 self._done, self._total, self._last = done, total, event
             case _:

@@ -16,13 +16,14 @@ from textual.widgets import OptionList, Static
 
 from cdd_agent.errors import CddError
 from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.tickets.outcome_words import evidence_in_words
 from cdd_agent.tickets.status import CriterionEdit
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.actions import show_diff
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.folds import Opening, shortened
 from cdd_agent.tui.transcript.widget import Transcript
-from cdd_agent.wording.step_signs import REMARKS, step_glyph, why
+from cdd_agent.wording.step_signs import step_glyph, step_remark
 from cdd_agent.wording.ticket_words import criterion_sign, not_in_this_tree, unserved
 
 if TYPE_CHECKING:
@@ -154,11 +155,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
                 self.notify(error.message, severity="warning", markup=False)
                 return
             view = details.view
-            remark = (
-                f" ({REMARKS[view.verification]})"
-                if view.verification in REMARKS
-                else ""
-            )
+            remark = f" ({step_remark(view)})" if step_remark(view) else ""
             transcript.add(
                 BlockKind.HEADING,
                 f"{step_glyph(view)} Step {view.label}: {view.title}{remark}",
@@ -166,7 +163,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
             if view.status.is_over and view.evidence is not None:
                 transcript.add(
                     BlockKind.WARNING if remark else BlockKind.GOOD,
-                    f"Seen: {why(view.evidence)}",
+                    f"Seen: {evidence_in_words(view.evidence)}",
                 )
             last = details.attempts[-1] if details.attempts else None
             tests = [

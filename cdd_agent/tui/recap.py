@@ -11,18 +11,14 @@ from msgspec.structs import replace
 from cdd_agent.events.shell_events import AgentChanged
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
-from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tickets.outcome_words import steps_since
+from cdd_agent.tickets.status import StepOutcome
+from cdd_agent.tickets.step_tally import StepTally
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cdd_agent.cost import Cost
-
-_WORDS = {
-    StepStatus.COMPLETED: "done",
-    StepStatus.FAILED: "failed",
-    StepStatus.SKIPPED: "skipped",
-}
 
 
 class Recap:
@@ -39,15 +35,17 @@ class Recap:
         """The error that ended the last of these."""
         self.ticket = ticket
         """That of the agent that is active, or was last."""
-        self._steps: dict[tuple[str | None, int], StepStatus] = {}
+        self._steps: dict[tuple[str | None, int], StepOutcome] = {}
         self._began, self._before = monotonic(), spent()
 
     def hear(self, event: Event) -> None:
         match event:
             case AgentChanged(ticket_slug=slug):
                 self.ticket = slug or self.ticket
-            case StepFinished(step=step, status=status) if status in _WORDS:
-                self._steps[self.ticket, step] = status
+            case StepFinished(step=step, outcome=outcome) if (
+                outcome is not StepOutcome.OPEN
+            ):
+                self._steps[self.ticket, step] = outcome
             case _:
                 pass
 
@@ -67,18 +65,8 @@ class Recap:
 
     @property
     def steps(self) -> str:
-        """The steps that are over, by how: "3 steps done, 1 failed"; empty without
-        any.
-        """
-        counted = [
-            (word, list(self._steps.values()).count(status))
-            for status, word in _WORDS.items()
-        ]
-        words = [f"{count} {word}" for word, count in counted if count]
-        if words:
-            first, _, rest = words[0].partition(" ")
-            words[0] = f"{first} step{'s' * (first != '1')} {rest}"
-        return ", ".join(words)
+        """The steps that ended: "3 steps passed, 1 failed"; empty without any."""
+        return steps_since(StepTally.count(self._steps.values()))
 
     @property
     def cost(self) -> str:

@@ -16,6 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.tickets.outcome_words import evidence_in_words
 from cdd_agent.tickets.plan import NO_CHECK
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.faults import GuardedWidget
@@ -23,7 +24,7 @@ from cdd_agent.tui.transcript.actions import show_diff
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.verification.outcomes import Result
-from cdd_agent.wording.step_signs import REMARKS, step_glyph, why
+from cdd_agent.wording.step_signs import step_glyph, step_remark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
@@ -219,8 +220,8 @@ def _heading(details: StepDetails, attempt: int) -> Content:
 
 def _standing(view: StepSummary) -> str:
     words = view.status.value.replace("_", " ")
-    if view.status is StepStatus.COMPLETED and view.verification in REMARKS:
-        words += f", {REMARKS[view.verification]}"
+    if remark := step_remark(view):
+        words += f", {remark}"
     if view.completed_at:
         words += f" at {datetime.fromisoformat(view.completed_at).astimezone():%H:%M}"
     return words
@@ -261,10 +262,9 @@ def _blocks(
 def _words(details: StepDetails, attempt: AttemptDetails | None) -> Iterator[Block]:
     step, view = details.step, details.view
     if view.status is StepStatus.COMPLETED and view.evidence is not None:
-        is_proven = view.verification not in REMARKS
         yield (
-            (BlockKind.GOOD if is_proven else BlockKind.WARNING),
-            f"Seen: {why(view.evidence)}",
+            BlockKind.WARNING if step_remark(view) else BlockKind.GOOD,
+            f"Seen: {evidence_in_words(view.evidence)}",
         )
     if view.error and view.status is StepStatus.FAILED:
         yield BlockKind.ERROR, view.error

@@ -17,11 +17,12 @@ from textual.widgets import Static
 
 from cdd_agent.errors import CddError
 from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.tickets.outcome_words import evidence_in_words
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.actions import show_diff
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
-from cdd_agent.wording.step_signs import step_glyph, why
+from cdd_agent.wording.step_signs import step_glyph
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
@@ -180,7 +181,7 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
         step = self._steps[place - 1]
         transcript.add(BlockKind.HEADING, f"After step {step.label}: {step.title}")
         if step.evidence is not None:
-            transcript.add(BlockKind.NOTE, f"Seen: {why(step.evidence)}")
+            transcript.add(BlockKind.NOTE, f"Seen: {evidence_in_words(step.evidence)}")
         diff = next(
             (attempt.diff for attempt in reversed(details.attempts) if attempt.diff), ""
         )

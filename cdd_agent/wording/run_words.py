@@ -18,10 +18,16 @@ from cdd_agent.events.run_events import (
     QuestionAsked,
     RunFinished,
 )
+from cdd_agent.tickets.outcome_words import (
+    proof_in_words,
+    run_in_words,
+    steps_by_outcome,
+    tally_in_words,
+)
 from cdd_agent.tickets.run_outcome import how_to_serve, reasons_against
-from cdd_agent.tickets.status import RunStatus, Shortfall, Verification
+from cdd_agent.tickets.status import RunStatus
 from cdd_agent.wording.registry import Lines, words_of
-from cdd_agent.wording.step_signs import REMARKS, clause, first_names
+from cdd_agent.wording.step_signs import clause, first_names
 from cdd_agent.wording.ticket_words import edited_criteria_lines, missing_work
 
 
@@ -76,7 +82,7 @@ def _counts_of_tests(event: BaselineTaken) -> str:
 @words_of.register
 def describe_run_finished(event: RunFinished) -> Lines:
     tone = Tone.WARNING
-    if event.status is RunStatus.COMPLETED:
+    if event.status is RunStatus.COMPLETED and event.tally.is_done:
         tone = Tone.GOOD
     elif event.status is RunStatus.FAILED:
         tone = Tone.ERROR
@@ -91,21 +97,13 @@ def describe_run_finished(event: RunFinished) -> Lines:
 def _outcome(event: RunFinished) -> str:
     if event.missing:
         return "is not done in this tree"
-    if event.status is RunStatus.COMPLETED:
-        return "done"
     if event.edited_criteria and event.status is RunStatus.IN_PROGRESS:
         return "is not done"
-    return event.status.value.replace("_", " ")
+    return run_in_words(event.status, event.tally)
 
 
 def _counts(event: RunFinished) -> str:
-    counts = [f"{event.completed}/{event.total} steps completed"]
-    if event.unverified:
-        counts.append(f"{event.unverified} of them unverified")
-    if event.with_old_failures:
-        counts.append(f"{event.with_old_failures} of them with old failures")
-    if event.skipped:
-        counts.append(f"{event.skipped} skipped")
+    counts = [tally_in_words(event.tally)]
     counts.append("1 file" if len(event.files) == 1 else f"{len(event.files)} files")
     if event.seconds is not None:
         counts.append(str(timedelta(seconds=round(event.seconds))))
@@ -115,16 +113,9 @@ def _counts(event: RunFinished) -> str:
 def _shortfalls(event: RunFinished) -> Lines:
     """Return the steps and criteria for which the run is not a proof."""
     lines = []
-    for reason in dict.fromkeys(step.why for step in event.unproven):
-        steps = ", ".join(
-            f"{step.label}. {step.title}"
-            for step in event.unproven
-            if step.why is reason
-        )
-        remark = "skipped"
-        if reason is not Shortfall.SKIPPED:
-            remark = REMARKS[Verification(reason)]
-        lines.append((f"  {remark}: {steps}", Tone.WARNING))
+    for remark, steps in steps_by_outcome(event.unproven).items():
+        names = ", ".join(f"{step.label}. {step.title}" for step in steps)
+        lines.append((f"  {remark}: {names}", Tone.WARNING))
     lines += [(f"  {line}", Tone.WARNING) for line in missing_work(event.missing)]
     lines += edited_criteria_lines(event.edited_criteria)
     if event.edited_criteria:
@@ -140,7 +131,8 @@ def _require_result(event: RunFinished) -> Lines:
         lines.append((_how_to_bring_back(event), Tone.PLAIN))
     is_done = event.status is RunStatus.COMPLETED
     if event.require and is_done and not reasons:
-        text = f"`require: {event.require}` held: each step's tests have passed."
+        proof = proof_in_words(event.unproven)
+        text = f"`require: {event.require}` held: {proof}."
         lines.append((text, Tone.GOOD))
     return lines
 
@@ -154,7 +146,7 @@ def _reasons_against(event: RunFinished) -> list[str]:
         count = len(event.missing)
         steps = "1 step" if count == 1 else f"{count} steps"
         reasons.append(f"This tree lacks work of {steps}, so the run is not done here.")
-    against = reasons_against(event.unproven, event.edited_criteria)
+    against = reasons_against(event.require, event.unproven, event.edited_criteria)
     if event.require and against:
         reasons.append(
             f"The run has failed by `require: {event.require}`: {'; '.join(against)}."

@@ -3,32 +3,26 @@
 from collections.abc import Sequence
 
 from cdd_agent.events.step_summary import StepSummary
-from cdd_agent.tickets.status import Evidence, StepStatus, Verification
+from cdd_agent.tickets.outcome_words import OUTCOME_WORDS, remark_on
+from cdd_agent.tickets.status import StepStatus
 
-STEP_GLYPHS = {
-    StepStatus.PENDING: "○",
-    StepStatus.IN_PROGRESS: "◐",
-    StepStatus.COMPLETED: "✓",
-    StepStatus.FAILED: "✗",
-    StepStatus.SKIPPED: "–",
-}
-_UNPROVEN = "~"
-"""The sign of a completed step that no tests have verified."""
-REMARKS: dict[Verification | None, str] = {
-    Verification.NONE: "unverified",
-    Verification.EXIT_CODE: "by exit code",
-    Verification.BASELINE: "old failures remain",
-}
-"""The remarks on completed steps, by their verification."""
+IN_PROGRESS_SIGN = "◐"
 SHOWN_NAMES = 6
 """The number of files, tests or parts that a list of names shows."""
 
 
 def step_glyph(step: StepSummary) -> str:
-    """Return the sign of a step's status."""
-    if step.status is StepStatus.COMPLETED and step.verification in REMARKS:
-        return _UNPROVEN
-    return STEP_GLYPHS[step.status]
+    """Return the sign of a step's outcome."""
+    if step.status is StepStatus.IN_PROGRESS:
+        return IN_PROGRESS_SIGN
+    return OUTCOME_WORDS[step.outcome].sign
+
+
+def step_remark(step: StepSummary) -> str:
+    """Return the remark on a completed step; empty if its tests have passed."""
+    if step.status is not StepStatus.COMPLETED:
+        return ""
+    return remark_on(step.outcome, step.evidence)
 
 
 def step_line(step: StepSummary) -> str:
@@ -38,37 +32,11 @@ def step_line(step: StepSummary) -> str:
         remark = f"  (failed: {step.error.splitlines()[0]})"
     elif step.status is StepStatus.SKIPPED and step.reason:
         remark = f"  (skipped: {step.reason})"
-    elif step.verification in REMARKS:
-        remark = f"  ({REMARKS[step.verification]})"
+    elif step_remark(step):
+        remark = f"  ({step_remark(step)})"
     if step.changed:
         remark += "  (changed in the plan since)"
     return f"{step_glyph(step)} {step.label}. {step.title}{remark}"
-
-
-def why(evidence: Evidence) -> str:
-    """Return the evidence for a step's outcome, in a line."""
-    if evidence.passed is None:
-        return evidence.reason
-    parts = []
-    if evidence.fixed:
-        parts.append(f"{_tests(evidence.fixed)} went red → green")
-    if evidence.new:
-        parts.append(f"{_tests(evidence.new, 'new ')} passed")
-    if evidence.stayed:
-        others = ""
-        if parts:
-            others = " other" if evidence.stayed == 1 else " others"
-        parts.append(f"{evidence.stayed}{others} stayed green")
-    new_failures = evidence.failed - evidence.old_failures
-    if new_failures:
-        parts.append(f"{_tests(new_failures)} failed")
-    if evidence.old_failures:
-        parts.append(f"{_tests(evidence.old_failures)} failed before, too")
-    return ", ".join(parts) or "no test passed"
-
-
-def _tests(count: int, kind: str = "") -> str:
-    return f"{count} {kind}test{'s' * (count != 1)}"
 
 
 def clause(error: str | None) -> str:

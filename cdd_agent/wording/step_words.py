@@ -20,9 +20,10 @@ from cdd_agent.events.step_events import (
     TestsStarted,
 )
 from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.tickets.outcome_words import evidence_in_words
 from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.wording.registry import Lines, words_of
-from cdd_agent.wording.step_signs import REMARKS, clause, why
+from cdd_agent.wording.step_signs import clause, step_remark
 
 
 @words_of.register
@@ -177,13 +178,13 @@ def describe_step_finished(event: StepFinished) -> Lines:
 
 
 def _completed(event: StepFinished, where: str) -> tuple[str, Tone]:
-    remark = REMARKS.get(event.verification)
+    remark = step_remark(event)
     text = f"Step {event.label} completed"
     if remark:
         text += f", {remark}"
     text += f" {where}"
     if event.evidence is not None and event.evidence.passed is not None:
-        text += f": {why(event.evidence)}"
+        text += f": {evidence_in_words(event.evidence)}"
     return text, Tone.WARNING if remark else Tone.GOOD
 
 

@@ -10,13 +10,19 @@ from cdd_agent.events.ticket_events import (
     PlanChecked,
     PlanOpened,
     TicketsListed,
+    TicketView,
 )
 from cdd_agent.tickets.findings import quote
-from cdd_agent.tickets.status import EditedCriterion, MissingWork, StepStatus
+from cdd_agent.tickets.outcome_words import (
+    OUTCOME_WORDS,
+    remarks_on,
+    tally_in_words,
+)
+from cdd_agent.tickets.status import EditedCriterion, MissingWork, StepOutcome
 from cdd_agent.wording.registry import Lines, words_of
 from cdd_agent.wording.step_signs import (
+    IN_PROGRESS_SIGN,
     SHOWN_NAMES,
-    STEP_GLYPHS,
     first_names,
     step_line,
 )
@@ -25,9 +31,14 @@ _SHOWN_MISSING = 3
 """The number of missing files or tests that the line of a step names."""
 
 
-def progress(state: str, done: int, total: int) -> str:
-    """Return how far a ticket is, in a few words."""
-    return f"{state} {done}/{total}" if state in ("in progress", "failed") else state
+def progress(ticket: TicketView) -> str:
+    """Return how far a ticket is, in a few words: its state, and the steps that are
+    over without passed tests.
+    """
+    state = ticket.state
+    if state in ("in progress", "failed"):
+        state = f"{state} {ticket.done}/{ticket.total}"
+    return ", ".join([state, *remarks_on(ticket.tally)])
 
 
 @words_of.register
@@ -38,8 +49,7 @@ def describe_tickets(event: TicketsListed) -> Lines:
     lines = []
     for ticket in event.tickets:
         gap = " " * (width - _cells(ticket.slug) + 2)
-        how_far = progress(ticket.state, ticket.done, ticket.total)
-        line = f"{ticket.slug}{gap}{how_far}  {ticket.error or ticket.where}"
+        line = f"{ticket.slug}{gap}{progress(ticket)}  {ticket.error or ticket.where}"
         lines.append((line.rstrip(), Tone.PLAIN))
     return lines
 
@@ -72,6 +82,8 @@ def describe_plan_opened(event: PlanOpened) -> Lines:
     for step in event.steps:
         line = f"  {step_line(step)}  {step.cost.in_short()}".rstrip()
         lines.append((line, Tone.PLAIN))
+    if event.tally.open < event.tally.total:
+        lines.append((f"  {tally_in_words(event.tally)}", Tone.PLAIN))
     if event.cost.tokens:
         lines.append((f"  {event.cost.in_full()} so far", Tone.QUIET))
     lines += edited_criteria_lines(event.edited_criteria)
@@ -154,10 +166,10 @@ def unserved(criterion: CriterionProof) -> str:
 def criterion_sign(criterion: CriterionProof) -> str:
     """Return the sign of a criterion: seen to be met, partly done, or open."""
     if not any(step.status.is_over for step in criterion.steps):
-        return STEP_GLYPHS[StepStatus.PENDING]
+        return OUTCOME_WORDS[StepOutcome.OPEN].sign
     if criterion.is_seen:
-        return STEP_GLYPHS[StepStatus.COMPLETED]
-    return STEP_GLYPHS[StepStatus.IN_PROGRESS]
+        return OUTCOME_WORDS[StepOutcome.PASSED].sign
+    return IN_PROGRESS_SIGN
 
 
 @words_of.register

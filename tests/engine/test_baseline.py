@@ -23,7 +23,8 @@ from cdd_agent.events.step_events import (
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event, to_json
 from cdd_agent.files.json_file import Damaged
-from cdd_agent.tickets.status import StepStatus, Verification
+from cdd_agent.tickets.outcome_words import OUTCOME_WORDS
+from cdd_agent.tickets.status import StepOutcome, StepStatus, Verification
 from cdd_agent.verification.baseline import Baseline
 from cdd_agent.verification.check_run import CheckRun
 from cdd_agent.verification.checks import parse_command
@@ -35,7 +36,6 @@ from cdd_agent.verification.outcomes import (
     SuiteRun,
 )
 from cdd_agent.wording.describe import describe
-from cdd_agent.wording.step_signs import REMARKS
 from tests.engine.calculator import (
     ADD,
     BROKEN,
@@ -525,7 +525,7 @@ async def test_only_old_failures_are_no_pass_and_no_failure(
     (told,) = [
         text for event in of(StepFinished, events) for text, _ in describe(event)
     ]
-    assert REMARKS[Verification.BASELINE] in told
+    assert OUTCOME_WORDS[StepOutcome.OLD_FAILURES].remark in told
 
 
 async def test_new_failures_are_told_before_old_ones(sandbox: Sandbox) -> None:

@@ -412,7 +412,7 @@ async def test_a_copied_ticket_starts_anew_and_leaves_the_original(
 
     assert SLUG in notice(opened, NoticeKind.STATE_COPIED)
     assert state.ticket_slug == folder.name
-    assert state.finished_count == 0
+    assert state.tally.over == 0
     assert (contents(half.ticket), contents(runs(half) / SLUG)) == original
     (aside,) = folder.glob("execution-state.aside-*")
     assert slug_in(aside) == SLUG

@@ -20,12 +20,17 @@ from cdd_agent.fleet.job import Ending, TicketJob
 from cdd_agent.fleet.table import comparison, duration, summary, table
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.port import Usage
+from cdd_agent.tickets.outcome_words import remarks_on
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
+from cdd_agent.tickets.step_tally import StepTally
 from tests.support.tables import each_row
 
 STEPS = (
     StepSummary(
-        1, "Make a", StepStatus.COMPLETED, attempts=2, seconds=3.0, cost=Cost(100, 0.5)
+        *(1, "Make a", StepStatus.COMPLETED, Verification.PASSED),
+        attempts=2,
+        seconds=3.0,
+        cost=Cost(100, 0.5),
     ),
     StepSummary(2, "Make b"),
 )
@@ -35,6 +40,7 @@ DONE = StepFinished(
     *(2, "Make b", StepStatus.COMPLETED, Verification.PASSED, None, None, (), ()),
     done=2,
     total=2,
+    tally=StepTally(passed=2),
     cost=Cost(70, 0.2),
 )
 
@@ -48,7 +54,8 @@ def told(*events: Event) -> Row:
 
 def test_a_run_that_goes_on_begins_with_what_was_done_and_spent() -> None:
     row = told(OPENED)
-    assert (row.done, row.total, row.cost, row.worked) == (1, 2, Cost(100, 0.5), 3.0)
+    assert (row.tally.over, row.tally.total) == (1, 2)
+    assert (row.cost, row.worked) == (Cost(100, 0.5), 3.0)
     assert row.seconds(now=4.0) == 7.0
 
 
@@ -57,7 +64,7 @@ def test_calls_count_when_they_are_made_and_once() -> None:
     assert row.cost == Cost(150, 0.6)
     row = row.after_event(to_json(DONE))
     assert row.cost == Cost(170, 0.7)
-    assert (row.done, row.steps, row.tries) == (2, {}, {1: 2, 2: 1})
+    assert (row.tally.over, row.steps, row.tries) == (2, {}, {1: 2, 2: 1})
 
 
 def test_a_wait_is_shown_until_the_reply_goes_on() -> None:
@@ -87,6 +94,30 @@ def test_an_ending_is_a_state(ending: Ending, state: RunState) -> None:
     row = told(OPENED, STARTED).after_end(ending, 9.0)
     assert row.state is state
     assert row.seconds(now=100.0) == 12.0
+
+
+@each_row(
+    ("tally", "state"),
+    [
+        (StepTally(passed=1, exit_code=1), RunState.DONE),
+        (StepTally(passed=1, old_failures=1), RunState.DONE),
+        (StepTally(passed=1, unverified=1), RunState.COMPLETED),
+        (StepTally(passed=1, skipped=1), RunState.COMPLETED),
+    ],
+)
+def test_a_run_with_unverified_or_skipped_steps_is_not_called_done(
+    tally: StepTally, state: RunState
+) -> None:
+    finished = RunFinished(
+        *("feature-a", RunStatus.COMPLETED, 2, 0, 0, 2, 1.0, ()), tally=tally
+    )
+    row = told(OPENED, finished).after_end(Ending(ExitCode.DONE), 9.0)
+    assert row.state is state
+    assert Board({"a": row}).exit_code is ExitCode.DONE
+    text, tone = table(Board({"a": row}), 9.0, 100)[-1]
+    assert "2/2" in text
+    assert (tone is Tone.GOOD) is (state is RunState.DONE)
+    assert ", ".join(remarks_on(tally)) in text
 
 
 def test_what_nobody_approved_is_a_question_that_waits() -> None:
@@ -201,6 +232,7 @@ def test_a_comparison_has_the_results_of_each_model() -> None:
     assert line == [
         "some/m",
         "2/2",
+        "passed",
         "3",
         "12",
         "passed,",

@@ -26,6 +26,7 @@ from cdd_agent.fleet.local_runs import (
     save_planned,
 )
 from cdd_agent.open_project import open_project
+from cdd_agent.tickets.step_tally import StepTally
 from cdd_agent.tickets.store import TicketStore
 from tests.fleet.tickets import TESTED, cdd, project, script, tree
 from tests.support.homes import at_home
@@ -69,15 +70,19 @@ def test_planned_are_those_not_carried_out_and_what_the_command_began_with(
 def test_a_run_is_known_from_its_own_tree_and_by_its_rule(root: Path) -> None:
     a, b, _ = TicketStore(root).list()
     row = load_row(root, "", TicketJob("bug-a"), a, "verified")
-    assert (row.state, row.done, row.total, row.tries) == (RunState.DONE, 1, 1, {1: 1})
+    assert (row.state, row.tally, row.tries) == (
+        RunState.DONE,
+        StepTally(passed=1),
+        {1: 1},
+    )
     assert load_row(root, "", TicketJob("bug-b"), b).state is RunState.WAITING
     state = tree(root, "bug-a") / "tickets" / "bug-a" / "execution-state.json"
     of_step = json.loads(state.read_text())
     of_step["step_executions"]["1"]["verification"] = "none"
     state.write_text(json.dumps(of_step))
-    assert load_row(root, "", TicketJob("bug-a"), a).state is RunState.DONE
+    assert load_row(root, "", TicketJob("bug-a"), a).state is RunState.COMPLETED
     assert (
-        load_row(root, "", TicketJob("bug-a"), a, "verified").state is not RunState.DONE
+        load_row(root, "", TicketJob("bug-a"), a, "verified").state is RunState.FAILED
     )
 
 
@@ -102,6 +107,7 @@ def test_a_run_whose_spec_was_edited_since_is_not_done(root: Path) -> None:
     finished = {
         "event": "run_finished",
         "seconds": 2.0,
+        "tally": {"unverified": 1},
         "edited_criteria": [{"place": 1, "text": "It is new", "edit": "new"}],
     }
     assert Row(TicketJob("bug-b")).after_event(finished).why == "criterion 1 is new"

@@ -112,7 +112,7 @@ def test_half_a_surrogate_pair_can_be_saved(tmp_path: Path) -> None:
 def test_keys_of_a_newer_version_do_not_keep_a_file_from_loading() -> None:
     newer = json.loads(PROMISED) | {"more": {"a": [1.5, None]}}
     newer["step_executions"]["1"]["more"] = 3
-    assert ExecutionState.from_json(json.dumps(newer).encode(), "s").finished_count == 1
+    assert ExecutionState.from_json(json.dumps(newer).encode(), "s").tally.over == 1
 
 
 def test_the_status_in_the_file_is_ignored() -> None:

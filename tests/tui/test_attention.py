@@ -12,7 +12,7 @@ from cdd_agent.cost import Cost
 from cdd_agent.events.shell_events import AgentChanged
 from cdd_agent.events.step_summary import StepFinished, StepSummary
 from cdd_agent.events.ticket_events import PlanOpened
-from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.tui.attention import Attention, TerminalKind
 from tests.support.projects import SLUG, Sandbox, Step, says
 from tests.tui.person import FingerTime, Person, opened, shell
@@ -56,7 +56,9 @@ class Called:
         done = step if status is StepStatus.COMPLETED else step - 1
         self.attention.hear(
             StepFinished(
-                step, title, status, None, None, None, (), (), done=done, total=3
+                *(step, title, status, Verification.PASSED),
+                done=done,
+                total=3,
             )
         )
 
@@ -265,7 +267,7 @@ def test_a_user_who_returns_reads_what_happened() -> None:
     called.attention.end("The budget is used up")
     told = called.attention.look_back()
     assert re.match(
-        r"While you were away \(0:\d\d:\d\d\): 1 step done, 1 failed · 12,345 tokens,"
+        r"While you were away \(0:\d\d:\d\d\): 1 step passed, 1 failed · 12,345 tokens,"
         r" \$0\.0800",
         told,
     )
@@ -339,7 +341,7 @@ async def test_a_user_who_walks_away_is_called_and_later_reads_what_happened(
 
         await back(person)
         assert person.told.count("While you were away") == 2
-        assert "1 step done, 1 failed" in person.told
+        assert "1 step unverified, 1 failed" in person.told
         await away(person)
         await back(person)
         assert person.told.count("While you were away") == 2

@@ -50,6 +50,7 @@ from cdd_agent.frontend import REST
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.tickets.plan import AffectedFile, PlanStep
 from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Verification
+from cdd_agent.tickets.step_tally import StepTally
 from cdd_agent.tui.answering import Answering
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.criteria_screen import CriteriaScreen
@@ -167,7 +168,9 @@ FAILED_RUN: tuple[Event, ...] = (
     AttemptFailed(3, 1, f"`{CHECK}` failed (exit code 1)", will_retry=False),
     step(3, StepStatus.FAILED, f"`{CHECK}` failed (exit code 1)", done=2),
     RunFinished(
-        SLUG, RunStatus.FAILED, 2, 0, 0, 4, None, ("tally/totals.py", "tally/report.py")
+        *(SLUG, RunStatus.FAILED, 2, 0, 0, 4, None),
+        ("tally/totals.py", "tally/report.py"),
+        tally=StepTally(passed=2, failed=1, open=1),
     ),
     Notice("`retry`, `skip`, or say what to do differently."),
 )
@@ -729,8 +732,8 @@ def test_coming_back(shop: Sandbox, snap_compare: Compare) -> None:
         assert isinstance(app, Shell)
         app.show(
             Notice(
-                "While you were away (0:12:05): 2 steps done, 1 failed · 34,102 tokens,"
-                " $0.0812"
+                "While you were away (0:12:05): 2 steps passed, 1 failed · 34,102"
+                " tokens, $0.0812"
             )
         )
         app.query_one(Prompt).bring_back(["use two digits"], is_typing=True)

@@ -10,8 +10,9 @@ from cdd_agent.events.step_events import StepStarted
 from cdd_agent.events.step_summary import StepFinished, StepSummary
 from cdd_agent.tickets.status import Evidence, StepStatus, Verification
 from cdd_agent.tui.widgets.steps import StepList
-from cdd_agent.wording.step_signs import REMARKS
 
+DONE, FAILED = StepStatus.COMPLETED, StepStatus.FAILED
+PASSED = Verification.PASSED
 TITLE = "Sum up the prices of a cart"
 
 
@@ -51,7 +52,7 @@ def many(count: int, done: int = 0) -> list[StepSummary]:
         StepSummary(
             number,
             f"Step of {count}",
-            StepStatus.COMPLETED if number <= done else StepStatus.PENDING,
+            *((DONE, PASSED) if number <= done else (StepStatus.PENDING,)),
         )
         for number in range(1, count + 1)
     ]
@@ -80,7 +81,7 @@ def over(
 
 async def test_every_status_has_its_sign() -> None:
     steps = [
-        StepSummary(number, "Do it", status)
+        StepSummary(number, "Do it", status, PASSED)
         for number, status in enumerate(StepStatus, 1)
     ]
     async with list_of(*steps) as (step_list, _):
@@ -90,15 +91,15 @@ async def test_every_status_has_its_sign() -> None:
         assert shown[StepStatus.COMPLETED] == "✓ 3. Do it"
         assert shown[StepStatus.FAILED] == "✗ 4. Do it"
         assert shown[StepStatus.SKIPPED] == "– 5. Do it"
-        assert rows(step_list)[0] == "Plan 2/5 ━━━━╌╌╌╌╌╌"
+        assert rows(step_list)[0] == "Plan 2/5 ━━╍╍╌╌╌╌╌╌ 1–"
 
 
 async def test_marking_a_step_changes_its_row_and_the_progress() -> None:
     async with list_of(*many(2)) as (step_list, _):
         step_list.finish(over(1, Verification.NONE))
         assert rows(step_list)[:2] == [
-            "Plan 1/2 ━━━━━╌╌╌╌╌",
-            f"~ 1. Step of 2 ({REMARKS[Verification.NONE]})",
+            "Plan 1/2 ╍╍╍╍╍╌╌╌╌╌ 1?",
+            "? 1. Step of 2 (unverified)",
         ]
 
 
@@ -107,9 +108,47 @@ async def test_a_completed_step_shows_why_it_is_not_fully_verified() -> None:
         step_list.finish(over(1, Verification.BASELINE))
         step_list.finish(over(2))
         assert rows(step_list)[1:3] == [
-            f"~ 1. Step of 2 ({REMARKS[Verification.BASELINE]})",
+            "! 1. Step of 2 (old failures remain)",
             "✓ 2. Step of 2",
         ]
+
+
+async def test_the_progress_keeps_each_kind_of_proof_apart() -> None:
+    excused = Evidence("", failed=1, excused=1, excused_until="7")
+    steps = [
+        StepSummary(1, "Do it", DONE, PASSED),
+        StepSummary(2, "Do it", DONE, Verification.EXIT_CODE),
+        StepSummary(3, "Do it", DONE, Verification.BASELINE),
+        StepSummary(4, "Do it", DONE, Verification.BASELINE, evidence=excused),
+        StepSummary(5, "Do it", DONE, Verification.NONE),
+        StepSummary(6, "Do it", StepStatus.SKIPPED),
+        StepSummary(7, "Do it"),
+    ]
+    async with list_of(*steps, size=(60, 10)) as (step_list, _):
+        assert rows(step_list)[:8] == [
+            "Plan 6/7 ━╍╍╍╍╍╍╍╌╌ 1~ 1! 1› 1? 1–",
+            "✓ 1. Do it",
+            "~ 2. Do it (by exit code)",
+            "! 3. Do it (old failures remain)",
+            "› 4. Do it (1 test may fail until step 7)",
+            "? 5. Do it (unverified)",
+            "– 6. Do it",
+            "○ 7. Do it",
+        ]
+
+
+async def test_in_a_narrow_list_the_bar_gives_way_to_the_signs() -> None:
+    steps = [
+        StepSummary(1, "Do it", DONE, PASSED, cost=Cost(9, 0.5)),
+        StepSummary(2, "Do it", DONE, Verification.NONE),
+    ]
+    for width, progress in (
+        (40, "Plan 2/2 ━━━━━╍╍╍╍╍ 1?  $0.50"),
+        (24, "Plan 2/2 ━━━━━╍╍╍╍╍ 1?"),
+        (18, "Plan 2/2 ━━╍╍ 1?"),
+    ):
+        async with list_of(*steps, size=(width, 5)) as (step_list, _):
+            assert rows(step_list)[0] == progress
 
 
 async def test_without_steps_it_is_hidden() -> None:
@@ -166,7 +205,7 @@ async def test_long_titles_are_shown_in_full_where_all_have_room() -> None:
         ]
         step_list.finish(over(2, Verification.NONE, "Count"))
         await pilot.pause()
-        assert rows(step_list)[3:] == ["~ 2. Count", "     (unverified)"]
+        assert rows(step_list)[3:] == ["? 2. Count", "     (unverified)"]
         await pilot.resize_terminal(24, 4)
         await pilot.pause()
         assert rows(step_list)[1] == f"○ 1. {TITLE[:16]}…"
@@ -188,18 +227,21 @@ async def test_control_characters_in_a_title_are_not_sent_to_the_terminal() -> N
         assert not set(rows(step_list)[1]) & set(map(chr, range(32)))
 
 
-DONE, FAILED = StepStatus.COMPLETED, StepStatus.FAILED
 GREEN = Evidence("", passed=44, fixed=3, new=1)
 
 
 FACTS = (
-    (StepSummary(2, "Do it", DONE, seconds=12.3, evidence=GREEN), "12s 44✓ +4"),
+    (StepSummary(2, "Do it", DONE, PASSED, seconds=12.3, evidence=GREEN), "12s 44✓ +4"),
     (
-        StepSummary(2, "Do it", DONE, seconds=700, evidence=Evidence("", passed=41)),
+        StepSummary(
+            2, "Do it", DONE, PASSED, seconds=700, evidence=Evidence("", passed=41)
+        ),
         "12m 41✓",
     ),
     (
-        StepSummary(2, "Do it", DONE, seconds=7200, evidence=Evidence("`make` passed")),
+        StepSummary(
+            2, "Do it", DONE, PASSED, seconds=7200, evidence=Evidence("`make` passed")
+        ),
         "2h",
     ),
     (
@@ -228,7 +270,7 @@ async def test_the_facts_about_a_step_are_shown_next_to_its_title() -> None:
     others = tuple(StepSummary(number, "Other") for number in (3, 4, 5))
     async with list_of() as (step_list, pilot):
         for step, facts in FACTS:
-            step_list.show((StepSummary(1, "First", DONE), step, *others))
+            step_list.show((StepSummary(1, "First", DONE, PASSED), step, *others))
             await pilot.pause()
             row = rows(step_list)[2]
             assert row.split("Do it")[1].strip() == facts
@@ -259,7 +301,7 @@ async def test_a_dependency_is_shown_until_it_is_completed() -> None:
 
 async def test_facts_make_room_for_a_title_in_a_narrow_list() -> None:
     async with list_of(
-        StepSummary(1, TITLE, DONE, seconds=12, evidence=GREEN), size=(18, 2)
+        StepSummary(1, TITLE, DONE, PASSED, seconds=12, evidence=GREEN), size=(18, 2)
     ) as (step_list, _):
         assert rows(step_list)[1] == f"✓ 1. {TITLE[:10]}…"
 
@@ -279,7 +321,9 @@ COSTS = (
 async def test_costs_are_shown_in_tokens_where_the_price_is_unknown() -> None:
     async with list_of(size=(60, 3)) as (step_list, pilot):
         for cost, shown in COSTS:
-            step_list.show((StepSummary(1, "Do it", DONE, seconds=12, cost=cost),))
+            step_list.show(
+                (StepSummary(1, "Do it", DONE, PASSED, seconds=12, cost=cost),)
+            )
             await pilot.pause()
             facts = rows(step_list)[1].split("Do it")[1].strip()
             assert facts == f"12s {shown}".strip()
@@ -298,7 +342,9 @@ async def test_the_cost_grows_with_each_call_and_ends_as_the_state_says() -> Non
 
 
 async def test_in_a_narrow_list_the_cost_is_dropped_first_and_the_title_last() -> None:
-    step = StepSummary(1, TITLE, DONE, seconds=12, evidence=GREEN, cost=Cost(9, 0.5))
+    step = StepSummary(
+        1, TITLE, DONE, PASSED, seconds=12, evidence=GREEN, cost=Cost(9, 0.5)
+    )
     shown = dict[int, str]()
     async with list_of(step, size=(60, 2)) as (step_list, pilot):
         for width in (60, 36, 28, 18):

@@ -78,7 +78,7 @@ def test_a_run_reports_its_progress_to_a_user_who_is_away(open_: Open) -> None:
     assert "While you were away" not in screen.text
     terminal.press(BACK)
     terminal.until(lambda: "While you were away" in screen.text)
-    assert "1 step done, 1 failed" in screen.text
+    assert "1 step passed, 1 failed" in screen.text
 
     terminal.press(b"\x04")
     terminal.until_ended()
@@ -141,7 +141,7 @@ def test_leaving_prints_a_summary(open_: Open) -> None:
     terminal.press(b"\x04")
     terminal.until_ended()
     first, second, third, _ = left_in(terminal).split("\r\n")
-    assert first.startswith(f"{SLUG}: 1 step done, 1 failed · ")
+    assert first.startswith(f"{SLUG}: 1 step passed, 1 failed · ")
     assert second == f"Report: .cdd/runs/{SLUG}/report.md"
     assert third == "Go on with: cdd, and in it /resume"
 

@@ -21,7 +21,7 @@ from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.llm.port import Usage
 from cdd_agent.tickets.status import (
     RunStatus,
-    Shortfall,
+    StepOutcome,
     StepStatus,
     Unproven,
     Verification,
@@ -146,7 +146,7 @@ RUN: tuple[Event, ...] = (
         75.0,
         ("a", "b"),
         1,
-        (Unproven(2, "Fix it", Shortfall.OLD_FAILURES),),
+        (Unproven(2, "Fix it", StepOutcome.OLD_FAILURES),),
         None,
         ("0123456789abcdef",),
         (2,),

@@ -120,11 +120,11 @@ async def test_the_executor(sandbox: Sandbox) -> None:
                 "The Executor is closed. `/diff feature-words` shows what was done, `/undo feature-words` goes back."
             ],
         ),
-        (f"/exec {SLUG}", ["All steps are done already; nothing was run."]),
+        (f"/exec {SLUG}", ["All steps are over; nothing was run."]),
         (
             "continue",
             [
-                "All steps are done; nothing was run. `/diff feature-words` shows what was done, `/undo feature-words` goes back."
+                "All steps are over; nothing was run. `/diff feature-words` shows what was done, `/undo feature-words` goes back."
             ],
         ),
         (
@@ -147,7 +147,7 @@ async def test_the_executor(sandbox: Sandbox) -> None:
         (
             f"/exec {SLUG}",
             [
-                "Going on: 1 of 2 steps are done already.",
+                "Going on: 1 of 2 steps are over already.",
                 "Next is step 2: Make b.txt. `continue`, `all`, `skip`, `exit`, or say what matters for it.",
             ],
         ),

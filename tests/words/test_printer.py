@@ -47,7 +47,7 @@ from cdd_agent.tickets.status import (
     EditedCriterion,
     MissingWork,
     RunStatus,
-    Shortfall,
+    StepOutcome,
     StepStatus,
     Unproven,
     Verification,
@@ -91,7 +91,7 @@ committed as 0123456789, 89abcdef01 in lib/core
 ! `pytest`: 5 passed, 1 failed as before step 1 (1.0 s)
 ! failed before too: tests/test_old.py::test_old
 ! Step 2 completed, old failures remain (2/2)
-✓ bug-login done: 2/2 steps completed, 1 of them with old failures, 2 files, 0:01:15
+✓ bug-login done: 1/2 steps passed, 1 with old failures, 2 files, 0:01:15
 !   old failures remain: 2. Fix it
 Committed: 0123456789.
 Review the changes of step 2 and commit them.
@@ -428,13 +428,13 @@ EDITED = (
                 ("a",),
                 0,
                 (
-                    Unproven(1, "Test it", Shortfall.UNVERIFIED),
-                    Unproven(2, "Fix it", Shortfall.SKIPPED),
+                    Unproven(1, "Test it", StepOutcome.UNVERIFIED),
+                    Unproven(2, "Fix it", StepOutcome.SKIPPED),
                 ),
                 "verified",
             ),
             [
-                "✗ bug-login failed: 1/3 steps completed, 1 of them unverified, 1 skipped, 1 file",
+                "✗ bug-login failed: 0/3 steps passed, 1 unverified, 1 skipped, 1 open, 1 file",
                 "!   unverified: 1. Test it",
                 "!   skipped: 2. Fix it",
                 "✗ The run has failed by `require: verified`: not each step's tests have passed.",
@@ -445,7 +445,7 @@ EDITED = (
                 SLUG, RunStatus.COMPLETED, 1, 0, 0, 1, 2.0, (), require="verified"
             ),
             [
-                "✓ bug-login done: 1/1 steps completed, 0 files, 0:00:02",
+                "✓ bug-login done: 1/1 step passed, 0 files, 0:00:02",
                 "✓ `require: verified` held: each step's tests have passed.",
             ],
         ),
@@ -473,7 +473,7 @@ EDITED = (
                 ),
             ),
             [
-                "✗ bug-login is not done in this tree: 8/8 steps completed, 1 file",
+                "✗ bug-login is not done in this tree: 8/8 steps passed, 1 file",
                 "!   1b. Test it: missing files: a, b, c and 1 more; missing tests: test_a.py::test_a",
                 "!   2. Fix it: files without its change: e; deleted files that are back: f",
                 "!   3. Go on: missing files: g",
@@ -498,7 +498,7 @@ EDITED = (
                 edited_criteria=(EDITED[1],),
             ),
             [
-                "! bug-login is not done: 2/2 steps completed, 1 file, 0:01:15",
+                "! bug-login is not done: 2/2 steps passed, 1 file, 0:01:15",
                 "!   criterion 3 is new: “It is safe”",
                 "! No step serves it as it is now. Add a step whose `**Serves:**` names it: `/plan bug-login` in the shell, `cdd plan bug-login --regenerate`, or by hand.",
             ],
@@ -519,7 +519,7 @@ EDITED = (
                 edited_criteria=EDITED,
             ),
             [
-                "✗ bug-login failed: 1/1 steps completed, 1 of them unverified, 0 files, 0:00:02",
+                "✗ bug-login failed: 0/1 step passed, 1 unverified, 0 files, 0:00:02",
                 "!   unverified: 1. Test it",
                 "!   criterion 2 is changed since it was verified: “A user can log in”",
                 "!   criterion 3 is new: “It is safe”",
@@ -541,6 +541,7 @@ EDITED = (
             [
                 "bug-login: Log in",
                 "  ✓ 1. Make it",
+                "  1/1 step passed",
                 *(
                     f"!   criterion {place} is changed since the run began: “It is safe”"
                     for place in range(1, 7)

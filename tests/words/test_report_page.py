@@ -33,7 +33,7 @@ def test_the_page_says_what_there_is_to_know() -> None:
         )
     )
     assert page.startswith(
-        "# feature-x: Say \\| words\n\n- **failed**: 1 of 2 steps are over\n"
+        "# feature-x: Say \\| words\n\n- **failed**: 1/2 steps passed, 1 failed\n"
     )
     assert (
         "- tests before: 4 passed, 1 failed, 0 skipped\n- tests after: 9 passed, 0 failed, 1 skipped\n"
@@ -49,7 +49,10 @@ def test_the_page_says_what_there_is_to_know() -> None:
 
 def test_the_page_says_that_the_rule_holds_only_with_all_work_there() -> None:
     report = replace(a_report(a_step(1, "Make it")), require="verified")
-    assert "- `require: verified` holds\n" in to_markdown(report)
+    assert (
+        "- `require: verified` holds: each step's tests have passed\n"
+        in to_markdown(report)
+    )
     page = to_markdown(replace(report, missing=(MissingWork(1, "Make it", ("a",)),)))
     assert "- the project's tree lacks work of step 1\n" in page
     assert "holds" not in page

@@ -140,19 +140,19 @@ async def in_folder(half: Sandbox) -> list[Event]:
         (
             gone,
             [
-                "tickets/feature-words/execution-state.json was gone, and is rebuilt from the run's record: 1 of 2 steps are done. To begin anew, start with `--start-over`."
+                "tickets/feature-words/execution-state.json was gone, and is rebuilt from the run's record: 1 of 2 steps are over. To begin anew, start with `--start-over`."
             ],
         ),
         (
             foreign,
             [
-                "ROOT/tickets/feature-words/execution-state.json is the state of another ticket, bug-other. It was set aside as execution-state.aside-TIME.json, and rebuilt from the run's record: 1 of 2 steps are done."
+                "ROOT/tickets/feature-words/execution-state.json is the state of another ticket, bug-other. It was set aside as execution-state.aside-TIME.json, and rebuilt from the run's record: 1 of 2 steps are over."
             ],
         ),
         (
             older,
             [
-                "tickets/feature-words/execution-state.json is older than the run's record, which says: 2 of 2 steps are done. The file counts; to go by the record, remove it."
+                "tickets/feature-words/execution-state.json is older than the run's record, which says: 2 of 2 steps are over. The file counts; to go by the record, remove it."
             ],
         ),
         (

@@ -63,7 +63,7 @@ committed as 0123456789, 89abcdef01 in lib/core
 ! pytest: 5 passed, 1 failed as before step 1 (1.0 s)
 ! failed before too: tests/test_old.py::test_old
 ! Step 2 completed, old failures remain (2/2)
-✓ bug-login done: 2/2 steps completed, 1 of them with old failures, 2 files, 0:01:15
+✓ bug-login done: 1/2 steps passed, 1 with old failures, 2 files, 0:01:15
 !   old failures remain: 2. Fix it
 Committed: 0123456789.
 Review the changes of step 2 and commit them.

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from cdd_agent.tickets.outcome_words import evidence_in_words
 from cdd_agent.tickets.status import Evidence
 from cdd_agent.verification.checks import parse_command
 from cdd_agent.verification.verdict import Verdict
-from cdd_agent.wording.step_signs import why
 from tests.support.tables import each_row
 from tests.support.verdicts import judge_all, judge_one, run_of
 
@@ -35,10 +35,19 @@ from tests.support.verdicts import judge_all, judge_one, run_of
             "40 stayed green, 2 tests failed, 1 test failed before, too",
         ),
         (Evidence("x", 0), "no test passed"),
+        (
+            Evidence("x", 3, new=3, failed=2, excused=2, excused_until="3"),
+            "3 new tests passed, 2 tests may fail until step 3",
+        ),
+        (Evidence("x", 0, failed=1, excused=1), "1 test may fail yet"),
+        (
+            Evidence("x", 5, failed=4, old_failures=1, excused=2, excused_until="2b"),
+            "5 stayed green, 1 test failed, 2 tests may fail until step 2b, 1 test failed before, too",
+        ),
     ],
 )
 def test_what_was_seen_is_said_in_a_line(seen: Evidence, words: str) -> None:
-    assert why(seen) == words
+    assert evidence_in_words(seen) == words
 
 
 def test_where_tests_left_no_report_the_exit_code_is_said_to_decide(

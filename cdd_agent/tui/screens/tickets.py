@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _SIGNS = {
     "done": "✓",
+    "completed": "●",
     "in progress": "◐",
     "failed": "✗",
     "unreadable": "!",
@@ -104,10 +105,8 @@ def _row(ticket: TicketOverview, now: datetime) -> Row:
 
 def _counted(tickets: list[TicketOverview]) -> str:
     states = [ticket.view.state for ticket in tickets]
-    parts = [
-        f"{states.count(state)} {state}"
-        for state in ("in progress", "failed", "spec changed", "planned", "done")
-    ]
+    counted = ("in progress", "failed", "spec changed", "planned", "completed", "done")
+    parts = [f"{states.count(state)} {state}" for state in counted]
     return " · ".join(
         [
             f"Tickets: {len(tickets)}",

@@ -18,7 +18,8 @@ from cdd_agent.events.step_events import (
 )
 from cdd_agent.events.stream import Event
 from cdd_agent.sanitize import sanitize_for_display, without_escapes
-from cdd_agent.tickets.status import Verification
+from cdd_agent.tickets.outcome_words import OUTCOME_WORDS
+from cdd_agent.tickets.status import StepOutcome, Verification
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.diff import DiffLayout
 from cdd_agent.tui.transcript.diff_reading import DiffOfFile, diff_files
@@ -285,13 +286,26 @@ def command_header(command: str, opening: Opening = Opening.HEADER) -> FoldHeade
 
 def check_remark(event: TestsFinished) -> tuple[str, Ink]:
     """How a check ended, `✗ 1 failed, 44 passed · 3 s`, and its ink."""
+    outcome, ink = StepOutcome.FAILED, "problem"
+    if event.verification is not None:
+        outcome, ink = StepOutcome.from_verification(event.verification), "warning"
+    if outcome is StepOutcome.PASSED:
+        ink = "good"
     counts = {"failed": event.failed, "passed": event.passed, "skipped": event.skipped}
-    said = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-    glyph, ink = ("✗", "problem") if event.verification is None else ("!", "warning")
-    if event.verification is Verification.PASSED:
-        glyph, ink = "✓", "good"
-    said = said or ("passed" if ink == "good" else "failed" if ink == "problem" else "")
-    return " ".join(filter(None, (glyph, said, "·", _in_seconds(event.seconds)))), ink
+    words = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    words = words or _WITHOUT_TESTS[outcome]
+    sign = OUTCOME_WORDS[outcome].sign
+    return f"{sign} {words} · {_in_seconds(event.seconds)}", ink
+
+
+_WITHOUT_TESTS = {
+    StepOutcome.PASSED: "passed",
+    StepOutcome.EXIT_CODE: "exit code 0",
+    StepOutcome.OLD_FAILURES: "failed before, too",
+    StepOutcome.UNVERIFIED: "unverified",
+    StepOutcome.FAILED: "failed",
+}
+"""The end of a check that reports no tests."""
 
 
 def _in_seconds(seconds: float) -> str:

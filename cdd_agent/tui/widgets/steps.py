@@ -23,11 +23,15 @@ from cdd_agent.cost import NO_COST, Cost
 from cdd_agent.events.step_events import StepStarted
 from cdd_agent.events.step_summary import StepFinished, StepSummary
 from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.tickets.outcome_words import signs_of
 from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tickets.step_tally import StepTally
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.wrapping import wrap
-from cdd_agent.wording.step_signs import REMARKS, step_glyph
+from cdd_agent.wording.step_signs import step_glyph, step_remark
 
+_BAR = 10
+"""Cells of the progress bar, where there is room."""
 _TITLE = 0.55
 """The part of a row that a title gets at least, where it needs it."""
 
@@ -136,9 +140,8 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         return any(step.status is StepStatus.FAILED for step in self._steps)
 
     @property
-    def done(self) -> tuple[int, int]:
-        """The steps that are over, and all."""
-        return len(self._steps) - len(self._to_do), len(self._steps)
+    def tally(self) -> StepTally:
+        return StepTally.count(step.outcome for step in self._steps)
 
     def on_resize(self) -> None:
         self._lay_out()
@@ -244,7 +247,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         return self._row(step, text, is_first=is_first)
 
     def _row(self, step: StepSummary, text: str, *, is_first: bool) -> Strip:
-        look = "remark" if _remark(step) else step.status.value
+        look = "remark" if step_remark(step) else step.status.value
         style = self.get_component_rich_style(f"steps--{look}")
         if self.has_focus and self._steps[self._selected] is step:
             style += self.get_component_rich_style("steps--cursor", partial=True)
@@ -275,16 +278,24 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         return [(hang if start else sign) + words[start:end] for start, end in rows]
 
     def _progress(self) -> str:
-        done, total = self.done
-        counted, cost = f"Plan {done}/{total} ", self._total.in_short()
-        width = min(10, max(self._room - cell_len(counted), 0))
-        filled = width * done // total if total else 0
-        bar = f"{counted}{'━' * filled}{'╌' * (width - filled)}"
-        return (
-            f"{bar}  {cost}"
-            if cost and cell_len(bar) + cell_len(cost) + 2 <= self._room
-            else bar
-        )
+        """Return the steps that are over, a bar, the signs of those without passed
+        tests, and the cost. Where there is little room, the cost goes, then the bar.
+        """
+        tally = self.tally
+        counted, signs = f"Plan {tally.over}/{tally.total} ", signs_of(tally)
+        if signs:
+            signs = f" {signs}"
+        room = self._room - cell_len(counted) - cell_len(signs)
+        width = min(_BAR, max(room, 0))
+        over, passed = 0, 0
+        if tally.total:
+            over = width * tally.over // tally.total
+            passed = width * tally.passed // tally.total
+        bar = "━" * passed + "╍" * (over - passed) + "╌" * (width - over)
+        text, cost = f"{counted}{bar}{signs}", self._total.in_short()
+        if cost and cell_len(text) + cell_len(cost) + 2 <= self._room:
+            text += f"  {cost}"
+        return text
 
     def _facts(self, step: StepSummary, text: str) -> str:
         """The facts beside the title, as many as there is room for: the money goes
@@ -323,11 +334,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         if (seen := step.evidence) is not None and seen.passed is not None:
             facts += [f"{seen.passed}✓"]
             facts += [f"+{seen.fixed + seen.new}"] if seen.fixed + seen.new else []
-            facts += (
-                [f"{seen.failed - seen.old_failures}✗"]
-                if seen.failed > seen.old_failures
-                else []
-            )
+            facts += [f"{seen.new_failures}✗"] if seen.new_failures else []
         facts += [f"↻{step.attempts}"] if step.attempts > 1 else []
         return " ".join(facts)
 
@@ -381,20 +388,12 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         )
 
 
-def _remark(step: StepSummary) -> str:
-    return (
-        REMARKS.get(step.verification, "")
-        if step.status is StepStatus.COMPLETED
-        else ""
-    )
-
-
 def _sign(step: StepSummary) -> str:
     return f"{step_glyph(step)} {step.label}. "
 
 
 def _words(step: StepSummary) -> str:
-    remark = f" ({_remark(step)})" if _remark(step) else ""
+    remark = f" ({step_remark(step)})" if step_remark(step) else ""
     return f"{sanitize_for_display(step.title)}{remark}"
 
 

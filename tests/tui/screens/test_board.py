@@ -11,6 +11,7 @@ from cdd_agent.engine.lock import TicketLock
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.job import TicketJob
 from cdd_agent.fleet.local_runs import folder_of, save_board
+from cdd_agent.tickets.step_tally import StepTally
 from cdd_agent.tui.screens.board import BoardScreen
 from tests.support.projects import Sandbox, Step
 from tests.tui.person import person_at, shell
@@ -29,8 +30,7 @@ async def test_it_follows_what_another_process_saves_and_fits_a_narrow_terminal(
     row = replace(
         Row(TicketJob("feature-words")),
         state=RunState.RUNNING,
-        done=1,
-        total=3,
+        tally=StepTally(passed=1, open=2),
         steps={2: "Make [b]it"},
     )
     save_board(folder, Board({row.job.name: row}))
@@ -44,9 +44,8 @@ async def test_it_follows_what_another_process_saves_and_fits_a_narrow_terminal(
         )
         assert "◐ feature-words" in person.screen
         assert "1/3" in person.screen
-        save_board(
-            folder, Board({row.job.name: replace(row, state=RunState.DONE, done=3)})
-        )
+        row = replace(row, state=RunState.DONE, tally=StepTally(passed=3))
+        save_board(folder, Board({row.job.name: row}))
         await person.until(lambda: "✓ feature-words" in person.screen)
         await person.press("escape")
         await person.until(lambda: person.app.screen is person.app.home)
@@ -57,8 +56,7 @@ ROWS = (
     Row(
         TicketJob("feature-user-auth"),
         RunState.DONE,
-        7,
-        7,
+        StepTally(passed=7),
         tests=(44, 0),
         costs={1: Cost(120_300, 0.412)},
         earlier=312,
@@ -66,8 +64,7 @@ ROWS = (
     Row(
         TicketJob("feature-monthly-report"),
         RunState.NEEDS_YOU,
-        2,
-        5,
+        StepTally(passed=2, open=3),
         {3: "Write the report"},
         question="`npm install left-pad`",
         costs={1: Cost(8_100, 0.02)},
@@ -76,13 +73,12 @@ ROWS = (
     Row(
         TicketJob("bug-rounding"),
         RunState.FAILED,
-        0,
-        2,
+        StepTally(failed=1, open=1),
         {1: "Round half to even"},
         why="1 test failed",
         earlier=9,
     ),
-    Row(TicketJob("chore-names"), total=3),
+    Row(TicketJob("chore-names"), tally=StepTally(open=3)),
 )
 
 
