@@ -21,6 +21,7 @@ from cdd_agent.events.run_events import RunEvent
 from cdd_agent.events.shell_events import ShellEvent
 from cdd_agent.events.step_events import StepEvent
 from cdd_agent.events.ticket_events import TicketEvent
+from cdd_agent.events.verify_events import VerifyEvent
 
 
 class SessionRestored(BaseEvent, frozen=True):
@@ -44,6 +45,7 @@ Event = (
     | OutsideEvent
     | ActionEvent
     | DrivenEvent
+    | VerifyEvent
 )
 
 Emit = Callable[[Event], None]

@@ -13,6 +13,7 @@ from cdd_agent.wording import (  # noqa: F401
     spec_words,
     step_words,
     ticket_words,
+    verify_words,
 )
 from cdd_agent.wording.registry import Lines, words_of
 

@@ -89,6 +89,11 @@ def missing_work(missing: Sequence[MissingWork]) -> list[str]:
 
 
 def _missing(work: MissingWork) -> str:
+    return f"{work.label}. {work.title}: {missing_files(work)}"
+
+
+def missing_files(work: MissingWork) -> str:
+    """Return the files and tests of a step that are not in the tree."""
     parts = [
         f"{what} {first_names(names, _SHOWN_MISSING)}"
         for what, names in (
@@ -99,7 +104,7 @@ def _missing(work: MissingWork) -> str:
         )
         if names
     ]
-    return f"{work.label}. {work.title}: {'; '.join(parts)}"
+    return "; ".join(parts)
 
 
 def edited_criteria_lines(edited: Sequence[EditedCriterion]) -> Lines:
