@@ -12,6 +12,7 @@ from cdd_agent.wording import (  # noqa: F401
     shell_words,
     spec_words,
     step_words,
+    strength_words,
     ticket_words,
     verify_words,
 )

@@ -20,6 +20,7 @@ from cdd_agent.wording.step_signs import (
     first_names,
     step_line,
 )
+from cdd_agent.wording.strength_words import rate_in_words
 
 _SHOWN_MISSING = 3
 """The number of missing files or tests that the line of a step names."""
@@ -137,6 +138,9 @@ def _criterion(criterion: CriterionProof) -> Lines:
         lines.append((f"    tests: {first_names(criterion.tests)}", Tone.QUIET))
     if criterion.files:
         lines.append((f"    files: {first_names(criterion.files)}", Tone.QUIET))
+    if criterion.strength:
+        tone = Tone.WARNING if criterion.strength.is_weak else Tone.QUIET
+        lines.append((f"    strength: {rate_in_words(criterion.strength)}", tone))
     if criterion.missing:
         lines.append((f"    {not_in_this_tree(criterion)}", Tone.WARNING))
     if not criterion.steps:

@@ -119,9 +119,9 @@ class Fault(Struct, frozen=True):
 def choose_faults(
     faults: Iterable[Fault], texts: Mapping[str, str], most: int
 ) -> list[Fault]:
-    """Return at most `most` of these faults, spread over kinds and lines. With each of
-    them the file still parses; `texts` are the texts of the files by path. The choice
-    does not depend on the order of the faults.
+    """Return at most `most` of these faults, spread over kinds and lines, and so are
+    the first of them. With each the file still parses; `texts` are the texts of the
+    files by path. The choice does not depend on the order of the faults.
     """
     waiting: dict[FaultKind, list[Fault]] = {}
     for fault in sorted(faults, key=_random_order):
@@ -138,7 +138,7 @@ def choose_faults(
             if _parses(fault, texts[fault.path]):
                 uses[fault.path, fault.line] += 1
                 chosen.append(fault)
-    return sorted(chosen, key=lambda one: (one.path, one.start, one.end, one.words))
+    return chosen
 
 
 def _random_order(fault: Fault) -> tuple[bytes, int]:
