@@ -268,6 +268,14 @@ class Config(_Settings, frozen=True):
     """`verified`: a step fails the run unless its tests have passed. `checked`: a step
     fails the run if it is unverified or was skipped.
     """
+    strength: Annotated[int, Meta(ge=0, le=100)] | None = None
+    """The percentage of noticed faults below which tests are weak; None: any is
+    enough.
+    """
+    strength_faults: Annotated[int, Meta(ge=1, le=1_000)] = 30
+    """Faults of a step that are tried at most."""
+    strength_seconds: Seconds = 300
+    """For the faults of a step."""
     commands: Commands = Commands()
     web: Web = Web()
     notifications: Notifications = Notifications()
@@ -311,6 +319,9 @@ _ALLOWED = {
     "request.headers": "a mapping of names to texts",
     "max_attempts": "a whole number from 1 to 100",
     "jobs": "a whole number from 1 to 64",
+    "strength": "a whole number from 0 to 100, or null",
+    "strength_faults": "a whole number from 1 to 1000",
+    "strength_seconds": "a number of seconds over 0, at most 86400",
     "models": f"a mapping with {', '.join(ROLES)}",
     **{
         f"models.{role}": (

@@ -94,6 +94,10 @@ class Session(Struct, eq=False, dict=True):
     """Brings a `Ticket`'s run over from its own tree, by `rebase` or by merging. Raises
     `CddError`.
     """
+    verify_run: Callable[[Ticket], Awaitable[None]]
+    """Runs the checks of a ticket's completed steps again, on a copy of the files.
+    Raises `CddError`.
+    """
     last_prompt: PromptMade | None = None
     """The last prompt."""
     agent: Agent | None = None
@@ -227,6 +231,10 @@ class Session(Struct, eq=False, dict=True):
             self.leave()
         self._note_work(ticket)
         await self.land_run(ticket, rebase=rebase)
+
+    async def verify(self, ticket: Ticket) -> None:
+        """Run the checks of a ticket's completed steps again. Raises `CddError`."""
+        await self.verify_run(ticket)
 
     def open_outside(self) -> OutsideUndoing:
         """Return the way back through the changes outside of tickets."""

@@ -172,6 +172,9 @@ SETTINGS: Mapping[str, NeedsTrust | str] = {
         "cdd makes git commits", lambda case: case.full.commit != "off"
     ),
     "require": "it says what counts as done; nothing else runs",
+    "strength": "it says which scores are shown as weak; nothing else runs",
+    "strength_faults": _LIMIT,
+    "strength_seconds": _LIMIT,
     "commands": "each of its keys stands for itself",
     "commands.mode": NeedsTrust(
         "more commands may run",

@@ -46,7 +46,12 @@ from cdd_agent.engine.renamed_ticket import (
     expect_no_tree_of_former_name,
     follow_rename,
 )
-from cdd_agent.engine.whereabouts import CAME_BACK, load_whereabouts
+from cdd_agent.engine.whereabouts import (
+    CAME_BACK,
+    expect_arrived,
+    in_its_tree,
+    load_whereabouts,
+)
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events.dialogue_events import PromptMade, ReplyLost
 from cdd_agent.events.question_events import (
@@ -56,6 +61,7 @@ from cdd_agent.events.question_events import (
     Proposal,
 )
 from cdd_agent.events.stream import Emit, Event
+from cdd_agent.events.verify_events import VerifyFinished
 from cdd_agent.files.json_file import from_json
 from cdd_agent.frontend import AnswersTold, Frontend, Nobody
 from cdd_agent.git.checkpoint import Checkpoints
@@ -82,6 +88,8 @@ from cdd_agent.process.policy import (
 from cdd_agent.process.run import OnOutput, ignore_output
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import FindServers, Session
+from cdd_agent.tickets.spec import SpecEmpty
+from cdd_agent.tickets.state import load_state, new_state
 from cdd_agent.tickets.store import Ticket, TicketStore
 from cdd_agent.tools.acting import acting_tools
 from cdd_agent.tools.action_runner import ActionRunner
@@ -158,7 +166,7 @@ class Wiring(Struct, frozen=True, dict=True):
             return open_desk(self.session.project, ticket, self.commands)
 
         given = self.emit, self.tally, self.use, self.find_servers
-        trees = self.make_tree, self.land
+        trees = self.make_tree, self.land, self.verify
         return Session(
             self.project,
             openers,
@@ -229,6 +237,10 @@ class Wiring(Struct, frozen=True, dict=True):
         project = self.session.project
         own = await open_own_tree(project, ticket)
         await open_landing(project, own, self.frontend, self.tell).land(rebase=rebase)
+
+    async def verify(self, ticket: Ticket) -> None:
+        project = self.session.project
+        await verify_ticket(project, ticket, self.commands, self.tell)
 
     def open_socrates(self, ticket: Ticket, *, start_over: bool = False) -> Agent:
         def of_this_ticket(spent: Cost, lost: Callable[[Usage], None]) -> Model:
@@ -576,6 +588,39 @@ def open_landing(
         ),
         emit,
     )
+
+
+async def verify_ticket(
+    project: Project,
+    ticket: Ticket,
+    commands: CommandRunner,
+    emit: Emit,
+) -> VerifyFinished:
+    """Run the checks of a ticket's completed steps again. `commands` runs commands in
+    the project. Raises `CddError`.
+    """
+    config = of_role(project.config, "executor")
+    criteria = _criteria(ticket)
+    if ticket.record.exists():
+        ticket = in_its_tree(ticket)
+    record = RunRecord.of_ticket(ticket, _redactor(config))
+    expect_arrived(record.folder)
+    plan = ticket.read_plan()
+    plan.check(ticket.shown(ticket.plan_path))
+    state = load_state(ticket, plan) or new_state(ticket.slug, plan)
+    commands = replace(commands, root=ticket.root)
+    # late: the engine; a shell that runs no plan stays small
+    from cdd_agent.engine.verify import Subject, Verifier  # noqa: PLC0415
+
+    verifier = Verifier(commands, config.test_command, config.test_timeout, emit)
+    return await verifier.verify(Subject(plan, state, record, criteria))
+
+
+def _criteria(ticket: Ticket) -> tuple[str, ...]:
+    try:
+        return ticket.read_spec().acceptance_criteria
+    except SpecEmpty:
+        return ()
 
 
 def _own(project: Project, config: Config) -> list[str]:

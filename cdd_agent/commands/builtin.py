@@ -70,6 +70,17 @@ async def land(session: Session, slug: str, *, rebase: bool = False) -> None:
     await session.land(session.project.tickets.find(slug), rebase=rebase)
 
 
+@command("verify", "[SLUG]")
+async def verify(session: Session, slug: str | None = None) -> None:
+    """Run the checks of a ticket's completed steps again, on a copy of your files, and
+    show what no longer holds.
+    """
+    known = slug or session.last_ticket
+    if known is None:
+        raise BadInput(f"Which ticket? Usage: {commands()['verify'].synopsis}")
+    await session.verify(session.project.tickets.find(known))
+
+
 @command("socrates", "SLUG [--start-over]")
 async def socrates(session: Session, slug: str, *, start_over: bool = False) -> None:
     """Work out a ticket's spec in a dialogue; with `--start-over` without what was said

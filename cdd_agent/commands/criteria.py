@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from cdd_agent.engine.criteria import criteria_of
+from cdd_agent.engine.strength_summary import StrengthSettings
 from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.events.stream import Event
 from cdd_agent.open_project import Project
@@ -11,5 +12,9 @@ from cdd_agent.redaction import Redactor
 
 def criteria_events(project: Project, slug: str) -> Iterator[Event]:
     ticket = project.tickets.find(slug)
+    config = project.config
+    settings = StrengthSettings(
+        config.test_command, config.tickets_dir, config.strength
+    )
     redactor = Redactor.of_environment(project.config.commands.hide_env)
-    yield criteria_of(ticket.read_spec(), in_its_tree(ticket), redactor)
+    yield criteria_of(ticket.read_spec(), in_its_tree(ticket), redactor, settings)

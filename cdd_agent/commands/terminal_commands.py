@@ -219,6 +219,23 @@ TERMINAL_COMMANDS = {
         JSON,
         of_project="cdd_agent.commands.criteria:criteria_events",
     ),
+    "verify": TerminalCommand(
+        "run the checks of a ticket's completed steps again, and show what no longer"
+        " holds",
+        """
+        cdd verify feature-user-auth
+        cdd verify feature-user-auth --json
+        git switch main && cdd verify feature-user-auth
+
+        The checks run on a copy of your files, and change nothing of yours. Exit codes:
+        0 all completed steps hold, 1 one of them does not, 2 bad input. See
+        docs/verify.md.
+        """,
+        SLUG,
+        JSON,
+        interrupted="Nothing was changed.",
+        run="cdd_agent.cli.verify:verify",
+    ),
     "board": TerminalCommand(
         "show the runs of this project: how far each is, what it took, what it waits"
         " for",

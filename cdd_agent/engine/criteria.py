@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from cdd_agent.engine.accepted import accepted
 from cdd_agent.engine.missing_work import find_missing_files
 from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.strength_summary import StrengthSettings, load_summary
 from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.events.ticket_events import CriteriaShown, CriterionProof, PlanOpened
 from cdd_agent.redaction import Redactor
@@ -14,10 +15,18 @@ from cdd_agent.tickets.state import ExecutionState, load_state
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.outcomes import Reference, Result, merge_runs
 
+_NO_SETTINGS = StrengthSettings()
 
-def criteria_of(spec: TicketSpec, ticket: Ticket, redactor: Redactor) -> CriteriaShown:
+
+def criteria_of(
+    spec: TicketSpec,
+    ticket: Ticket,
+    redactor: Redactor,
+    settings: StrengthSettings = _NO_SETTINGS,
+) -> CriteriaShown:
     """Read the criteria, without the ticket's lock. `spec` is the user's, even if the
-    ticket is in the tree of its run. Raises `BadInput` for a damaged file.
+    ticket is in the tree of its run. `settings` tell which measured strength of tests
+    is of the current files. Raises `BadInput` for a damaged file.
     """
     if not ticket.plan_path.exists():
         criteria = (
@@ -39,6 +48,13 @@ def criteria_of(spec: TicketSpec, ticket: Ticket, redactor: Redactor) -> Criteri
         work.step: (*work.missing, *work.reverted, *work.restored)
         for work in find_missing_files(plan, state, record)
     }
+    summary = load_summary(plan, state, record, settings)
+    strengths = {
+        one.number: one.strength
+        for one in (
+            summary.summarise_criteria(spec.acceptance_criteria) if summary else ()
+        )
+    }
     proofs = []
     for standing in find_standings(plan, state, spec.acceptance_criteria):
         proof = CriterionProof(
@@ -49,6 +65,7 @@ def criteria_of(spec: TicketSpec, ticket: Ticket, redactor: Redactor) -> Criteri
             _joined(files, standing.steps),
             standing.edit,
             _joined(missing, standing.steps),
+            strengths.get(standing.place),
         )
         proofs.append(proof)
     return CriteriaShown(ticket.slug, spec.title, tuple(proofs))

@@ -160,6 +160,17 @@ def is_at_work(folder: Path) -> bool:
         return False
 
 
+def is_other_at_work(folder: Path) -> bool:
+    """True if another process than this one works on the run with this record."""
+    if not is_at_work(folder):
+        return False
+    try:
+        holder = json.loads(read_bytes(folder / "holder.json") or b"")
+        return bool(holder["pid"] != os.getpid())
+    except (ValueError, KeyError, TypeError):
+        return True
+
+
 def _identity(path: Path) -> tuple[int, int]:
     found = path.stat()
     return found.st_dev, found.st_ino

@@ -37,7 +37,11 @@ from cdd_agent.project.installed_folders import (
     link_installed,
 )
 from cdd_agent.project.own_packages import own_packages
-from cdd_agent.project.tree_needs import find_missing, python_bases
+from cdd_agent.project.tree_needs import (
+    find_missing,
+    load_tree_needs,
+    python_bases,
+)
 from cdd_agent.threads import in_thread, stop_if_left, to_its_end
 
 _FOLDER = ".cdd/runs/.private"
@@ -181,7 +185,9 @@ async def _fill(
     missing = await asyncio.to_thread(find_missing, tree, listed)
     bases = python_bases(installed, prefix.as_posix())
     try:
-        packages = await own_packages(tree / prefix, top, env, bases)
+        # a run's own tree is in the user's, where packages may be installed from
+        others = Path(load_tree_needs(root).top or top)
+        packages = await own_packages(tree / prefix, others, env, bases)
     except BadInput as error:
         raise BadInput(
             error.message,

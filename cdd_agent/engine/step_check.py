@@ -237,7 +237,7 @@ class StepChecker(Struct, frozen=True):
         results: list[CheckResult] = []
         for check in checks:
             if results:
-                self.emit(_finished(transaction.step, results[-1]))
+                self.emit(finished_check(number, results[-1]))
             self.emit(TestsStarted(number, check.shown))
             run = await run_check(
                 check,
@@ -317,11 +317,11 @@ def _save_results(attempt: Attempt, verdict: Verdict, before: Before) -> None:
     attempt.save_checks(runs, before.reference)
 
 
-def _finished(step: PlanStep, result: CheckResult) -> TestsFinished:
-    """Return the event that ends one check."""
+def finished_check(step: int, result: CheckResult) -> TestsFinished:
+    """Return the event that ends one check of the step with this number."""
     tests = result.run.tests
     event = TestsFinished(
-        step.number,
+        step,
         result.verification,
         result.reason,
         result.run.seconds,
@@ -342,7 +342,7 @@ def _steps_end(step: PlanStep, verdict: Verdict) -> TestsFinished:
     """Return the event that ends the last check of a step, with the verdict."""
     event = TestsFinished(step.number, verdict.verification, verdict.reason, 0.0)
     if verdict.checks:
-        event = _finished(step, verdict.checks[-1])
+        event = finished_check(step.number, verdict.checks[-1])
     if verdict.verification is None:
         event = replace(event, verification=None, reason=verdict.reason)
     return replace(

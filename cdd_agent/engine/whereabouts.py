@@ -11,7 +11,7 @@ import hashlib
 import platform
 import secrets
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
@@ -214,6 +214,15 @@ def expect_here(root: Path, record: Path, now: datetime) -> None:
     known = load_whereabouts(record)
     if known is not None:
         known.expect_here(slug, copy_id(root), now)
+
+
+def expect_arrived(record: Path) -> None:
+    """Raise `RunElsewhere` if a pull of the run was interrupted: its files may be
+    written in part.
+    """
+    known = load_whereabouts(record)
+    if known is not None and known.phase is Phase.ARRIVING:
+        known.expect_here(record.name, known.holder, datetime.now(UTC))
 
 
 def save_whereabouts(record: Path, whereabouts: Whereabouts | None) -> None:

@@ -20,7 +20,9 @@ from cdd_agent.events.question_events import QuestionEvent
 from cdd_agent.events.run_events import RunEvent
 from cdd_agent.events.shell_events import ShellEvent
 from cdd_agent.events.step_events import StepEvent
+from cdd_agent.events.strength_events import StrengthEvent
 from cdd_agent.events.ticket_events import TicketEvent
+from cdd_agent.events.verify_events import VerifyEvent
 
 
 class SessionRestored(BaseEvent, frozen=True):
@@ -44,6 +46,8 @@ Event = (
     | OutsideEvent
     | ActionEvent
     | DrivenEvent
+    | VerifyEvent
+    | StrengthEvent
 )
 
 Emit = Callable[[Event], None]

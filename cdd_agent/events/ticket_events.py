@@ -7,6 +7,7 @@ from msgspec import Struct
 from cdd_agent.cost import NO_COST, Cost
 from cdd_agent.events.base_event import BaseEvent
 from cdd_agent.events.step_summary import StepSummary
+from cdd_agent.events.strength_events import Strength
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.served_criteria import edited_criteria
 from cdd_agent.tickets.state import ExecutionState
@@ -189,6 +190,10 @@ class CriterionProof(Struct, frozen=True):
 
     missing: tuple[str, ...] = ()
     """Files of these steps that are not in the project's tree as the run left them."""
+    strength: Strength | None = None
+    """How many small faults in these steps' lines the checks notice. None unless it was
+    measured with the current files.
+    """
 
     @property
     def is_seen(self) -> bool:

@@ -24,6 +24,7 @@ from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.folds import Opening, shortened
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.wording.step_signs import step_glyph, step_remark
+from cdd_agent.wording.strength_words import rate_in_words
 from cdd_agent.wording.ticket_words import criterion_sign, not_in_this_tree, unserved
 
 if TYPE_CHECKING:
@@ -146,6 +147,12 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
         if criterion.missing:
             words = not_in_this_tree(criterion)
             transcript.add(BlockKind.WARNING, f"{words[0].upper()}{words[1:]}")
+        if criterion.strength:
+            weak = criterion.strength.is_weak
+            transcript.add(
+                BlockKind.WARNING if weak else BlockKind.NOTE,
+                f"Strength of the tests: {rate_in_words(criterion.strength)}",
+            )
         self.call_after_refresh(transcript.scroll_home, animate=False)
         opening = Opening.ALL if len(criterion.steps) == 1 else Opening.HEADER
         for step in criterion.steps[:_SHOWN_STEPS]:

@@ -12,7 +12,9 @@ from cdd_agent.wording import (  # noqa: F401
     shell_words,
     spec_words,
     step_words,
+    strength_words,
     ticket_words,
+    verify_words,
 )
 from cdd_agent.wording.registry import Lines, words_of
 

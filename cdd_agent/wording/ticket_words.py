@@ -26,6 +26,7 @@ from cdd_agent.wording.step_signs import (
     first_names,
     step_line,
 )
+from cdd_agent.wording.strength_words import rate_in_words
 
 _SHOWN_MISSING = 3
 """The number of missing files or tests that the line of a step names."""
@@ -101,6 +102,11 @@ def missing_work(missing: Sequence[MissingWork]) -> list[str]:
 
 
 def _missing(work: MissingWork) -> str:
+    return f"{work.label}. {work.title}: {missing_files(work)}"
+
+
+def missing_files(work: MissingWork) -> str:
+    """Return the files and tests of a step that are not in the tree."""
     parts = [
         f"{what} {first_names(names, _SHOWN_MISSING)}"
         for what, names in (
@@ -111,7 +117,7 @@ def _missing(work: MissingWork) -> str:
         )
         if names
     ]
-    return f"{work.label}. {work.title}: {'; '.join(parts)}"
+    return "; ".join(parts)
 
 
 def edited_criteria_lines(edited: Sequence[EditedCriterion]) -> Lines:
@@ -144,6 +150,9 @@ def _criterion(criterion: CriterionProof) -> Lines:
         lines.append((f"    tests: {first_names(criterion.tests)}", Tone.QUIET))
     if criterion.files:
         lines.append((f"    files: {first_names(criterion.files)}", Tone.QUIET))
+    if criterion.strength:
+        tone = Tone.WARNING if criterion.strength.is_weak else Tone.QUIET
+        lines.append((f"    strength: {rate_in_words(criterion.strength)}", tone))
     if criterion.missing:
         lines.append((f"    {not_in_this_tree(criterion)}", Tone.WARNING))
     if not criterion.steps:

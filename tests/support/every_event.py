@@ -100,6 +100,13 @@ from cdd_agent.events.ticket_events import (
     TicketsListed,
     TicketView,
 )
+from cdd_agent.events.verify_events import (
+    StepResult,
+    VerifiedCheck,
+    VerifiedStep,
+    VerifyFinished,
+    VerifyStarted,
+)
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.llm.port import PromptShare, Usage
 from cdd_agent.tickets.plan import Problem
@@ -249,4 +256,24 @@ EXAMPLES: tuple[Event, ...] = (
     BudgetSpent(100, 0.1, True, 900),
     Alive(),
     InputRefused("no JSON"),
+    VerifyStarted(_SLUG, ("pytest",)),
+    VerifyFinished(
+        _SLUG,
+        (
+            VerifiedStep(1, "Add it", StepResult.HOLDS, label="1b"),
+            VerifiedStep(
+                2,
+                "Test it",
+                StepResult.BROKEN,
+                checks=("make test",),
+                failed=("test_a.py::test_a",),
+                lost=("test_a.py::test_b",),
+                missing=MissingWork(2, "Test it", missing=("b.py",)),
+            ),
+        ),
+        (VerifiedCheck("pytest", ("1b", "2"), True, "`pytest` failed", 1.5),),
+        other_failures=("test_c.py::test_c",),
+        edited_criteria=(_EDITED,),
+        missing=("data/",),
+    ),
 )

@@ -1,0 +1,46 @@
+"""A digest of a project's files: with the same digest, checks have the same result."""
+
+import hashlib
+import os
+from pathlib import Path
+
+from cdd_agent.files.walk import Kind, walk
+from cdd_agent.threads import stop_if_left
+
+_DOCUMENTS = (".md", ".rst", ".txt")
+_CHUNK = 1 << 20
+
+
+def digest_project(root: Path, tickets_dir: str) -> str:
+    """Return a digest of all files that git does not ignore, without documents, tickets
+    and the files of this program.
+    """
+    skipped = (".cdd/", "specs/tickets/", f"{tickets_dir.strip('/')}/")
+    found = hashlib.blake2b(digest_size=16)
+    entries = [
+        entry
+        for entry in walk(root)
+        if entry.kind in (Kind.FILE, Kind.LINK)
+        and not entry.text.startswith(skipped)
+        and not entry.text.lower().endswith(_DOCUMENTS)
+    ]
+    for entry in sorted(entries):
+        stop_if_left()
+        content = _digest_content(root / entry.text, entry.kind)
+        found.update(os.fsencode(entry.text) + b"\0" + content)
+    return found.hexdigest()
+
+
+def _digest_content(place: Path, kind: Kind) -> bytes:
+    """Return the digest of a file's content, or of a link's target."""
+    content = hashlib.blake2b(digest_size=16)
+    try:
+        if kind is Kind.LINK:
+            content.update(os.fsencode(place.readlink()))
+            return content.digest()
+        with place.open("rb") as file:
+            while data := file.read(_CHUNK):
+                content.update(data)
+    except OSError:
+        return b""
+    return content.digest()

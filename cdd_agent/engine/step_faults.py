@@ -1,0 +1,100 @@
+"""The faults that measure the tests of each completed step: in the lines that the step
+changed and that are still there.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
+
+from cdd_agent.engine.accepted import accepted
+from cdd_agent.engine.ledger_entries import in_order
+from cdd_agent.engine.net_changes import NetChange, fold
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.saved_contents import find_contents, read_content
+from cdd_agent.git.restore import CheckpointGone
+from cdd_agent.project.subjects import is_test_file
+from cdd_agent.threads import stop_if_left
+from cdd_agent.tickets.state import ExecutionState, StepExecution
+from cdd_agent.verification.strength.faults import Fault, choose_faults, faults_in
+from cdd_agent.verification.strength.lines import find_changed_lines
+from cdd_agent.verification.testcode import Place, place_of
+
+
+class StepFaults(Struct, frozen=True):
+    """The faults that are tried for one step, in the order in which they are tried."""
+
+    faults: tuple[Fault, ...] = ()
+    texts: Mapping[str, str] = {}
+    """The current texts of their files."""
+
+
+def find_step_faults(
+    state: ExecutionState, record: RunRecord, most: int
+) -> dict[int, StepFaults]:
+    """Return at most `most` faults for each completed step, by its number. A line
+    belongs to the last step that changed it. Files whose contents are on another
+    computer have none. Raises `BadInput` for a damaged record.
+    """
+    taken: dict[str, frozenset[int]] = {}
+    found: dict[int, StepFaults] = {}
+    for step in reversed(accepted(state)):
+        faults: list[Fault] = []
+        texts: dict[str, str] = {}
+        for path, text, lines in _find_lines(step, record):
+            stop_if_left()
+            free = lines - taken.get(path, frozenset())
+            taken[path] = taken.get(path, frozenset()) | lines
+            faults += faults_in(path, text, free)
+            texts[path] = text
+        chosen = choose_faults(faults, texts, most)
+        found[step.step_number] = StepFaults(tuple(chosen), texts)
+    return found
+
+
+def _find_lines(
+    step: StepExecution, record: RunRecord
+) -> Iterator[tuple[str, str, frozenset[int]]]:
+    """Yield each code file that a step changed, with its current text and the lines of
+    it that the step changed.
+    """
+    attempt = record.attempt(step.folder, step.attempts)
+    changes = [one for one in fold(in_order([attempt])).changes if _is_code(one)]
+    entries = [entry for one in changes for entry in (one.before, one.after)]
+    contents = find_contents([attempt], entries)
+    for change in changes:
+        try:
+            before = _decode(read_content(contents, change.before))
+            after = _decode(read_content(contents, change.after))
+        except CheckpointGone:
+            continue
+        current = read_text_of(record.root / change.path)
+        if before is not None and after is not None and current is not None:
+            yield change.path, current, find_changed_lines(before, after, current)
+
+
+def _is_code(change: NetChange) -> bool:
+    """True for a file that the step did not delete and that is no test."""
+    path = PurePosixPath(change.path)
+    if change.after is None or is_test_file(path):
+        return False
+    # in Rust, tests can be in any file
+    return path.suffix == ".rs" or place_of(change.path) is Place.NONE
+
+
+def read_text_of(place: Path) -> str | None:
+    """Return the text of a regular file in UTF-8; None for anything else."""
+    try:
+        if place.is_symlink() or not place.is_file():
+            return None
+        return _decode(place.read_bytes())
+    except OSError:
+        return None
+
+
+def _decode(content: bytes | None) -> str | None:
+    """Return a content as text; empty for no file, None if it is not UTF-8."""
+    try:
+        return (content or b"").decode()
+    except UnicodeDecodeError:
+        return None

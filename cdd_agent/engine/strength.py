@@ -1,0 +1,261 @@
+"""Measure the tests of a ticket: try small faults in the lines that its steps changed,
+and count those that the steps' checks notice.
+
+All runs are in a private tree. The plan, the state and the user's files are only read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import partial
+from time import monotonic
+
+from msgspec import Struct, field
+
+from cdd_agent.engine.private_tree import PrivateTree, private_tree
+from cdd_agent.engine.project_digest import digest_project
+from cdd_agent.engine.saved_faults import SavedFaults
+from cdd_agent.engine.step_faults import StepFaults, find_step_faults, read_text_of
+from cdd_agent.engine.strength_summary import StrengthSettings, StrengthSummary
+from cdd_agent.engine.verify import Subject, permit_checks
+from cdd_agent.errors import BadInput
+from cdd_agent.events.stream import Emit
+from cdd_agent.events.strength_events import (
+    FaultTried,
+    StrengthFinished,
+    StrengthStarted,
+)
+from cdd_agent.process.policy import CommandRunner
+from cdd_agent.threads import in_thread
+from cdd_agent.tickets.plan import PlanStep
+from cdd_agent.verification.check import Check
+from cdd_agent.verification.check_run import CheckRun, run_check
+from cdd_agent.verification.checks import checks_for
+from cdd_agent.verification.strength.faults import Fault
+from cdd_agent.verification.strength.score import (
+    FaultResult,
+    TriedFault,
+    has_passed,
+    judge_fault,
+    limit_with_fault,
+)
+
+_PATIENCE = 10.0
+"""Seconds to wait for a thread that reads files, after Ctrl+C."""
+
+
+class StrengthMeter(Struct, frozen=True):
+    """Tries faults with the checks of completed steps."""
+
+    commands: CommandRunner
+    """Runs commands in the project. Faults are tried in a copy."""
+    settings: StrengthSettings
+    limit: float
+    """Seconds for a check without a fault."""
+    emit: Emit
+    most_faults: int
+    """Of a step."""
+    most_seconds: float
+    """For the faults of a step. The fault that is being tried then is the last."""
+
+    async def measure(self, subject: Subject) -> StrengthFinished:
+        """Try the faults that have no saved result, and emit and return the scores. If
+        the caller is cancelled, the scores so far are emitted.
+
+        Raises `BadInput` if no step is completed, `NotApproved` for a check that the
+        user must approve and does not, and `GitUnusable`.
+        """
+        slug, state, record = subject.state.ticket_slug, subject.state, subject.record
+        if not subject.completed:
+            raise BadInput(
+                f"{slug} has no completed step",
+                hint=f"`cdd exec {slug}` carries its plan out.",
+            )
+        project = await in_thread(
+            partial(digest_project, record.root, self.settings.tickets_dir),
+            name="digest",
+            patience=_PATIENCE,
+        )
+        faults = await in_thread(
+            partial(find_step_faults, state, record, self.most_faults),
+            name="faults",
+            patience=_PATIENCE,
+        )
+        saved = SavedFaults.load(record, project)
+        summary = StrengthSummary(subject.plan, state, saved, self.settings)
+        measuring = _Measuring(self, subject, summary, faults)
+        try:
+            await measuring.run()
+        except asyncio.CancelledError:
+            self.emit(measuring.summarise(was_stopped=True))
+            raise
+        finished = measuring.summarise()
+        self.emit(finished)
+        return finished
+
+
+class _Measuring(Struct, frozen=True):
+    """One measurement."""
+
+    meter: StrengthMeter
+    subject: Subject
+    summary: StrengthSummary
+    faults: Mapping[int, StepFaults]
+    problems: dict[int, str] = field(default_factory=dict)
+    """Why faults of a step cannot be tried, by its number."""
+    clean: dict[str, CheckRun] = field(default_factory=dict)
+    """The runs without a fault, by command."""
+
+    async def run(self) -> None:
+        """Try all faults without a result, step by step."""
+        meter, subject = self.meter, self.subject
+        total = sum(len(self._chosen(step)) for step in subject.completed)
+        waiting = [step for step in subject.completed if self._untried(step)]
+        untried = sum(len(self._untried(step)) for step in waiting)
+        slug = subject.state.ticket_slug
+        meter.emit(StrengthStarted(slug, total, total - untried))
+        if not waiting:
+            return
+        checks = [
+            check for step in waiting for check in self._checks(step, meter.commands)
+        ]
+        await permit_checks(checks, meter.commands, meter.emit)
+        self.summary.saved.rewrite()
+        root, env = meter.commands.root, meter.commands.env
+        async with private_tree(root, subject.files, env) as tree:
+            commands = tree.commands(meter.commands)
+            for step in waiting:
+                await self._measure_step(step, tree, commands)
+
+    def summarise(self, *, was_stopped: bool = False) -> StrengthFinished:
+        summary, subject = self.summary, self.subject
+        steps = [
+            summary.summarise_step(
+                step, len(self._untried(step)), self.problems.get(step.number, "")
+            )
+            for step in subject.completed
+        ]
+        return StrengthFinished(
+            subject.state.ticket_slug,
+            tuple(steps),
+            summary.summarise_criteria(subject.criteria),
+            summary.settings.threshold,
+            was_stopped,
+        )
+
+    def _chosen(self, step: PlanStep) -> Sequence[Fault]:
+        return self.faults.get(step.number, StepFaults()).faults
+
+    def _untried(self, step: PlanStep) -> list[Fault]:
+        results = self.summary.results_of(step)
+        return [fault for fault in self._chosen(step) if fault not in results]
+
+    def _checks(self, step: PlanStep, commands: CommandRunner) -> tuple[Check, ...]:
+        return checks_for(step, self.meter.settings.test_command, commands)
+
+    async def _measure_step(
+        self, step: PlanStep, tree: PrivateTree, commands: CommandRunner
+    ) -> None:
+        checks = self._checks(step, commands)
+        problem = await self._find_problem(checks, tree, commands)
+        if problem:
+            self.problems[step.number] = problem
+            return
+        end = monotonic() + self.meter.most_seconds
+        tried: list[TriedFault] = []
+        for fault in self._untried(step):
+            if monotonic() >= end:
+                break
+            text = self.faults[step.number].texts[fault.path]
+            one = await self._try_fault(fault, text, checks, tree, commands)
+            tried.append(one)
+            self.summary.saved.add(self.summary.identify(step), one)
+            self._report(step, one)
+        if any(one.result is FaultResult.NOTICED for one in tried):
+            await self._check_again(step, tried, checks, tree, commands)
+
+    async def _find_problem(
+        self, checks: Sequence[Check], tree: PrivateTree, commands: CommandRunner
+    ) -> str:
+        """Return why faults cannot be tried with these checks; empty if they can. Each
+        must pass without a fault.
+        """
+        if not checks:
+            return "it has no check"
+        for check in checks:
+            if check.shown not in self.clean:
+                limit = self.meter.limit
+                run = await run_check(check, commands, limit, tree.folder)
+                self.clean[check.shown] = run
+            if not has_passed(self.clean[check.shown]):
+                return f"`{check.shown}` does not pass without a fault"
+        return ""
+
+    async def _check_again(
+        self,
+        step: PlanStep,
+        tried: Sequence[TriedFault],
+        checks: Sequence[Check],
+        tree: PrivateTree,
+        commands: CommandRunner,
+    ) -> None:
+        """Run the checks without a fault again. If one fails now, faults were not the
+        only reason for failures before: the new results are dropped.
+        """
+        self.clean.clear()
+        if await self._find_problem(checks, tree, commands):
+            faults = [one.fault for one in tried]
+            self.summary.saved.drop(self.summary.identify(step), faults)
+            self.problems[step.number] = (
+                "its checks no longer pass without a fault after runs with faults, so"
+                " the results are not used"
+            )
+
+    async def _try_fault(
+        self,
+        fault: Fault,
+        text: str,
+        checks: Sequence[Check],
+        tree: PrivateTree,
+        commands: CommandRunner,
+    ) -> TriedFault:
+        """Run the checks with the fault, until one notices it."""
+        place = tree.root / fault.path
+        if read_text_of(place) != text:
+            raise BadInput(
+                f"{fault.path} was changed while the measurement began",
+                hint="Run it again.",
+            )
+        result, seconds, timed_out = FaultResult.NOT_NOTICED, 0.0, False
+        place.write_bytes(fault.apply(text).encode())
+        try:
+            for check in checks:
+                limit = limit_with_fault(self.clean[check.shown])
+                run = await run_check(check, commands, limit, tree.folder)
+                result = judge_fault(run)
+                seconds, timed_out = seconds + run.seconds, run.timed_out
+                if result is not FaultResult.NOT_NOTICED:
+                    break
+        finally:
+            place.write_bytes(text.encode())
+        return TriedFault(fault, result, timed_out, round(seconds, 2))
+
+    def _report(self, step: PlanStep, one: TriedFault) -> None:
+        results = self.summary.results_of(step)
+        chosen = self._chosen(step)
+        known = [results[fault] for fault in chosen if fault in results]
+        fault = one.fault
+        self.meter.emit(
+            FaultTried(
+                step.number,
+                fault.path,
+                fault.line,
+                fault.words,
+                one.result.value,
+                len(known),
+                len(chosen),
+                sum(other.result is FaultResult.NOTICED for other in known),
+                label=step.label,
+            )
+        )

@@ -1,0 +1,136 @@
+"""The saved results of faults as scores of steps and of acceptance criteria."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from cdd_agent.engine.project_digest import digest_project
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.saved_faults import MeasuredStep, SavedFaults, path_of_saved
+from cdd_agent.events.strength_events import (
+    CriterionStrength,
+    StepStrength,
+    Strength,
+    UnnoticedFault,
+)
+from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.served_criteria import CriterionStanding, find_standings
+from cdd_agent.tickets.state import ExecutionState
+from cdd_agent.tickets.status import StepStatus
+from cdd_agent.verification.strength.faults import Fault
+from cdd_agent.verification.strength.score import Score, TriedFault
+
+
+class StrengthSettings(Struct, frozen=True):
+    """The settings that the saved results depend on, and the threshold."""
+
+    test_command: str | None = None
+    tickets_dir: str = "tickets"
+    threshold: int | None = None
+    """The percentage below which a score is weak."""
+
+
+class StrengthSummary(Struct, frozen=True):
+    """Scores of the completed steps of a run, from the saved results."""
+
+    plan: ImplementationPlan
+    state: ExecutionState
+    saved: SavedFaults
+    settings: StrengthSettings
+
+    @property
+    def completed(self) -> list[PlanStep]:
+        """The completed steps, in the order of the plan."""
+        return [
+            step
+            for step in self.plan.order()
+            if self.state.step(step.number).status is StepStatus.COMPLETED
+        ]
+
+    def identify(self, step: PlanStep) -> MeasuredStep:
+        """Return the key of a step's results. Checks that follow from the project's
+        files need no name: the results hold for these files alone.
+        """
+        checks = step.checks
+        if checks is None:
+            command = self.settings.test_command
+            checks = (command,) if command else ()
+        return MeasuredStep(self.state.step(step.number).folder, tuple(checks))
+
+    def results_of(self, step: PlanStep) -> Mapping[Fault, TriedFault]:
+        """Return the saved results of a step, by fault."""
+        return self.saved.results_of(self.identify(step))
+
+    def summarise_step(
+        self, step: PlanStep, untried: int = 0, problem: str = ""
+    ) -> StepStrength:
+        score = Score.count(self.results_of(step).values())
+        unnoticed = [
+            UnnoticedFault(fault.path, fault.line, fault.words, fault.source)
+            for fault in score.not_noticed
+        ]
+        return StepStrength(
+            step.number,
+            step.title,
+            self._rate(score),
+            tuple(unnoticed),
+            score.no_result,
+            untried,
+            problem,
+            step.label,
+        )
+
+    def summarise_criteria(
+        self, criteria: Sequence[str]
+    ) -> tuple[CriterionStrength, ...]:
+        """Return the scores of the criteria that completed steps serve."""
+        summaries = []
+        for standing in find_standings(self.plan, self.state, criteria):
+            steps = self._serving(standing)
+            if steps:
+                labels = tuple(step.label for step in steps)
+                strength = self._rate(self._count(steps))
+                number, text = standing.place, standing.text
+                summaries.append(CriterionStrength(number, text, labels, strength))
+        return tuple(summaries)
+
+    def _serving(self, standing: CriterionStanding) -> list[PlanStep]:
+        """Return the completed steps that serve a criterion. Where no step of the plan
+        names one, these are all.
+        """
+        if standing.was_for_all and not standing.steps:
+            return self.completed
+        return [step for step in self.completed if step.number in standing.steps]
+
+    def _count(self, steps: Iterable[PlanStep]) -> Score:
+        tried: list[TriedFault] = []
+        for step in steps:
+            tried += self.results_of(step).values()
+        return Score.count(tried)
+
+    def _rate(self, score: Score) -> Strength | None:
+        percent, threshold = score.percent, self.settings.threshold
+        if percent is None:
+            return None
+        is_weak = threshold is not None and percent < threshold
+        return Strength(score.noticed, score.measured, is_weak)
+
+
+def load_summary(
+    plan: ImplementationPlan,
+    state: ExecutionState,
+    record: RunRecord,
+    settings: StrengthSettings,
+) -> StrengthSummary | None:
+    """Return the scores that were saved for the current files; None if nothing was
+    measured with them. Raises `BadInput` if the file cannot be read.
+    """
+    if not path_of_saved(record).exists():
+        return None
+    project = digest_project(record.root, settings.tickets_dir)
+    saved = SavedFaults.load(record, project)
+    if saved.is_empty:
+        return None
+    return StrengthSummary(plan, state, saved, settings)

@@ -1,0 +1,106 @@
+"""Events of measuring how many small faults the checks of completed steps notice."""
+
+from msgspec import Struct
+
+from cdd_agent.events.base_event import BaseEvent, NamesStep
+from cdd_agent.tickets.status import fill_label
+
+
+class UnnoticedFault(Struct, frozen=True):
+    """A fault with which all checks of its step passed."""
+
+    path: str
+    line: int
+    """From 1, in the current file."""
+    words: str
+    """The fault as a clause: "`<` became `<=`"."""
+    source: str
+    """The line without the fault."""
+
+
+class Strength(Struct, frozen=True):
+    """How many faults the checks noticed, of those with a result."""
+
+    noticed: int
+    faults: int
+    is_weak: bool = False
+    """True if the share is below the setting `strength`."""
+
+    @property
+    def percent(self) -> int:
+        """The noticed share, rounded down: 100 only if all were noticed."""
+        return 100 * self.noticed // self.faults
+
+
+class StepStrength(Struct, frozen=True):
+    """The strength of the checks of a completed step."""
+
+    step: int
+    title: str
+    strength: Strength | None = None
+    """None if no fault has a result."""
+    unnoticed: tuple[UnnoticedFault, ...] = ()
+    no_result: int = 0
+    """Faults with which the code does not compile or the check cannot run."""
+    untried: int = 0
+    """Faults that were not tried, because the time was over or the user stopped."""
+    problem: str = ""
+    """Why faults of this step cannot be tried, as a sentence without its end."""
+    label: str = ""
+    """What the user calls the step."""
+
+    def __post_init__(self) -> None:
+        fill_label(self, self.step)
+
+
+class CriterionStrength(Struct, frozen=True):
+    """The strength of the checks of all steps that serve an acceptance criterion."""
+
+    number: int
+    """Its position in the spec, from 1."""
+    text: str
+    steps: tuple[str, ...]
+    """The labels of the steps."""
+    strength: Strength | None = None
+
+
+class StrengthStarted(BaseEvent, frozen=True):
+    """Faults are tried on a copy of the current files."""
+
+    ticket_slug: str
+    faults: int
+    """All faults of the completed steps."""
+    saved: int = 0
+    """Those of them that have a result from an earlier run."""
+
+
+class FaultTried(NamesStep, frozen=True):
+    """The checks of a step ran with one fault."""
+
+    step: int
+    path: str
+    line: int
+    words: str
+    result: str
+    """`noticed`, `not_noticed` or `no_result`."""
+    tried: int
+    """Faults of the step with a result so far, with saved ones."""
+    faults: int
+    """All faults of the step."""
+    noticed: int
+
+
+class StrengthFinished(BaseEvent, frozen=True):
+    """All faults were tried, or as many as time and the user allowed."""
+
+    ticket_slug: str
+    steps: tuple[StepStrength, ...]
+    """All completed steps, in the order of the plan."""
+    criteria: tuple[CriterionStrength, ...] = ()
+    """The criteria that completed steps serve."""
+    threshold: int | None = None
+    """The setting `strength`, a percentage."""
+    was_stopped: bool = False
+
+
+StrengthEvent = StrengthStarted | FaultTried | StrengthFinished

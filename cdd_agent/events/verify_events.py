@@ -1,0 +1,89 @@
+"""Events of verifying a ticket again: the checks of its completed steps are run on the
+current files.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from cdd_agent.events.base_event import BaseEvent
+from cdd_agent.tickets.status import EditedCriterion, MissingWork, fill_label
+
+
+class StepResult(StrEnum):
+    """What verifying again shows of a step."""
+
+    HOLDS = "holds"
+    BROKEN = "broken"
+    """Something that was verified is not so any more."""
+    UNVERIFIED = "unverified"
+    """No test ran when it was completed, so there is nothing that could still hold."""
+    SKIPPED = "skipped"
+    OPEN = "open"
+    """It is not completed."""
+
+
+class VerifiedCheck(Struct, frozen=True):
+    """A check that ran again, for all steps that have it."""
+
+    command: str
+    steps: tuple[str, ...]
+    """The labels of these steps."""
+    has_failed: bool
+    reason: str
+    """The result in one line."""
+    seconds: float = 0.0
+
+
+class VerifiedStep(Struct, frozen=True):
+    """A step of the plan, and what of its work no longer holds."""
+
+    step: int
+    title: str
+    result: StepResult
+    checks: tuple[str, ...] = ()
+    """Its checks that fail for a reason other than single tests."""
+    failed: tuple[str, ...] = ()
+    """Tests that passed in its checks and now fail."""
+    lost: tuple[str, ...] = ()
+    """Tests that passed in its checks, and now are gone or skipped."""
+    missing: MissingWork | None = None
+    """Its files that are not there as the run left them."""
+    has_lost_check: bool = False
+    """It was verified by a check, and now there is none that could run."""
+    label: str = ""
+    """What the user calls the step."""
+
+    def __post_init__(self) -> None:
+        fill_label(self, self.step)
+
+
+class VerifyStarted(BaseEvent, frozen=True):
+    """The current files are copied, and these checks run in the copy."""
+
+    ticket_slug: str
+    checks: tuple[str, ...]
+
+
+class VerifyFinished(BaseEvent, frozen=True):
+    """All checks of the completed steps have run again."""
+
+    ticket_slug: str
+    steps: tuple[VerifiedStep, ...]
+    """All steps of the plan, in its order."""
+    checks: tuple[VerifiedCheck, ...]
+    other_failures: tuple[str, ...] = ()
+    """Tests that fail now, and that passed in no check of a completed step."""
+    edited_criteria: tuple[EditedCriterion, ...] = ()
+    """Criteria that are new or were changed since the run."""
+    missing: tuple[str, ...] = ()
+    """Ignored files and folders that the copy did not have, if a check failed."""
+
+    @property
+    def broken(self) -> Sequence[VerifiedStep]:
+        """The steps of which something no longer holds."""
+        return [step for step in self.steps if step.result is StepResult.BROKEN]
+
+
+VerifyEvent = VerifyStarted | VerifyFinished

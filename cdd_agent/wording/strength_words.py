@@ -1,0 +1,106 @@
+"""Words of the events of measuring tests with small faults."""
+
+from cdd_agent.events.notices import Tone
+from cdd_agent.events.strength_events import (
+    CriterionStrength,
+    FaultTried,
+    StepStrength,
+    Strength,
+    StrengthFinished,
+    StrengthStarted,
+)
+from cdd_agent.wording.registry import Lines, words_of
+
+_RESULTS = {
+    "noticed": "noticed",
+    "not_noticed": "not noticed",
+    "no_result": "no result",
+}
+
+
+def rate_in_words(strength: Strength) -> str:
+    """Return the share of noticed faults, with the numbers behind it."""
+    weak = ", weak" if strength.is_weak else ""
+    faults = _faults(strength.faults)
+    return f"{strength.percent} % ({strength.noticed} of {faults} noticed){weak}"
+
+
+@words_of.register
+def describe_strength_started(event: StrengthStarted) -> Lines:
+    text = f"{event.ticket_slug}: {_faults(event.faults)} in the lines of its steps"
+    if event.saved:
+        text += f", {event.saved} measured before"
+    return [(f"{text}. They are tried on a copy of your files.", Tone.QUIET)]
+
+
+@words_of.register
+def describe_fault_tried(event: FaultTried) -> Lines:
+    text = (
+        f"step {event.label}: {event.tried} of {_faults(event.faults)},"
+        f" {event.noticed} noticed"
+    )
+    if event.result == "noticed":
+        return [(text, Tone.QUIET)]
+    place = f"{event.path}:{event.line}"
+    return [(f"{text}; {_RESULTS[event.result]}: {place} {event.words}", Tone.QUIET)]
+
+
+@words_of.register
+def describe_strength_finished(event: StrengthFinished) -> Lines:
+    lines: Lines = []
+    for step in event.steps:
+        lines += _step(step)
+    for criterion in event.criteria:
+        lines += _criterion(criterion)
+    if event.was_stopped:
+        text = "Stopped. The results so far are saved: the next run tries the rest."
+        lines.append((text, Tone.WARNING))
+    return lines
+
+
+def _step(step: StepStrength) -> Lines:
+    name = f"step {step.label}. {step.title}"
+    lines: Lines = []
+    if step.strength is not None:
+        tone = Tone.GOOD
+        if step.strength.is_weak:
+            tone = Tone.WARNING
+        elif step.unnoticed:
+            tone = Tone.PLAIN
+        lines.append((f"{name}: {rate_in_words(step.strength)}", tone))
+    elif step.problem:
+        lines.append((f"{name} cannot be measured: {step.problem}", Tone.WARNING))
+    else:
+        lines.append((f"{name}: {_why_no_score(step)}", Tone.QUIET))
+    for fault in step.unnoticed:
+        text = f"    {fault.path}:{fault.line} {fault.words}: {fault.source}"
+        lines.append((text, Tone.PLAIN))
+    if step.strength is not None and step.problem:
+        lines.append((f"    more cannot be measured: {step.problem}", Tone.WARNING))
+    if step.strength is not None and step.no_result:
+        text = f"    no result for {_faults(step.no_result)}: the code does not compile"
+        lines.append((text, Tone.QUIET))
+    if step.untried and not step.problem:
+        text = f"    {_faults(step.untried)} not tried yet"
+        lines.append((text, Tone.QUIET))
+    return lines
+
+
+def _why_no_score(step: StepStrength) -> str:
+    if step.no_result:
+        return f"no result for {_faults(step.no_result)}: the code does not compile"
+    if step.untried:
+        return "not measured yet"
+    return "no fault fits the lines that it changed"
+
+
+def _criterion(criterion: CriterionStrength) -> Lines:
+    if criterion.strength is None:
+        return []
+    tone = Tone.WARNING if criterion.strength.is_weak else Tone.PLAIN
+    rate = rate_in_words(criterion.strength)
+    return [(f"criterion {criterion.number}. {criterion.text}: {rate}", tone)]
+
+
+def _faults(count: int) -> str:
+    return "1 fault" if count == 1 else f"{count} faults"

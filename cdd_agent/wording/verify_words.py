@@ -1,0 +1,96 @@
+"""Words of the events of verifying a ticket again."""
+
+from collections.abc import Iterator
+
+from cdd_agent.engine.named_files import named
+from cdd_agent.events.notices import Tone
+from cdd_agent.events.verify_events import (
+    StepResult,
+    VerifiedStep,
+    VerifyFinished,
+    VerifyStarted,
+)
+from cdd_agent.wording.registry import Lines, words_of
+from cdd_agent.wording.step_signs import first_names
+from cdd_agent.wording.ticket_words import edited_criteria_lines, missing_files
+
+_SIGNS = {
+    StepResult.HOLDS: "✓",
+    StepResult.BROKEN: "✗",
+    StepResult.UNVERIFIED: "~",
+    StepResult.SKIPPED: "–",
+    StepResult.OPEN: "○",
+}
+_NAMED_TOGETHER = (StepResult.UNVERIFIED, StepResult.SKIPPED, StepResult.OPEN)
+
+
+@words_of.register
+def describe_verify_started(event: VerifyStarted) -> Lines:
+    count = len(event.checks)
+    checks = "1 check" if count == 1 else f"{count} checks"
+    text = f"{event.ticket_slug}: {checks} of completed steps, on a copy of your files"
+    return [(text, Tone.QUIET)]
+
+
+@words_of.register
+def describe_verify_finished(event: VerifyFinished) -> Lines:
+    tone = Tone.ERROR if event.broken else Tone.GOOD
+    lines = [(f"{event.ticket_slug}: {_counts(event)}", tone)]
+    reasons = {check.command: check.reason for check in event.checks}
+    together: dict[str, list[VerifiedStep]] = {}
+    for step in event.broken:
+        finding = "; ".join(_findings(step, reasons))
+        together.setdefault(finding, []).append(step)
+    for finding, steps in together.items():
+        lines.append((f"  ✗ {_titles(steps)}: {finding}", Tone.ERROR))
+    for result in _NAMED_TOGETHER:
+        steps = [step for step in event.steps if step.result is result]
+        if steps:
+            text = f"  {_SIGNS[result]} {result.value}: {_titles(steps)}"
+            lines.append((text, Tone.WARNING))
+    if event.other_failures:
+        names = first_names(event.other_failures)
+        text = f"  tests that fail, and that no completed step had: {names}"
+        lines.append((text, Tone.WARNING))
+    if event.missing:
+        text = f"  not in the copy, as git ignores it: {named(event.missing)}"
+        lines.append((text, Tone.WARNING))
+    return [*lines, *edited_criteria_lines(event.edited_criteria)]
+
+
+def _counts(event: VerifyFinished) -> str:
+    """Return how many steps hold, and how many do not."""
+    counts = []
+    for result in StepResult:
+        number = sum(step.result is result for step in event.steps)
+        if number:
+            counts.append(f"{number} {_in_words(result, number)}")
+    return ", ".join(counts)
+
+
+def _in_words(result: StepResult, number: int) -> str:
+    one = number == 1
+    match result:
+        case StepResult.HOLDS:
+            return "step holds" if one else "steps hold"
+        case StepResult.BROKEN:
+            return "no longer holds" if one else "no longer hold"
+        case _:
+            return result.value
+
+
+def _titles(steps: list[VerifiedStep]) -> str:
+    return ", ".join(f"{step.label}. {step.title}" for step in steps)
+
+
+def _findings(step: VerifiedStep, reasons: dict[str, str]) -> Iterator[str]:
+    for check in step.checks:
+        yield reasons.get(check, f"`{check}` failed")
+    if step.failed:
+        yield f"tests that passed fail: {first_names(step.failed)}"
+    if step.lost:
+        yield f"tests that passed are gone or skipped: {first_names(step.lost)}"
+    if step.missing is not None:
+        yield missing_files(step.missing)
+    if step.has_lost_check:
+        yield "it was verified by a check, and there is none any more"

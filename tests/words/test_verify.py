@@ -1,0 +1,83 @@
+"""Words about verifying a ticket again."""
+
+from cdd_agent.events.verify_events import (
+    StepResult,
+    VerifiedCheck,
+    VerifiedStep,
+    VerifyFinished,
+    VerifyStarted,
+)
+from cdd_agent.tickets.status import CriterionEdit, EditedCriterion, MissingWork
+from cdd_agent.wording.describe import describe
+
+CHECKS = (
+    VerifiedCheck("pytest", ("1", "2"), True, "`pytest` failed (exit code 1): test_a"),
+    VerifiedCheck("make lint", ("3", "4"), True, "`make lint` failed (exit code 2)"),
+)
+
+
+def lines(*steps: VerifiedStep, **more: tuple[object, ...]) -> list[str]:
+    event = VerifyFinished("feature-x", steps, CHECKS, **more)  # type: ignore[arg-type]
+    return [text for text, _ in describe(event)]
+
+
+def broken(number: int, title: str, **what: object) -> VerifiedStep:
+    return VerifiedStep(number, title, StepResult.BROKEN, **what)  # type: ignore[arg-type]
+
+
+def test_the_beginning() -> None:
+    assert describe(VerifyStarted("feature-x", ("pytest", "make lint")))[0][0] == (
+        "feature-x: 2 checks of completed steps, on a copy of your files"
+    )
+
+
+def test_all_steps_hold() -> None:
+    steps = [VerifiedStep(number, "T", StepResult.HOLDS) for number in (1, 2)]
+    assert lines(*steps) == ["feature-x: 2 steps hold"]
+
+
+def test_each_finding_has_its_words() -> None:
+    missing = MissingWork(2, "B", missing=("b.py",), reverted=("c.py",))
+    assert lines(
+        broken(1, "A", failed=("test_a",), lost=("test_b", "test_c")),
+        broken(2, "B", missing=missing),
+        broken(3, "C", checks=("make lint",)),
+        broken(4, "D", checks=("make lint",)),
+        broken(5, "E", has_lost_check=True),
+        VerifiedStep(6, "F", StepResult.HOLDS, label="6a"),
+    ) == [
+        "feature-x: 1 step holds, 5 no longer hold",
+        "  ✗ 1. A: tests that passed fail: test_a; tests that passed are gone or skipped: test_b, test_c",
+        "  ✗ 2. B: missing files: b.py; files without its change: c.py",
+        "  ✗ 3. C, 4. D: `make lint` failed (exit code 2)",
+        "  ✗ 5. E: it was verified by a check, and there is none any more",
+    ]
+
+
+def test_steps_without_proof_are_never_among_those_that_hold() -> None:
+    assert lines(
+        VerifiedStep(1, "A", StepResult.UNVERIFIED),
+        VerifiedStep(2, "B", StepResult.SKIPPED),
+        VerifiedStep(3, "C", StepResult.OPEN, label="2b"),
+        VerifiedStep(4, "D", StepResult.OPEN),
+    ) == [
+        "feature-x: 1 unverified, 1 skipped, 2 open",
+        "  ~ unverified: 1. A",
+        "  – skipped: 2. B",
+        "  ○ open: 2b. C, 4. D",
+    ]
+
+
+def test_what_is_not_about_a_step() -> None:
+    edited = EditedCriterion(2, "It adds", CriterionEdit.CHANGED_SINCE_VERIFIED)
+    assert lines(
+        VerifiedStep(1, "A", StepResult.HOLDS),
+        other_failures=("test_mine",),
+        missing=("data/", "big.bin"),
+        edited_criteria=(edited,),
+    ) == [
+        "feature-x: 1 step holds",
+        "  tests that fail, and that no completed step had: test_mine",
+        "  not in the copy, as git ignores it: data/, big.bin",
+        '  criterion 2 is changed since it was verified: “It adds”',
+    ]
