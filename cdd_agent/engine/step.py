@@ -7,6 +7,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -33,7 +34,7 @@ from cdd_agent.engine.steering import Steering
 from cdd_agent.engine.step_check import StepChecker, usable_reply
 from cdd_agent.engine.step_tools import StepTools
 from cdd_agent.engine.transaction import StepTransaction
-from cdd_agent.engine.tree_comparison import LacksFiles, expect_needed_files
+from cdd_agent.engine.tree_comparison import TreeComparison
 from cdd_agent.errors import BadInput, NotApproved
 from cdd_agent.events.dialogue_events import PromptMade, ReplyStarted
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
@@ -63,7 +64,7 @@ from cdd_agent.verification.baseline import (
 )
 from cdd_agent.verification.before import Before
 from cdd_agent.verification.check import Check
-from cdd_agent.verification.check_run import CheckRun, run_check
+from cdd_agent.verification.check_run import run_check
 from cdd_agent.verification.checks import check_problems, checks_for, project_checks
 
 MakePrompt = Callable[[int | None, int], StepPrompt]
@@ -135,7 +136,8 @@ class StepRunner(Struct, frozen=True):
     ) -> None:
         """Run each check whose results before `steps` are not known yet, and save the
         results. Of the project's checks, only if one of the `remaining` steps will be
-        compared with them.
+        compared with them. A check that does not report on tests does not run: its
+        exit code could not excuse a step, and it might change the user's files.
 
         `already` are the steps whose files are there, `label` is that of the first of
         `steps`. A check that the user must approve is left out. Raises `BadInput`.
@@ -148,7 +150,9 @@ class StepRunner(Struct, frozen=True):
             project = project_checks(self.test_command, self.commands)
             if not project:
                 record.save_baseline(baseline)
-        for check in [*project, *self._own_checks(steps)]:
+        comparison = TreeComparison(self.commands, self.test_timeout, self.emit)
+        own = self._own_checks(steps)
+        for check in [*project, *(each for each in own if each.asks_for_report)]:
             if baseline.find(check.shown) is not None:
                 continue
             if check not in project and baseline.knows(check):
@@ -157,13 +161,9 @@ class StepRunner(Struct, frozen=True):
             run = await run_check(
                 check, self.commands, self.test_timeout, record.folder
             )
-            try:
-                await self._expect_needed_files(run, steps)
-            except LacksFiles:
-                # it is taken again when the files are there
-                if not baseline.runs:
-                    record.set_baseline_aside()
-                raise
+            await comparison.expect_files_for(
+                check.shown, partial(self._judge_again, check.shown, steps), run
+            )
             baseline = baseline.add(first, run, already)
             record.save_baseline_output(run)
             # after an interruption all checks of the project run again
@@ -171,31 +171,23 @@ class StepRunner(Struct, frozen=True):
                 record.save_baseline(baseline)
             is_own = check not in project
             self.emit(as_event(baseline.runs[-1], label, is_own=is_own))
+        for check in own:
+            if comparison.is_needed and not check.asks_for_report:
+                again = partial(self._judge_again, check.shown, steps)
+                await comparison.expect_files_for(check.shown, again)
 
-    async def _expect_needed_files(
-        self, run: CheckRun, steps: Sequence[PlanStep]
-    ) -> None:
-        """Raise `LacksFiles` if a check failed because the run's own tree lacks
-        files.
-        """
-
-        def again(commands: CommandRunner) -> Check | None:
-            checks = [*project_checks(self.test_command, commands)]
-            for step in steps:
-                checks += checks_for(step, self.test_command, commands)
-            same = (check for check in checks if check.shown == run.command)
-            return next(same, None)
-
-        await expect_needed_files(
-            run, again, self.commands, self.test_timeout, self.emit
-        )
+    def _judge_again(
+        self, command: str, steps: Sequence[PlanStep], commands: CommandRunner
+    ) -> Check | None:
+        """Return the check with this command as another runner would start it."""
+        checks = [*project_checks(self.test_command, commands)]
+        for step in steps:
+            checks += checks_for(step, self.test_command, commands)
+        return next((check for check in checks if check.shown == command), None)
 
     def _own_checks(self, steps: Sequence[PlanStep]) -> list[Check]:
-        """Return the checks that these steps name, and whose tests can have results
-        before them: their files exist, and the user need not approve them.
-
-        A check that does not report on tests does not run before its step. Its exit
-        code could not excuse the step, and it might change the user's files.
+        """Return the checks that these steps name, and that can have results before
+        them: their files exist, and the user need not approve them.
         """
         own = []
         for step in steps:
@@ -204,7 +196,7 @@ class StepRunner(Struct, frozen=True):
             declared = declare_files(self.root, step)
             unwritten = {file.path for file in declared.files if not file.exists}
             for check in checks_for(step, self.test_command, self.commands):
-                if not check.asks_for_report or check.names_any(unwritten):
+                if check.names_any(unwritten):
                     continue
                 if not self.commands.must_ask(check.command):
                     own.append(check)

@@ -11,6 +11,8 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from msgspec import Struct
+
 from cdd_agent.engine.named_files import named
 from cdd_agent.engine.private_tree import private_tree
 from cdd_agent.errors import BadInput
@@ -42,41 +44,59 @@ class LacksFiles(BadInput):
         )
 
 
-async def expect_needed_files(
-    run: CheckRun,
-    again: JudgeAgain,
-    commands: CommandRunner,
-    limit: float,
-    emit: Emit,
-) -> None:
-    """Raise `LacksFiles` if a check that failed in the run's own tree would not fail if
-    the tree had the user's ignored files and submodules. That is tried in a copy of the
-    tree, where `again` makes the check.
+class TreeComparison(Struct, frozen=True):
+    """Tries checks in copies of a run's own tree, with and without the files that only
+    the user's tree has.
     """
-    needs = load_tree_needs(commands.root)
-    if not needs.missing or not _has_failed(run):
-        return
-    emit(
-        Notice(
-            f"`{run.command}` fails in the run's tree. It is tried with the files that"
-            " only your tree has."
-        )
-    )
-    async with private_tree(commands.root, env=commands.env) as copy:
-        add = partial(_add_files, Path(needs.top), copy.top, needs.missing)
-        await in_thread(add, name="missing")
-        runner = copy.commands(commands)
-        check = again(runner)
-        if check is None:
+
+    commands: CommandRunner
+    """Runs commands in the run's own tree."""
+    limit: float
+    """Seconds for a check."""
+    emit: Emit
+
+    @property
+    def is_needed(self) -> bool:
+        """True if the project's tree is a run's own one that lacks files."""
+        return bool(load_tree_needs(self.commands.root).missing)
+
+    async def expect_files_for(
+        self, command: str, again: JudgeAgain, run: CheckRun | None = None
+    ) -> None:
+        """Raise `LacksFiles` if a check fails in the run's tree, and would not fail if
+        the tree had the user's ignored files and submodules. `run` is its result in the
+        tree; without one it runs in the copy first. `again` makes the check there.
+        """
+        needs = load_tree_needs(self.commands.root)
+        if not needs.missing or (run is not None and not _has_failed(run)):
             return
-        there = await run_check(check, runner, limit, copy.folder)
-    fixed = _find_fixed(run, there)
-    if not fixed and _has_failed(there):
-        return
-    what = f"{named(fixed)} failed" if fixed else f"`{run.command}` fails"
-    output = run.output
-    by_mention = sorted(needs.missing, key=lambda path: Path(path).name not in output)
-    raise LacksFiles(what, by_mention, commands.root)
+        text = f"`{command}` is tried with the files that only your tree has."
+        self.emit(Notice(text))
+        env = self.commands.env
+        async with private_tree(self.commands.root, env=env) as copy:
+            runner = copy.commands(self.commands)
+            check = again(runner)
+            if check is None:
+                return
+            if run is None:
+                run = await run_check(check, runner, self.limit, copy.folder)
+                if not _has_failed(run):
+                    return
+            add = partial(_add_files, Path(needs.top), copy.top, needs.missing)
+            await in_thread(add, name="missing")
+            there = await run_check(check, runner, self.limit, copy.folder)
+        fixed = _find_fixed(run, there)
+        if not fixed and _has_failed(there):
+            return
+        what = f"{named(fixed)} failed" if fixed else f"`{command}` fails"
+        raise LacksFiles(
+            what, _by_mention(needs.missing, run.output), self.commands.root
+        )
+
+
+def _by_mention(paths: Iterable[str], output: str) -> list[str]:
+    """Return the paths, those that an output mentions first."""
+    return sorted(paths, key=lambda path: Path(path).name not in output)
 
 
 def _has_failed(run: CheckRun) -> bool:

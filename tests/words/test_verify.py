@@ -79,5 +79,5 @@ def test_what_is_not_about_a_step() -> None:
         "feature-x: 1 step holds",
         "  tests that fail, and that no completed step had: test_mine",
         "  not in the copy, as git ignores it: data/, big.bin",
-        '  criterion 2 is changed since it was verified: “It adds”',
+        "  criterion 2 is changed since it was verified: “It adds”",
     ]
