@@ -284,24 +284,6 @@ ANSWER = RunEffort(
             [(0, BaselineTaken(1, "t", 0, 5, 0, 0, 7.5, "")), *ANSWERED],
             {1: replace(ANSWER, seconds=17.5)},
         ),
-        # Beside the call the baseline takes no time of its own; also where the call
-        # failed, and it is waited for.
-        (
-            [
-                *ANSWERED,
-                (12, BaselineTaken(1, "t", 0, 5, 0, 0, 9, "")),
-                (15, passed(1)),
-            ],
-            {1: replace(ANSWER, seconds=15)},
-        ),
-        (
-            [
-                *(*ASKED, (5, finished(1, StepStatus.FAILED))),
-                *((12, BaselineTaken(1, "t", 0, 5, 0, 0, 12, "")),),
-                *((900, StepStarted(1, "x", 2)), (901, finished(1))),
-            ],
-            {1: RunEffort(13.0, model_calls=1)},
-        ),
         # A clock that was set back.
         ([(10, StepStarted(1, "x", 1)), (0, finished(1))], {1: RunEffort()}),
     ],
@@ -378,7 +360,7 @@ async def test_a_run_that_is_stopped_and_goes_on_counts_every_call_once(
     first, second = at_the_end["steps"]
     assert pick(first, "status", "verification", "attempts", *CALLS) == [
         "completed",
-        "passed",
+        "exit_code",
         1,
         2,
         0,

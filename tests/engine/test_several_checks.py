@@ -59,6 +59,7 @@ GOOD, RED, LONG = (check("a.txt", word) for word in ("good", "red", "good and lo
 SLOW = 'python -c "import time; time.sleep(600)"'
 NO_TESTS = "pytest a.txt"
 PASSED, NONE = Verification.PASSED, Verification.NONE
+EXIT_CODE = Verification.EXIT_CODE
 
 
 def of(kind: type[T], events: Sequence[Event]) -> list[T]:
@@ -79,18 +80,18 @@ def results(events: Sequence[Event]) -> list[tuple[str, Verification | None]]:
 @each_row(
     ("checks", "ended", "not_run"),
     [
-        ((GOOD,), [PASSED], 0),
+        ((GOOD,), [EXIT_CODE], 0),
         ((LONG,), [None], 0),
-        ((GOOD, RED), [PASSED, PASSED], 0),
-        ((GOOD, LONG), [PASSED, None], 0),
+        ((GOOD, RED), [EXIT_CODE, EXIT_CODE], 0),
+        ((GOOD, LONG), [EXIT_CODE, None], 0),
         ((LONG, GOOD), [None], 1),
-        ((GOOD, SLOW), [PASSED, None], 0),
+        ((GOOD, SLOW), [EXIT_CODE, None], 0),
         ((SLOW, GOOD, RED), [None], 2),
-        ((GOOD, NO_TESTS, RED), [PASSED, None], 1),
-        ((GOOD, RED, LONG), [PASSED, PASSED, None], 0),
-        ((GOOD, RED, "python -c 1"), [PASSED, PASSED, PASSED], 0),
+        ((GOOD, NO_TESTS, RED), [EXIT_CODE, None], 1),
+        ((GOOD, RED, LONG), [EXIT_CODE, EXIT_CODE, None], 0),
+        ((GOOD, RED, "python -c 1"), [EXIT_CODE, EXIT_CODE, EXIT_CODE], 0),
         # a check that is there twice runs once
-        ((GOOD, GOOD), [PASSED], 0),
+        ((GOOD, GOOD), [EXIT_CODE], 0),
         (("none",), [NONE], 0),
         ((), [NONE], 0),
     ],
@@ -325,7 +326,7 @@ async def test_the_projects_own_check_among_several_excuses_old_failures(
     shown = ("calc.py",) if "calc_dot_py" in reply else ()
     begun(sandbox, original, Step("notes.txt", checks=checks, also=shown))
     events = await run_all(sandbox.replies(gives(**reply)))
-    assert [how for _, how in results(events)] == [PASSED, verification]
+    assert [how for _, how in results(events)] == [EXIT_CODE, verification]
     (step,) = of(StepFinished, events)
     assert step.verification is verification
     if verification is Verification.BASELINE:
@@ -379,13 +380,13 @@ async def test_an_interrupted_step_runs_its_checks_again_from_the_first(
         lambda event: isinstance(event, TestsStarted) and event.command == RED,
     )
     engine.close()
-    assert results(events) == [(GOOD, PASSED)]
+    assert results(events) == [(GOOD, EXIT_CODE)]
     assert sandbox.statuses() == ["pending"]
 
     events = await run_all(sandbox)
 
     assert [event.saved for event in of(ReplyStarted, events)] == [True]
-    assert results(events) == [(GOOD, PASSED), (RED, PASSED)]
+    assert results(events) == [(GOOD, EXIT_CODE), (RED, EXIT_CODE)]
     assert sandbox.statuses() == ["completed"]
     assert len(sandbox.model.requests) == 1
 
@@ -408,7 +409,7 @@ async def test_a_kill_between_two_checks_costs_no_reply(
     again = sandbox.at(killed)
     assert again.statuses() == ["in_progress"]
     events = await run_all(again)
-    assert results(events) == [(GOOD, PASSED), (RED, PASSED)]
+    assert results(events) == [(GOOD, EXIT_CODE), (RED, EXIT_CODE)]
     assert again.statuses() == ["completed"]
     assert not again.model.requests
 
@@ -478,7 +479,7 @@ async def test_steps_side_by_side_have_several_checks(tmp_path: Path) -> None:
     model = Together({n: says(f"{name}.txt", "good") for n, name in enumerate("ab", 1)})
     events = await carried_out(sandbox, model)
     assert sandbox.statuses() == ["completed", "completed"]
-    passed = {command for command, how in results(events) if how is PASSED}
+    passed = {command for command, how in results(events) if how is EXIT_CODE}
     assert passed == {*pairs[0], *pairs[1]}
 
 

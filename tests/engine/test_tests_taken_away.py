@@ -194,7 +194,7 @@ async def test_the_plan_may_say_so_beside_the_file(sandbox: Sandbox) -> None:
     bare(sandbox, moved).replies(
         gives(tests__test_calc_dot_py=UNIT.replace(UNIT_SUB, ""), calc_dot_py=FIXED)
     )
-    assert finished(await run_all(sandbox)).verification is Verification.PASSED
+    assert finished(await run_all(sandbox)).verification is Verification.EXIT_CODE
 
 
 @each_row("verify", ["none", None])
@@ -258,7 +258,7 @@ async def test_what_a_command_takes_away_counts_and_is_shown_to_be_written_again
     events = await run(tools, attempts=2)
 
     assert f"```\n{UNIT}" in tools.prompt(2)
-    assert finished(events).verification is Verification.PASSED
+    assert finished(events).verification is Verification.EXIT_CODE
 
 
 async def test_what_an_earlier_attempt_took_away_by_a_command_is_still_missed(

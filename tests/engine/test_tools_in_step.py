@@ -69,7 +69,7 @@ async def test_a_model_looks_edits_tries_and_says_that_it_is_done(
     )
     events = await run(sandbox)
     assert finished(events).status is StepStatus.COMPLETED
-    assert finished(events).verification is Verification.PASSED
+    assert finished(events).verification is Verification.EXIT_CODE
     change = FileDiff("a.txt", 1, 1, "--- a.txt\n+++ a.txt\n@@ -1 +1 @@\n-bad\n+good\n")
     assert [event for event in events if isinstance(event, ChangesApplied)] == [
         ChangesApplied(1, (), ("a.txt",), (), files=(change,))
