@@ -80,7 +80,7 @@ def test_the_example_of_the_docs_drives_a_run(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("how", ["cancel", "end of input"])
 def test_a_run_that_is_stopped_restores_the_step(sandbox: Sandbox, how: str) -> None:
-    sandbox.write(Step("a.txt", endless_check("a.txt")))
+    sandbox.write(Step("a.txt", endless_check()))
     (sandbox.root / ".cdd").mkdir(exist_ok=True)
     run = Run(sandbox, "--yes", "--model", script(sandbox, says("a.txt", "good")))
     run.read_until("tests_started")

@@ -240,7 +240,7 @@ async def test_a_step_is_carried_out_in_the_page(
 async def test_however_it_ends_the_step_that_runs_is_put_back(
     tmp_path: Path, browser: aiohttp.ClientSession, ending: str
 ) -> None:
-    sandbox = project(tmp_path, Step("a.txt", endless_check("a.txt")))
+    sandbox = project(tmp_path, Step("a.txt", endless_check()))
     served = await serve(sandbox.root)
     page = await opened(served, browser)
     (shell,) = served.shells()

@@ -270,10 +270,9 @@ def killed_in_a_check(
     cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, model: Model
 ) -> None:
     signs = sandbox.root.parent
-    code = (
-        "import os, time; is_made = os.path.exists('b.txt'); is_made and"
-        f" open('{signs}/in-check', 'a').write('x'); [time.sleep(0.1) for _ in"
-        f" range(1200 * is_made) if not os.path.exists('{signs}/go-on')]"
+    code = f"import os, time; open('{signs}/in-check', 'a').write('x'); "
+    code += (
+        f"[time.sleep(0.1) for _ in range(1200) if not os.path.exists('{signs}/go-on')]"
     )
     slow = Step("b.txt", f'python -c "{code}"', "Step 1")
     (sandbox.ticket / "plan.md").write_text(plan((STEPS[0], slow, STEPS[2])))

@@ -299,7 +299,7 @@ TEN_STEPS = Story(
             Step("run.sh", check("run.sh")), says("run.sh", "#!/bin/sh\necho good")
         ),
         Chapter(Step("six.txt", _SAYS_AND_WRITES), says("six.txt", "good")),
-        Chapter(Step(None), "Nothing has to be written: it is decided."),
+        Chapter(Step(None, "none"), "Nothing has to be written: it is decided."),
         Chapter(Step("notes/free.txt", "none"), says("notes/free.txt", "unchecked")),
         Chapter(
             Step(
@@ -526,7 +526,7 @@ SIDE_BY_SIDE = Story(
             says("b.txt", "better"),
         ),
         Chapter(Step("d.txt", check("d.txt")), says("d.txt", "good")),
-        Chapter(Step(None), "Nothing has to be written: it is decided."),
+        Chapter(Step(None, "none"), "Nothing has to be written: it is decided."),
         Chapter(
             Step("mine.txt", depends="All previous steps"), says("mine.txt", "by both")
         ),

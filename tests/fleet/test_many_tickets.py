@@ -118,7 +118,7 @@ def test_stopped_or_killed_the_same_command_goes_on_from_the_saved_replies(
 ) -> None:
     root = project(
         tmp_path,
-        dict.fromkeys(("bug-a", "bug-b"), (Step("a.txt", endless_check("a.txt")),)),
+        dict.fromkeys(("bug-a", "bug-b"), (Step("a.txt", endless_check()),)),
         monkeypatch,
     )
     words = ("exec", "bug-a", "bug-b", "--model", script(tmp_path, GOOD))

@@ -55,14 +55,13 @@ def check(path: str, text: str = "good") -> str:
     return f'python -S -c "{code}"'  # the site is half of its start
 
 
-def endless_check(path: str) -> str:
-    """A check that writes `running` and waits, once there is a file that the step
-    makes: before the step it passes at once. It also does if `running` is there.
+def endless_check() -> str:
+    """A check that writes `running` and waits. It passes at once if `running` is
+    there.
     """
     code = (
-        "import pathlib, time; running = pathlib.Path('running'); waits ="
-        f" pathlib.Path('{path}').exists() and not running.exists(); waits and"
-        " (running.touch(), time.sleep(600))"
+        "import pathlib, time; running = pathlib.Path('running');"
+        " running.exists() or (running.touch(), time.sleep(600))"
     )
     return f'python -c "{code}"'
 

@@ -59,7 +59,7 @@ async def test_the_fake_pytest_reports_what_the_real_one_reports(
     assert fake.tests is not None
     assert fake.tests.results == real.tests.results
     assert fake.tests.selection == real.tests.selection
-    assert fake.result.return_code == real.result.return_code
+    assert fake.return_code == real.return_code
 
 
 CODE = [

@@ -37,7 +37,7 @@ async def test_each_screen_shows_labels(sandbox: Sandbox) -> None:
         await person.press("f7")
         await person.until(lambda: isinstance(person.app.screen, TimelineScreen))
         await person.until(lambda: "After step 7b: Make b.txt" in shown(person))
-        assert "✓7b now" in person.screen
+        assert "~7b now" in person.screen
         await person.press("left")
         await person.until(lambda: "After step 7: Make a.txt" in shown(person))
         assert "undoes step 7b;" in shown(person)

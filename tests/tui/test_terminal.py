@@ -29,7 +29,7 @@ pytestmark = [
 
 @pytest.fixture
 def terminal(sandbox: Sandbox) -> Iterator[Terminal]:
-    sandbox.write(Step("a.txt", endless_check("a.txt")))
+    sandbox.write(Step("a.txt", endless_check()))
     replies = json.dumps([{"reply": says("a.txt", "good")}])
     (sandbox.root / ".cdd/script.yaml").write_text(f"replies: {replies}\n")
     terminal = Terminal(

@@ -49,7 +49,7 @@ Everything it wrote was restored, so send every file that this step needs.
 What went wrong:
 
 ```
-`CHECK` failed (exit code 1), as before step 1
+`CHECK` failed (exit code 1)
 
 it says bad
 ```
