@@ -145,13 +145,17 @@ class Pytest(TestRunner):
         )
 
     def shown(self, line: str, report: Path) -> str:
-        """Return a line, unless it names the place of the report."""
-        place = re.escape(str(report))
-        is_place = re.fullmatch(rf"-+ generated xml file: {place} -+\s*", line)
-        return "" if is_place else line
+        return without_report_line(line, report)
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
         return pytest_settings.what_matters(path)
+
+
+def without_report_line(line: str, report: Path) -> str:
+    """Return a line of output, unless it is the one with the place of the report."""
+    place = re.escape(str(report))
+    is_place = re.fullmatch(rf"-+ generated xml file: {place}\S* -+\s*", line)
+    return "" if is_place else line
 
 
 def name_from_root(root: Path, run: SuiteRun) -> SuiteRun:

@@ -22,7 +22,11 @@ from cdd_agent.verification.runner import (
 from cdd_agent.verification.runners import pytest_settings
 from cdd_agent.verification.runners.javascript import program_name
 from cdd_agent.verification.runners.junit import read_report
-from cdd_agent.verification.runners.pytest import REPORT_OPTIONS, name_from_root
+from cdd_agent.verification.runners.pytest import (
+    REPORT_OPTIONS,
+    name_from_root,
+    without_report_line,
+)
 
 _WRAPPERS = (
     *("make", "gmake", "just", "task", "tox", "nox", "hatch", "pdm", "poetry", "poe"),
@@ -44,6 +48,7 @@ class WrappedPytest(TestRunner):
 
     name = "pytest"
     ends_with = frozenset(range(256))
+    about_report = ("-",)
 
     def place(self, argv: Sequence[str]) -> int | None:
         is_wrapper = bool(argv) and program_name(argv[0]) in _WRAPPERS
@@ -77,6 +82,9 @@ class WrappedPytest(TestRunner):
             raise ReportUnreadable("pytest stopped at a failure")
         runs = [name_from_root(root, read_report(data)) for data in reports]
         return replace(merge_runs(runs), selection=selection)
+
+    def shown(self, line: str, report: Path) -> str:
+        return without_report_line(line, report)
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
         if _SETTINGS.fullmatch(path.name):

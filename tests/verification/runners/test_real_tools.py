@@ -37,6 +37,7 @@ class Kind:
     """A calculator in one language, whose `sub` is broken."""
 
     tool: str
+    """The program that must be installed. Python always is."""
     command: str
     code: str
     code_text: str
@@ -51,6 +52,8 @@ class Kind:
     skip: tuple[str, str]
     """In the tests' text, what has it skipped."""
     others: Mapping[str, str]
+    plus: str = "a + b"
+    """In the code, the sum of each function."""
 
 
 JS_TEST = """\
@@ -84,7 +87,167 @@ CJS = {
     "adds": "test/calc.test.js::calc > adds two",
     "subtracts": "test/calc.test.js::calc > subtracts",
 }
+PYTHON = {
+    "code": "calc.py",
+    "code_text": "def add(a, b): return a + b\ndef sub(a, b): return a + b\n",
+    "tests": "tests/test_calc.py",
+    "tests_text": (
+        "import sys\n\nsys.path.insert(0, '.')\n"
+        "import pytest\nfrom calc import add, sub\n\n\n"
+        "def test_add():\n    assert add(1, 2) == 3\n\n\n"
+        "def test_sub():\n    assert sub(2, 1) == 1\n"
+    ),
+    "adds": "tests/test_calc.py::test_add",
+    "subtracts": "tests/test_calc.py::test_sub",
+    "remove": "def test_add():\n    assert add(1, 2) == 3\n\n\n",
+    "skip": ("def test_add", "@pytest.mark.skip\ndef test_add"),
+}
+TOX = (
+    "[tox]\nskipsdist = true\n[testenv]\nskip_install = true\n"
+    "allowlist_externals = *\ncommands = {}\n"
+)
+NOX = (
+    "import nox\n\n\n@nox.session(venv_backend='none')\n"
+    "def tests(session):\n    session.run('python', '-m', 'pytest', '-q')\n"
+)
+DENO = {
+    **JS,
+    "tests": "test/calc_test.mjs",
+    "tests_text": (
+        "import {add, sub} from '../calc.mjs';\n"
+        "const is = (a, b) => { if (a !== b) throw new Error('wrong'); };\n"
+        "Deno.test('adds two', () => is(add(1, 2), 3));\n"
+        "Deno.test('subtracts', () => is(sub(2, 1), 1));\n"
+    ),
+    "adds": "test/calc_test.mjs::adds two",
+    "subtracts": "test/calc_test.mjs::subtracts",
+    "remove": "Deno.test('adds two', () => is(add(1, 2), 3));\n",
+    "skip": ("Deno.test('adds", "Deno.test.ignore('adds"),
+}
+CTEST = {
+    "code": "calc.sh",
+    "code_text": (
+        "add() { awk -v a=$1 -v b=$2 'BEGIN { print a + b }'; }\n"
+        "sub() { awk -v a=$1 -v b=$2 'BEGIN { print a + b }'; }\n"
+    ),
+    "tests": "CTestTestfile.cmake",
+    "tests_text": (
+        'add_test(adds sh -c ". ./calc.sh; test $(add 1 2) = 3")\n'
+        'add_test(subtracts sh -c ". ./calc.sh; test $(sub 2 1) = 1")\n'
+    ),
+    "adds": "CMakeLists.txt::adds",
+    "subtracts": "CMakeLists.txt::subtracts",
+    "remove": 'add_test(adds sh -c ". ./calc.sh; test $(add 1 2) = 3")\n',
+    "skip": (
+        "add_test(subtracts",
+        "set_tests_properties(adds PROPERTIES DISABLED TRUE)\nadd_test(subtracts",
+    ),
+}
+RSPEC = {
+    "code": "lib/calc.rb",
+    "code_text": "def add(a, b) = a + b\ndef sub(a, b) = a + b\n",
+    "tests": "spec/calc_spec.rb",
+    "tests_text": (
+        "require_relative '../lib/calc'\nRSpec.describe 'calc' do\n"
+        "  it('adds') { expect(add(1, 2)).to eq 3 }\n"
+        "  it('subtracts') { expect(sub(2, 1)).to eq 1 }\nend\n"
+    ),
+    "adds": "spec/calc_spec.rb::calc adds",
+    "subtracts": "spec/calc_spec.rb::calc subtracts",
+    "remove": "  it('adds') { expect(add(1, 2)).to eq 3 }\n",
+    "skip": ("  it('adds", "  xit('adds"),
+}
+PHP = {
+    "code": "calc.php",
+    "code_text": (
+        "<?php\nfunction add($a, $b) { return $a + $b; }\n"
+        "function sub($a, $b) { return $a + $b; }\n"
+    ),
+    "plus": "$a + $b",
+    "tests": "tests/CalcTest.php",
+    "tests_text": (
+        "<?php\nrequire_once __DIR__ . '/../calc.php';\n"
+        "class CalcTest extends PHPUnit\\Framework\\TestCase {\n"
+        "  function testAdd() { $this->assertSame(3, add(1, 2)); }\n"
+        "  function testSub() { $this->assertSame(1, sub(2, 1)); }\n}\n"
+    ),
+    "adds": "tests/CalcTest.php::CalcTest > testAdd",
+    "subtracts": "tests/CalcTest.php::CalcTest > testSub",
+    "remove": "  function testAdd() { $this->assertSame(3, add(1, 2)); }\n",
+    "skip": ("testAdd() { ", "testAdd() { $this->markTestSkipped('no'); "),
+}
+WORKSPACE = {
+    **CJS,
+    "code": "packages/a/calc.js",
+    "tests": "packages/a/test/calc.test.js",
+    "adds": "packages/a/test/calc.test.js::calc > adds two",
+    "subtracts": "packages/a/test/calc.test.js::calc > subtracts",
+    "tests_text": f"const {{add, sub}} = require('../calc');\n{JS_TEST}",
+}
+PACKAGES = {
+    "package.json": '{"private": true, "workspaces": ["packages/*"]}',
+    "pnpm-workspace.yaml": "packages:\n  - packages/*\n",
+    "packages/a/package.json": (
+        '{"name": "@x/a", "version": "1.0.0", "scripts": {"test": "mocha test"}}'
+    ),
+    "packages/b/package.json": (
+        '{"name": "@x/b", "version": "1.0.0", "scripts": {"test": "mocha test"}}'
+    ),
+    "packages/b/test/b.js": "it('is in b', () => {});\n",
+}
 KINDS = {
+    "make": Kind(
+        tool="make",
+        command="make test",
+        others={"Makefile": "test:\n\tpython -m pytest -q\n"},
+        **PYTHON,
+    ),
+    "tox": Kind(
+        tool="tox",
+        command="tox",
+        others={"tox.ini": TOX.format(f"{sys.executable} -m pytest -q")},
+        **PYTHON,
+    ),
+    "nox": Kind(tool="nox", command="nox", others={"noxfile.py": NOX}, **PYTHON),
+    "deno": Kind(tool="deno", command="deno test", others={}, **DENO),
+    "bun": Kind(
+        tool="bun",
+        command="bun test",
+        tests_text=f"import {{add, sub}} from '../calc.mjs';\n{JS_TEST}",
+        others={"package.json": "{}"},
+        **JS,
+    ),
+    "mocha": Kind(
+        tool="mocha",
+        command="mocha test",
+        tests_text=f"const {{add, sub}} = require('../calc');\n{JS_TEST}",
+        others={"package.json": "{}"},
+        **CJS,
+    ),
+    "mocha behind a chain": Kind(
+        tool="mocha",
+        command="npm test",
+        tests_text=f"const {{add, sub}} = require('../calc');\n{JS_TEST}",
+        others={
+            "package.json": (
+                '{"scripts": {"test": "npm run lint && npm run unit",'
+                ' "lint": "node --version", "unit": "mocha test"}}'
+            )
+        },
+        **CJS,
+    ),
+    "npm workspace": Kind(
+        tool="mocha", command="npm test --workspace @x/a", others=PACKAGES, **WORKSPACE
+    ),
+    "pnpm package": Kind(
+        tool="pnpm", command="pnpm --filter @x/a test", others=PACKAGES, **WORKSPACE
+    ),
+    "yarn workspace": Kind(
+        tool="yarn", command="yarn workspace @x/a test", others=PACKAGES, **WORKSPACE
+    ),
+    "ctest": Kind(tool="ctest", command="ctest", others={}, **CTEST),
+    "rspec": Kind(tool="rspec", command="rspec", others={}, **RSPEC),
+    "phpunit": Kind(tool="phpunit", command="phpunit tests", others={}, **PHP),
     "unittest": Kind(
         "python",
         "python -m unittest",
@@ -291,12 +454,13 @@ async def test_an_old_failure_is_excused_and_a_new_one_is_not(project: Project) 
     before = await project.before()
     assert (await project.judged(before)).verification is Verification.BASELINE
     kind = project.kind
-    project.write(kind.code, kind.code_text.replace("a + b", "a - b"))
+    minus = kind.plus.replace("+", "-")
+    project.write(kind.code, kind.code_text.replace(kind.plus, minus))
     verdict = await project.judged(before)
     assert verdict.verification is None
     assert kind.adds in verdict.reason
-    first, _, second = kind.code_text.partition("a + b")
-    project.write(kind.code, f"{first}a + b{second.replace('a + b', 'a - b')}")
+    first, _, second = kind.code_text.partition(kind.plus)
+    project.write(kind.code, f"{first}{kind.plus}{second.replace(kind.plus, minus)}")
     assert (await project.judged(before)).verification is Verification.PASSED
 
 
@@ -350,7 +514,12 @@ async def test_reporters_of_a_vitest_config_do_not_get_in_the_way(
 
 
 EXIT_IN_JS = ("if (add(1, 2) !== 3) throw new Error('add')", "process.exit(0)")
+EXIT_IN_PYTHON = ("assert add(1, 2) == 3", "__import__('os')._exit(0)")
 EXITS = {
+    **dict.fromkeys(("make", "tox", "nox"), EXIT_IN_PYTHON),
+    "deno": ("is(add(1, 2), 3)", "Deno.exit(0)"),
+    "rspec": ("expect(add(1, 2)).to eq 3", "exit!(0)"),
+    "phpunit": ("$this->assertSame(3, add(1, 2));", "exit(0);"),
     "python": ("self.assertEqual(add(1, 2), 3)", "__import__('os')._exit(0)"),
     "cargo": ("assert_eq!(calc::add(1, 2), 3);", "std::process::exit(0);"),
     "go": (
@@ -370,6 +539,8 @@ EXITS = {
 async def test_a_program_that_a_test_ends_with_zero_passes_nothing(
     project: Project,
 ) -> None:
+    if project.kind.tool == "ctest":
+        pytest.skip("a test of CTest is a program")
     before, kind = await project.before(), project.kind
     text = kind.tests_text.replace(*EXITS.get(kind.tool, EXIT_IN_JS))
     assert text != kind.tests_text
