@@ -86,6 +86,24 @@ class Subject(Struct, frozen=True):
         return list(names)
 
 
+async def permit_checks(
+    checks: Iterable[Check], commands: CommandRunner, emit: Emit
+) -> None:
+    """Ask the user about each distinct check that needs approval. Raises `NotApproved`
+    if one is refused.
+    """
+    for shown, check in {check.shown: check for check in checks}.items():
+        if not commands.must_ask(check.command):
+            continue
+        emit(CommandProposed(shown, check.command.objection))
+        try:
+            await commands.ask(check.command)
+        except CommandRefused as refusal:
+            raise NotApproved(
+                f"`{shown}` was not approved: nothing was verified"
+            ) from refusal
+
+
 class _PlannedCheck(Struct, frozen=True):
     """A check, and the completed steps that have it."""
 
@@ -121,7 +139,8 @@ class Verifier(Struct, frozen=True):
             )
             self.emit(Notice(text, Tone.WARNING))
         planned = self._plan_checks(completed, self.commands)
-        await self._permit(planned)
+        checks = [each.check for each in planned.values()]
+        await permit_checks(checks, self.commands, self.emit)
         self.emit(VerifyStarted(slug, tuple(planned)))
         before = KnownTests(subject.record).so_far(subject.state)
         root, env = self.commands.root, self.commands.env
@@ -149,19 +168,6 @@ class Verifier(Struct, frozen=True):
             for check in checks_for(step, self.test_command, commands):
                 planned.setdefault(check.shown, _PlannedCheck(check)).steps.append(step)
         return planned
-
-    async def _permit(self, planned: Mapping[str, _PlannedCheck]) -> None:
-        for shown, each in planned.items():
-            command = each.check.command
-            if not self.commands.must_ask(command):
-                continue
-            self.emit(CommandProposed(shown, command.objection))
-            try:
-                await self.commands.ask(command)
-            except CommandRefused as refusal:
-                raise NotApproved(
-                    f"`{shown}` was not approved: nothing was verified"
-                ) from refusal
 
     async def _run_checks(
         self,
