@@ -45,6 +45,10 @@ class BaselineTaken(NamesStep, frozen=True):
     """
     is_own: bool = False
     """True if a step names the check: it need not pass before the step."""
+    reason: str = ""
+    """What the output states about an exit code other than 0, as a clause."""
+    is_unusable: bool = False
+    """True if the check cannot run at all: each step that it checks will stop."""
 
 
 class QuestionAsked(BaseEvent, frozen=True):

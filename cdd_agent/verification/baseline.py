@@ -182,4 +182,14 @@ def as_event(baseline: BaselineRun, label: str, *, is_own: bool) -> BaselineTake
         problem=f"it {run.problem}" if run.problem else "",
         label=label,
         is_own=is_own,
+        reason=_reason_of_exit(run),
+        is_unusable=bool(run.unusable),
     )
+
+
+def _reason_of_exit(run: CheckRun) -> str:
+    if run.return_code:
+        for statement in run.statements:
+            if statement.kind.explains_exit:
+                return statement.text
+    return ""

@@ -34,6 +34,12 @@ from cdd_agent.wording.ticket_words import edited_criteria_lines, missing_work
 @words_of.register
 def describe_baseline(event: BaselineTaken) -> Lines:
     before = f"Before step {event.label}, `{event.command}`"
+    if event.is_unusable:
+        text = (
+            f"{before} cannot be used: {clause(event.problem)}. Steps that it checks"
+            " will stop there, so install its program or change the command first."
+        )
+        return [(text, Tone.ERROR)]
     if event.is_own:
         text = f"{before}: {_own_result(event)} ({event.seconds:.1f} s)"
         return [(text, Tone.PLAIN)]
@@ -50,7 +56,10 @@ def describe_baseline(event: BaselineTaken) -> Lines:
             " fixed."
         )
         return [(text, Tone.WARNING)]
-    text = f"{before}: {_baseline_counts(event)} ({event.seconds:.1f} s)"
+    result = _baseline_counts(event)
+    if event.reason:
+        result += f", exit code {event.return_code}: {event.reason}"
+    text = f"{before}: {result} ({event.seconds:.1f} s)"
     return [(text, Tone.PLAIN)]
 
 

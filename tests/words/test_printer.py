@@ -229,6 +229,28 @@ EDITED = (
             ["Before step 1, `make check`: failed (exit code 2) (1.0 s)"],
         ),
         (
+            BaselineTaken(
+                *(1, "pytest", 1, 5, 0, 0, 1.0, ""),
+                reason="the required coverage of 80% is not reached",
+            ),
+            [
+                "Before step 1, `pytest`: 5 passed, exit code 1: the required coverage"
+                " of 80% is not reached (1.0 s)"
+            ],
+        ),
+        (
+            BaselineTaken(
+                *(1, "npm test", None, None, None, None, 1.0),
+                "it never ends: it watches files",
+                is_unusable=True,
+            ),
+            [
+                "✗ Before step 1, `npm test` cannot be used: it never ends: it watches"
+                " files. Steps that it checks will stop there, so install its program"
+                " or change the command first."
+            ],
+        ),
+        (
             BaselineTaken(1, "pytest a.py", 1, 1, 2, 0, 1.0, "", is_own=True),
             ["Before step 1, `pytest a.py`: 1 passed, 2 failed (1.0 s)"],
         ),
