@@ -388,6 +388,13 @@ MUTATIONS = [
                 _DETECTION,
             ),
             (
+                "a module that the plan makes is not missing",
+                "verification/facts.py",
+                "if cause not in own}",
+                "if cause}",
+                "tests/verification/test_rules.py",
+            ),
+            (
                 "a module of Go below another one is not left out",
                 "verification/compiled_tests.py",
                 '"there is a go.mod", partial(_is_in, ())',
