@@ -12,7 +12,14 @@ from cdd_agent.files.ignore_lists import READ_NAMES, FolderLists, lists_from_top
 
 _NOT_OWN = frozenset(
     (
-        *("node_modules", "bower_components", "vendor", "third_party", "third-party"),
+        *(
+            "node_modules",
+            "bower_components",
+            "vendor",
+            "third_party",
+            "third-party",
+            "deps",
+        ),
         *("external", "__pycache__", "site-packages", "venv", "env"),
         *("target", "dist", "build", "out", "coverage"),
     )

@@ -1,10 +1,14 @@
 """Choose the command that runs the tests of Rust and Go. Below the project's root, a
-folder counts only if it has tests.
+folder counts only if it has tests, and if no workspace around it runs them.
 """
 
 import re
+from collections.abc import Collection
+from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 
+from cdd_agent.files.manifests import section
 from cdd_agent.project.source_folders import source_folders
 from cdd_agent.verification.project_runner import ProjectFolder, ProjectRunner
 
@@ -25,20 +29,39 @@ def rust_runner(folder: ProjectFolder) -> ProjectRunner | None:
     if "workspace" in content and "package" in content:
         # otherwise cargo tests only the package at the root of the workspace
         words = ("cargo", "test", "--workspace")
-    return ProjectRunner("rust", words, "there is a Cargo.toml")
+    members = section(content, "workspace").get("members")
+    return ProjectRunner(
+        "rust", words, "there is a Cargo.toml", partial(_is_member, members)
+    )
+
+
+def _is_member(members: object, path: str) -> bool:
+    """True if a folder is named by the members of a workspace."""
+    patterns = members if isinstance(members, list) else []
+    return any(fnmatchcase(path, str(pattern).rstrip("/")) for pattern in patterns)
 
 
 def go_runner(folder: ProjectFolder) -> ProjectRunner | None:
     if folder.has("go.work"):
         modules = _GO_USE.findall(folder.manifests.text("go.work"))
         words = ["go", "test", *(f"{module.rstrip('/')}/..." for module in modules)]
+        names = [module.removeprefix("./").rstrip("/") for module in modules]
         if modules:
-            return ProjectRunner("go", tuple(words), "go.work names the modules")
+            return ProjectRunner(
+                "go", tuple(words), "go.work names the modules", partial(_is_in, names)
+            )
     if not folder.has("go.mod"):
         return None
     if not folder.is_root and not _has_go_tests(folder.place):
         return None
-    return ProjectRunner("go", ("go", "test", "./..."), "there is a go.mod")
+    # `./...` ends where another module begins
+    return ProjectRunner(
+        "go", ("go", "test", "./..."), "there is a go.mod", partial(_is_in, ())
+    )
+
+
+def _is_in(names: Collection[str], path: str) -> bool:
+    return path in names
 
 
 def _has_rust_tests(place: Path) -> bool:

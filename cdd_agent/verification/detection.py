@@ -149,6 +149,13 @@ class _Found(Struct, frozen=True, dict=True):
             Command(self.shown, argv, self.place), found=True, folder=self.folder
         )
 
+    def covers(self, other: "_Found") -> bool:
+        """True if this runner also runs the tests of another one."""
+        is_below = _is_inside(other.folder, self.folder)
+        if self.runner.language != other.runner.language or not is_below:
+            return False
+        return self.runner.covers(other.folder.removeprefix(self.folder).lstrip("/"))
+
     @cached_property
     def problem(self) -> str:
         """Why the runner cannot start; empty if it can."""
@@ -164,9 +171,9 @@ def _choose(found: Sequence[_Found]) -> tuple[list[_Found], list[str]]:
     """Return the runners that run unasked, and why the others do not."""
     usable = [each for each in found if not each.problem]
     unusable = [each for each in found if each.problem]
-    if not usable and len(unusable) == 1:
-        # the only runner there is: its error says what is missing
-        return unusable, []
+    if not usable:
+        # its error says what is missing
+        usable, unusable = unusable[:1], unusable[1:]
     notes = [f"{each.shown} does not run: {each.problem}" for each in unusable]
     nested = [each for each in usable if each.folder]
     if len(nested) > _MOST_NESTED:
@@ -181,7 +188,7 @@ def _choose(found: Sequence[_Found]) -> tuple[list[_Found], list[str]]:
 
 def _declared(folders: Sequence[ProjectFolder]) -> list[_Found]:
     """Return the runners that manifests declare, at most one of each language in a
-    folder, and none below a folder that has one of that language.
+    folder, and none for tests that a runner above it runs.
     """
     found: list[_Found] = []
     for folder in folders:
@@ -194,9 +201,9 @@ def _declared(folders: Sequence[ProjectFolder]) -> list[_Found]:
                 continue
             if runner is None:
                 continue
-            known = [each for each in found if each.runner.language == runner.language]
-            if not any(_is_inside(folder.path, each.folder) for each in known):
-                found.append(_Found(folder.root, folder.path, runner))
+            added = _Found(folder.root, folder.path, runner)
+            if not any(each.covers(added) for each in found):
+                found.append(added)
     return found
 
 

@@ -20,6 +20,7 @@ from cdd_agent.verification.outcomes import (
     SuiteRun,
     merge_runs,
 )
+from cdd_agent.verification.own_modules import find_own_modules
 from cdd_agent.verification.permissions import Permissions
 from cdd_agent.verification.targets import Assignment, Targets
 
@@ -131,14 +132,20 @@ class CheckFacts(Struct, frozen=True, dict=True):
     @cached_property
     def of_environment(self) -> Mapping[str, str]:
         """The tests that fail for a reason of the environment, as they did before, each
-        with the reason.
+        with the reason. A module that the project or its plan makes is none.
         """
         reasons = {}
         for test, cause in self.tests.causes.items():
             for run in self.before.runs.values():
                 if run.tests is not None and run.tests.causes.get(test) == cause:
                     reasons[test] = cause
-        return reasons
+        assignment = self.work.assignment
+        if assignment is None:
+            return reasons
+        own = find_own_modules(
+            {*reasons.values()}, assignment.root, assignment.planned_files
+        )
+        return {test: cause for test, cause in reasons.items() if cause not in own}
 
     @property
     def others(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ scripts of the packages in the workspace, else a declared runner.
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ def javascript_runner(folder: ProjectFolder) -> ProjectRunner | None:
         return None
     content = folder.manifests.content("package.json")
     manager = package_manager(folder.place, folder.root)
+    has_workspaces = _has_workspaces(folder, content)
     scripts = section(content, "scripts")
     for name in _TEST_SCRIPTS:
         script = str(scripts.get(name, ""))
@@ -54,9 +56,12 @@ def javascript_runner(folder: ProjectFolder) -> ProjectRunner | None:
             if name == "test" and manager != "bun":
                 words = (manager, "test")
             return ProjectRunner(
-                "javascript", words, f"package.json has the script `{name}`"
+                "javascript",
+                words,
+                f"package.json has the script `{name}`",
+                partial(_runs_folder, has_workspaces, script),
             )
-    if _has_workspaces(folder, content) and _has_tests_below(folder):
+    if has_workspaces and _has_tests_below(folder):
         key = manager
         if manager == "yarn" and folder.has(".yarnrc.yml"):
             key = "yarn berry"
@@ -69,8 +74,17 @@ def javascript_runner(folder: ProjectFolder) -> ProjectRunner | None:
     }
     for name, direct in _NODE_RUNNERS.items():
         if name in declared:
-            return ProjectRunner("javascript", direct, f"package.json declares {name}")
+            reason = f"package.json declares {name}"
+            covers = partial(_runs_folder, has_workspaces, "")
+            return ProjectRunner("javascript", direct, reason, covers)
     return None
+
+
+def _runs_folder(has_workspaces: bool, script: str, path: str) -> bool:
+    """True if a test script may run the tests of a folder: it is a package of the
+    workspace, or the script names it.
+    """
+    return has_workspaces or re.search(rf"\b{re.escape(path)}\b", script) is not None
 
 
 def _has_workspaces(folder: ProjectFolder, content: Mapping[str, Any]) -> bool:

@@ -1,6 +1,6 @@
 """A test runner of a project, as its files declare it, and the folder it is about."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -18,6 +18,10 @@ class ProjectRunner(Struct, frozen=True):
     """The words as the user writes them."""
     reason: str
     """The evidence, as a clause, such as "declared in requirements.txt"."""
+    covers: Callable[[str], bool] = lambda path: True
+    """True if it also runs the tests of a folder below that has a runner of the same
+    language. The path is relative to its own folder.
+    """
 
 
 class ProjectFolder(Struct, frozen=True):

@@ -4,10 +4,12 @@ configured, else Django's, unittest, or pytest for other test files.
 
 import re
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from cdd_agent.files.manifests import section
+from cdd_agent.files.manifests import Manifests, section
 from cdd_agent.process.environments import own_python, pytest_environment
 from cdd_agent.project.dependencies import declared_packages
 from cdd_agent.project.source_folders import source_folders
@@ -18,6 +20,7 @@ _MANIFESTS = (
     *("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "Pipfile", "manage.py"),
     *("*requirements*.txt", "environment.yml", "environment.yaml", "pytest.ini"),
 )
+_TEST_PATHS = re.compile(rb"^testpaths[ \t]*=((?:.*)(?:\n[ \t]+.*)*)", re.MULTILINE)
 _TEST_FOLDERS = ("", "tests", "test")
 _DEPTH = 8
 """Levels of folders that are searched for test files."""
@@ -52,7 +55,42 @@ def declared_runner(folder: ProjectFolder) -> ProjectRunner | None:
         return None
     if not folder.is_root and not any(_test_files(folder.place, is_deep=True)):
         return None
-    return ProjectRunner("python", ("pytest",), reason)
+    paths = _test_paths(folder.manifests)
+    return ProjectRunner("python", ("pytest",), reason, partial(_collects, paths))
+
+
+def _test_paths(manifests: Manifests) -> list[str]:
+    """Return the folders to which the settings limit a run of pytest; empty if it
+    searches everywhere.
+    """
+    settings = section(manifests.content("pyproject.toml"), "tool", "pytest")
+    settings = {**settings, **section(settings, "ini_options")}
+    paths = settings.get("testpaths", [])
+    if isinstance(paths, str):
+        return paths.split()
+    if isinstance(paths, list) and paths:
+        return [str(path) for path in paths]
+    for name in (*_SETTINGS_FILES, "tox.ini", "setup.cfg"):
+        found = _TEST_PATHS.search(manifests.data(name))
+        if found:
+            return found[1].decode("utf-8", errors="replace").split()
+    return []
+
+
+def _collects(paths: Sequence[str], folder: str) -> bool:
+    """True if pytest with these `testpaths` searches in a folder, or in one inside."""
+    if not paths:
+        return True
+    for path in paths:
+        pattern = path.removeprefix("./").rstrip("/")
+        start = pattern.partition("*")[0].rstrip("/")
+        is_around = fnmatchcase(folder, pattern) or folder.startswith(f"{pattern}/")
+        is_below = start == folder or start.startswith(f"{folder}/")
+        if is_around or is_below or pattern in ("", "."):
+            return True
+        if "*" in pattern and (not start or folder.startswith(start)):
+            return True
+    return False
 
 
 def undeclared_runner(folder: ProjectFolder, *, is_alone: bool) -> ProjectRunner | None:

@@ -97,7 +97,19 @@ _SIGNS = (
     _Sign("sbt", ("build.sbt",), "sbt test"),
     _Sign("Mix", ("mix.exs",), "mix test"),
     _Sign("Flutter", ("pubspec.yaml",), "flutter test", text=r"^\s+sdk:\s*flutter\b"),
-    _Sign("Dart", ("pubspec.yaml",), "dart test"),
+    _Sign(
+        "Dart",
+        ("pubspec.yaml",),
+        "dart test",
+        text=r"\A(?![\s\S]*^\s+sdk:\s*flutter\b)",
+    ),
+    _Sign("Dune", ("dune-project",), "dune test"),
+    _Sign("Leiningen", ("project.clj",), "lein test"),
+    _Sign("Rebar3", ("rebar.config",), "rebar3 eunit"),
+    _Sign("Crystal", ("shard.yml",), "crystal spec"),
+    _Sign("prove", ("Makefile.PL", "Build.PL", "cpanfile"), "prove -lr t"),
+    _Sign("Bats", ("*.bats",), "bats -r ."),
+    _Sign("Busted", (".busted", "*.rockspec"), "busted"),
     _Sign("Stack", ("stack.yaml",), "stack test"),
     _Sign("Cabal", ("*.cabal", "cabal.project"), "cabal test all"),
     _Sign(
@@ -114,13 +126,25 @@ _SIGNS = (
         variants=(("Gemfile", "bundle exec rake test"),),
     ),
     _Sign(
+        "RSpec",
+        ("Gemfile", "*.gemspec"),
+        "bundle exec rspec",
+        text=r"[\"']rspec[\"']",
+    ),
+    _Sign(
+        "PHPUnit",
+        ("composer.json",),
+        "vendor/bin/simple-phpunit",
+        text='"symfony/phpunit-bridge"',
+    ),
+    _Sign(
         "PHPUnit",
         ("phpunit*.xml", "phpunit*.xml.dist"),
         "vendor/bin/phpunit",
-        variants=(
-            ("vendor/bin/simple-phpunit", "vendor/bin/simple-phpunit"),
-            ("vendor/bin/pest", "vendor/bin/pest"),
-        ),
+        variants=(("vendor/bin/pest", "vendor/bin/pest"),),
+    ),
+    _Sign(
+        "PHPUnit", ("composer.json",), "vendor/bin/phpunit", text='"phpunit/phpunit"'
     ),
     _Sign(
         "Deno",
@@ -150,6 +174,13 @@ _SIGNS = (
     _Sign(
         "make",
         ("GNUmakefile", "Makefile", "makefile"),
+        "make test",
+        text=r"^test[ \t]*:(?!=)",
+        is_wrapper=True,
+    ),
+    _Sign(
+        "make",
+        ("GNUmakefile", "Makefile", "makefile"),
         "make check",
         text=r"^check[ \t]*:(?!=)",
         is_wrapper=True,
@@ -169,6 +200,4 @@ def requested_tools(
             tool = sign.find(root, folder)
             if tool is not None:
                 found[sign.name] = tool
-    if "Flutter" in found:
-        found.pop("Dart", None)
     return tuple(found.values())

@@ -86,6 +86,12 @@ class Assignment(Struct, frozen=True, dict=True):
     guidance: str = ""
     changes: ChangeSet = field(default_factory=lambda: ChangeSet(()))
 
+    @property
+    def planned_files(self) -> frozenset[str]:
+        """The paths of the files that the steps of the plan declare."""
+        steps = (self.step, *self.agenda.earlier, *self.agenda.later)
+        return frozenset(file.path for step in steps for file in step.files_affected)
+
     def find_targets(
         self,
         old_failures: Sequence[str],

@@ -383,8 +383,36 @@ MUTATIONS = [
             (
                 "two runners run",
                 "verification/detection.py",
-                "if taken.isdisjoint(",
-                "if not taken and taken.isdisjoint(",
+                "if not any(each.covers(added) for each in found):",
+                "if not found:",
+                _DETECTION,
+            ),
+            (
+                "a module that the plan makes is not missing",
+                "verification/facts.py",
+                "if cause not in own}",
+                "if cause}",
+                "tests/verification/test_rules.py",
+            ),
+            (
+                "a module of Go below another one is not left out",
+                "verification/compiled_tests.py",
+                '"there is a go.mod", partial(_is_in, ())',
+                '"there is a go.mod"',
+                _DETECTION,
+            ),
+            (
+                "what `testpaths` leaves out is not covered",
+                "verification/python_tests.py",
+                "partial(_collects, paths)",
+                "partial(_collects, [])",
+                _DETECTION,
+            ),
+            (
+                "a Makefile counts more than undeclared test files",
+                "verification/detection.py",
+                "if make and (not guessed or not _PYTHON_TESTS.search(make)):",
+                "if make and not guessed:",
                 _DETECTION,
             ),
             (
@@ -397,8 +425,8 @@ MUTATIONS = [
             (
                 "the only runner stays",
                 "verification/detection.py",
-                "if not usable and len(unusable) == 1:",
-                "if False:",
+                "usable, unusable = unusable[:1], unusable[1:]",
+                "pass",
                 _DETECTION,
             ),
             (

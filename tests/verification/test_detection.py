@@ -353,6 +353,57 @@ def test_pytest_is_recognised_by_its_settings_or_by_test_files(
         ),
         ({"api/go.mod": "", "api/x.go": ""}, []),
         ({"api/go.mod": "", "api/x_test.go": ""}, ["cd api && go test ./..."]),
+        # what the runner around it does not run
+        (
+            {"go.mod": "", "store/go.mod": "", "store/x_test.go": ""},
+            ["go test ./...", "cd store && go test ./..."],
+        ),
+        (
+            {
+                "go.work": "use (\n\t.\n\t./store\n)",
+                "go.mod": "",
+                "store/go.mod": "",
+                "store/x_test.go": "",
+            },
+            ["go test ./... ./store/..."],
+        ),
+        (
+            {
+                "Cargo.toml": '[workspace]\nmembers = ["crates/*"]',
+                "crates/a/Cargo.toml": "[package]",
+                "crates/a/lib.rs": "#[test]",
+                "other/Cargo.toml": "[package]",
+                "other/lib.rs": "#[test]",
+            },
+            ["cargo test", "cd other && cargo test"],
+        ),
+        (
+            {"package.json": VITEST, "client/package.json": VITEST},
+            ["npm test", "cd client && npm test"],
+        ),
+        (
+            {
+                "package.json": '{"scripts": {"test": "npm --prefix client test"}}',
+                "client/package.json": VITEST,
+            },
+            ["npm test"],
+        ),
+        (
+            {
+                "pyproject.toml": '[tool.pytest.ini_options]\ntestpaths = ["tests"]',
+                "libs/a/pyproject.toml": DEV_GROUP,
+                "libs/a/test_it.py": TESTS,
+            },
+            ["pytest", "cd libs/a && pytest"],
+        ),
+        (
+            {
+                "pytest.ini": "[pytest]\ntestpaths =\n    tests\n    libs/*/tests\n",
+                "libs/a/pyproject.toml": DEV_GROUP,
+                "libs/a/tests/test_it.py": TESTS,
+            },
+            ["pytest"],
+        ),
         # a folder that declares its tests counts more than files without a declaration
         (
             {

@@ -218,6 +218,7 @@ DUE = Case(
     ABOUT_B,
 )
 NO_DATABASE = replace(WAS_RED[0], causes={B: NO_SERVER})
+NO_APP = replace(WAS_RED[0], causes={B: "the Python module `app` is missing"})
 NEW_FAILURE = Case(
     None, f"failed (exit code 1): {B}", (suite(1, a=GOOD, b=BAD),), WAS_GREEN
 )
@@ -373,6 +374,9 @@ ROWS = {
             ran=(NO_DATABASE,),
             known=(replace(WAS_RED[0], causes={B: "docker is not running"}),),
         ),
+    ),
+    "the reason is a module that the plan makes": Row(
+        rules.find_due_failure, replace(DUE, ran=(NO_APP,), known=(NO_APP,))
     ),
     "a new test of the step fails": Row(
         rules.find_due_failure,
