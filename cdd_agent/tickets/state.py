@@ -4,7 +4,7 @@ States are values; a transition returns a new one. Only the engine writes the fi
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -28,6 +28,7 @@ from cdd_agent.tickets.status import (
 from cdd_agent.tickets.step_matching import StepIdentity, fingerprint, match_steps
 from cdd_agent.tickets.step_tally import StepTally
 from cdd_agent.tickets.store import StateOrigin, Ticket
+from cdd_agent.version import VERSION
 
 _REQUIRED_KEYS = (
     "ticket_slug",
@@ -57,6 +58,10 @@ _OPTIONAL_KEYS = (
 
 class StateUnreadable(BadInput):
     """The file is torn, not a state, or the state of another ticket."""
+
+
+class StateIsNewer(BadInput):
+    """The file is of a newer version of the program. It is never set aside."""
 
 
 class Files(Struct, frozen=True):
@@ -573,11 +578,12 @@ class ExecutionState(Struct, frozen=True):
     @classmethod
     def from_json(cls, data: bytes, source: str) -> Self:
         """Raises `StateUnreadable`, with the file name `source`, if a required key is
-        missing or has a wrong value.
+        missing or has a wrong value, and `StateIsNewer`.
         """
         try:
             content = from_json(data, dict[str, Any])
             _require(content, _REQUIRED_KEYS)
+            _expect_known_verifications(content, source)
             # The status is computed from the steps, so its value does not matter.
             if not isinstance(content["status"], str):
                 raise ValueError("its `status` is no text")
@@ -603,6 +609,38 @@ class ExecutionState(Struct, frozen=True):
 
 def _new_step(number: int) -> StepExecution:
     return StepExecution(number, known_cost=NO_COST)
+
+
+def _expect_known_verifications(content: Mapping[str, Any], source: str) -> None:
+    """Raise `StateIsNewer` if steps were verified in a way that this version does not
+    know. Anything else that is wrong is found by the conversion.
+    """
+    for step in _entries(content):
+        value = step.get("verification")
+        if isinstance(value, str) and value not in set(Verification):
+            raise StateIsNewer(
+                f"{source} was written by a newer version of cdd: step"
+                f" {step.get('step_number')} has the verification {value!r}, which"
+                f" version {VERSION} does not know",
+                hint="Update cdd. The file is left unchanged.",
+            )
+
+
+def _entries(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the entries of all steps in a file whose values may have any type."""
+    steps: list[Any] = []
+    for key in ("step_executions", "former_steps"):
+        entries = content.get(key)
+        if isinstance(entries, dict):
+            steps += entries.values()
+    undone = content.get("undone")
+    for undo in undone if isinstance(undone, list) else ():
+        entries = undo.get("steps") if isinstance(undo, dict) else None
+        if isinstance(entries, list):
+            steps += entries
+    for step in steps:
+        if isinstance(step, dict):
+            yield step
 
 
 def _require(content: Mapping[str, Any], keys: Iterable[str]) -> None:

@@ -151,7 +151,7 @@ async def test_after_all_steps_are_done_that_is_said(
         assert "runs" not in hint.replace("no step runs", ""), line
         events = await say(session, line)
         said = notice(events, NoticeKind.ALL_DONE)
-        assert "All steps are done" in said, line
+        assert "All steps are over" in said, line
         assert f"/undo {SLUG}" in said, line
         assert runs_nothing(events), line
         is_status = line.startswith("st")

@@ -230,13 +230,13 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         assert files_of_project(root) == {".gitignore", "AGENTS.md"}
         shell.say("continue", "Step 1 completed")
         shell.say("exit", "Left feature-reading-time")
-        shell.say("/resume", "1 of 2 steps are done already")
+        shell.say("/resume", "1 of 2 steps are over already")
         shell.say("continue", "Step 2 of 2 failed")
         assert statuses(root) == ["completed passed", "failed None"]
         shell.leave()
     with shell_in(root) as shell:
         shell.say("/resume", "retry, skip")
-        shell.say("retry", "Step 2 completed", "2/2 steps completed")
+        shell.say("retry", "Step 2 completed", "2/2 steps passed")
         shell.say("/list", "done")
         shell.say("/resume", "No run was left before its end")
         shell.leave()

@@ -16,6 +16,7 @@ from cdd_agent.events.step_events import AttemptFailed
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event, to_json
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
+from cdd_agent.tickets.step_tally import StepTally
 from cdd_agent.wording.describe import describe
 from tests.engine.calculator import CALC, FIXED, calculator, gives
 from tests.support.listening import collect
@@ -35,8 +36,8 @@ def finished(events: list[Event]) -> RunFinished:
     return next(event for event in events if isinstance(event, RunFinished))
 
 
-def required(sandbox: Sandbox) -> Sandbox:
-    sandbox.flags = {**sandbox.flags, "require": "verified"}
+def required(sandbox: Sandbox, rule: str = "verified") -> Sandbox:
+    sandbox.flags = {**sandbox.flags, "require": rule}
     return sandbox
 
 
@@ -131,6 +132,36 @@ async def test_so_does_a_step_that_is_only_unharmed(sandbox: Sandbox) -> None:
         (1, Verification.BASELINE)
     ]
     assert len(sandbox.model.requests) == 1
+
+
+async def test_checked_accepts_old_failures(sandbox: Sandbox) -> None:
+    required(calculator(sandbox, Step("notes.txt")), "checked").replies(
+        says("notes.txt", "x")
+    )
+    summary = finished(await run_all(sandbox))
+    assert (summary.status, summary.require) == (RunStatus.COMPLETED, "checked")
+    assert summary.tally == StepTally(old_failures=1)
+    (held,) = [text for text, _ in describe(summary) if "`require: checked`" in text]
+    assert "step 1" in held
+
+
+async def test_checked_does_not_accept_an_unverified_step(sandbox: Sandbox) -> None:
+    required(sandbox.write(LOOSE, LAST), "checked").replies(GOOD[1], GOOD[2])
+    summary = finished(await run_all(sandbox, attempts=3))
+    assert (summary.status, sandbox.statuses()) == (
+        RunStatus.FAILED,
+        ["failed", "pending"],
+    )
+    assert len(sandbox.model.requests) == 1
+
+
+async def test_checked_does_not_accept_a_skipped_step(sandbox: Sandbox) -> None:
+    required(sandbox.write(VERIFIED, LAST), "checked").replies(GOOD[2])
+    session = sandbox.session()
+    for line in (f"/exec {SLUG}", "skip because I looked", "continue"):
+        events = await collect(handle(session, line))
+    assert sandbox.statuses() == ["skipped", "completed"]
+    assert finished(events).status is RunStatus.FAILED
 
 
 async def test_without_the_rule_the_step_goes_on_from_the_reply_that_was_paid_for(

@@ -15,6 +15,7 @@ from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.state import (
     ExecutionState,
     Files,
+    StateIsNewer,
     StateUnreadable,
     StepExecution,
     load_state,
@@ -113,6 +114,22 @@ def test_keys_of_a_newer_version_do_not_keep_a_file_from_loading() -> None:
     newer = json.loads(PROMISED) | {"more": {"a": [1.5, None]}}
     newer["step_executions"]["1"]["more"] = 3
     assert ExecutionState.from_json(json.dumps(newer).encode(), "s").tally.over == 1
+
+
+@each_row("key", ["step_executions", "former_steps", "undone"])
+def test_a_verification_of_a_newer_version_is_named_and_the_file_stays(
+    tmp_path: Path, key: str
+) -> None:
+    newer = json.loads(PROMISED)
+    step = newer["step_executions"]["1"] | {"verification": "by_oracle"}
+    newer[key] = {"1": step}
+    if key == "undone":
+        newer[key] = [{"id": "u", "steps": [step]}]
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps(newer))
+    with pytest.raises(StateIsNewer, match="by_oracle"):
+        read_state_file(path)
+    assert json.loads(path.read_text()) == newer
 
 
 def test_the_status_in_the_file_is_ignored() -> None:

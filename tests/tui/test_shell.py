@@ -78,7 +78,7 @@ async def test_the_end_of_the_run_returns_to_chat_and_names_what_can_be_undone(
         finished = run_finished(person)
         assert (finished.completed, finished.total) == (2, 2)
         assert "chat" in person.title
-        assert person.steps[0] == "Plan 2/2 ━━━━━━━━━━"
+        assert person.steps[0] == "Plan 2/2 ╍╍╍╍╍╍╍╍╍╍ 2?"
         assert person.app.session is not None
         assert person.app.session.agent is None
         closed = notice(person.shown, NoticeKind.AGENT_LEFT)
@@ -131,7 +131,7 @@ async def test_a_failed_step_is_shown_and_retried(sandbox: Sandbox) -> None:
         assert len(sandbox.model.requests) == 2
 
         await person.say("retry")
-        assert person.steps[1].startswith("~ 1. Make a.txt")
+        assert person.steps[1].startswith("? 1. Make a.txt")
         assert person.prompt.area.placeholder.startswith("Enter runs")
 
 
@@ -144,7 +144,7 @@ async def test_a_skipped_step_frees_the_step_that_depends_on_it(
         await person.say(f"skip because {WHY}")
 
         assert not (sandbox.root / "a.txt").exists()
-        assert person.steps[:2] == ["Plan 1/2 ━━━━━╌╌╌╌╌", "– 1. Make a.txt"]
+        assert person.steps[:2] == ["Plan 1/2 ╍╍╍╍╍╌╌╌╌╌ 1–", "– 1. Make a.txt"]
         assert WHY in person.told
         assert "Step 2" in notice(person.shown, NoticeKind.DEPENDENTS)
 
@@ -175,7 +175,7 @@ async def test_exit_returns_to_chat_and_keeps_the_state(sandbox: Sandbox) -> Non
         assert "Here I am." in person.told
 
         await person.say(f"/exec {SLUG}")
-        assert [row[:4] for row in person.steps[1:]] == ["~ 1.", "○ 2."]
+        assert [row[:4] for row in person.steps[1:]] == ["? 1.", "○ 2."]
 
 
 async def test_a_line_that_leads_nowhere_is_answered(sandbox: Sandbox) -> None:

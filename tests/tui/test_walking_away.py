@@ -155,7 +155,7 @@ def test_the_summary_of_a_completed_run_offers_no_resume(
     terminal.type(f"/exec {SLUG}")
     terminal.until(lambda: b"Next is step 1" in terminal.seen)
     terminal.type("all")
-    terminal.until(lambda: b"2/2 steps completed" in terminal.seen)
+    terminal.until(lambda: b"2/2 steps passed" in terminal.seen)
     terminal.press(b"\x04")
     terminal.until_ended()
     first, second, rest = left_in(terminal).split("\r\n")
