@@ -10,6 +10,7 @@ from typing import TypeVar
 import pytest
 from msgspec.structs import replace
 
+from cdd_agent.errors import BadInput
 from cdd_agent.events.dialogue_events import ReplyFinished, ReplyStarted
 from cdd_agent.events.notices import Tone
 from cdd_agent.events.question_events import ChangesProposed
@@ -23,6 +24,7 @@ from cdd_agent.events.step_events import (
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event, to_json
 from cdd_agent.files.json_file import Damaged
+from cdd_agent.llm.port import QuotaUsedUp
 from cdd_agent.tickets.outcome_words import OUTCOME_WORDS
 from cdd_agent.tickets.status import StepOutcome, StepStatus, Verification
 from cdd_agent.verification.baseline import Baseline
@@ -50,8 +52,10 @@ from tests.engine.calculator import (
     calculator,
     gives,
 )
+from tests.engine.together import Together, carried_out, project_in
+from tests.support.commandline import process, script, wait_for
 from tests.support.fake_programs import Ended, FakePrograms
-from tests.support.listening import collect, stop_at
+from tests.support.listening import collect, stop_at, told_to
 from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
 from tests.support.tables import each_row
 from tests.support.time_of_loops import leap_when
@@ -145,11 +149,101 @@ async def test_a_stop_in_the_middle_changes_nothing_and_it_is_taken_again(
     await stop_at(engine.run_all(), lambda event: isinstance(event, BaselineStarted))
     engine.close()
     assert baselines(sandbox) == []
+    assert not list((sandbox.root / ".cdd/runs" / SLUG).glob("check-*"))
     assert not (sandbox.ticket / "execution-state.json").exists()
     assert sandbox.text("calc.py") == CALC
+    # the model is asked afterwards
+    assert sandbox.model.requests == []
 
     (sandbox.root / "tests/test_calc.py").write_text(TESTS)
     assert len(of(BaselineTaken, await run_all(sandbox))) == 1
+    assert baselines(sandbox) == ["baseline.json"]
+
+
+async def test_it_is_kept_if_the_model_gives_no_reply(sandbox: Sandbox) -> None:
+    calculator(sandbox)
+    events = await run_all(sandbox.replies(QuotaUsedUp("Nothing left")))
+    assert len(of(BaselineTaken, events)) == 1
+    assert sandbox.statuses() == ["pending"]
+    events = await run_all(sandbox.replies(gives(calc_dot_py=FIXED)))
+    assert of(BaselineStarted, events) == []
+    assert verifications(sandbox) == ["passed"]
+
+
+async def test_what_it_leaves_behind_is_no_doing_of_the_step(sandbox: Sandbox) -> None:
+    leaves = "for name in ('left.txt', 'a.txt'): open(name, 'a').write('by the check')"
+    once = f"import os\nif not os.path.exists('left.txt'):\n    {leaves}\n"
+    (sandbox.root / "check.py").write_text(once)
+    (sandbox.root / "a.txt").write_text("first, and ")
+    sandbox.flags = {"test_command": "python check.py"}
+    sandbox.write(Step("a.txt"))
+    await run_all(sandbox.replies(says("a.txt", "good")))
+    assert sandbox.statuses() == ["completed"]
+    assert "first, and by the check" in sandbox.prompt()
+
+    engine = sandbox.engine()
+    await collect(engine.undo())
+    engine.close()
+    assert sandbox.text("a.txt") == "first, and by the check"
+    assert sandbox.text("left.txt") == "by the check"
+
+
+async def test_a_disk_that_does_not_keep_it_changes_nothing(sandbox: Sandbox) -> None:
+    calculator(sandbox).replies(gives(calc_dot_py=FIXED))
+
+    def stand_in_the_way(event: Event) -> None:
+        if isinstance(event, BaselineStarted):
+            (sandbox.root / ".cdd/runs" / SLUG / "baseline.json").mkdir()
+
+    with told_to(stand_in_the_way), pytest.raises(BadInput, match=r"baseline\.json"):
+        await run_all(sandbox)
+    assert sandbox.model.requests == []
+    assert sandbox.text("calc.py") == CALC
+
+
+async def test_it_is_over_before_steps_run_side_by_side(tmp_path: Path) -> None:
+    sandbox = project_in(tmp_path)
+    sandbox.flags |= {"test_command": "python -c pass"}
+    sandbox.write(Step("a.txt"), Step("b.txt"))
+    model = Together({1: says("a.txt", "1"), 2: says("b.txt", "2")}, at_once=2)
+    kinds = [type(event) for event in await carried_out(sandbox, model)]
+    assert sandbox.statuses() == ["completed", "completed"]
+    assert kinds.count(BaselineTaken) == 1
+    assert kinds.index(BaselineTaken) < kinds.index(StepStarted)
+
+
+HELD = """\
+import os, sys, time
+
+open(sys.argv[2], "w").close()
+until = time.monotonic() + 60
+while not os.path.exists(sys.argv[1]) and time.monotonic() < until:
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.fork
+def test_after_a_kill_in_it_the_run_goes_on_and_it_is_taken_again(
+    sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("held")
+    (folder / "held.py").write_text(HELD)
+    held = f"{sys.executable} {folder / 'held.py'} {folder / 'gate'} {folder / 'begun'}"
+    sandbox.write(Step("a.txt"))
+    (sandbox.root / ".cdd/config.yaml").write_text(
+        f"approval: auto\ntest_timeout: 90\ntest_command: {held}\n"
+    )
+    model = script(sandbox, says("a.txt", "good"))
+    running = process(sandbox, "exec", SLUG, "--model", model)
+    wait_for((folder / "begun").exists)
+    running.kill()
+    running.communicate()
+    assert baselines(sandbox) == []
+    assert not (sandbox.root / "a.txt").exists()
+
+    (folder / "gate").touch()
+    _, err = process(sandbox, "exec", SLUG, "--model", model, "--json").communicate()
+    assert sandbox.statuses() == ["completed"], err
     assert baselines(sandbox) == ["baseline.json"]
 
 

@@ -328,7 +328,7 @@ async def test_a_step_that_names_no_files_runs_alone_at_its_place(
     sandbox: Sandbox,
 ) -> None:
     sandbox.write(
-        Step("a.txt"), Step("b.txt"), Step(None), Step("c.txt"), Step("d.txt")
+        Step("a.txt"), Step("b.txt"), Step(None, "none"), Step("c.txt"), Step("d.txt")
     )
     answers = {
         1: says("a.txt", "1"),
