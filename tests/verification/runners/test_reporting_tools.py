@@ -191,7 +191,7 @@ SAMPLES: dict[str, tuple[str, dict[str, Result], str]] = {
             "CMakeLists.txt::gone": FAILED,
             "CMakeLists.txt::skip": SKIPPED,
         },
-        "CMakeLists.txt::gone",
+        "CMakeLists.txt::bad",
     ),
     "PHPUnit": (
         PHPUNIT,
