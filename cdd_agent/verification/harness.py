@@ -22,7 +22,7 @@ _OF_ANY_COMMAND = re.compile(
     r"""
       GNUmakefile | [Mm]akefile | tox\.ini | noxfile\.py
     | (jest|vitest|karma|playwright|cypress|ava|wdio)\.(config|conf)\.\w+
-    | \.mocharc(\.\w+)?
+    | \.mocharc(\.\w+)? | [Jj]ustfile | \.justfile | Taskfile\.ya?ml | tox\.toml
     """,
     re.VERBOSE,
 )
@@ -41,7 +41,7 @@ def changes_of_harness(
     def decides(change: FileChange) -> bool:
         matters = (
             invocation.what_matters(change.path)
-            if invocation
+            if invocation and not invocation.may_start_anything
             else _what_may_matter(change.path)
         )
         own_script = str(change.path) == script and change.before is not None

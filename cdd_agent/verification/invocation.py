@@ -131,6 +131,11 @@ class Invocation(Struct, frozen=True):
         beginnings = (*self.runner.about_report, *(_ECHO if self.parts else ()))
         return any(begun.startswith(one) or one.startswith(begun) for one in beginnings)
 
+    @property
+    def may_start_anything(self) -> bool:
+        """True if the settings of any runner may decide how the command runs tests."""
+        return bool(self.obstacle) or self.runner.starts_anything
+
     def what_matters(self, path: PurePosixPath) -> Matters | None:
         """Return what to compare of a file of this name; None if it does not decide how
         this command runs tests.

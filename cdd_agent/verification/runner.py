@@ -52,7 +52,7 @@ class Reported(Struct, frozen=True):
         file. Raises `ReportUnreadable` if there are fewer than `runs`.
         """
         files = sorted(self.folder.glob(f"{self.file.name}*"))
-        if not files:
+        if runs and not files:
             raise ReportUnreadable("there is none")
         if len(files) < runs:
             raise ReportUnreadable(f"only {len(files)} of {runs} runs left one")
@@ -95,6 +95,8 @@ class TestRunner(ABC):
     """The beginnings of output lines that may be about the report."""
     forbids_snapshots: bool = False
     """True if it writes no new snapshots while `CI` is set. It ends without `CI`."""
+    starts_anything: bool = False
+    """True if it may start any runner of tests, so that the settings of all matter."""
     reports_per_process: bool = False
     """True if each of its processes writes a report of its own, so that a command may
     start it more than once.

@@ -13,6 +13,7 @@ NameTest = Callable[[Attributes, Attributes], str]
 """Returns the id of a test from the attributes of its element and of its suite."""
 
 _NOT_RUN = ("notrun", "disabled")
+_WITH_TEXT = ("failure", "error", "skipped", "system-out")
 
 
 def read_report(data: bytes, name_test: NameTest | None = None) -> SuiteRun:
@@ -80,15 +81,23 @@ class _ReportReader:
                 self._add_failure(attributes)
             case "skipped":
                 self.found.add(self._test, Result.SKIPPED)
+            case "system-out" if self._has_unexplained_failure:
+                self._text, self._message = [], ""
 
     def _add_failure(self, attributes: Attributes) -> None:
         self.found.add(self._test, Result.FAILED)
         self._text, self._message = [], attributes.get("message", "")
 
+    @property
+    def _has_unexplained_failure(self) -> bool:
+        has_failed = self.found.results.get(self._test) is Result.FAILED
+        return has_failed and self._test not in self.found.texts
+
     def end(self, tag: str) -> None:
-        if tag in ("failure", "error", "skipped") and self._text is not None:
-            text = "".join(self._text).strip()
-            self.found.add_text(self._test, text or self._message)
+        if tag in _WITH_TEXT and self._text is not None:
+            text = "".join(self._text).strip() or self._message
+            if text:
+                self.found.add_text(self._test, text)
             self._text = None
         elif tag in ("testsuites", "testsuite"):
             self._suites.pop()

@@ -50,7 +50,7 @@ def _read_junit(data: bytes, root: Path, package: Path) -> SuiteRun:
             return str(TestId(from_root(file, root), _join(class_name, name)))
         if "/" in place:
             return str(TestId(from_root(place, root), name))
-        file, inner = _find_class(place, root, package)
+        file, inner = _find_class(place, root, package, "src/*/*/{path}.*")
         return str(TestId(file, _join(*inner, name)))
 
     return read_report(data, name_test)
@@ -65,14 +65,16 @@ def _join(*names: str) -> str:
     return " > ".join(filter(None, names))
 
 
-def _find_class(dotted: str, root: Path, package: Path) -> tuple[str, list[str]]:
+def _find_class(
+    dotted: str, root: Path, package: Path, pattern: str
+) -> tuple[str, list[str]]:
     """Return the file of a class, and the names inside. A class whose file is not found
     is its own file.
     """
     outer, *inner = re.split(r"[$+]", dotted)
-    path, name = outer.replace(".", "/"), outer.rpartition(".")[2]
-    # the layouts of Maven and Gradle, and of .NET
-    for pattern in (f"src/*/*/{path}.*", f"**/{name}.cs"):
+    name = outer.rpartition(".")[2]
+    if re.fullmatch(r"\w+(\.\w+)*", outer):
+        pattern = pattern.format(path=outer.replace(".", "/"), name=name)
         for file in sorted(package.glob(pattern)):
             if file.is_relative_to(root):
                 return file.relative_to(root).as_posix(), [name, *inner]
@@ -148,7 +150,8 @@ def _read_trx(data: bytes, root: Path, package: Path) -> SuiteRun:
     for key, (name, result, text) in reader.results.items():
         class_name, library = reader.classes.get(key.partition(" ")[0], ("", ""))
         project = Path(re.split(r"[/\\]bin[/\\]", library)[0] or root)
-        file, inner = _find_class(class_name.partition(",")[0], root, project)
+        class_name = class_name.partition(",")[0]
+        file, inner = _find_class(class_name, root, project, "**/{name}.cs")
         test = TestId(file, _join(*inner, name.removeprefix(f"{class_name}.")))
         found.add(str(test), result, "".join(text).strip())
     if not reader.results:
@@ -230,7 +233,6 @@ _TOOLS = (
         ),
         plain=("--quiet", "-q", "--coverage", "--no-check", "--parallel", "-A"),
         with_value=("--filter", "--ignore", "-c", "--config"),
-        settings=r"deno\.jsonc?",
     ),
     _Tool(
         "bun test",

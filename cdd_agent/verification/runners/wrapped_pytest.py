@@ -5,21 +5,18 @@ the like. Options reach it by the environment.
 import os
 import re
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from cdd_agent.sanitize import without_escapes
 from cdd_agent.verification.outcomes import Selection, SuiteRun, merge_runs
 from cdd_agent.verification.runner import (
-    Matters,
     Reported,
     Reporting,
     ReportUnreadable,
     TestRunner,
-    whole,
 )
-from cdd_agent.verification.runners import pytest_settings
 from cdd_agent.verification.runners.javascript import program_name
 from cdd_agent.verification.runners.junit import read_report
 from cdd_agent.verification.runners.pytest import (
@@ -31,10 +28,6 @@ from cdd_agent.verification.runners.pytest import (
 _WRAPPERS = (
     *("make", "gmake", "just", "task", "tox", "nox", "hatch", "pdm", "poetry", "poe"),
     *("uv", "pixi", "rye", "invoke", "inv", "pipenv"),
-)
-_SETTINGS = re.compile(
-    r"GNUmakefile|[Mm]akefile|tox\.(ini|toml)|noxfile\.py|[Jj]ustfile|\.justfile"
-    r"|Taskfile\.ya?ml|hatch\.toml|tasks\.py"
 )
 _RUN_NAMES = ("TOX_ENV_NAME", "NOX_CURRENT_SESSION", "HATCH_ENV_ACTIVE")
 """Variables with the name of one of several runs. Pytest replaces them in a path."""
@@ -49,6 +42,7 @@ class WrappedPytest(TestRunner):
     name = "pytest"
     ends_with = frozenset(range(256))
     about_report = ("-",)
+    starts_anything = True
 
     def place(self, argv: Sequence[str]) -> int | None:
         is_wrapper = bool(argv) and program_name(argv[0]) in _WRAPPERS
@@ -74,7 +68,9 @@ class WrappedPytest(TestRunner):
 
     def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
         output = without_escapes(f"{reported.result.stdout}\n{reported.result.stderr}")
-        reports = reported.all_data()
+        reports = reported.all_data(runs=0)
+        if not reports:
+            raise ReportUnreadable("it does not report on single tests")
         # Several runs under one name leave the report of the last one.
         if len(_SUMMARY.findall(output)) != len(reports):
             raise ReportUnreadable("pytest may have run more often than it reported")
@@ -85,8 +81,3 @@ class WrappedPytest(TestRunner):
 
     def shown(self, line: str, report: Path) -> str:
         return without_report_line(line, report)
-
-    def what_matters(self, path: PurePosixPath) -> Matters | None:
-        if _SETTINGS.fullmatch(path.name):
-            return whole
-        return pytest_settings.what_matters(path)

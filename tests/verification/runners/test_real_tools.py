@@ -133,7 +133,7 @@ CTEST = {
     "tests": "CTestTestfile.cmake",
     "tests_text": (
         'add_test(adds sh -c ". ./calc.sh; test $(add 1 2) = 3")\n'
-        'add_test(subtracts sh -c ". ./calc.sh; test $(sub 2 1) = 1")\n'
+        'add_test(subtracts sh -c ". ./calc.sh; sub 2 1; test $(sub 2 1) = 1")\n'
     ),
     "adds": "CMakeLists.txt::adds",
     "subtracts": "CMakeLists.txt::subtracts",
