@@ -7,10 +7,9 @@ The modules that read plans and states are imported with the first ticket that h
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from msgspec.structs import replace
-
 from cdd_agent.agents.notebook import open_points
-from cdd_agent.engine.missing_work import find_missing_files
+from cdd_agent.engine.changed_since import add_changes
+from cdd_agent.engine.missing_work import count_changed_files
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.whereabouts import (
     RunElsewhere,
@@ -112,6 +111,7 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
                 known.finished_count,
                 type=kind,
                 where=where,
+                changed=_count_changed(ticket, known),
             )
         plan = ticket.read_plan()
         plan.check(ticket.shown(ticket.plan_path))
@@ -149,7 +149,13 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
         total,
         type=kind,
         where=where,
+        changed=_count_changed(ticket, state) if is_over else 0,
     )
+
+
+def _count_changed(ticket: Ticket, state: ExecutionState) -> int:
+    """Raises `BadInput` for a record that is damaged."""
+    return count_changed_files(state, RunRecord(ticket.root, ticket.record))
 
 
 def _read_criteria(ticket: Ticket) -> tuple[str, ...]:
@@ -188,7 +194,7 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
             tuple(spec.missing()),
             open_points(ticket.record, spec),
         )
-    spec = ticket.read_spec()
+    spec, own = ticket.read_spec(), ticket
     if ticket.record.exists():
         ticket = in_its_tree(ticket)
     plan = ticket.read_plan()
@@ -196,7 +202,7 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
     state = load_state(ticket, plan) or new_state(ticket.slug, plan)
     shown = PlanOpened.from_run(spec.title, plan, state, spec.acceptance_criteria)
     record = RunRecord(ticket.root, ticket.record)
-    return replace(shown, missing=find_missing_files(plan, state, record))
+    return add_changes(shown, own, plan, state, record)
 
 
 def whereabouts(ticket: Ticket) -> Iterator[Notice]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from cdd_agent.engine.accepted import accepted
-from cdd_agent.engine.missing_work import find_missing_files
+from cdd_agent.engine.missing_work import compare_files
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.events.ticket_events import CriteriaShown, CriterionProof, PlanOpened
@@ -37,7 +37,7 @@ def criteria_of(spec: TicketSpec, ticket: Ticket, redactor: Redactor) -> Criteri
     }
     missing = {
         work.step: (*work.missing, *work.reverted, *work.restored)
-        for work in find_missing_files(plan, state, record)
+        for work in compare_files(plan, state, record).missing
     }
     proofs = []
     for standing in find_standings(plan, state, spec.acceptance_criteria):

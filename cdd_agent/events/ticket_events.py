@@ -11,6 +11,7 @@ from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.served_criteria import edited_criteria
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.tickets.status import (
+    ChangedFiles,
     CriterionEdit,
     EditedCriterion,
     MissingWork,
@@ -41,6 +42,10 @@ class TicketView(Struct, frozen=True):
     """Empty if neither the slug nor the spec has it."""
     where: str = ""
     """The place of its run, in a few words, unless that is the project itself."""
+    changed: int = 0
+    """The number of files of its steps that are gone or have another content since,
+    if all steps are over.
+    """
 
 
 class TicketsListed(BaseEvent, frozen=True):
@@ -127,6 +132,10 @@ class PlanOpened(BaseEvent, frozen=True):
     """
     missing: tuple[MissingWork, ...] = ()
     """Files of steps that are not in the project's tree, where somebody looked."""
+    changed: tuple[ChangedFiles, ...] = ()
+    """Files of steps that have another content since, where somebody looked."""
+    spec_changed: bool = False
+    """True if spec.yaml has changed since the run, where somebody looked."""
 
     @property
     def cost(self) -> Cost:
