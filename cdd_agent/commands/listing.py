@@ -7,10 +7,9 @@ The modules that read plans and states are imported with the first ticket that h
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from msgspec.structs import replace
-
 from cdd_agent.agents.notebook import open_points
-from cdd_agent.engine.missing_work import find_missing_files
+from cdd_agent.engine.changed_since import add_changes
+from cdd_agent.engine.missing_work import count_changed_files
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.whereabouts import (
     RunElsewhere,
@@ -108,12 +107,14 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
         known = read_state(ticket)
         if known and _is_still_over(ticket, own, known):
             word = run_in_words(RunStatus.COMPLETED, known.tally)
-            return _with_run(ticket, word, known.tally, kind, where)
+            changed = _count_changed(ticket, known)
+            return _with_run(ticket, word, known.tally, kind, where, changed)
         plan = ticket.read_plan()
         plan.check(ticket.shown(ticket.plan_path))
         state = load_state(ticket, plan)
         is_over = state is not None and state.status is RunStatus.COMPLETED
         criteria = _read_criteria(own) if is_over else ()
+        changed = _count_changed(ticket, state) if state and is_over else 0
     except SpecEmpty:
         return TicketView(ticket.slug, "empty", type=kind)
     except CddError as error:
@@ -133,11 +134,16 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
     word = run_in_words(state.status, state.tally)
     if judge_run(plan, state, criteria).edited_criteria:
         word = "spec changed"
-    return _with_run(ticket, word, state.tally, kind, where)
+    return _with_run(ticket, word, state.tally, kind, where, changed)
 
 
 def _with_run(
-    ticket: Ticket, state: str, tally: StepTally, kind: str, where: str
+    ticket: Ticket,
+    state: str,
+    tally: StepTally,
+    kind: str,
+    where: str,
+    changed: int = 0,
 ) -> TicketView:
     """Return the view of a ticket with a plan."""
     return TicketView(
@@ -148,7 +154,13 @@ def _with_run(
         type=kind,
         where=where,
         tally=tally,
+        changed=changed,
     )
+
+
+def _count_changed(ticket: Ticket, state: ExecutionState) -> int:
+    """Raises `BadInput` for a record that is damaged."""
+    return count_changed_files(state, RunRecord(ticket.root, ticket.record))
 
 
 def _read_criteria(ticket: Ticket) -> tuple[str, ...]:
@@ -187,7 +199,7 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
             tuple(spec.missing()),
             open_points(ticket.record, spec),
         )
-    spec = ticket.read_spec()
+    spec, own = ticket.read_spec(), ticket
     if ticket.record.exists():
         ticket = in_its_tree(ticket)
     plan = ticket.read_plan()
@@ -195,7 +207,7 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
     state = load_state(ticket, plan) or new_state(ticket.slug, plan)
     shown = PlanOpened.from_run(spec.title, plan, state, spec.acceptance_criteria)
     record = RunRecord(ticket.root, ticket.record)
-    return replace(shown, missing=find_missing_files(plan, state, record))
+    return add_changes(shown, own, plan, state, record)
 
 
 def whereabouts(ticket: Ticket) -> Iterator[Notice]:
