@@ -234,8 +234,7 @@ EDITED = (
                 reason="the required coverage of 80% is not reached",
             ),
             [
-                "Before step 1, `pytest`: 5 passed, exit code 1: the required coverage"
-                " of 80% is not reached (1.0 s)"
+                "Before step 1, `pytest`: 5 passed, exit code 1: the required coverage of 80% is not reached (1.0 s)"
             ],
         ),
         (
@@ -245,9 +244,7 @@ EDITED = (
                 is_unusable=True,
             ),
             [
-                "✗ Before step 1, `npm test` cannot be used: it never ends: it watches"
-                " files. Steps that it checks will stop there, so install its program"
-                " or change the command first."
+                "✗ Before step 1, `npm test` cannot be used: it never ends: it watches files. Steps that it checks will stop there, so install its program or change the command first."
             ],
         ),
         (
