@@ -1509,13 +1509,6 @@ MUTATIONS = [
         "tests/verification/test_rules.py",
     ),
     Mutation(
-        "a check that watches files is no failure of the step",
-        "verification/check_run.py",
-        "        return self.return_code is None and not self.unusable",
-        "        return self.return_code is None",
-        "tests/verification/test_rules.py",
-    ),
-    Mutation(
         "the first tests of a project are new",
         "verification/facts.py",
         " or self.before.is_without_tests",
