@@ -31,7 +31,7 @@ OUTCOME_WORDS = {
         "!", "old failures remain", "with old failures"
     ),
     StepOutcome.MAY_FAIL: OutcomeWords(
-        "›", "tests may fail yet", "with tests that may fail yet"
+        "›", "tests may fail", "with tests that may fail"
     ),
     StepOutcome.UNVERIFIED: OutcomeWords("?", "unverified", "unverified"),
     StepOutcome.SKIPPED: OutcomeWords("–", "skipped", "skipped"),
@@ -137,7 +137,7 @@ def proof_in_words(unproven: Sequence[Unproven]) -> str:
 _PROOF_WORDS = {
     StepOutcome.EXIT_CODE: "no tests are known to have run",
     StepOutcome.OLD_FAILURES: "old failures remain",
-    StepOutcome.MAY_FAIL: "tests may fail yet",
+    StepOutcome.MAY_FAIL: "tests may fail",
 }
 
 
@@ -195,7 +195,7 @@ def excused_in_words(evidence: Evidence) -> str:
     tests = _tests(evidence.excused)
     if evidence.excused_until:
         return f"{tests} may fail until step {evidence.excused_until}"
-    return f"{tests} may fail yet"
+    return f"{tests} may fail by the plan"
 
 
 def _tests(count: int, kind: str = "") -> str:

@@ -41,14 +41,13 @@ from cdd_agent.tickets.outcome_words import tally_in_words
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.run_outcome import accepts
 from cdd_agent.tickets.state import ExecutionState, load_state
-from cdd_agent.tickets.status import RunStatus
+from cdd_agent.tickets.status import RunStatus, Verification
 from cdd_agent.tickets.step_tally import NO_STEPS
 from cdd_agent.travel.own_tree import OwnTree
 from cdd_agent.verification.check import Check
-from cdd_agent.verification.check_run import CheckRun, run_check
+from cdd_agent.verification.check_run import run_check
 from cdd_agent.verification.checks import checks_for, project_checks
 from cdd_agent.verification.facts import Work
-from cdd_agent.verification.outcomes import Result
 from cdd_agent.verification.rule_words import useful_end
 from cdd_agent.verification.verdict import judge_check
 
@@ -223,7 +222,10 @@ class Landing(Struct, frozen=True):
                         " run began."
                     ),
                 )
-            self.emit(_describe_pass(shown, run))
+            tone = Tone.WARNING
+            if result.verification is Verification.PASSED:
+                tone = Tone.GOOD
+            self.emit(Notice(f"On the result: {result.reason}.", tone))
 
     async def _bring_record(self) -> None:
         """The run's record, checkpoints and state become those of the person's own
@@ -258,20 +260,6 @@ class Landing(Struct, frozen=True):
         await own.trees.remove(own.place)
         await own.trees.delete_branch(own.branch)
         forget_own_tree(own.record.folder)
-
-
-def _describe_pass(shown: str, run: CheckRun) -> Notice:
-    tests = run.tests
-    if tests is None:
-        text = f"`{shown}` ended with exit code 0 on the result; no test is known to"
-        return Notice(f"{text} have run.", Tone.WARNING)
-    passed, failed = tests.count(Result.PASSED), tests.count(Result.FAILED)
-    if failed:
-        text = f"`{shown}` on the result: {passed} passed, {failed} failed as before."
-        return Notice(text, Tone.WARNING)
-    if not passed:
-        return Notice(f"`{shown}` ran no test on the result.", Tone.WARNING)
-    return Notice(f"`{shown}` passed on the result.", Tone.GOOD)
 
 
 def _move(source: Path, target: Path) -> None:

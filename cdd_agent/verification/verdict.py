@@ -207,7 +207,10 @@ def _evidence(step: StepFacts, reason: str) -> Evidence:
         return Evidence(reason)
     run = merge_runs(step.runs)
     passed, failed = run.having(Result.PASSED), run.having(Result.FAILED)
-    excused = {test for each in step.checks for test in each.targets.excused}
+    excused: dict[str, str] = {}
+    for each in step.checks:
+        excused.update(each.targets.excused)
+    labels = {excused[test] for test in failed if test in excused}
     return Evidence(
         reason,
         passed=len(passed),
@@ -218,6 +221,7 @@ def _evidence(step: StepFacts, reason: str) -> Evidence:
             step.was_failing(test) and test not in excused for test in failed
         ),
         excused=sum(test in excused for test in failed),
+        excused_until=labels.pop() if len(labels) == 1 else "",
     )
 
 

@@ -20,10 +20,10 @@ from cdd_agent.events.step_events import (
     TestsStarted,
 )
 from cdd_agent.events.step_summary import StepFinished
-from cdd_agent.tickets.outcome_words import evidence_in_words
+from cdd_agent.tickets.outcome_words import OUTCOME_WORDS, evidence_in_words
 from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.wording.registry import Lines, words_of
-from cdd_agent.wording.step_signs import clause, step_remark
+from cdd_agent.wording.step_signs import clause
 
 
 @words_of.register
@@ -178,7 +178,8 @@ def describe_step_finished(event: StepFinished) -> Lines:
 
 
 def _completed(event: StepFinished, where: str) -> tuple[str, Tone]:
-    remark = step_remark(event)
+    # The evidence behind it has the numbers.
+    remark = OUTCOME_WORDS[event.outcome].remark
     text = f"Step {event.label} completed"
     if remark:
         text += f", {remark}"

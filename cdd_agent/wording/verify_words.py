@@ -10,6 +10,8 @@ from cdd_agent.events.verify_events import (
     VerifyFinished,
     VerifyStarted,
 )
+from cdd_agent.tickets.outcome_words import OUTCOME_WORDS
+from cdd_agent.tickets.status import StepOutcome
 from cdd_agent.wording.registry import Lines, words_of
 from cdd_agent.wording.step_signs import first_names
 from cdd_agent.wording.ticket_words import edited_criteria_lines, missing_files
@@ -17,9 +19,9 @@ from cdd_agent.wording.ticket_words import edited_criteria_lines, missing_files
 _SIGNS = {
     StepResult.HOLDS: "✓",
     StepResult.BROKEN: "✗",
-    StepResult.UNVERIFIED: "~",
-    StepResult.SKIPPED: "–",
-    StepResult.OPEN: "○",
+    StepResult.UNVERIFIED: OUTCOME_WORDS[StepOutcome.UNVERIFIED].sign,
+    StepResult.SKIPPED: OUTCOME_WORDS[StepOutcome.SKIPPED].sign,
+    StepResult.OPEN: OUTCOME_WORDS[StepOutcome.OPEN].sign,
 }
 _NAMED_TOGETHER = (StepResult.UNVERIFIED, StepResult.SKIPPED, StepResult.OPEN)
 

@@ -13,6 +13,7 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BadInput
 from cdd_agent.events.ticket_events import TicketsListed
 from cdd_agent.session import Session
+from cdd_agent.tickets.step_tally import StepTally
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Copied, Sandbox, Step, check, says
 from tests.support.tables import each_row
@@ -56,6 +57,38 @@ async def test_a_type_and_a_state_narrow_the_list(
     session: Session, line: str, expected: list[str]
 ) -> None:
     assert await slugs(session, line) == expected
+
+
+@each_row(
+    ("replies", "line", "state", "tally"),
+    [
+        (
+            [says("a.txt", "good"), says("b.txt", "x")],
+            "continue",
+            "completed",
+            StepTally(exit_code=1, unverified=1),
+        ),
+        (
+            [says("a.txt", "good")],
+            "skip because I looked",
+            "completed",
+            StepTally(exit_code=1, skipped=1),
+        ),
+    ],
+)
+async def test_a_run_with_an_unverified_or_skipped_step_is_not_done(
+    sandbox: Sandbox, replies: list[str], line: str, state: str, tally: StepTally
+) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", "none"))
+    session = sandbox.replies(*replies).session()
+    for typed in (f"/exec {SLUG}", "continue", line, "exit"):
+        await handle(session, typed)
+    (listed,) = await collect(handle(session, "/list"))
+    assert isinstance(listed, TicketsListed)
+    (ticket,) = listed.tickets
+    assert (ticket.state, ticket.tally, ticket.is_over) == (state, tally, True)
+    assert await slugs(session, "/list done") == []
+    assert await slugs(session, "/list completed") == [SLUG]
 
 
 async def test_an_unknown_state_is_an_error_with_the_known_states(

@@ -20,7 +20,7 @@ from cdd_agent.tickets.step_tally import StepTally
 from cdd_agent.wording.describe import describe
 from tests.engine.calculator import CALC, FIXED, calculator, gives
 from tests.support.listening import collect
-from tests.support.projects import SLUG, Sandbox, Step, run_all, says
+from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
 from tests.support.tables import each_row
 
 VERIFIED, LOOSE, LAST = (
@@ -28,6 +28,7 @@ VERIFIED, LOOSE, LAST = (
     Step("b.txt", "none"),
     Step("c.txt", tested="good"),
 )
+BY_EXIT_CODE = Step("a.txt", check("a.txt"))
 GOOD = [says("a.txt", "good"), says("b.txt", "good"), says("c.txt", "good")]
 RULE = "`require: verified`"
 
@@ -143,6 +144,20 @@ async def test_checked_accepts_old_failures(sandbox: Sandbox) -> None:
     assert summary.tally == StepTally(old_failures=1)
     (held,) = [text for text, _ in describe(summary) if "`require: checked`" in text]
     assert "step 1" in held
+
+
+async def test_checked_accepts_an_exit_code_and_verified_does_not(
+    sandbox: Sandbox,
+) -> None:
+    required(sandbox.write(BY_EXIT_CODE), "checked").replies(GOOD[0])
+    summary = finished(await run_all(sandbox))
+    assert summary.tally == StepTally(exit_code=1)
+    assert summary.status is RunStatus.COMPLETED
+    (held,) = [text for text, _ in describe(summary) if "`require: checked`" in text]
+    assert "tests have passed" not in held
+
+    summary = finished(await run_all(required(sandbox)))
+    assert summary.status is RunStatus.FAILED
 
 
 async def test_checked_does_not_accept_an_unverified_step(sandbox: Sandbox) -> None:

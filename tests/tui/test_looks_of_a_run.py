@@ -13,6 +13,7 @@ from cdd_agent.cost import Cost
 from cdd_agent.engine.step_details import StepDetails
 from cdd_agent.events.dialogue_events import ReplyDelta
 from cdd_agent.events.notices import Answer
+from cdd_agent.events.run_events import RunFinished
 from cdd_agent.events.shell_events import PersonSaid, SessionView
 from cdd_agent.events.step_events import (
     CommandOutput,
@@ -23,7 +24,7 @@ from cdd_agent.events.step_events import (
 from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.events.stream import SessionRestored
 from cdd_agent.events.ticket_events import CriteriaShown, CriterionProof, PlanOpened
-from cdd_agent.tickets.status import Evidence, StepStatus, Verification
+from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Verification
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.criteria_screen import CriteriaScreen
 from cdd_agent.tui.screens.sessions import SessionsScreen
@@ -104,6 +105,48 @@ def test_a_plan_with_its_money(
             PlanOpened(SLUG, "Monthly expense report", VIEWS, True, Cost(1_000, 0.01))
         )
         running(pilot.app)
+        pilot.app.home.activity.rest()
+        await pilot.pause()
+
+    assert snap_compare(
+        shell(shop, f"/exec {SLUG}", opening=OPENING),
+        run_before=look,
+        terminal_size=size,
+    )
+
+
+MAY_FAIL = Evidence("", 4, new=4, failed=2, excused=2, excused_until="7")
+PROVED = (
+    (StepStatus.COMPLETED, Verification.PASSED, GREEN),
+    (StepStatus.COMPLETED, Verification.EXIT_CODE, Evidence("`make lint` ended")),
+    (StepStatus.COMPLETED, Verification.BASELINE, Evidence("", 9, failed=1)),
+    (StepStatus.COMPLETED, Verification.BASELINE, MAY_FAIL),
+    (StepStatus.COMPLETED, Verification.NONE, None),
+    (StepStatus.SKIPPED, None, None),
+    (StepStatus.FAILED, None, Evidence("", 4, failed=1)),
+    (StepStatus.PENDING, None, None),
+)
+"""A step for each way in which it can be shown to be done, or not."""
+
+
+@at((60, 20), (100, 30))
+def test_each_kind_of_proof(shop: Sandbox, snap_compare: Compare, size: Size) -> None:
+    steps = tuple(
+        StepSummary(number, f"Step {number} of many", *proof[:2], evidence=proof[2])
+        for number, proof in enumerate(PROVED, 1)
+    )
+    opened = PlanOpened(SLUG, "Monthly expense report", steps, resumed=True)
+    finished = RunFinished(
+        *(SLUG, RunStatus.FAILED, 5, 1, 1, 8, 75.0, ("a.py", "b.py")),
+        tally=opened.tally,
+    )
+
+    async def look(pilot: Pilot[None]) -> None:
+        await showing()(pilot)
+        assert isinstance(pilot.app, Shell)
+        for event in (opened, finished):
+            pilot.app.home.show(event)
+        pilot.app.home.steps.show(steps)
         pilot.app.home.activity.rest()
         await pilot.pause()
 

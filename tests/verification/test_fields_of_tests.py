@@ -163,3 +163,17 @@ def test_the_notes_name_the_tests_and_the_step_that_ends_the_leave(
     assert ["step 3" in note and NEW in note for note in until] == [True]
     assert [B in note for note in notes["its id"]] == [True]
     assert notes["it passes"] == ()
+
+
+def test_the_evidence_counts_the_tests_that_may_fail_apart_from_old_failures(
+    tmp_path: Path,
+) -> None:
+    for name, label in (
+        ("a new failure", ""),
+        ("a new failure, until a later step", "3"),
+    ):
+        evidence = verdict_on(MAY_FAIL[name], tmp_path).evidence
+        assert evidence is not None
+        assert (evidence.excused, evidence.excused_until) == (1, label)
+        assert (evidence.old_failures, evidence.new_failures) == (0, 0)
+        assert evidence.only_excused_failed

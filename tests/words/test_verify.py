@@ -68,7 +68,7 @@ def test_steps_without_proof_are_never_among_those_that_hold() -> None:
         VerifiedStep(4, "D", StepResult.OPEN),
     ) == [
         "feature-x: 1 unverified, 1 skipped, 2 open",
-        "  ~ unverified: 1. A",
+        "  ? unverified: 1. A",
         "  – skipped: 2. B",
         "  ○ open: 2b. C, 4. D",
     ]

@@ -39,7 +39,7 @@ from tests.support.verdicts import judge_all, judge_one, run_of
             Evidence("x", 3, new=3, failed=2, excused=2, excused_until="3"),
             "3 new tests passed, 2 tests may fail until step 3",
         ),
-        (Evidence("x", 0, failed=1, excused=1), "1 test may fail yet"),
+        (Evidence("x", 0, failed=1, excused=1), "1 test may fail by the plan"),
         (
             Evidence("x", 5, failed=4, old_failures=1, excused=2, excused_until="2b"),
             "5 stayed green, 1 test failed, 2 tests may fail until step 2b, 1 test failed before, too",
