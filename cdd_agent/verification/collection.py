@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.verification.check import Check
+from cdd_agent.verification.runners.pytest import Pytest
 
 _SECONDS = 30.0
 _SUMMARY = re.compile(
@@ -30,7 +31,7 @@ async def collect_tests(check: Check, commands: CommandRunner) -> Collection | N
     """Count the tests of a check, in at most `_SECONDS`. None if the check does not
     start pytest.
     """
-    if check.invocation is None or check.invocation.runner.name != "pytest":
+    if not Pytest().recognises(check.argv):
         return None
     words = (*check.argv, "--collect-only", "--verbosity=-1", "--color=no")
     result = await commands.start(
