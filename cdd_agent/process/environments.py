@@ -3,7 +3,7 @@ start a command with them. Nothing is installed, and no environment is created.
 
 Environments in the project come first, of the command's folder and then of the folders
 around it. If there is none, the tool that keeps the project's environment elsewhere is
-asked for its place (poetry: 0.7 s). The environments of tox and nox come last.
+asked for its place (poetry, hatch: about a second). Those of tox and nox come last.
 """
 
 import os
@@ -26,8 +26,8 @@ OWN_PROGRAMS = ("pytest", "python", "python3")
 _IN_PROJECT = (".venv", "venv", ".pixi/envs/default")
 _OF_TEST_TOOLS = (".tox", ".nox")
 _ANSWER_SECONDS = 10.0
-_KEPT_SECONDS = 60
-"""Time for which the answer of a tool is used. A run asks a few times a step."""
+_KEPT_SECONDS = 10
+"""Time for which the answer of a tool is used. A step needs it several times."""
 
 
 class _EnvironmentTool(Struct, frozen=True):
@@ -36,16 +36,20 @@ class _EnvironmentTool(Struct, frozen=True):
     name: str
     files: tuple[str, ...]
     """Files of projects that use it."""
-    question: tuple[str, ...] = ()
-    """Words that print the place of an environment outside the project, and create
-    none.
+    questions: tuple[tuple[str, ...], ...] = ()
+    """Words that print the places of environments outside the project, one a line, and
+    create none.
     """
 
 
 _TOOLS = (
-    _EnvironmentTool("poetry", ("poetry.lock", "poetry.toml"), ("env", "info", "-p")),
-    _EnvironmentTool("pipenv", ("Pipfile",), ("--venv",)),
-    _EnvironmentTool("hatch", ("hatch.toml",), ("env", "find")),
+    _EnvironmentTool(
+        "poetry", ("poetry.lock", "poetry.toml"), (("env", "info", "-p"),)
+    ),
+    _EnvironmentTool("pipenv", ("Pipfile",), (("--venv",),)),
+    _EnvironmentTool(
+        "hatch", ("hatch.toml",), (("env", "find"), ("env", "find", "hatch-test"))
+    ),
     _EnvironmentTool("pdm", ("pdm.lock", "pdm.toml")),
     _EnvironmentTool("uv", ("uv.lock", "uv.toml")),
 )
@@ -149,12 +153,10 @@ def _environments_elsewhere(folder: Path) -> Iterator[Path]:
         yield Path(chosen.strip()).parent.parent
     for tool in _tools_of(folder):
         program = find_program(tool.name)
-        if program is None or not tool.question:
-            continue
-        words = (str(program), *tool.question)
-        answer = _ask(words, folder, int(time.monotonic() / _KEPT_SECONDS))
-        if answer and Path(answer).is_dir():
-            yield Path(answer)
+        for question in tool.questions if program else ():
+            words = (str(program), *question)
+            answer = _ask(words, folder, int(time.monotonic() / _KEPT_SECONDS))
+            yield from (Path(line) for line in answer if Path(line).is_dir())
 
 
 def environment_tools(root: Path) -> tuple[str, ...]:
@@ -174,13 +176,14 @@ def _tools_of(folder: Path) -> list[_EnvironmentTool]:
 
 
 @lru_cache(16)
-def _ask(words: tuple[str, ...], folder: Path, period: int) -> str:
-    """Return the last line that a tool prints; empty if it fails."""
+def _ask(words: tuple[str, ...], folder: Path, period: int) -> tuple[str, ...]:
+    """Return the lines that a tool prints; none if it fails."""
     del period
     result = waited_for(run_command(words, cwd=folder, limit=_ANSWER_SECONDS))
-    lines = result.stdout.split("\n") if result.return_code == 0 else []
-    lines = [line.strip() for line in lines if line.strip()]
-    return lines[-1] if lines else ""
+    if result.return_code:
+        return ()
+    lines = [line.strip() for line in result.stdout.splitlines()]
+    return tuple(line for line in lines if Path(line).is_absolute())
 
 
 def _environments_of_test_tools(root: Path, folder: Path) -> Iterator[Path]:

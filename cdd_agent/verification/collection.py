@@ -31,8 +31,7 @@ async def collect_tests(check: Check, commands: CommandRunner) -> Collection | N
     """Count the tests of a check, in at most `_SECONDS`. None if the check does not
     start pytest.
     """
-    # a program that starts pytest, such as make, does not take its options
-    if not check.invocation or not isinstance(check.invocation.runner, Pytest):
+    if not Pytest().recognises(check.argv):
         return None
     words = (*check.argv, "--collect-only", "--verbosity=-1", "--color=no")
     result = await commands.start(
