@@ -18,7 +18,7 @@ from cdd_agent.verification.runner import (
 from cdd_agent.verification.runners import all_runners
 from cdd_agent.verification.runners.javascript import program_name
 from cdd_agent.verification.runners.lines import INJECTED
-from cdd_agent.verification.scripts import Started, find_started
+from cdd_agent.verification.scripts import Started, find_started, run_all_packages
 from cdd_agent.verification.settings import package_json
 
 _ECHO = ("> ", "$ ")
@@ -67,7 +67,8 @@ class Invocation(Struct, frozen=True):
         if len(ways) > 1:
             return None
         added, env = ways.pop()
-        return Reporting((*self.argv, *added), dict(env))
+        argv = run_all_packages(self.argv) if len(self.parts) > 1 else self.argv
+        return Reporting((*argv, *added), dict(env))
 
     @property
     def why_unread(self) -> str:
@@ -115,9 +116,8 @@ class Invocation(Struct, frozen=True):
         """
         if self.parts and (str(INJECTED) in line or str(report) in line):
             made = self.reporting(report)
-            added = made.argv[len(self.argv) :] if made else ()
-            for word in added:
-                if word != "--":
+            for word in made.argv if made else ():
+                if word not in (*self.argv, "--", "--no-bail"):
                     # the added words come last, and a shell may show them in quotes
                     line, is_cut, _ = line.partition(f" {word}")
                     line = line.rstrip("'\" -") + "\n" if is_cut else line

@@ -156,6 +156,16 @@ def find_started(
     return tuple(started) or itself
 
 
+def run_all_packages(argv: Sequence[str]) -> tuple[str, ...]:
+    """Return a command of pnpm with the option that a package that fails does not hide
+    the others.
+    """
+    is_pnpm = bool(argv) and program_name(argv[0]) == "pnpm"
+    if not is_pnpm or {"--bail", "--no-bail"} & {*argv}:
+        return tuple(argv)
+    return (argv[0], "--no-bail", *argv[1:])
+
+
 def _read_chain(text: str, folder: Path, call: _Call, depth: int) -> Iterator[Started]:
     commands = _split_chain(text)
     if not commands:

@@ -24,7 +24,7 @@ _NAME = r"[\"'`‘“]?([^\s\"'`‘’“”:]{1,200})[\"'`’”]?"
 """A name that may be quoted, as one group."""
 
 _NONE_RAN = "no tests ran"
-_FOREVER = "it watches files and does not end"
+_FOREVER = "it watches files"
 
 _SENTENCES: dict[StatementKind, tuple[tuple[str, str], ...]] = {
     StatementKind.NO_TESTS: (
@@ -99,7 +99,7 @@ _SENTENCES: dict[StatementKind, tuple[tuple[str, str], ...]] = {
                 r"(?i)(?:press|hit|use) (?:ctrl|control|\^)[-+ ]?c to (?:quit|stop"
                 r"|exit)|quit the server with"
             ),
-            "it is a server and does not end",
+            "it is a server",
         ),
     ),
     StatementKind.THRESHOLD: (
@@ -339,6 +339,10 @@ _RAN_TESTS = re.compile(
 """A line that says that tests ran: of several runs, one may have had none."""
 
 
+_PACKAGE = re.compile(r"^(?:[\w@.-]*/[\w@./-]+[ :][\w.-]+|\[[\w@./-]+\]): ")
+"""What pnpm, bun, yarn and turbo put before a line of one of several packages."""
+
+
 class _Row(Struct, frozen=True):
     kind: StatementKind
     pattern: re.Pattern[str]
@@ -392,7 +396,7 @@ def _read_lines(stream: str) -> list[str]:
     lines = [line for line in without_escapes(stream).splitlines() if line.strip()]
     if len(lines) > _HEAD_LINES + _TAIL_LINES:
         lines = lines[:_HEAD_LINES] + lines[-_TAIL_LINES:]
-    return [line[:_LONGEST_LINE] for line in lines]
+    return [_PACKAGE.sub("", line[:_LONGEST_LINE]) for line in lines]
 
 
 def find_watch_word(argv: Sequence[str]) -> Statement | None:
@@ -409,7 +413,7 @@ def find_watch_word(argv: Sequence[str]) -> Statement | None:
             word = each
     if not word or any(map(_NO_WATCH_OPTION.fullmatch, words)):
         return None
-    return Statement(StatementKind.WATCHES, f"`{word}` makes it watch files forever")
+    return Statement(StatementKind.WATCHES, f"`{word}` makes it watch files")
 
 
 class OutputWatch:

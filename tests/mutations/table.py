@@ -15,6 +15,8 @@ _GUARDS = (
 _VALUES = "tests/actions/test_values.py"
 _ENGINE = "tests/engine/test_engine.py"
 _TRUST = "tests/test_trust.py"
+_INVOCATION = "tests/verification/test_invocation.py"
+_REPORTING_TOOLS = "tests/verification/runners/test_reporting_tools.py"
 _DETECTION = "tests/verification/test_detection.py"
 _OPENING = "tests/test_open_project.py"
 
@@ -1644,6 +1646,55 @@ MUTATIONS = [
                 "_OF_SEVERAL_RUNS = (Result.FAILED, Result.PASSED, Result.SKIPPED)",
                 "_OF_SEVERAL_RUNS = (Result.FAILED, Result.SKIPPED, Result.PASSED)",
                 "tests/verification/test_several_checks.py",
+            ),
+            (
+                "the results of all packages count, or none",
+                "verification/invocation.py",
+                "        if len(self.parts) > 1:\n            reported.all_data",
+                "        if len(self.parts) > 9:\n            reported.all_data",
+                _INVOCATION,
+            ),
+            (
+                "words pass every npm on the way",
+                "verification/scripts.py",
+                "separators = inner.separators + call.separators",
+                "separators = call.separators",
+                _INVOCATION,
+            ),
+            (
+                "a report of one of several runners is not asked for",
+                "verification/invocation.py",
+                "    if len(names) > 1:",
+                "    if len(names) > 2:",
+                _INVOCATION,
+            ),
+            (
+                "an old report of Maven or Gradle does not count",
+                "verification/runners/reporting_tools.py",
+                "if file.stat().st_mtime_ns >= began:",
+                "if began:",
+                _REPORTING_TOOLS,
+            ),
+            (
+                "a test of CTest whose program is missing has failed",
+                "verification/runners/junit.py",
+                'not message.startswith("SKIP_")',
+                "not message",
+                _REPORTING_TOOLS,
+            ),
+            (
+                "a run of pytest that left no report is noticed",
+                "verification/runners/wrapped_pytest.py",
+                "if len(_SUMMARY.findall(output)) != len(reports):",
+                "if not output:",
+                "tests/verification/runners/test_wrapped_pytest.py",
+            ),
+            (
+                "a runner that failed is left out",
+                "verification/runners/added.py",
+                "        if self._full_name in problems:",
+                "        if not self._full_name:",
+                "tests/verification/runners/test_added.py",
             ),
             (
                 "a run with tests is not said to have none",

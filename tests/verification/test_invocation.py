@@ -230,6 +230,24 @@ def test_the_packages_of_a_command_are_known(
     assert found.reporting(REPORT)
 
 
+@each_row(
+    ("command", "words"),
+    [
+        ("pnpm -r test", "pnpm --no-bail -r test --reporter="),
+        ("pnpm --no-bail -r test", "pnpm --no-bail -r test --reporter="),
+        ("pnpm --filter @x/a test", "pnpm --filter @x/a test --reporter="),
+    ],
+)
+def test_a_package_that_fails_does_not_hide_the_others(
+    workspaces: Path, command: str, words: str
+) -> None:
+    found = invocation(command.split(), workspaces)
+    assert found
+    made = found.reporting(REPORT)
+    assert made
+    assert " ".join(made.argv).startswith(words)
+
+
 def report(folder: Path, name: str, file: Path, result: str) -> None:
     test = {"file": str(file), "names": ["adds"], "result": result, "text": ""}
     lines = [json.dumps(test), json.dumps({"end": True})]

@@ -21,7 +21,7 @@ THRESHOLD, WARNINGS = StatementKind.THRESHOLD, StatementKind.WARNINGS
 MISSING, ENVIRONMENT = StatementKind.PROGRAM_MISSING, StatementKind.ENVIRONMENT
 
 NONE_RAN = "no tests ran"
-FOREVER = "it watches files and does not end"
+FOREVER = "it watches files"
 
 STATED: list[tuple[str, StatementKind, str, str]] = [
     # the tool, the kind, a line of its output, the reason
@@ -121,7 +121,7 @@ STATED: list[tuple[str, StatementKind, str, str]] = [
         "flask",
         WATCHES,
         "Press CTRL+C to quit",
-        "it is a server and does not end",
+        "it is a server",
     ),
     (
         "pytest-cov",
@@ -571,6 +571,12 @@ def test_a_program_that_is_missing_is_known_by_the_exit_code_too() -> None:
     assert stated.kind is MISSING
     (named,) = find_statements(127, "sh: 1: vitest: not found")
     assert named.text == "`vitest` is not installed"
+
+
+@each_row("package", ["packages/a test: ", "@x/a test: ", "[@x/a]: ", "@x/a:test: "])
+def test_the_line_of_one_of_several_packages_is_read(package: str) -> None:
+    (stated,) = find_statements(1, f"{package}sh: 1: vitest: not found")
+    assert stated.text == "`vitest` is not installed"
 
 
 def test_each_statement_is_given_once() -> None:
