@@ -1,5 +1,5 @@
 """The definitions in a file's text, exactly: what each is called, from which line to
-which. The one place that parses.
+which.
 
 One question is put to every language: which nodes have a name? What kinds of those
 define something, their types' names say alike in almost all grammars.
@@ -7,12 +7,12 @@ define something, their types' names say alike in almost all grammars.
 
 import re
 from functools import lru_cache
-from importlib import import_module
 from typing import Any
 
 from msgspec import Struct
-from tree_sitter import Language, Node, Parser, Query, QueryCursor, QueryError
+from tree_sitter import Node, Query, QueryCursor, QueryError
 
+from cdd_agent.context.grammars import load_language, parse
 from cdd_agent.context.source import suffix_of
 
 _LARGEST = 500_000
@@ -21,40 +21,6 @@ _MOST = 5_000
 """Definitions of one text."""
 _DEEPEST = 60
 """Nodes around a definition. The time for looking deeper grows with the depth's square.
-"""
-_GRAMMARS = {
-    suffix: (package, function)
-    for package, function, suffixes in (
-        ("tree_sitter_bash", "language", "sh bash"),
-        ("tree_sitter_c", "language", "c"),
-        ("tree_sitter_c_sharp", "language", "cs"),
-        ("tree_sitter_cpp", "language", "h cc cpp cxx hh hpp hxx cu ino"),
-        ("tree_sitter_go", "language", "go"),
-        ("tree_sitter_groovy", "language", "groovy"),
-        ("tree_sitter_haskell", "language", "hs"),
-        ("tree_sitter_java", "language", "java"),
-        ("tree_sitter_javascript", "language", "js jsx mjs cjs"),
-        ("tree_sitter_julia", "language", "jl"),
-        ("tree_sitter_kotlin", "language", "kt kts"),
-        ("tree_sitter_lua", "language", "lua"),
-        ("tree_sitter_objc", "language", "m mm"),
-        ("tree_sitter_php", "language_php", "php"),
-        ("tree_sitter_python", "language", "py pyi"),
-        ("tree_sitter_ruby", "language", "rb"),
-        ("tree_sitter_rust", "language", "rs"),
-        ("tree_sitter_scala", "language", "scala"),
-        ("tree_sitter_swift", "language", "swift"),
-        ("tree_sitter_typescript", "language_tsx", "tsx"),
-        ("tree_sitter_typescript", "language_typescript", "ts mts cts"),
-        ("tree_sitter_zig", "language", "zig"),
-    )
-    for suffix in suffixes.split()
-}
-"""By suffix, the package of a language's grammar and its function that returns it.
-
-Clojure, Dart, Erlang and R have no well-kept package with wheels for all platforms.
-Perl's has none for Macs with Intel processors. In Elixir and OCaml no query finds
-anything. Files in these languages are found by their text alone.
 """
 _DEFINES = re.compile(
     r"(?:function|method|class|struct|enum|trait|interface|module|namespace"
@@ -98,39 +64,30 @@ class Definition(Struct, frozen=True):
 def definitions(path: str, data: bytes) -> tuple[Definition, ...]:
     """Return the definitions in the order of the text.
 
-    There are none for a language without a grammar, or for a very large text. Callers
-    then search the text itself.
+    There are none for a language without a grammar, or for a text that is too large or
+    takes too long to parse. Callers then search the text itself.
     """
-    names = _GRAMMARS.get(suffix_of(path))
-    if names is None or len(data) > _LARGEST:
+    suffix = suffix_of(path)
+    language = load_language(suffix)
+    if language is None or len(data) > _LARGEST:
         return ()
-    grammar = _load_grammar(*names)
-    if grammar is None:
+    tree = parse(language, data)
+    if tree is None:
         return ()
-    parser, queries = grammar
-    return tuple(_nested(_named(parser.parse(data).root_node, queries)))
+    return tuple(_nested(_named(tree.root_node, _load_queries(suffix))))
 
 
 @lru_cache
-def _load_grammar(
-    package: str, function: str
-) -> tuple[Parser, tuple[Query, ...]] | None:
-    """Return the parser and its queries; None if the installed package is missing or
-    does not fit tree-sitter.
-    """
-    try:
-        # late: only the grammar of this language is loaded
-        module = import_module(package)
-        language = Language(getattr(module, function)())
-    except (ImportError, AttributeError, ValueError):
-        return None
+def _load_queries(suffix: str) -> tuple[Query, ...]:
+    language = load_language(suffix)
     queries = []
     for text in _QUERIES:
         try:
-            queries.append(Query(language, text))
+            if language is not None:
+                queries.append(Query(language, text))
         except QueryError:
             continue  # the language has no such nodes
-    return Parser(language), tuple(queries)
+    return tuple(queries)
 
 
 def _named(root: Node, queries: tuple[Query, ...]) -> list[tuple[int, int, int, str]]:

@@ -36,7 +36,7 @@ from cdd_agent.verification.lost_tests import Comparison, compare_tests
 from cdd_agent.verification.outcomes import Result
 from cdd_agent.verification.permissions import Permissions
 from cdd_agent.verification.targets import Assignment
-from cdd_agent.verification.testcode import Place, is_data, place_of
+from cdd_agent.verification.testcode.test_files import Place, is_data, place_of
 from cdd_agent.verification.verdict import (
     NOTHING_DONE,
     CheckResult,

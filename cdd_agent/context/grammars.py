@@ -1,0 +1,86 @@
+"""Grammars of programming languages, by the suffix of a file. The one place that
+parses.
+"""
+
+from functools import lru_cache
+from importlib import import_module
+from time import thread_time
+
+from tree_sitter import Language, Parser, Point, Tree
+
+_PIECE = 1024
+"""Bytes that the parser reads at once."""
+_SECONDS = 0.2
+_SECONDS_A_BYTE = 5e-6
+"""Code takes a tenth of that. In some text, such as thousands of unclosed strings,
+the parser searches the whole rest for each of them.
+"""
+_GRAMMARS = {
+    suffix: (package, function)
+    for package, function, suffixes in (
+        ("tree_sitter_bash", "language", "sh bash"),
+        ("tree_sitter_c", "language", "c"),
+        ("tree_sitter_c_sharp", "language", "cs"),
+        ("tree_sitter_cpp", "language", "h cc cpp cxx hh hpp hxx cu ino"),
+        ("tree_sitter_elixir", "language", "ex exs"),
+        ("tree_sitter_go", "language", "go"),
+        ("tree_sitter_groovy", "language", "groovy"),
+        ("tree_sitter_haskell", "language", "hs"),
+        ("tree_sitter_java", "language", "java"),
+        ("tree_sitter_javascript", "language", "js jsx mjs cjs"),
+        ("tree_sitter_julia", "language", "jl"),
+        ("tree_sitter_kotlin", "language", "kt kts"),
+        ("tree_sitter_lua", "language", "lua"),
+        ("tree_sitter_objc", "language", "m mm"),
+        ("tree_sitter_php", "language_php", "php"),
+        ("tree_sitter_python", "language", "py pyi"),
+        ("tree_sitter_ruby", "language", "rb"),
+        ("tree_sitter_rust", "language", "rs"),
+        ("tree_sitter_scala", "language", "scala"),
+        ("tree_sitter_swift", "language", "swift"),
+        ("tree_sitter_typescript", "language_tsx", "tsx"),
+        ("tree_sitter_typescript", "language_typescript", "ts mts cts"),
+        ("tree_sitter_zig", "language", "zig"),
+    )
+    for suffix in suffixes.split()
+}
+"""By suffix, the package of a language's grammar and its function that returns it.
+
+Clojure, Dart, Erlang and R have no well-kept package with wheels for all platforms.
+Perl's has none for Macs with Intel processors. Files in these languages are read by
+their text alone.
+"""
+
+
+@lru_cache
+def load_language(suffix: str) -> Language | None:
+    """Return the grammar of a language.
+
+    None if there is none, or if the installed package does not fit tree-sitter.
+    """
+    if suffix not in _GRAMMARS:
+        return None
+    package, function = _GRAMMARS[suffix]
+    try:
+        # late: only the grammar of this language is loaded
+        return Language(getattr(import_module(package), function)())
+    except (ImportError, AttributeError, ValueError):
+        return None
+
+
+def parse(language: Language, data: bytes) -> Tree | None:
+    """Return the syntax tree of a text; None if parsing it takes too long."""
+    end = thread_time() + _SECONDS + _SECONDS_A_BYTE * len(data)
+
+    def is_late(*_: object) -> bool:
+        return thread_time() > end
+
+    def read(offset: int, _: Point) -> bytes:
+        return b"" if is_late() else data[offset : offset + _PIECE]
+
+    try:
+        Parser(language).parse(read, progress_callback=is_late)
+    except ValueError:  # it was late
+        return None
+    # a tree that was read in pieces does not keep the text that queries need
+    return None if is_late() else Parser(language).parse(data)
