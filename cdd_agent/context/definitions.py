@@ -1,5 +1,5 @@
 """The definitions in a file's text, exactly: what each is called, from which line to
-which. The one place that parses.
+which.
 
 One question is put to every language: which nodes have a name? What kinds of those
 define something, their types' names say alike in almost all grammars.
@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 from tree_sitter import Node, Query, QueryCursor, QueryError
 
-from cdd_agent.context.grammars import LARGEST_PARSED, Grammar, find_grammar
+from cdd_agent.context.grammars import Grammar, find_grammar
 
 _MOST = 5_000
 """Definitions of one text."""
@@ -61,14 +61,14 @@ class Definition(Struct, frozen=True):
 def definitions(path: str, data: bytes) -> tuple[Definition, ...]:
     """Return the definitions in the order of the text.
 
-    There are none for a language without a grammar, or for a very large text. Callers
-    then search the text itself.
+    There are none for a language without a grammar, or for a text that is too large or
+    takes too long to parse. Callers then search the text itself.
     """
     grammar = find_grammar(path)
-    if grammar is None or len(data) > LARGEST_PARSED:
+    tree = grammar.parse(data) if grammar else None
+    if grammar is None or tree is None:
         return ()
-    root = grammar.parser.parse(data).root_node
-    return tuple(_nested(_named(root, _load_queries(grammar))))
+    return tuple(_nested(_named(tree.root_node, _load_queries(grammar))))
 
 
 @lru_cache

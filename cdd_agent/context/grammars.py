@@ -1,15 +1,25 @@
-"""The grammars of programming languages, for parsing with tree-sitter."""
+"""The grammars of programming languages, by the suffix of a file. The one place that
+parses with tree-sitter.
+"""
 
 from functools import cached_property, lru_cache
 from importlib import import_module
+from time import thread_time
 
 from msgspec import Struct
-from tree_sitter import Language, Parser
+from tree_sitter import Language, Parser, Point, Tree
 
 from cdd_agent.context.source import suffix_of
 
 LARGEST_PARSED = 500_000
 """Bytes of a text that is parsed."""
+_PIECE = 1024
+"""Bytes that the parser reads at once."""
+_SECONDS = 0.2
+_SECONDS_A_BYTE = 5e-6
+"""Code takes a tenth of that. In some text, such as thousands of unclosed strings,
+the parser searches the whole rest for each of them.
+"""
 _GRAMMARS = {
     suffix: (package, function)
     for package, function, suffixes in (
@@ -17,6 +27,7 @@ _GRAMMARS = {
         ("tree_sitter_c", "language", "c"),
         ("tree_sitter_c_sharp", "language", "cs"),
         ("tree_sitter_cpp", "language", "h cc cpp cxx hh hpp hxx cu ino"),
+        ("tree_sitter_elixir", "language", "ex exs"),
         ("tree_sitter_go", "language", "go"),
         ("tree_sitter_groovy", "language", "groovy"),
         ("tree_sitter_haskell", "language", "hs"),
@@ -41,8 +52,8 @@ _GRAMMARS = {
 """By suffix, the package of a language's grammar and its function that returns it.
 
 Clojure, Dart, Erlang and R have no well-kept package with wheels for all platforms.
-Perl's has none for Macs with Intel processors. In Elixir and OCaml no query finds
-anything. Files in these languages are found by their text alone.
+Perl's has none for Macs with Intel processors. Files in these languages are read by
+their text alone.
 """
 
 
@@ -57,10 +68,36 @@ class Grammar(Struct, frozen=True, dict=True):
     def parser(self) -> Parser:
         return Parser(self.language)
 
+    def parse(self, data: bytes) -> Tree | None:
+        """Return the syntax tree of a text; None if it is too large, or if parsing it
+        takes too long.
+        """
+        if len(data) > LARGEST_PARSED:
+            return None
+        end = thread_time() + _SECONDS + _SECONDS_A_BYTE * len(data)
+
+        def is_late(*_: object) -> bool:
+            return thread_time() > end
+
+        def read(offset: int, _: Point) -> bytes:
+            return b"" if is_late() else data[offset : offset + _PIECE]
+
+        try:
+            Parser(self.language).parse(read, progress_callback=is_late)
+        except ValueError:  # it was late
+            return None
+        # a tree that was read in pieces does not keep the text that queries need
+        return None if is_late() else Parser(self.language).parse(data)
+
 
 def find_grammar(path: str) -> Grammar | None:
     """Return the grammar for a file of this name; None if there is none."""
-    names = _GRAMMARS.get(suffix_of(path))
+    return grammar_of(suffix_of(path))
+
+
+def grammar_of(suffix: str) -> Grammar | None:
+    """Return the grammar for files with a suffix; None if there is none."""
+    names = _GRAMMARS.get(suffix)
     return _load_grammar(*names) if names else None
 
 

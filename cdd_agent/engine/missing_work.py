@@ -38,7 +38,7 @@ from cdd_agent.tickets.status import ChangedFiles, MissingWork, StepStatus
 from cdd_agent.verification.lost_tests import Versions, compare_tests
 from cdd_agent.verification.outcomes import Result, merge_runs
 from cdd_agent.verification.test_id import TestId
-from cdd_agent.verification.testcode import CODE
+from cdd_agent.verification.testcode.test_files import CODE
 
 _LARGEST_READ = 5_000_000
 """Bytes of a file that are read. A larger file counts by its existence."""

@@ -39,7 +39,7 @@ from cdd_agent.verification.outcomes import Result
 from cdd_agent.verification.permissions import Permissions
 from cdd_agent.verification.rule_words import NOTHING_DONE
 from cdd_agent.verification.targets import Assignment
-from cdd_agent.verification.testcode import Place, is_data, place_of
+from cdd_agent.verification.testcode.test_files import Place, is_data, place_of
 from cdd_agent.verification.verdict import (
     CheckResult,
     Verdict,

@@ -18,7 +18,7 @@ from cdd_agent.threads import stop_if_left
 from cdd_agent.tickets.state import ExecutionState, StepExecution
 from cdd_agent.verification.strength.faults import Fault, choose_faults, faults_in
 from cdd_agent.verification.strength.lines import find_changed_lines
-from cdd_agent.verification.testcode import Place, place_of
+from cdd_agent.verification.testcode.test_files import Place, place_of
 
 
 class StepFaults(Struct, frozen=True):

@@ -7,21 +7,14 @@ another name or place, or is part of another test.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from functools import partial
 from pathlib import PurePosixPath
 
 from msgspec import Struct, field
 
 from cdd_agent.verification.test_id import TestId
-from cdd_agent.verification.testcode import (
-    Declared,
-    Place,
-    Skipped,
-    is_for_tests,
-    place_of,
-)
-from cdd_agent.verification.testcode_plain import read_plainly
-from cdd_agent.verification.testcode_python import HARMLESS, Unparsable, read_python
+from cdd_agent.verification.testcode.declared import Declared, Skipped
+from cdd_agent.verification.testcode.reader import read_tests, read_whole
+from cdd_agent.verification.testcode.test_files import Place, is_for_tests, place_of
 
 _MAX_COMPARED = 200_000
 """Pairs of tests to search for parts of one in the other; with more, none is
@@ -178,11 +171,11 @@ class _Absorber:
         """Number of assertions that a test can have absorbed; None: any number."""
         for new in pairing.added:
             self._capacity[new.id] = new.code.weight
-            if new.code.cases is None:
+            if new.code.rows is None:
                 self._capacity[new.id] = None
         for old, new in pairing.pairs:
             self._capacity[new.id] = max(0, new.code.weight - old.code.weight)
-            if new.code.cases is None or old.code.cases is None:
+            if new.code.rows is None or old.code.rows is None:
                 self._capacity[new.id] = None
         tests = (*pairing.added, *(new for _, new in pairing.pairs))
         self._hosts = [test for test in tests if self._capacity[test.id] != 0]
@@ -229,7 +222,7 @@ _COVERED_BY_PARTS = (
 def _find_weakening(old: Declared, new: Declared) -> Weakening | None:
     if new.is_empty and not old.is_empty:
         return Weakening.EMPTIED
-    helpers = new.calls - old.calls - HARMLESS
+    helpers = new.calls - old.calls
     if old.checks and not new.checks and not helpers:
         return Weakening.UNCHECKED
     if _has_fewer_rows(old, new):
@@ -245,9 +238,9 @@ def _find_weakening(old: Declared, new: Declared) -> Weakening | None:
 
 def _has_fewer_rows(old: Declared, new: Declared) -> bool:
     """A table of one row is as much as a test without a table."""
-    if old.cases is None or new.cases is None:
+    if old.rows is None or new.rows is None:
         return False
-    return max(1, len(new.cases)) < len(old.cases)
+    return max(1, new.rows) < old.rows
 
 
 def _has_fewer_checks(old: Declared, new: Declared, helpers: int) -> bool:
@@ -262,28 +255,19 @@ def _has_fewer_checks(old: Declared, new: Declared, helpers: int) -> bool:
     return old.is_test and not is_in_helpers
 
 
-def _read_versions(file: Versions) -> tuple[list[_Test], list[_Test]]:
+def _read_versions(file: Versions) -> list[list[_Test]]:
     """Read both versions of a file in the same way."""
-    suffix = PurePosixPath(file.path).suffix.lower()
-    read = partial(read_plainly, suffix)
-    if suffix == ".py":
-        try:
-            before = _declared(file.before, read_python)
-            after = _declared(file.after, read_python)
-            return _as_tests(file.path, before), _as_tests(file.path, after)
-        except Unparsable:
-            pass  # a plain reader reads both
-    before = _declared(file.before, read)
-    after = _declared(file.after, read)
-    return _as_tests(file.path, before), _as_tests(file.path, after)
-
-
-def _declared(
-    data: bytes | None, read: Callable[[str], tuple[Declared, ...]]
-) -> tuple[Declared, ...]:
-    if data is None:
-        return ()
-    return read(data.decode("utf-8-sig", errors="replace"))
+    suffix = PurePosixPath(file.path).suffix.lower().removeprefix(".")
+    texts = [
+        None if data is None else data.decode("utf-8-sig", errors="replace")
+        for data in (file.before, file.after)
+    ]
+    versions = [() if text is None else read_tests(suffix, text) for text in texts]
+    if None in versions:
+        versions = [
+            () if text is None else (read_whole(suffix, text),) for text in texts
+        ]
+    return [_as_tests(file.path, version or ()) for version in versions]
 
 
 def _as_tests(path: str, codes: Iterable[Declared]) -> list[_Test]:

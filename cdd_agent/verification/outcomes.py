@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from cdd_agent.tickets.status import Evidence
 from cdd_agent.verification.test_id import TestId
-from cdd_agent.verification.testcode import CODE
+from cdd_agent.verification.testcode.test_files import CODE
 
 
 class Result(StrEnum):

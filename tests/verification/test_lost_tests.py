@@ -19,8 +19,8 @@ from cdd_agent.verification.lost_tests import (
     compare_tests,
 )
 from cdd_agent.verification.permissions import Permissions
-from cdd_agent.verification.testcode import Place, place_of
-from cdd_agent.verification.testcode_plain import read_plainly
+from cdd_agent.verification.testcode.reader import read_tests
+from cdd_agent.verification.testcode.test_files import Place, place_of
 from tests.support.tables import each_row
 from tests.support.verdicts import judge_unchecked
 
@@ -1123,7 +1123,7 @@ def test_hostile_text_takes_no_longer_than_its_length_explains(
 ) -> None:
     def seconds(text: str) -> float:
         started = process_time()
-        read_plainly(suffix, text)
+        read_tests(suffix.removeprefix("."), text)
         return process_time() - started
 
     honest = "".join(

@@ -26,7 +26,7 @@ from typing import Self
 from msgspec import Struct
 from tree_sitter import Node, Query, QueryCursor
 
-from cdd_agent.context.grammars import LARGEST_PARSED, Grammar, find_grammar
+from cdd_agent.context.grammars import Grammar, find_grammar
 from cdd_agent.verification.strength.zeros import zero_of_returned
 
 _DEEPEST = 200
@@ -193,9 +193,9 @@ def faults_in(path: str, text: str, lines: Collection[int]) -> list[Fault]:
     grammar = find_grammar(path)
     query = _load_query(grammar) if grammar else None
     data = text.encode()
-    if grammar is None or query is None or len(data) > LARGEST_PARSED:
+    tree = grammar.parse(data) if grammar and query else None
+    if grammar is None or query is None or tree is None:
         return []
-    tree = grammar.parser.parse(data)
     wanted = frozenset(lines)
     source = data.split(b"\n")
     found: dict[tuple[int, int, bytes], Fault] = {}

@@ -11,8 +11,6 @@ import re
 from enum import IntEnum
 from pathlib import PurePosixPath
 
-from msgspec import Struct
-
 _SPOKEN = re.compile(
     r"(?:^|[._-])(?:unit)?(?:tests?|specs?|e2e|cy)(?:[._-]|$)", re.IGNORECASE
 )
@@ -44,56 +42,6 @@ class Place(IntEnum):
     """It is in a folder for tests."""
     NAMED = 2
     """Its own name says so, as runners look for it."""
-
-
-class Skipped(IntEnum):
-    """Whether a test says that it is not run."""
-
-    NO = 0
-    PERHAPS = 1
-    """On a condition."""
-    YES = 2
-
-
-class Declared(Struct, frozen=True):
-    """One test, as a file declares it."""
-
-    name: str
-    """With what it is in: `TestLogin::test_it`, `adding > two numbers`; empty for a
-    file that is one as a whole.
-    """
-    body: str
-    """All that it does, without comments and layout: where two are equal, so are the
-    tests.
-    """
-    shape: str
-    """The same, without the names it uses."""
-    words: frozenset[str]
-    """Its subjects: the calls and the values in it."""
-    calls: frozenset[str]
-    checks: int
-    """The assertions in it that can tell something."""
-    is_empty: bool = False
-    """It does nothing."""
-    skipped: Skipped = Skipped.NO
-    cases: tuple[str, ...] | None = ()
-    """Of one that is run for several sets of values: each set. None: how many there are
-    is computed.
-    """
-    is_test: bool = True
-    """False for what tests share: a function with assertions that is no test itself."""
-    lines: tuple[str, ...] = ()
-    """Of a file that is one test as a whole: its lines, without comments and layout."""
-
-    @property
-    def leaf(self) -> str:
-        """Its own name."""
-        return re.split(r"::| > ", self.name)[-1]
-
-    @property
-    def weight(self) -> int:
-        """Assertions, times the sets of values that they are made for."""
-        return max(self.checks, 1) * max(len(self.cases or ()), 1)
 
 
 def place_of(path: str) -> Place:

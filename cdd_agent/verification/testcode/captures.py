@@ -1,0 +1,278 @@
+"""The parts of a test file, found by the query of its language.
+
+A query is a `.scm` file in this folder. It captures, anywhere in a pattern:
+
+- `@test`, `@suite`, `@class` (a class that no runner collects), `@helper`, `@called` (a
+  test if the file calls it) and `@marked` (a test after a `@test_mark`), with `@name`
+  and `@body`; a `@mark` before one belongs to it;
+- `@skip`, `@maybe` (skipped on a condition), `@only`, `@branch`, and `@return`;
+- `@check` and `@call`, with `@on` (the receiver) and `@args`; `@value`, `@message`;
+- `@row` in a `@table`, `@item` in a `@loop`, `@computed` (any number of rows);
+- `@comment`, `@dead` (never runs), `@word` and `@cut` (no part of the body), `@block`
+  (its end counts), and `@forget` (the name means something else from here on).
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+from tree_sitter import Node, Query, QueryCursor
+
+from cdd_agent.context.grammars import grammar_of
+
+Span = tuple[int, int]
+"""The place of the first byte, and the place after the last one."""
+
+NO_TABLE: Span = (0, 0)
+_LARGEST = 1_000_000
+"""Bytes of a text that is parsed."""
+_DEEPEST = 100
+"""Nodes around a capture. The time for deeper ones grows with the square of the
+depth.
+"""
+_MOST_MATCHES = 20_000
+"""Matches that tree-sitter tracks at the same time."""
+_MOST_STEPS = 500_000_000
+"""Steps from a node to the next named one beside it, for all nodes of a text."""
+_FEW = 2_000
+"""Nodes within a node that do not matter for that."""
+_KINDS = ("test", "suite", "called", "marked", "class", "helper")
+"""Kinds of declarations; an earlier one wins."""
+_CHECKS = re.compile(
+    r"\w*[aA]ssert\w*|ASSERT\w*|EXPECT\w*|CHECK\w*|REQUIRE\w*|TEST_ASSERT\w*|XCT\w+"
+    r"|BOOST_\w+|expect\w*|should\w*|Should|must_\w+|[vV]erify\w*|refute\w*|fail\w*"
+    r"|Fail\w*|Error(?:f|Is)?|Fatal(?:f|ln)?|panic|throws?|deepEqual|check\w*|ck_\w+"
+    r"|raise_error|exit|die"
+)
+"""Names of calls that may be assertions."""
+_PYTHON_CHECKS = re.compile(
+    r"(?i)\w*(?:assert|expect|raises|warns|fail|verify|check|should|compare|validat"
+    r"|match)\w*"
+)
+
+
+_FUNCTION = re.compile(r"function|method|lambda|closure|func_literal|do_block")
+
+
+class Language(Struct, frozen=True):
+    """The rules of a language that its query cannot state."""
+
+    queries: tuple[str, ...]
+    grammar: str
+    """The suffix whose grammar parses it."""
+    checks: re.Pattern[str] = _CHECKS
+    joint: str = " > "
+    """Stands between the parts of a test's name."""
+    nests: bool = True
+    """True if there are tests within tests and names may occur twice."""
+    rewrite: tuple[re.Pattern[str], Callable[[re.Match[str]], str]] | None = None
+    """Makes text of another language parse. Keeps the length."""
+
+
+def _as_identifier(found: re.Match[str]) -> str:
+    return re.sub(r"\W", "_", found[0], flags=re.ASCII)
+
+
+_LANGUAGES = {
+    suffix: language
+    for suffixes, language in (
+        ("py", Language(("python",), "py", _PYTHON_CHECKS, "::", nests=False)),
+        ("js jsx mjs cjs", Language(("javascript",), "js")),
+        ("ts mts cts", Language(("javascript", "typescript"), "ts")),
+        ("tsx", Language(("javascript", "typescript"), "tsx")),
+        ("go", Language(("go",), "go")),
+        ("rs", Language(("rust",), "rs")),
+        ("java", Language(("java",), "java")),
+        (
+            "groovy",
+            Language(
+                ("java", "groovy"),
+                "groovy",
+                rewrite=(re.compile(r'(?<=\bdef )"[^"\n]*"(?=\()'), _as_identifier),
+            ),
+        ),
+        ("kt kts", Language(("kotlin",), "kt")),
+        ("scala", Language(("scala",), "scala")),
+        ("cs", Language(("c_sharp",), "cs")),
+        ("swift", Language(("swift",), "swift")),
+        ("php", Language(("php",), "php")),
+        ("rb cr", Language(("ruby",), "rb")),
+        ("ex exs", Language(("elixir",), "ex")),
+        ("c", Language(("c",), "c")),
+        ("h cc cpp cxx hpp", Language(("c", "cpp"), "cpp")),
+        ("m mm", Language(("c", "objc"), "m")),
+        (
+            "sh bash zsh bats",
+            Language(
+                ("bash",),
+                "sh",
+                rewrite=(
+                    re.compile(r"(?m)(^[ \t]*@test[ \t].+) (?=\{[ \t]*$|\{ )"),
+                    lambda found: f"{found[1]};",
+                ),
+            ),
+        ),
+        ("lua", Language(("lua",), "lua")),
+        ("jl", Language(("julia",), "jl")),
+        ("zig", Language(("zig",), "zig")),
+    )
+    for suffix in suffixes.split()
+}
+
+
+class Declaration(Struct, frozen=True):
+    """A test, a group of tests or a helper."""
+
+    kind: str
+    span: Span
+    names: tuple[Span, ...]
+
+
+class Call(Struct, frozen=True):
+    """A call, or an assertion."""
+
+    name: Span
+    receiver: Span | None = None
+    arguments: Span | None = None
+    is_check: bool = False
+    """True if the query states that it is an assertion."""
+
+
+class Captures(Struct):
+    """The parts of one text."""
+
+    data: bytes
+    has_error: bool
+    spans: defaultdict[str, set[Span]] = field(default_factory=lambda: defaultdict(set))
+    """The places of all captures, by their names."""
+    declarations: dict[Span, Declaration] = field(default_factory=dict)
+    calls: dict[int, Call] = field(default_factory=dict)
+    """By the place of the name."""
+    rows: defaultdict[Span, set[Span]] = field(default_factory=lambda: defaultdict(set))
+    """By their table; rows without a table are those of `NO_TABLE`."""
+    loops: defaultdict[Span, set[Span]] = field(
+        default_factory=lambda: defaultdict(set)
+    )
+    """The values that a loop runs for, as far as they are listed."""
+    returns: list[Span] = field(default_factory=list)
+    """The code from a return to the end of its block."""
+    _names: dict[int, Node] = field(default_factory=dict)
+
+    def add(self, captured: dict[str, list[Node]]) -> None:
+        """Add one match of the query."""
+        found = {
+            name: [(node.start_byte, node.end_byte) for node in nodes]
+            for name, nodes in captured.items()
+        }
+        for name, spans in found.items():
+            if not name.startswith("_"):
+                self.spans[name].update(spans)
+        kind = next((kind for kind in _KINDS if kind in found), None)
+        if kind is not None:
+            self._declare(kind, found)
+        for name in ("call", "check"):
+            if name in found:
+                self._add_call(name, found)
+                self._names[found[name][0][0]] = captured[name][0]
+        self.rows[found.get("table", [NO_TABLE])[0]].update(found.get("row", ()))
+        for loop in found.get("loop", ()):
+            self.loops[loop].update(found.get("item", ()))
+        for node in captured.get("return", ()):
+            if node.parent is not None:
+                self.returns.append((node.end_byte, node.parent.end_byte))
+
+    def is_in_function(self, call: Call) -> bool:
+        """True if a call is made only when a function is called."""
+        node = self._names[call.name[0]].parent
+        while node is not None:
+            if _FUNCTION.search(node.type):
+                return True
+            node = node.parent
+        return False
+
+    def _declare(self, kind: str, found: Mapping[str, list[Span]]) -> None:
+        parts = [
+            span for part in (kind, "name", "body") for span in found.get(part, ())
+        ]
+        span = (min(start for start, _ in parts), max(end for _, end in parts))
+        known = self.declarations.get(span)
+        if known is None or _KINDS.index(kind) < _KINDS.index(known.kind):
+            names = tuple(found.get("name", ()))
+            self.declarations[span] = Declaration(kind, span, names)
+
+    def _add_call(self, capture: str, found: Mapping[str, list[Span]]) -> None:
+        name = found[capture][0]
+        known = self.calls.get(name[0])
+        receiver = found.get("on", [None])[0]
+        arguments = found.get("args", [None])[0]
+        is_check = capture == "check"
+        if known is not None:
+            receiver = known.receiver or receiver
+            arguments = known.arguments or arguments
+            is_check = known.is_check or is_check
+        self.calls[name[0]] = Call(name, receiver, arguments, is_check)
+
+
+def language_of(suffix: str) -> Language | None:
+    """Return the language of files with a suffix, if there is a query for it."""
+    language = _LANGUAGES.get(suffix)
+    if language is None or grammar_of(language.grammar) is None:
+        return None
+    return language
+
+
+def is_check_name(name: str) -> bool:
+    """True if a call of that name may be an assertion, in any language."""
+    return _CHECKS.fullmatch(name) is not None
+
+
+def capture(language: Language, text: str) -> Captures | None:
+    """Parse a text and run the query of its language; None if that takes too long."""
+    if language.rewrite is not None:
+        pattern, replacement = language.rewrite
+        text = pattern.sub(replacement, text)
+    data = text.encode("utf-8", "replace")
+    grammar = grammar_of(language.grammar)
+    assert grammar is not None
+    tree = grammar.parse(data) if len(data) <= _LARGEST else None
+    if tree is None or not _can_query(tree.root_node):
+        return None
+    cursor: Any = QueryCursor(_load_query(language), match_limit=_MOST_MATCHES)
+    cursor.set_max_start_depth(_DEEPEST)
+    captures = Captures(data, tree.root_node.has_error)
+    for _, captured in cursor.matches(tree.root_node):
+        captures.add(captured)
+    return captures
+
+
+def _can_query(root: Node) -> bool:
+    """True if a query takes no longer than the length of the text explains.
+
+    At each node tree-sitter looks for the next named one beside it. In text such as
+    thousands of brackets there is none.
+    """
+    steps = 0
+    large = [root]
+    while large:
+        unnamed = 0
+        for node in large.pop().children:
+            unnamed = 0 if node.is_named else unnamed + 1
+            steps += unnamed
+            if node.descendant_count > _FEW:
+                large.append(node)
+    return steps < _MOST_STEPS
+
+
+@lru_cache
+def _load_query(language: Language) -> Query:
+    grammar = grammar_of(language.grammar)
+    assert grammar is not None
+    texts = [
+        Path(__file__).with_name(f"{name}.scm").read_text(encoding="utf-8")
+        for name in language.queries
+    ]
+    return Query(grammar.language, "\n".join(texts))

@@ -1,0 +1,522 @@
+"""The tests that the text of a file declares.
+
+No test is run or imported. A file in a language without a query, or one that is too
+large to parse, is one test as a whole.
+"""
+
+import builtins
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from math import prod
+
+from cdd_agent.verification.testcode.captures import (
+    Call,
+    Captures,
+    Declaration,
+    Language,
+    Span,
+    capture,
+    is_check_name,
+    language_of,
+)
+from cdd_agent.verification.testcode.declared import Declared, Skipped
+from cdd_agent.verification.testcode.test_files import CODE, SCRIPTS
+
+_MOST_READ = 4_000_000
+"""Bytes of the bodies of a file's tests together: tests may be in other tests."""
+_DEEPEST = 20
+"""Names around a test that its name contains."""
+_HARMLESS = frozenset(
+    (
+        *(name for name in dir(builtins) if name[0].islower()),
+        *["println", "printf", "puts", "log", "echo", "sizeof"],
+    )
+)
+"""Calls that hold no assertion and are no subject of a test."""
+_IDLE = frozenset(
+    re.findall(
+        r"\w+",
+        "return undefined null nil None pass true false async function func fn def done"
+        " end do void t assert expect begin",
+    )
+)
+"""Words of a body that do nothing."""
+_IDLE_LINES = frozenset(("#!/bin/sh", "set -e", "exit 0", "true", ":"))
+_CONSTANTS = re.compile(
+    r"(?:true|True|TRUE|false|False|None|nil|null|and|or|not|is|in|\W|\d[\w.]*)+"
+)
+_COMPARES_CONSTANTS = re.compile(
+    r"expect|\w*[aA]ssert(?:_true|_equals?|_eq|_ne|\w*True|\w*Equals?)?|ASSERT_\w+"
+    r"|EXPECT_\w+|REQUIRE|CHECK"
+)
+"""Assertions that cannot fail if there are only constants in them."""
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_TOKEN = re.compile(r"\w+|[^\w\s,;]")
+_MESSAGE = re.compile(r"(?i)%[a-z+#]|\b(?:expected|got|want)\b")
+"""A value that is only printed when an assertion fails."""
+_CHECK_LINE = re.compile(
+    r"\[\[?\s|\b(?:test|diff|cmp|grep|ok|is|like|is_deeply|Then)\b"
+)
+
+
+def read_tests(suffix: str, text: str) -> tuple[Declared, ...] | None:
+    """Return the tests and helpers of a file; None if it cannot be parsed."""
+    language = language_of(suffix)
+    captures = None if language is None else capture(language, text)
+    if language is None or captures is None:
+        return None
+    file = _File(language, captures, text)
+    tests = tuple(file.tests())
+    if any(test.is_test for test in tests):
+        return tests
+    is_script = f".{suffix}" in SCRIPTS
+    if not is_script and not file.is_program:
+        return tests
+    return (*tests, file.as_whole())
+
+
+def read_whole(suffix: str, text: str) -> Declared:
+    """Return a file as the one test that it may be as a whole."""
+    if f".{suffix}" not in CODE:
+        # data that tests go by, such as an expected output: it exists or it does not
+        return Declared("", text, is_empty=not text.strip())
+    has_comments = f".{suffix}" in SCRIPTS
+    lines = [
+        line
+        for line in text.splitlines()
+        if not (has_comments and line.lstrip().startswith("#"))
+    ]
+    checks = 0
+    for line in lines:
+        words = _WORD.findall(line)
+        checks += bool(_CHECK_LINE.search(line)) or any(map(is_check_name, words))
+    return _whole(lines, checks, frozenset(re.findall(r"(\w+)\(", text)))
+
+
+def _whole(lines: Iterable[str], checks: int, calls: frozenset[str]) -> Declared:
+    written = tuple(" ".join(line.split()) for line in lines if line.strip())
+    return Declared(
+        "",
+        body="\n".join(written),
+        calls=calls - _HARMLESS,
+        checks=checks,
+        is_empty=_IDLE_LINES.issuperset(written),
+        lines=written,
+    )
+
+
+class _Nest:
+    """Spans that are apart or within each other."""
+
+    def __init__(self, spans: Iterable[Span]) -> None:
+        self.spans = sorted(set(spans), key=lambda span: (span[0], -span[1]))
+        self._starts = [start for start, _ in self.spans]
+        self.parents: list[int] = []
+        """The number of the span around each one; -1 if there is none."""
+        open_spans: list[int] = []
+        for number, (start, _) in enumerate(self.spans):
+            while open_spans and self.spans[open_spans[-1]][1] <= start:
+                open_spans.pop()
+            self.parents.append(open_spans[-1] if open_spans else -1)
+            open_spans.append(number)
+
+    def around(self, place: int) -> Iterator[int]:
+        """Yield the numbers of the spans that contain a place, from the inside."""
+        number = bisect_right(self._starts, place) - 1
+        while number >= 0:
+            if self.spans[number][1] > place:
+                yield number
+            number = self.parents[number]
+
+    def contains(self, place: int, *, within: Span | None = None) -> bool:
+        """True if a span contains a place; `within`: one that is part of that span."""
+        number = next(self.around(place), None)
+        if number is None:
+            return False
+        return within is None or self.spans[number][0] >= within[0]
+
+
+class _Parts:
+    """The parts of one declaration."""
+
+    def __init__(self, declaration: Declaration, span: Span) -> None:
+        self.kind = declaration.kind
+        self.names = declaration.names
+        self.span = span
+        """With the marks before it."""
+        self.around: _Parts | None = None
+        self.body: Span | None = None
+        self.calls: list[Call] = []
+        self.values: list[Span] = []
+        self.tables: defaultdict[Span, int] = defaultdict(int)
+        self.is_computed = False
+        self.has_loop = False
+        self.skipped = Skipped.NO
+        self.is_alone = False
+        self.contains_alone = False
+
+    @property
+    def is_function(self) -> bool:
+        """True for tests and helpers, not for their groups."""
+        return self.kind not in ("suite", "class")
+
+    def chain(self) -> Iterator["_Parts"]:
+        """Yield this declaration and those around it, from the inside."""
+        parts: _Parts | None = self
+        for _ in range(_DEEPEST):
+            if parts is None:
+                return
+            yield parts
+            parts = parts.around
+
+    def has_in_body(self, place: int) -> bool:
+        """True if a place is in the body, or after the name if no body is known."""
+        start, end = self.body or (self.names[-1][1], self.span[1])
+        return start <= place < end
+
+
+class _File:
+    """A file while its tests are read."""
+
+    def __init__(self, language: Language, found: Captures, text: str) -> None:
+        self._language = language
+        self._found = found
+        data = found.data
+        original = text.encode("utf-8", "replace")
+        self._names = original if len(original) == len(data) else data
+        spans = found.spans
+        self._code = _blanked(data, (*spans["comment"], *spans["dead"], *found.returns))
+        strings = [
+            (start + 1, end - 1)
+            for start, end in spans["value"]
+            if not data[start : start + 1].isdigit()
+        ]
+        self._bare = _blanked(self._code, strings)
+        self._all_skipped = Skipped.NO
+        self._declare()
+        self._fill()
+        self._skip()
+
+    def tests(self) -> list[Declared]:
+        """Return the tests and helpers. If names are unique in the language, a later
+        meaning of a name replaces the earlier one.
+        """
+        written = self._written()
+        limit = _MOST_READ // max(len(self._parts), 1)
+        if self._language.nests:
+            return [
+                self._declared(parts, written, limit)
+                for parts in self._parts
+                if parts.is_function
+            ]
+        tests: dict[str, Declared] = {}
+        events: list[tuple[int, str, _Parts | None]] = [
+            (parts.span[0], self._full_name(parts), parts) for parts in self._parts
+        ]
+        names = {name for _, name, _ in events}
+        events += (event for event in self._forgotten() if event[1] in names)
+        for _, name, parts in sorted(events, key=lambda event: event[0]):
+            if parts is not None and parts.is_function:
+                tests[name] = self._declared(parts, written, limit)
+                continue
+            for known in list(tests):
+                if known == name or known.startswith(f"{name}{self._language.joint}"):
+                    del tests[known]
+        return list(tests.values())
+
+    @property
+    def is_program(self) -> bool:
+        """True if running the file makes assertions."""
+        checks = self._free_checks()
+        if not checks:
+            return False
+        if self._found.has_error or re.search(rb"\bmain\s*\(", self._bare):
+            return True
+        return any(not self._found.is_in_function(check) for check in checks)
+
+    def as_whole(self) -> Declared:
+        """Return the file as one test."""
+        starts = [0, *(found.end() for found in re.finditer(b"\n", self._code))]
+        checks = self._free_checks()
+        lines = {bisect_right(starts, check.name[0]) for check in checks}
+        names = frozenset(self._text(call.name) for call in self._found.calls.values())
+        return _whole(_decoded(self._code).splitlines(), len(lines), names)
+
+    def _free_checks(self) -> list[Call]:
+        """Return the assertions that are in no test or helper."""
+        return [
+            call
+            for call in self._found.calls.values()
+            if self._is_live(call.name)
+            and self._is_check(call)
+            and not any(parts.is_function for parts in self._around(call.name[0]))
+        ]
+
+    def _declare(self) -> None:
+        """Find the declarations, each with the marks before it and its body."""
+        marks = sorted(self._found.spans["mark"], key=lambda span: span[1])
+        ends = [end for _, end in marks]
+        declarations = {}
+        for declaration in self._found.declarations.values():
+            start, end = declaration.span
+            if not self._is_live(declaration.span):
+                continue
+            number = bisect_right(ends, start) - 1
+            is_test = declaration.kind != "marked"
+            while number >= 0 and not self._code[ends[number] : start].strip():
+                is_test |= marks[number] in self._found.spans["test_mark"]
+                start = min(start, marks[number][0])
+                number -= 1
+            if is_test:
+                declarations[start, end] = declaration
+        self._nest = _Nest(declarations)
+        self._parts = []
+        by_number: list[_Parts] = []
+        for number, span in enumerate(self._nest.spans):
+            parts = _Parts(declarations[span], span)
+            around = self._nest.parents[number]
+            parts.around = by_number[around] if around >= 0 else None
+            is_inner = parts.around is not None and parts.around.is_function
+            if is_inner and not self._language.nests:
+                # a part of the function around it
+                by_number.append(by_number[around])
+                continue
+            by_number.append(parts)
+            self._parts.append(parts)
+        self._by_number = by_number
+        for body in sorted(self._found.spans["body"]):
+            owner = self._owner(body[0])
+            if owner is not None and owner.body is None:
+                owner.body = body
+
+    def _fill(self) -> None:
+        """Assign calls, values, rows and loops to the declarations that they are in."""
+        found = self._found
+        rows = _Nest(row for table in found.rows.values() for row in table)
+        messages = _Nest(found.spans["message"])
+        for call in found.calls.values():
+            place = call.name[0]
+            if self._is_live(call.name):
+                for parts in self._around(place):
+                    if parts.is_function and (
+                        parts.has_in_body(place) or rows.contains(place)
+                    ):
+                        parts.calls.append(call)
+        for value in found.spans["value"]:
+            place = value[0]
+            if self._is_live(value) and not messages.contains(place):
+                for parts in self._around(place):
+                    if parts.is_function and (
+                        parts.has_in_body(place) or rows.contains(place)
+                    ):
+                        parts.values.append(value)
+        for table, its_rows in found.rows.items():
+            for row in its_rows:
+                owner = self._owner(row[0])
+                if owner is not None and self._is_live(row):
+                    owner.tables[table] += 1
+        for loop, items in found.loops.items():
+            owner = self._owner(loop[0])
+            if owner is not None and not items:
+                owner.has_loop = True
+        for span in found.spans["computed"]:
+            owner = self._owner(span[0])
+            if owner is not None and self._is_live(span):
+                owner.is_computed = True
+        self._loops = _Nest(loop for loop, items in found.loops.items() if items)
+
+    def _skip(self) -> None:
+        """Find which declarations are skipped, or are the only ones that run."""
+        spans = self._found.spans
+        branches = _Nest(spans["branch"])
+        for span in (*spans["skip"], *spans["maybe"]):
+            if not self._is_live(span):
+                continue
+            owner = self._owner(span[0])
+            skipped = Skipped.YES
+            within = None if owner is None else owner.span
+            if span not in spans["skip"] or branches.contains(span[0], within=within):
+                skipped = Skipped.PERHAPS
+            if owner is None:
+                self._all_skipped = max(self._all_skipped, skipped)
+            else:
+                owner.skipped = max(owner.skipped, skipped)
+        for span in spans["only"]:
+            owner = self._owner(span[0])
+            if owner is not None and self._is_live(span):
+                owner.is_alone = True
+                for parts in owner.chain():
+                    parts.contains_alone = True
+        self._is_some_alone = any(parts.is_alone for parts in self._parts)
+
+    def _skipped(self, parts: _Parts) -> Skipped:
+        chain = list(parts.chain())
+        is_alone = parts.contains_alone or any(each.is_alone for each in chain)
+        if self._is_some_alone and not is_alone:
+            return Skipped.YES
+        if parts.body is None and not re.search(rb"\w", self._bare_body(parts)):
+            return Skipped.YES
+        if parts.kind == "called":
+            name = re.escape(self._text(parts.names[0]).encode())
+            if len(re.findall(rb"\b%s\b" % name, self._bare)) < 2:
+                return Skipped.YES
+        return max(self._all_skipped, *(each.skipped for each in chain))
+
+    def _declared(self, parts: _Parts, written: bytes, limit: int) -> Declared:
+        calls = {self._text(call.name) for call in parts.calls}
+        subjects = {
+            self._text(call.name) for call in parts.calls if not self._is_check(call)
+        }
+        values = {self._value(value) for value in parts.values} - {""}
+        start, end = parts.span
+        end = min(end, start + limit)
+        inner = _decoded(self._bare_body(parts)[:limit])
+        bare = _decoded(self._bare[parts.names[-1][1] : end])
+        return Declared(
+            self._full_name(parts),
+            body=" ".join(_TOKEN.findall(_decoded(written[start:end]))),
+            shape=" ".join((*_TOKEN.findall(_WORD.sub("_", bare)), *sorted(values))),
+            words=frozenset(subjects - _HARMLESS | values),
+            calls=frozenset(calls - _HARMLESS),
+            checks=self._count_checks(parts),
+            is_empty=_IDLE.issuperset(_WORD.findall(inner))
+            and re.search(r"\d", inner) is None,
+            skipped=self._skipped(parts),
+            rows=_count_rows(parts),
+            is_test=parts.kind in ("test", "called", "marked")
+            and all(each.kind != "class" for each in parts.chain()),
+        )
+
+    def _count_checks(self, parts: _Parts) -> int:
+        """Count the assertions; in a loop over listed values, once for each value."""
+        checks = 0
+        for call in parts.calls:
+            if not self._is_check(call) or not parts.has_in_body(call.name[0]):
+                continue
+            loops = [
+                self._loops.spans[number] for number in self._loops.around(call.name[0])
+            ]
+            checks += prod(
+                len(self._found.loops[loop]) for loop in loops if loop >= parts.span
+            )
+        return checks
+
+    def _is_check(self, call: Call) -> bool:
+        name = self._text(call.name)
+        on = self._text(call.receiver) if call.receiver is not None else ""
+        is_of_assert = re.fullmatch(r"[aA]ssert(\.\w+)*", on) is not None
+        if not (call.is_check or is_of_assert or self._language.checks.fullmatch(name)):
+            return False
+        if call.arguments is None or not (
+            call.is_check or is_of_assert or _COMPARES_CONSTANTS.fullmatch(name)
+        ):
+            return True
+        arguments = _decoded(self._bare[slice(*call.arguments)])
+        has_string = name == "expect" and re.search("[\"'`]", arguments) is not None
+        is_constant = (
+            bool(arguments.strip("() \n"))
+            and _CONSTANTS.fullmatch(arguments) is not None
+        )
+        return has_string or not is_constant
+
+    def _value(self, value: Span) -> str:
+        text = self._text(value)
+        quoted = re.fullmatch("(?s)\\w*([\"'`]+)(.*?)\\1", text)
+        if quoted is None:
+            return text
+        return "" if _MESSAGE.search(quoted[2]) else f"'{quoted[2]}'"
+
+    def _written(self) -> bytes:
+        """Return the code without names and marks that do not change what it does."""
+        spans = self._found.spans
+        names = (name for parts in self._parts for name in parts.names)
+        written = bytearray(
+            _blanked(
+                self._code,
+                (
+                    *names,
+                    *spans["skip"],
+                    *spans["maybe"],
+                    *spans["word"],
+                    *spans["cut"],
+                ),
+            )
+        )
+        for _, end in spans["block"]:
+            if written[end : end + 1].isspace():
+                written[end : end + 1] = b"}"
+        return bytes(written)
+
+    def _forgotten(self) -> Iterator[tuple[int, str, None]]:
+        """Yield the places where a name gets another meaning."""
+        for span in self._found.spans["forget"]:
+            owner = self._owner(span[0])
+            if owner is None:
+                yield span[0], self._text(span), None
+            elif not owner.is_function:
+                name = f"{self._full_name(owner)}{self._language.joint}"
+                yield span[0], f"{name}{self._text(span)}", None
+
+    def _full_name(self, parts: _Parts) -> str:
+        names = [self._own_name(each) for each in parts.chain()]
+        return self._language.joint.join(name for name in reversed(names) if name)
+
+    def _own_name(self, parts: _Parts) -> str:
+        names = []
+        for name in parts.names:
+            text = " ".join(_decoded(self._names[slice(*name)]).split())
+            text = text.strip("()") if text.startswith("(") else text.strip("\"'`:")
+            names.append(text.replace("DISABLED_", ""))
+        return ", ".join(names)
+
+    def _bare_body(self, parts: _Parts) -> bytes:
+        start, end = parts.body or (parts.names[-1][1], parts.span[1])
+        return self._bare[start:end]
+
+    def _owner(self, place: int) -> _Parts | None:
+        number = next(self._nest.around(place), None)
+        return None if number is None else self._by_number[number]
+
+    def _around(self, place: int) -> Iterable[_Parts]:
+        owner = self._owner(place)
+        return () if owner is None else owner.chain()
+
+    def _is_live(self, span: Span) -> bool:
+        """True for code that may run, and for comments that are captured as such."""
+        start = span[0]
+        is_code = not self._code[start : start + 1].isspace()
+        return is_code or span in self._found.spans["comment"]
+
+    def _text(self, span: Span) -> str:
+        return _decoded(self._found.data[slice(*span)])
+
+
+def _count_rows(parts: _Parts) -> int | None:
+    """Return the number of sets of values; several tables are combined."""
+    tables: dict[Span, int] = {}
+    for each in parts.chain():
+        if each.is_computed:
+            return None
+        if each is parts or not each.is_function:
+            tables |= each.tables
+    if not tables:
+        return None if parts.has_loop else 0
+    return prod(tables.values())
+
+
+def _blanked(data: bytes, spans: Iterable[Span]) -> bytes:
+    """Return a text with spaces in some places. Line ends stay."""
+    pieces = []
+    place = 0
+    for start, end in sorted(spans):
+        if end > place and end > start:
+            first = max(start, place)
+            pieces += [data[place:first], re.sub(rb"[^\n]", b" ", data[first:end])]
+            place = end
+    return b"".join((*pieces, data[place:]))
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
