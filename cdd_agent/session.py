@@ -94,8 +94,9 @@ class Session(Struct, eq=False, dict=True):
     """Brings a `Ticket`'s run over from its own tree, by `rebase` or by merging. Raises
     `CddError`.
     """
-    verify_run: Callable[[Ticket], Awaitable[None]]
-    """Runs the checks of a ticket's completed steps again, on a copy of the files.
+    verify_run: Callable[..., Awaitable[None]]
+    """Runs the checks of a `Ticket`'s completed steps again, on a copy of the files, or
+    with `strength` with small faults in them.
     Raises `CddError`.
     """
     last_prompt: PromptMade | None = None
@@ -232,9 +233,11 @@ class Session(Struct, eq=False, dict=True):
         self._note_work(ticket)
         await self.land_run(ticket, rebase=rebase)
 
-    async def verify(self, ticket: Ticket) -> None:
-        """Run the checks of a ticket's completed steps again. Raises `CddError`."""
-        await self.verify_run(ticket)
+    async def verify(self, ticket: Ticket, *, strength: bool = False) -> None:
+        """Run the checks of a ticket's completed steps again, or with `strength` try
+        small faults with them. Raises `CddError`.
+        """
+        await self.verify_run(ticket, strength=strength)
 
     def open_outside(self) -> OutsideUndoing:
         """Return the way back through the changes outside of tickets."""

@@ -46,6 +46,7 @@ from cdd_agent.engine.renamed_ticket import (
     expect_no_tree_of_former_name,
     follow_rename,
 )
+from cdd_agent.engine.strength_summary import StrengthSettings
 from cdd_agent.engine.whereabouts import (
     CAME_BACK,
     expect_arrived,
@@ -104,6 +105,7 @@ from cdd_agent.wording.question_words import question
 
 if TYPE_CHECKING:
     from cdd_agent.engine.engine import Engine
+    from cdd_agent.engine.verify import Subject
     from cdd_agent.llm.local_servers import LocalServer
 
 _SCRIPT, _REPLAY = "script:", "replay:"
@@ -238,9 +240,12 @@ class Wiring(Struct, frozen=True, dict=True):
         own = await open_own_tree(project, ticket)
         await open_landing(project, own, self.frontend, self.tell).land(rebase=rebase)
 
-    async def verify(self, ticket: Ticket) -> None:
+    async def verify(self, ticket: Ticket, *, strength: bool = False) -> None:
         project = self.session.project
-        await verify_ticket(project, ticket, self.commands, self.tell)
+        if strength:
+            await measure_ticket(project, ticket, self.commands, self.tell)
+        else:
+            await verify_ticket(project, ticket, self.commands, self.tell)
 
     def open_socrates(self, ticket: Ticket, *, start_over: bool = False) -> Agent:
         def of_this_ticket(spent: Cost, lost: Callable[[Usage], None]) -> Model:
@@ -457,7 +462,8 @@ def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> Plan
     """
     config, root = project.config, project.root
     record = RunRecord.of_ticket(ticket, _redactor(config))
-    return PlanDesk(root, ticket, record, commands, config.test_command)
+    strength = StrengthSettings.from_config(config)
+    return PlanDesk(root, ticket, record, commands, config.test_command, strength)
 
 
 def open_outside_work(
@@ -599,7 +605,46 @@ async def verify_ticket(
     """Run the checks of a ticket's completed steps again. `commands` runs commands in
     the project. Raises `CddError`.
     """
+    # late: the engine; a shell that runs no plan stays small
+    from cdd_agent.engine.verify import Verifier  # noqa: PLC0415
+
     config = of_role(project.config, "executor")
+    subject = _completed_work(ticket, config)
+    commands = replace(commands, root=subject.record.root)
+    verifier = Verifier(commands, config.test_command, config.test_timeout, emit)
+    return await verifier.verify(subject)
+
+
+async def measure_ticket(
+    project: Project,
+    ticket: Ticket,
+    commands: CommandRunner,
+    emit: Emit,
+) -> None:
+    """Measure how many small faults the checks of a ticket's completed steps notice.
+    `commands` runs commands in the project. Raises `CddError`.
+    """
+    # late: the engine; a shell that runs no plan stays small
+    from cdd_agent.engine.strength import StrengthMeter  # noqa: PLC0415
+
+    config = of_role(project.config, "executor")
+    subject = _completed_work(ticket, config)
+    meter = StrengthMeter(
+        replace(commands, root=subject.record.root),
+        StrengthSettings.from_config(config),
+        config.test_timeout,
+        emit,
+        config.strength_faults,
+        config.strength_seconds,
+    )
+    await meter.measure(subject)
+
+
+def _completed_work(ticket: Ticket, config: Config) -> Subject:
+    """Read the run of a ticket where its tree is. Raises `BadInput`."""
+    # late: the engine; a shell that runs no plan stays small
+    from cdd_agent.engine import verify  # noqa: PLC0415
+
     criteria = _criteria(ticket)
     if ticket.record.exists():
         ticket = in_its_tree(ticket)
@@ -608,12 +653,7 @@ async def verify_ticket(
     plan = ticket.read_plan()
     plan.check(ticket.shown(ticket.plan_path))
     state = load_state(ticket, plan) or new_state(ticket.slug, plan)
-    commands = replace(commands, root=ticket.root)
-    # late: the engine; a shell that runs no plan stays small
-    from cdd_agent.engine.verify import Subject, Verifier  # noqa: PLC0415
-
-    verifier = Verifier(commands, config.test_command, config.test_timeout, emit)
-    return await verifier.verify(Subject(plan, state, record, criteria))
+    return verify.Subject(plan, state, record, criteria)
 
 
 def _criteria(ticket: Ticket) -> tuple[str, ...]:

@@ -13,7 +13,9 @@ from msgspec.structs import replace
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.log import RunLog
 from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.strength_summary import StrengthSettings, load_summary
 from cdd_agent.errors import BadInput
+from cdd_agent.events.strength_events import CriterionStrength
 from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.json_file import stamp
 from cdd_agent.process.policy import CommandRunner
@@ -85,6 +87,7 @@ class PlanDesk(Struct, frozen=True):
     record: RunRecord
     commands: CommandRunner
     test_command: str | None = None
+    strength: StrengthSettings = field(default_factory=StrengthSettings)
 
     @property
     def shown_path(self) -> str:
@@ -136,6 +139,20 @@ class PlanDesk(Struct, frozen=True):
             bool(state.begun_numbers),
         )
         return Present(text, plan, state, fixed)
+
+    def weak_criteria(
+        self, spec: TicketSpec, present: Present
+    ) -> list[CriterionStrength]:
+        """Return the criteria whose tests are weak, as measured with the current files.
+        Raises `BadInput` if the results cannot be read.
+        """
+        if present.plan is None or present.state is None:
+            return []
+        summary = load_summary(present.plan, present.state, self.record, self.strength)
+        if summary is None:
+            return []
+        criteria = summary.summarise_criteria(spec.acceptance_criteria)
+        return [one for one in criteria if one.strength and one.strength.is_weak]
 
     def problems(
         self, plan: ImplementationPlan, spec: TicketSpec, present: Present

@@ -41,6 +41,7 @@ from cdd_agent.engine.recording import Recorder
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Answer, Notice, NoticeKind, Tone
 from cdd_agent.events.stream import Event
+from cdd_agent.events.strength_events import CriterionStrength
 from cdd_agent.events.ticket_events import PlanChecked
 from cdd_agent.files.atomic import digest
 from cdd_agent.llm.budget import estimated_tokens
@@ -71,6 +72,12 @@ _MOST_CODE = 4_000
 """Maximum number of tokens of code that may be about the ticket; at most a sixteenth of
 the window.
 """
+_WEAK_TESTS = (
+    "Small faults were put into the code, and the tests of these criteria did not"
+    " notice enough of them. A step that adds tests for these lines is welcome."
+)
+_MOST_UNNOTICED = 15
+"""Unnoticed faults of a criterion that the prompt shows."""
 _SMALL_WINDOW = 8_192
 """Tokens of a window up to which no code is shown: tools and rules are of more use."""
 Task = Literal["plan", "change"]
@@ -202,6 +209,7 @@ class Planning:
         if present.plan:
             parts += [_present_plan(present.plan), "Make a new plan in its place."]
             parts.append(_findings(present.plan))
+        parts.append(await self._find_weak_tests(spec, present))
         if present.plan and present.fixed.is_begun:
             parts.append(_numbering(present.fixed, present.plan))
         if guidance:
@@ -237,6 +245,7 @@ class Planning:
             _present_plan(plan),
             _findings(self.desk.ticket.parse_plan(self.text())),
             _misfits(self.misfits()),
+            await self._find_weak_tests(spec, present),
             _numbering(present.fixed.with_steps_of(plan), plan),
             f"{_WISH}\n\n{wish}",
         ]
@@ -473,6 +482,12 @@ class Planning:
             work, self.recorder.emit, "Looking for the code that the ticket is about …"
         )
 
+    async def _find_weak_tests(self, spec: TicketSpec, present: Present) -> str:
+        """Return the part of the prompt about criteria whose tests are weak."""
+        work = partial(self.desk.weak_criteria, spec, present)
+        weak = await asyncio.to_thread(work)
+        return self.kept.redactor.redact(_weak_tests(weak)) if weak else ""
+
     def _context(self, spec: TicketSpec) -> str:
         """Return the first part of the conversation: the spec, the project's files, the
         code that the ticket may be about, and the programs that a check may run.
@@ -584,6 +599,26 @@ def _findings(plan: ImplementationPlan) -> str:
         "# Problems of plan.md\n\nThe lines and the labels of steps are those of"
         f" plan.md.\n\n{listed}"
     )
+
+
+def _weak_tests(weak: Sequence[CriterionStrength]) -> str:
+    """Return the lines whose faults no test notices, for the model."""
+    lines = [
+        "# Weak tests",
+        "",
+        _WEAK_TESTS,
+    ]
+    for criterion in weak:
+        assert criterion.strength is not None
+        share = f"{criterion.strength.percent} % noticed"
+        lines += ["", f"Criterion {criterion.number}, {share}: {criterion.text}", ""]
+        for fault in criterion.unnoticed[:_MOST_UNNOTICED]:
+            place = f"{fault.path}:{fault.line}"
+            lines.append(f"- {place}, {fault.words}: `{fault.source}`")
+        more = len(criterion.unnoticed) - _MOST_UNNOTICED
+        if more > 0:
+            lines.append(f"- and {more} more")
+    return "\n".join(lines)
 
 
 def _misfits(problems: Sequence[Problem]) -> str:

@@ -70,15 +70,18 @@ async def land(session: Session, slug: str, *, rebase: bool = False) -> None:
     await session.land(session.project.tickets.find(slug), rebase=rebase)
 
 
-@command("verify", "[SLUG]")
-async def verify(session: Session, slug: str | None = None) -> None:
+@command("verify", "[SLUG] [--strength]")
+async def verify(
+    session: Session, slug: str | None = None, *, strength: bool = False
+) -> None:
     """Run the checks of a ticket's completed steps again, on a copy of your files, and
-    show what no longer holds.
+    show what no longer holds; with `--strength` how many small faults in the steps'
+    lines they notice.
     """
     known = slug or session.last_ticket
     if known is None:
         raise BadInput(f"Which ticket? Usage: {commands()['verify'].synopsis}")
-    await session.verify(session.project.tickets.find(known))
+    await session.verify(session.project.tickets.find(known), strength=strength)
 
 
 @command("socrates", "SLUG [--start-over]")

@@ -12,9 +12,6 @@ from cdd_agent.redaction import Redactor
 
 def criteria_events(project: Project, slug: str) -> Iterator[Event]:
     ticket = project.tickets.find(slug)
-    config = project.config
-    settings = StrengthSettings(
-        config.test_command, config.tickets_dir, config.strength
-    )
+    settings = StrengthSettings.from_config(project.config)
     redactor = Redactor.of_environment(project.config.commands.hide_env)
     yield criteria_of(ticket.read_spec(), in_its_tree(ticket), redactor, settings)

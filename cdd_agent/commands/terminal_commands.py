@@ -226,14 +226,30 @@ TERMINAL_COMMANDS = {
         cdd verify feature-user-auth
         cdd verify feature-user-auth --json
         git switch main && cdd verify feature-user-auth
+        # how many small faults in the lines of its steps do its tests notice?
+        cdd verify feature-user-auth --strength
+        cdd verify feature-user-auth --strength --faults 10 --seconds 60
 
         The checks run on a copy of your files, and change nothing of yours. Exit codes:
-        0 all completed steps hold, 1 one of them does not, 2 bad input. See
-        docs/verify.md.
+        0 all completed steps hold, 1 one of them does not, 2 bad input. A score never
+        changes the exit code. See docs/verify.md and docs/strength.md.
         """,
         SLUG,
+        flag("--strength", "measure the tests with small faults instead"),
+        Argument(
+            "--faults",
+            "of a step at most (default: `strength_faults` of the config, 30)",
+            type=at_least_one,
+            metavar="N",
+        ),
+        Argument(
+            "--seconds",
+            "for the faults of a step (default: `strength_seconds` of the config, 300)",
+            type=at_least_one,
+            metavar="N",
+        ),
         JSON,
-        interrupted="Nothing was changed.",
+        interrupted="Nothing was changed. Measured faults are saved.",
         run="cdd_agent.cli.verify:verify",
     ),
     "board": TerminalCommand(

@@ -1,6 +1,7 @@
 """The record of a ticket's runs, in `.cdd/runs/<slug>/`.
 
     events.jsonl  report.json  report.md      the log and the report
+    strength.jsonl                            results of faults, see `saved_faults.py`
     baseline.json  baseline.txt               the result of the project's check before
                                               the run
     state.json                                a copy of the ticket's state file

@@ -12,7 +12,9 @@ from functools import partial
 from time import monotonic
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from cdd_agent.dialogue.redacted_events import RedactedEvents
 from cdd_agent.engine.private_tree import PrivateTree, private_tree
 from cdd_agent.engine.project_digest import digest_project
 from cdd_agent.engine.saved_faults import SavedFaults
@@ -82,16 +84,17 @@ class StrengthMeter(Struct, frozen=True):
             name="faults",
             patience=_PATIENCE,
         )
+        emit = RedactedEvents(record.redactor, self.emit).emit
         saved = SavedFaults.load(record, project)
         summary = StrengthSummary(subject.plan, state, saved, self.settings)
-        measuring = _Measuring(self, subject, summary, faults)
+        measuring = _Measuring(replace(self, emit=emit), subject, summary, faults)
         try:
             await measuring.run()
         except asyncio.CancelledError:
-            self.emit(measuring.summarise(was_stopped=True))
+            emit(measuring.summarise(was_stopped=True))
             raise
         finished = measuring.summarise()
-        self.emit(finished)
+        emit(finished)
         return finished
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Self
 
 from msgspec import Struct
 
+from cdd_agent.config import Config
 from cdd_agent.engine.project_digest import digest_project
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.saved_faults import MeasuredStep, SavedFaults, path_of_saved
@@ -30,6 +32,10 @@ class StrengthSettings(Struct, frozen=True):
     tickets_dir: str = "tickets"
     threshold: int | None = None
     """The percentage below which a score is weak."""
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        return cls(config.test_command, config.tickets_dir, config.strength)
 
 
 class StrengthSummary(Struct, frozen=True):
@@ -67,15 +73,11 @@ class StrengthSummary(Struct, frozen=True):
         self, step: PlanStep, untried: int = 0, problem: str = ""
     ) -> StepStrength:
         score = Score.count(self.results_of(step).values())
-        unnoticed = [
-            UnnoticedFault(fault.path, fault.line, fault.words, fault.source)
-            for fault in score.not_noticed
-        ]
         return StepStrength(
             step.number,
             step.title,
             self._rate(score),
-            tuple(unnoticed),
+            _unnoticed(score),
             score.no_result,
             untried,
             problem,
@@ -91,9 +93,15 @@ class StrengthSummary(Struct, frozen=True):
             steps = self._serving(standing)
             if steps:
                 labels = tuple(step.label for step in steps)
-                strength = self._rate(self._count(steps))
-                number, text = standing.place, standing.text
-                summaries.append(CriterionStrength(number, text, labels, strength))
+                score = self._count(steps)
+                summary = CriterionStrength(
+                    standing.place,
+                    standing.text,
+                    labels,
+                    self._rate(score),
+                    _unnoticed(score),
+                )
+                summaries.append(summary)
         return tuple(summaries)
 
     def _serving(self, standing: CriterionStanding) -> list[PlanStep]:
@@ -116,6 +124,13 @@ class StrengthSummary(Struct, frozen=True):
             return None
         is_weak = threshold is not None and percent < threshold
         return Strength(score.noticed, score.measured, is_weak)
+
+
+def _unnoticed(score: Score) -> tuple[UnnoticedFault, ...]:
+    return tuple(
+        UnnoticedFault(fault.path, fault.line, fault.words, fault.source)
+        for fault in score.not_noticed
+    )
 
 
 def load_summary(

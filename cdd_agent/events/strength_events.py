@@ -62,6 +62,7 @@ class CriterionStrength(Struct, frozen=True):
     steps: tuple[str, ...]
     """The labels of the steps."""
     strength: Strength | None = None
+    unnoticed: tuple[UnnoticedFault, ...] = ()
 
 
 class StrengthStarted(BaseEvent, frozen=True):

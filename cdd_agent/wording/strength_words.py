@@ -80,7 +80,7 @@ def _step(step: StepStrength) -> Lines:
     if step.strength is not None and step.no_result:
         text = f"    no result for {_faults(step.no_result)}: the code does not compile"
         lines.append((text, Tone.QUIET))
-    if step.untried and not step.problem:
+    if step.untried and step.strength is not None and not step.problem:
         text = f"    {_faults(step.untried)} not tried yet"
         lines.append((text, Tone.QUIET))
     return lines

@@ -97,6 +97,42 @@ def test_an_edit_that_is_not_committed_counts(
     assert results(last(capsys)) == ["holds", "holds"]
 
 
+STRONG = TEST + "    assert add(0, 0) == 0\n"
+
+
+@pytest.mark.story
+def test_a_weak_test_and_a_strong_one(
+    done: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weak = TEST.replace("add(1, 2) == 3", "add(0, 0) is not False")
+    write(done.root, {"test_calc.py": weak})
+    before = state(done.root)
+    assert cdd(done, "verify", SLUG, "--strength", "--json") == 0
+    *_, finished = events(capsys)
+    first, second = finished["steps"]
+    (fault,) = first["unnoticed"]
+    assert (fault["path"], fault["line"]) == ("calc.py", 2)
+    assert fault["words"] == "`None` was returned instead of `a + b`"
+    assert first["strength"]["noticed"] == 0
+    assert second["strength"] is None
+    assert state(done.root) == before
+
+    write(done.root, {"test_calc.py": STRONG})
+    assert cdd(done, "verify", SLUG, "--strength", "--json") == 0
+    *_, finished = events(capsys)
+    strength = finished["steps"][0]["strength"]
+    assert (strength["noticed"], strength["faults"]) == (1, 1)
+    assert private_trees(done.root) == []
+
+
+@pytest.mark.fork
+def test_limits_belong_to_the_measurement(done: Sandbox) -> None:
+    for option in ("--faults", "--seconds"):
+        assert cdd(done, "verify", SLUG, option, "3") == 2
+        with pytest.raises(SystemExit, match="2"):
+            cdd(done, "verify", SLUG, "--strength", option, "0")
+
+
 @pytest.mark.fork
 def test_bad_input(done: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
     assert cdd(done, "verify", "no-such-ticket") == 2
@@ -133,6 +169,33 @@ def test_an_interrupt_leaves_nothing(done: Sandbox, name: str) -> None:
     assert private_trees(done.root) == []
     (done.ticket / "plan.md").write_text(plan)
     assert state(done.root) == before
+
+
+@pytest.mark.fork
+def test_an_interrupt_of_a_measurement_keeps_what_was_measured(
+    done: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slow = "\n\nimport time\n\n\ndef test_slow():\n    time.sleep(0.5)\n"
+    code = CALC.replace("return", "if a < 0 and b < 0:\n        return -1\n    return")
+    reply = f"{says('calc.py', code)}\n{says('test_calc.py', TEST + slow)}"
+    assert cdd(done, "undo", SLUG, "--step", "1") == 0
+    model = script(done, reply, says("a.txt", "good"))
+    assert cdd(done, "exec", SLUG, "--model", model) == 0
+    capsys.readouterr()
+    running = process(done, "verify", SLUG, "--strength", "-C", str(done.root))
+    saved = done.root / ".cdd" / "runs" / SLUG / "strength.jsonl"
+    deadline = time.monotonic() + 60
+    while not saved.exists() or saved.read_bytes().count(b"\n") < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    running.send_signal(signal.SIGINT)
+    running.communicate()
+    assert running.returncode == 130
+    assert private_trees(done.root) == []
+    measured = saved.read_bytes().count(b"\n")
+    assert cdd(done, "verify", SLUG, "--strength", "--json") == 0
+    started = next(one for one in events(capsys) if one["event"] == "strength_started")
+    assert started["saved"] == measured
 
 
 @pytest.mark.crash

@@ -18,6 +18,8 @@ _TRUST = "tests/test_trust.py"
 _INVOCATION = "tests/verification/test_invocation.py"
 _REPORTING_TOOLS = "tests/verification/runners/test_reporting_tools.py"
 _DETECTION = "tests/verification/test_detection.py"
+_FAULTS = "tests/verification/strength/test_faults.py"
+_SCORE = "tests/verification/strength/test_score.py"
 _OPENING = "tests/test_open_project.py"
 
 MUTATIONS = [
@@ -2801,6 +2803,109 @@ MUTATIONS = [
                 '            "--base": self.base,\n',
                 "",
                 "tests/fleet/test_order.py",
+            ),
+        ]
+    ],
+    # --- strength: small faults, and what counts as noticed ---------------------------
+    *[
+        Mutation(rule, f"verification/strength/{file}", old, new, tests)
+        for rule, file, old, new, tests in [
+            (
+                "nothing changes in imports, types and logs",
+                "faults.py",
+                "if not ignored.cover(node) and not (is_text and messages.cover(node)):",
+                "if not (is_text and messages.cover(node)):",
+                _FAULTS,
+            ),
+            (
+                "texts of errors stay",
+                "faults.py",
+                "if not ignored.cover(node) and not (is_text and messages.cover(node)):",
+                "if not ignored.cover(node):",
+                _FAULTS,
+            ),
+            (
+                "a fault is in the given lines as a whole",
+                "faults.py",
+                "if wanted.issuperset(range(first + 1, last + 2)):",
+                "if first + 1 in wanted:",
+                _FAULTS,
+            ),
+            (
+                "with a fault the file still parses",
+                "faults.py",
+                "            if _parses(fault, texts[fault.path]):",
+                "            if True:",
+                _FAULTS,
+            ),
+            (
+                "two faults with the same text are one",
+                "faults.py",
+                "found.setdefault(edit.difference, _as_fault(path, edit, source))",
+                "found[(len(found), 0, b'')] = _as_fault(path, edit, source)",
+                _FAULTS,
+            ),
+            (
+                "a line that changed again is left out",
+                "lines.py",
+                "    for place, number in _find_equal_lines(new, now):",
+                "    for place, number in zip(range(1, len(now)), range(1, len(now))):",
+                "tests/verification/strength/test_lines.py",
+            ),
+            (
+                "code that does not compile is no result",
+                "score.py",
+                "if _NOT_COMPILED.search(run.output):",
+                "if False:",
+                _SCORE,
+            ),
+            (
+                "a check that takes too long has noticed the fault",
+                "score.py",
+                "    if run.timed_out:\n        return FaultResult.NOTICED",
+                "    if run.timed_out:\n        return FaultResult.NO_RESULT",
+                _SCORE,
+            ),
+        ]
+    ],
+    *[
+        Mutation(rule, f"engine/{file}", old, new, "tests/engine/test_strength.py")
+        for rule, file, old, new in [
+            (
+                "a line belongs to the last step that changed it",
+                "step_faults.py",
+                "free = lines - taken.get(path, frozenset())",
+                "free = lines",
+            ),
+            (
+                "tests have no faults",
+                "step_faults.py",
+                "if change.after is None or is_test_file(path):",
+                "if change.after is None:",
+            ),
+            (
+                "a check must pass without a fault",
+                "strength.py",
+                "if not has_passed(self.clean[check.shown]):",
+                "if False:",
+            ),
+            (
+                "a check that faults break for good has no results",
+                "strength.py",
+                "            self.summary.saved.drop(self.summary.identify(step), faults)\n",
+                "",
+            ),
+            (
+                "results hold for the current files alone",
+                "saved_faults.py",
+                "            if line.project == project:\n",
+                "            if True:\n",
+            ),
+            (
+                "each result is saved",
+                "saved_faults.py",
+                "        append_line(self.path, self._encode(step, tried), 0o600)\n",
+                "",
             ),
         ]
     ],

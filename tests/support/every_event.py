@@ -87,6 +87,15 @@ from cdd_agent.events.step_events import (
 )
 from cdd_agent.events.step_summary import StepFinished, StepSummary
 from cdd_agent.events.stream import Event, SessionRestored
+from cdd_agent.events.strength_events import (
+    CriterionStrength,
+    FaultTried,
+    StepStrength,
+    Strength,
+    StrengthFinished,
+    StrengthStarted,
+    UnnoticedFault,
+)
 from cdd_agent.events.ticket_events import (
     CriteriaShown,
     CriterionProof,
@@ -137,6 +146,7 @@ _STEP = StepSummary(
     label="1b",
 )
 _EDITED = EditedCriterion(1, "It adds", CriterionEdit.NEW)
+_UNNOTICED = UnnoticedFault("a.py", 3, "`<` became `<=`", "if a < b:")
 EXAMPLES: tuple[Event, ...] = (
     Notice("Done.", Tone.GOOD, NoticeKind.ALL_DONE, 1),
     Answer("*Yes*"),
@@ -275,5 +285,21 @@ EXAMPLES: tuple[Event, ...] = (
         other_failures=("test_c.py::test_c",),
         edited_criteria=(_EDITED,),
         missing=("data/",),
+    ),
+    StrengthStarted(_SLUG, 30, 4),
+    FaultTried(1, "a.py", 3, "`<` became `<=`", "not_noticed", 7, 30, 6, label="1b"),
+    StrengthFinished(
+        _SLUG,
+        (
+            StepStrength(1, "Add it", Strength(6, 7), (_UNNOTICED,), 2, 21, label="1b"),
+            StepStrength(2, "Test it", problem="it has no check"),
+        ),
+        (
+            CriterionStrength(
+                1, "It adds", ("1b",), Strength(6, 7, True), (_UNNOTICED,)
+            ),
+        ),
+        threshold=90,
+        was_stopped=True,
     ),
 )

@@ -2,9 +2,8 @@
 them consists of. Values only.
 
 No test is run or imported for this, so it holds for a file that cannot be imported yet,
-and for any runner. Python is read as its own parser has it (`testcode_python.py`),
-other languages by a plain recogniser (`testcode_plain.py`); of what neither can read, a
-file counts as a whole.
+and for any runner. A query finds them in each language (`captures.py`); a file in another
+language counts as a whole.
 """
 
 import re
