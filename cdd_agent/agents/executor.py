@@ -28,6 +28,7 @@ from cdd_agent.context.query import Query
 from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Dialogue
+from cdd_agent.engine.changed_since import add_changes
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.retelling import LONGEST_TEXT
@@ -134,7 +135,9 @@ class ExecutorAgent(ReadsWords):
         return self._engine.run.lock
 
     def view(self) -> list[Event]:
-        return [self._engine.run.opened()]
+        run = self._engine.run
+        shown = add_changes(run.opened(), run.ticket, run.plan, run.state, run.record)
+        return [shown]
 
     def close(self) -> None:
         self._engine.close()

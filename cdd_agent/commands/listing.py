@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from cdd_agent.agents.notebook import open_points
-from cdd_agent.engine.missing_work import find_missing_files
+from cdd_agent.engine.changed_since import add_changes
+from cdd_agent.engine.missing_work import count_changed_files
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.whereabouts import (
     RunElsewhere,
@@ -108,7 +109,8 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
         known = read_state(ticket)
         if known and _is_still_over(ticket, own, known):
             word = run_in_words(RunStatus.COMPLETED, known.tally)
-            return _with_run(ticket, word, known.tally, kind, where)
+            seen = _with_run(ticket, word, known.tally, kind, where)
+            return replace(seen, changed=_count_changed(ticket, known))
         plan = ticket.read_plan()
         plan.check(ticket.shown(ticket.plan_path))
         state = load_state(ticket, plan)
@@ -133,7 +135,8 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
     word = run_in_words(state.status, state.tally)
     if judge_run(plan, state, criteria).edited_criteria:
         word = "spec changed"
-    return _with_run(ticket, word, state.tally, kind, where)
+    seen = _with_run(ticket, word, state.tally, kind, where)
+    return replace(seen, changed=_count_changed(ticket, state)) if is_over else seen
 
 
 def _with_run(
@@ -149,6 +152,11 @@ def _with_run(
         where=where,
         tally=tally,
     )
+
+
+def _count_changed(ticket: Ticket, state: ExecutionState) -> int:
+    """Raises `BadInput` for a record that is damaged."""
+    return count_changed_files(state, RunRecord(ticket.root, ticket.record))
 
 
 def _read_criteria(ticket: Ticket) -> tuple[str, ...]:
@@ -187,7 +195,7 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
             tuple(spec.missing()),
             open_points(ticket.record, spec),
         )
-    spec = ticket.read_spec()
+    spec, own = ticket.read_spec(), ticket
     if ticket.record.exists():
         ticket = in_its_tree(ticket)
     plan = ticket.read_plan()
@@ -195,7 +203,7 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
     state = load_state(ticket, plan) or new_state(ticket.slug, plan)
     shown = PlanOpened.from_run(spec.title, plan, state, spec.acceptance_criteria)
     record = RunRecord(ticket.root, ticket.record)
-    return replace(shown, missing=find_missing_files(plan, state, record))
+    return add_changes(shown, own, plan, state, record)
 
 
 def whereabouts(ticket: Ticket) -> Iterator[Notice]:

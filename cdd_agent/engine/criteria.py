@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from cdd_agent.engine.accepted import accepted
-from cdd_agent.engine.missing_work import find_missing_files
+from cdd_agent.engine.missing_work import compare_files
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.strength_summary import StrengthSettings, load_summary
 from cdd_agent.events.step_summary import StepSummary
@@ -46,7 +46,7 @@ def criteria_of(
     }
     missing = {
         work.step: (*work.missing, *work.reverted, *work.restored)
-        for work in find_missing_files(plan, state, record)
+        for work in compare_files(plan, state, record).missing
     }
     summary = load_summary(plan, state, record, settings)
     strengths = {

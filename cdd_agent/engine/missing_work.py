@@ -34,7 +34,7 @@ from cdd_agent.threads import in_thread
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.slugs import comparable
 from cdd_agent.tickets.state import ExecutionState, StepExecution
-from cdd_agent.tickets.status import MissingWork, StepStatus
+from cdd_agent.tickets.status import ChangedFiles, MissingWork, StepStatus
 from cdd_agent.verification.lost_tests import Versions, compare_tests
 from cdd_agent.verification.outcomes import Result, merge_runs
 from cdd_agent.verification.test_id import TestId
@@ -70,16 +70,62 @@ async def find_missing_work(
     return _by_step(plan, steps, losses, tests)
 
 
-def find_missing_files(
+class FilesSince(Struct, frozen=True):
+    """How the files of the steps differ from what the run left."""
+
+    missing: tuple[MissingWork, ...] = ()
+    changed: tuple[ChangedFiles, ...] = ()
+
+
+def compare_files(
     plan: ImplementationPlan, state: ExecutionState, record: RunRecord
-) -> tuple[MissingWork, ...]:
-    """Return the same for the files alone, by the ledgers and the disk: without git,
-    and without the lock of the ticket. Raises `BadInput` for a record that is damaged.
+) -> FilesSince:
+    """Compare the files alone, by the ledgers and the disk: without git, and without
+    the lock of the ticket. Raises `BadInput` for a record that is damaged.
     """
     steps = accepted(state)
     attempts = [record.attempt(step.folder, step.attempts) for step in steps]
     work = _Work.read(record, steps, attempts)
-    return _by_step(plan, steps, work.find_losses(), ())
+    missing = _by_step(plan, steps, work.find_losses(), ())
+    titles = {step.number: step for step in plan.steps}
+    paths: dict[int, list[str]] = {}
+    for touch in work.find_edits():
+        paths.setdefault(steps[touch.position].step_number, []).append(touch.path)
+    changed = []
+    for number, names in sorted(paths.items()):
+        if step := titles.get(number):
+            files = tuple(sorted(names))
+            changed.append(ChangedFiles(number, step.title, files, step.label))
+    return FilesSince(missing, tuple(changed))
+
+
+def count_changed_files(state: ExecutionState, record: RunRecord) -> int:
+    """Return how many files of the steps are gone or have another content since. A file
+    counts as the same if the disk says that nothing has happened to it since. Raises
+    `BadInput` for a record that is damaged.
+    """
+    steps = accepted(state)
+    if not any(_may_have_changed(record.root, step) for step in steps):
+        return 0
+    attempts = [record.attempt(step.folder, step.attempts) for step in steps]
+    work = _Work.read(record, steps, attempts)
+    places = {loss.place for loss in work.find_losses()}
+    places.update(touch.path for touch in work.find_edits())
+    return len(places)
+
+
+def _may_have_changed(root: Path, step: StepExecution) -> bool:
+    """True if a file of a step is gone, is there again, or was touched since."""
+    if step.completed_at is None:
+        return True
+    ended = step.completed_at.timestamp()
+    for path in (*step.files_created, *step.files_modified):
+        try:
+            if os.lstat(root / path).st_ctime >= ended:
+                return True
+        except (OSError, ValueError):
+            return True
+    return any(os.path.lexists(root / path) for path in step.files_deleted)
 
 
 # The files that steps made
@@ -323,7 +369,35 @@ class _Work(Struct, frozen=True):
         if not losses:
             return []
         others = self._changes_of_other_runs({loss.place for loss in losses})
-        return [loss for loss in losses if not self._is_by_others(loss, others)]
+        return [
+            loss
+            for loss in losses
+            if not self._is_by_others(loss.touches[-1], loss.found, others)
+        ]
+
+    def find_edits(self) -> list[_Touch]:
+        """Return the last change of each file that has another content since, which no
+        run gave it and which is not one from before the steps.
+        """
+        last = len(self.changes) - 1
+        edits: dict[str, _Touch] = {}
+        for place, touches in self.files.items():
+            touch, now = touches[-1], self.tree.look(place)
+            is_known = touch.exists and touch.change is not None
+            if not is_known or not now.exists or now.content is None:
+                continue
+            change = self.last_change(place, last)
+            is_left = change is not None and now.matches(change.after)
+            if not is_left and not _lost_touches(_since_deletion(touches), now):
+                edits[place] = touch
+        if not edits:
+            return []
+        others = self._changes_of_other_runs(edits.keys())
+        return [
+            touch
+            for place, touch in edits.items()
+            if not self._is_by_others(touch, self.tree.look(place), others)
+        ]
 
     def last_change(self, place: str, until: int) -> Change | None:
         """Return the last change of a file by a step up to this position."""
@@ -338,12 +412,12 @@ class _Work(Struct, frozen=True):
         return any(change and found.matches(change.after) for change in changes)
 
     def _is_by_others(
-        self, loss: _Loss, others: Mapping[str, Sequence[_Later]]
+        self, touch: _Touch, found: _Version, others: Mapping[str, Sequence[_Later]]
     ) -> bool:
         """True if a run of another ticket left a file so since the step ended."""
-        ended = self.ends[loss.touches[-1].position]
-        later = [one for one in others.get(loss.place, ()) if one.at > ended]
-        return bool(later) and loss.found.matches(later[-1].after)
+        place, ended = self.tree.without_links(touch.path), self.ends[touch.position]
+        later = [one for one in others.get(place, ()) if one.at > ended]
+        return bool(later) and found.matches(later[-1].after)
 
     def _changes_of_other_runs(
         self, places: Collection[str]

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from cdd_agent.dialogue.redacted_events import RedactedEvents
 from cdd_agent.engine.accepted import KnownTests
 from cdd_agent.engine.lock import is_other_at_work
-from cdd_agent.engine.missing_work import find_missing_files
+from cdd_agent.engine.missing_work import compare_files
 from cdd_agent.engine.private_tree import PrivateTree, private_tree
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.step_check import finished_check
@@ -148,11 +148,9 @@ class Verifier(Struct, frozen=True):
             commands = tree.commands(self.commands)
             in_copy = self._plan_checks(completed, commands)
             runs = await self._run_checks(tree, in_copy, commands, before, subject)
-        missing = await in_thread(
-            partial(find_missing_files, subject.plan, subject.state, subject.record),
-            name="files",
-        )
-        findings = _Findings(subject, in_copy, runs, before, missing)
+        compare = partial(compare_files, subject.plan, subject.state, subject.record)
+        files = await in_thread(compare, name="files")
+        findings = _Findings(subject, in_copy, runs, before, files.missing)
         finished = findings.summarise(tree.missing)
         self.emit(finished)
         return finished

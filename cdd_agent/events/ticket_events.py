@@ -12,6 +12,7 @@ from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.served_criteria import edited_criteria
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.tickets.status import (
+    ChangedFiles,
     CriterionEdit,
     EditedCriterion,
     MissingWork,
@@ -46,6 +47,10 @@ class TicketView(Struct, frozen=True):
     """The place of its run, in a few words, unless that is the project itself."""
     tally: StepTally = NO_STEPS
     """The steps of its plan by their outcomes."""
+    changed: int = 0
+    """The number of files of its steps that are gone or have another content since,
+    if all steps are over.
+    """
 
     @property
     def is_over(self) -> bool:
@@ -137,6 +142,10 @@ class PlanOpened(BaseEvent, frozen=True):
     """
     missing: tuple[MissingWork, ...] = ()
     """Files of steps that are not in the project's tree, where somebody looked."""
+    changed: tuple[ChangedFiles, ...] = ()
+    """Files of steps that have another content since, where somebody looked."""
+    spec_changed: bool = False
+    """True if spec.yaml has changed since the run, where somebody looked."""
 
     @property
     def tally(self) -> StepTally:

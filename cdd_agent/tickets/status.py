@@ -185,3 +185,19 @@ class MissingWork(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         fill_label(self, self.step)
+
+
+class ChangedFiles(Struct, frozen=True):
+    """Files of a step that is over which have another content since. Paths are relative
+    to the project.
+    """
+
+    step: int
+    """The last step that changed them."""
+    title: str
+    files: tuple[str, ...]
+    label: str = ""
+    """What the user calls the step."""
+
+    def __post_init__(self) -> None:
+        fill_label(self, self.step)

@@ -50,9 +50,18 @@ def describe_tickets(event: TicketsListed) -> Lines:
     lines = []
     for ticket in event.tickets:
         gap = " " * (width - _cells(ticket.slug) + 2)
-        line = f"{ticket.slug}{gap}{progress(ticket)}  {ticket.error or ticket.where}"
+        remark = ticket.error or "; ".join(filter(None, _remarks(ticket)))
+        line = f"{ticket.slug}{gap}{progress(ticket)}  {remark}"
         lines.append((line.rstrip(), Tone.PLAIN))
     return lines
+
+
+def _remarks(ticket: TicketView) -> tuple[str, ...]:
+    changed = ""
+    if ticket.changed:
+        files = "file has" if ticket.changed == 1 else "files have"
+        changed = f"{ticket.changed} {files} changed since"
+    return changed, ticket.where
 
 
 def _no_ticket(event: TicketsListed) -> str:
@@ -90,6 +99,24 @@ def describe_plan_opened(event: PlanOpened) -> Lines:
     lines += edited_criteria_lines(event.edited_criteria)
     for line in missing_work(event.missing):
         lines.append((f"  not in this tree: {line}", Tone.WARNING))
+    return [*lines, *_changed_since(event)]
+
+
+def _changed_since(event: PlanOpened) -> Lines:
+    """Return what has changed since the run, and how to verify the steps again."""
+    lines = []
+    for step in event.changed[:SHOWN_NAMES]:
+        names = first_names(step.files, _SHOWN_MISSING)
+        text = f"  changed since step {step.label}, {step.title}: {names}"
+        lines.append((text, Tone.PLAIN))
+    if len(event.changed) > SHOWN_NAMES:
+        text = f"  and files of {len(event.changed) - SHOWN_NAMES} more steps"
+        lines.append((text, Tone.PLAIN))
+    if event.spec_changed:
+        lines.append(("  spec.yaml has changed since the run", Tone.PLAIN))
+    if event.changed or event.missing:
+        text = f"  `cdd verify {event.ticket_slug}` runs the checks again."
+        lines.append((text, Tone.QUIET))
     return lines
 
 

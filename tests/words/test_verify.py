@@ -1,5 +1,6 @@
 """Words about verifying a ticket again."""
 
+from cdd_agent.events.ticket_events import PlanOpened, TicketsListed, TicketView
 from cdd_agent.events.verify_events import (
     StepResult,
     VerifiedCheck,
@@ -7,7 +8,12 @@ from cdd_agent.events.verify_events import (
     VerifyFinished,
     VerifyStarted,
 )
-from cdd_agent.tickets.status import CriterionEdit, EditedCriterion, MissingWork
+from cdd_agent.tickets.status import (
+    ChangedFiles,
+    CriterionEdit,
+    EditedCriterion,
+    MissingWork,
+)
 from cdd_agent.wording.describe import describe
 
 CHECKS = (
@@ -80,4 +86,32 @@ def test_what_is_not_about_a_step() -> None:
         "  tests that fail, and that no completed step had: test_mine",
         "  not in the copy, as git ignores it: data/, big.bin",
         "  criterion 2 is changed since it was verified: “It adds”",
+    ]
+
+
+def test_what_has_changed_since_a_run() -> None:
+    steps = (
+        ChangedFiles(2, "Add it", ("a.py", "b.py", "c.py", "d.py"), "1b"),
+        *(ChangedFiles(number, "Go on", ("g.py",)) for number in range(3, 10)),
+    )
+    event = PlanOpened("feature-x", "X", (), True, changed=steps, spec_changed=True)
+    lines = [text for text, _ in describe(event)]
+    assert lines[1] == "  changed since step 1b, Add it: a.py, b.py, c.py and 1 more"
+    assert lines[7:] == [
+        "  and files of 2 more steps",
+        "  spec.yaml has changed since the run",
+        "  `cdd verify feature-x` runs the checks again.",
+    ]
+
+
+def test_the_list_counts_what_has_changed() -> None:
+    tickets = (
+        TicketView("feature-x", "done", 2, 2, changed=1, where="in its own tree"),
+        TicketView("bug-y", "done", 2, 2, changed=2),
+        TicketView("bug-z", "done", 2, 2),
+    )
+    assert [text for text, _ in describe(TicketsListed(tickets))] == [
+        "feature-x  done  1 file has changed since; in its own tree",
+        "bug-y      done  2 files have changed since",
+        "bug-z      done",
     ]
