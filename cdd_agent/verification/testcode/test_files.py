@@ -2,8 +2,8 @@
 them consists of. Values only.
 
 No test is run or imported for this, so it holds for a file that cannot be imported yet,
-and for any runner. A query finds them in each language (`captures.py`); a file in another
-language counts as a whole.
+and for any runner. A query finds them in each language (`captures.py`); a file in
+another language counts as a whole.
 """
 
 import re
