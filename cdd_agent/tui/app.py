@@ -161,7 +161,7 @@ class Shell(Sparing, Guarded, App[CddError]):
         self._faults = FaultLog(root)
         self._helps_to_begin = helps_to_begin
         self._is_ready = False
-        """The prompt has had the focus."""
+        """True once the prompt can take keys."""
         self._early: list[events.Key | events.Paste] = []
         """Keys that were pressed before the prompt could take them."""
         self._opened_step: tuple[Screen[str] | None, float] = (None, inf)
@@ -413,6 +413,13 @@ class Shell(Sparing, Guarded, App[CddError]):
             line.update(f"{shown(key)} does nothing here · {usual}")
 
     async def on_descendant_focus(self) -> None:
+        await self._type_early_keys()
+
+    async def on_ready(self) -> None:
+        # a page that has no focus gives the prompt none
+        await self._type_early_keys()
+
+    async def _type_early_keys(self) -> None:
         """Type what was pressed while the shell started."""
         self._is_ready = True
         early, self._early = self._early, []
