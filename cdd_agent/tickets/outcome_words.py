@@ -52,7 +52,17 @@ def remark_on(outcome: StepOutcome, evidence: Evidence | None = None) -> str:
     """Return the remark on a step that is over; empty if its tests have passed."""
     if outcome is StepOutcome.MAY_FAIL and evidence is not None:
         return excused_in_words(evidence)
+    if _failed_before(outcome, evidence):
+        return "its check failed before, too"
     return OUTCOME_WORDS[outcome].remark
+
+
+def _failed_before(outcome: StepOutcome, evidence: Evidence | None) -> bool:
+    """True if no test failed, and the check ended with the exit code of an old problem
+    such as a coverage threshold.
+    """
+    is_old = outcome is StepOutcome.OLD_FAILURES
+    return is_old and evidence is not None and not evidence.failed
 
 
 def remarks_on(tally: StepTally) -> list[str]:
@@ -152,9 +162,12 @@ def step_proof_in_words(
     verification: Verification, evidence: Evidence | None = None
 ) -> str:
     """Return what is shown about a completed step, in a sentence."""
-    proof = _STEP_PROOFS[StepOutcome.from_verification(verification, evidence)]
+    outcome = StepOutcome.from_verification(verification, evidence)
+    proof = _STEP_PROOFS[outcome]
     if evidence is None:
         return f"{proof}."
+    if _failed_before(outcome, evidence):
+        return f"Checked; it failed before, too: {evidence.reason.rstrip('.')}."
     return f"{proof}: {evidence_in_words(evidence).rstrip('.')}."
 
 

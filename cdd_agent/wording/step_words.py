@@ -21,9 +21,9 @@ from cdd_agent.events.step_events import (
 )
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.tickets.outcome_words import OUTCOME_WORDS, evidence_in_words
-from cdd_agent.tickets.status import StepStatus, Verification
+from cdd_agent.tickets.status import StepOutcome, StepStatus, Verification
 from cdd_agent.wording.registry import Lines, words_of
-from cdd_agent.wording.step_signs import clause
+from cdd_agent.wording.step_signs import clause, step_remark
 
 
 @words_of.register
@@ -178,8 +178,10 @@ def describe_step_finished(event: StepFinished) -> Lines:
 
 
 def _completed(event: StepFinished, where: str) -> tuple[str, Tone]:
-    # The evidence behind it has the numbers.
-    remark = OUTCOME_WORDS[event.outcome].remark
+    remark = step_remark(event)
+    if event.outcome is StepOutcome.MAY_FAIL:
+        # the evidence behind it has the number of tests
+        remark = OUTCOME_WORDS[event.outcome].remark
     text = f"Step {event.label} completed"
     if remark:
         text += f", {remark}"

@@ -92,6 +92,11 @@ def test_tests_that_may_fail_are_no_old_failures() -> None:
     assert remark_on(StepOutcome.OLD_FAILURES, MIXED) == "old failures remain"
 
 
+def test_a_check_that_failed_before_without_a_failed_test_is_called_so() -> None:
+    remark = remark_on(StepOutcome.OLD_FAILURES, Evidence("x", 9))
+    assert remark == "its check failed before, too"
+
+
 @each_row(
     ("unproven", "proof"),
     [
@@ -137,6 +142,11 @@ def test_what_is_shown_about_checked_steps(
             Verification.BASELINE,
             Evidence("x", 44, failed=2, old_failures=2),
             "Checked; old failures remain: 44 stayed green, 2 tests failed before, too.",
+        ),
+        (
+            Verification.BASELINE,
+            Evidence("`pytest` ended with exit code 1, as before step 1: 60 %", 9),
+            "Checked; it failed before, too: `pytest` ended with exit code 1, as before step 1: 60 %.",
         ),
         (
             Verification.BASELINE,
