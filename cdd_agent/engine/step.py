@@ -65,7 +65,12 @@ from cdd_agent.verification.baseline import (
 from cdd_agent.verification.before import Before
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.check_run import run_check
-from cdd_agent.verification.checks import check_problems, checks_for, project_checks
+from cdd_agent.verification.checks import (
+    check_problems,
+    checks_for,
+    project_checks,
+    unused_runners,
+)
 
 MakePrompt = Callable[[int | None, int], StepPrompt]
 """Makes the prompt. Takes the tokens of the model's window, and the tokens to reserve
@@ -148,6 +153,8 @@ class StepRunner(Struct, frozen=True):
         project: tuple[Check, ...] = ()
         if saved is None and is_of_use(remaining, self.test_command, self.commands):
             project = project_checks(self.test_command, self.commands)
+            for note in unused_runners(self.test_command, self.root):
+                self.emit(Notice(f"{note}.", Tone.WARNING))
             if not project:
                 record.save_baseline(baseline)
         comparison = TreeComparison(self.commands, self.test_timeout, self.emit)

@@ -135,7 +135,7 @@ def _main_environments(root: Path, folder: Path) -> Iterator[Path]:
         for name in _IN_PROJECT:
             if (place / name).is_dir():
                 yield place / name
-    for place in folders:
+    for place in _with_origins(folders):
         yield from _environments_elsewhere(place)
 
 
@@ -144,6 +144,19 @@ def _folders_to_root(root: Path, folder: Path) -> list[Path]:
     while folders[-1] != root and root in folders[-1].parents:
         folders.append(folders[-1].parent)
     return folders
+
+
+def _with_origins(folders: Sequence[Path]) -> list[Path]:
+    """Add the folders of the user's tree to those of a run's own tree, which is in
+    `.cdd` of the user's. Environments that are not in the project belong to that one.
+    """
+    root = folders[-1]
+    for parent in root.parents:
+        if parent.name == ".cdd":
+            user_root = parent.parent
+            origins = [user_root / folder.relative_to(root) for folder in folders]
+            return [*folders, *origins]
+    return [*folders]
 
 
 def _environments_elsewhere(folder: Path) -> Iterator[Path]:
@@ -188,7 +201,8 @@ def _ask(words: tuple[str, ...], folder: Path, period: int) -> tuple[str, ...]:
 
 def _environments_of_test_tools(root: Path, folder: Path) -> Iterator[Path]:
     """Yield the environments of tox and nox, those of the newest Python first."""
-    for place in _folders_to_root(root.absolute(), folder.absolute()):
+    folders = _folders_to_root(root.absolute(), folder.absolute())
+    for place in _with_origins(folders):
         for name in _OF_TEST_TOOLS:
             yield from sorted(
                 (place / name).glob("*/"), key=_python_version, reverse=True

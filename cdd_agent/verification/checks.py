@@ -78,6 +78,13 @@ def project_checks(
     return detect(commands.root)
 
 
+def unused_runners(test_command: str | None, root: Path) -> tuple[str, ...]:
+    """Return the runners of the project's tests that no check starts, each with the
+    reason as a sentence without its end. Raises `BadInput`.
+    """
+    return () if test_command else survey(root).notes
+
+
 def parse_command(command: str, root: Path, settings: Commands | None = None) -> Check:
     """Judge the user's own test command: it may use any program, but a shell only in
     unsafe mode. Raises `BadInput`.

@@ -174,7 +174,7 @@ def _choose(found: Sequence[_Found]) -> tuple[list[_Found], list[str]]:
     if not usable:
         # its error says what is missing
         usable, unusable = unusable[:1], unusable[1:]
-    notes = [f"{each.shown} does not run: {each.problem}" for each in unusable]
+    notes = [f"`{each.shown}` does not run: {each.problem}" for each in unusable]
     nested = [each for each in usable if each.folder]
     if len(nested) > _MOST_NESTED:
         usable = [each for each in usable if not each.folder]

@@ -427,6 +427,13 @@ MUTATIONS = [
                 "tests/verification/test_detection.py",
             ),
             (
+                "a runner that does not run is named",
+                "engine/step.py",
+                "unused_runners(self.test_command, self.root):",
+                "():",
+                "tests/engine/test_two_runners.py",
+            ),
+            (
                 "the only runner stays",
                 "verification/detection.py",
                 "usable, unusable = unusable[:1], unusable[1:]",

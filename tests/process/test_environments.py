@@ -118,6 +118,22 @@ def test_the_tool_of_a_project_is_asked_for_its_environment(
     assert as_started(["pytest"], root) == with_pytest(own)
 
 
+def test_a_runs_own_tree_has_the_environments_of_the_users_tree(
+    root: Path, bare_path: Path
+) -> None:
+    tree = root / ".cdd/runs/x/tree"
+    (tree / "api").mkdir(parents=True)
+    (tree / "api/poetry.lock").write_text("")
+    (root / "api").mkdir()
+    (root / "api/poetry.lock").write_text("")
+    place = environment(bare_path / "elsewhere")
+    program(bare_path / "poetry", f'test "$PWD" = {root}/api && echo {place}')
+    assert as_started(["pytest"], tree, tree / "api") == with_pytest(place)
+    assert as_started(["pytest"], tree)[0] == sys.executable
+    own = environment(root / ".tox/py")
+    assert as_started(["pytest"], tree) == with_pytest(own)
+
+
 def test_a_tool_that_knows_no_environment_changes_nothing(
     root: Path, bare_path: Path
 ) -> None:
