@@ -39,6 +39,8 @@ from cdd_agent.verification.check import Check
 from cdd_agent.verification.checks import project_checks
 from cdd_agent.verification.collection import collect_tests
 from cdd_agent.verification.detection import survey
+from cdd_agent.verification.runners import all_runners
+from cdd_agent.verification.runners.added import left_out
 from cdd_agent.version import VERSION
 from cdd_agent.wiring import NO_MODEL_HINT, direct_endpoint, make_model
 
@@ -193,6 +195,9 @@ def _version_of_other_program() -> str | None:
 
 def _tests(project: Project, say: Callable[[bool | None, str, str], None]) -> bool:
     """Show how steps are checked, and why so. False if a command cannot run."""
+    all_runners()
+    for name, problem in left_out.items():
+        say(None, "tests", f"the test runner {name} is left out: {problem}")
     commands = CommandRunner(project.root, project.config.commands)
     test_command = project.config.test_command
     try:

@@ -1,10 +1,9 @@
-"""Which of a step's changes decide how tests are run, rather than what they see.
+"""Find the changes of a step that decide how tests run, rather than what they test.
 
-A reply that changes these can make any outcome: a hook in `conftest.py` may drop tests
-or rewrite results, a setting may choose other tests. No comparison of outcomes finds
-that out, so it is looked for in the files. This is a list of the usual ways, and no
-proof that there is no other: tests run the project's own code, which can do what its
-user can.
+Such a change can produce any outcome: a hook in `conftest.py` may drop tests or rewrite
+results, a setting may select other tests. No comparison of outcomes notices that, so
+the files are compared. The list has the usual ways and cannot be complete: tests run
+the project's own code, which can do what its user can.
 """
 
 import re
@@ -26,16 +25,16 @@ _OF_ANY_COMMAND = re.compile(
     """,
     re.VERBOSE,
 )
-"""Settings of what may run tests in a way that nothing is known of."""
+"""Settings that matter if it is not known what runs the tests."""
 
 
 def changes_of_harness(
     changes: Iterable[FileChange], invocation: Invocation | None, script: str = ""
 ) -> tuple[str, ...]:
-    """The files among the changes that decide how tests are run: where it is known what
-    runs them, only those that it goes by.
+    """Return the changed files that decide how tests run. If the runner is known, only
+    its settings count.
 
-    `script` is the file that the check's command itself runs; a step may make one.
+    `script` is the file that the check's command itself runs. A step may create it.
     """
 
     def decides(change: FileChange) -> bool:
@@ -57,9 +56,7 @@ def changes_of_harness(
 
 
 def first_settings(changes: Iterable[FileChange]) -> tuple[str, ...]:
-    """The files of settings among the changes that were not there before: what a
-    project without tests begins with.
-    """
+    """Return the new files of settings. A project without tests begins with these."""
     return tuple(
         str(change.path)
         for change in changes
@@ -70,16 +67,14 @@ def first_settings(changes: Iterable[FileChange]) -> tuple[str, ...]:
 
 
 def conftests(changes: Iterable[FileChange]) -> tuple[str, ...]:
-    """The `conftest.py` files among the changes, also those that only hold fixtures."""
+    """Return the changed `conftest.py` files, also those with fixtures only."""
     return tuple(
         str(change.path) for change in changes if change.path.name == "conftest.py"
     )
 
 
 def _what_may_matter(path: PurePosixPath) -> Matters | None:
-    """The part of a file of this name that may matter when anything may run the
-    tests.
-    """
+    """Return what to compare of a file of this name if any runner may run the tests."""
     if _OF_ANY_COMMAND.fullmatch(path.name) or path.parts[0] == ".cargo":
         return whole
     if path.name == "package.json":

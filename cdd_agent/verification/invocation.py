@@ -152,9 +152,9 @@ def invocation(argv: Sequence[str], root: Path, folder: str = "") -> Invocation 
     knows. `folder` leads from the project's root to `root`.
     """
     argv = tuple(argv)
-    started = find_started(argv, root)
     if runner := _find_runner(argv):
         return Invocation(runner, root, argv, folder=folder)
+    started = find_started(argv, root)
     if [part.words for part in started] == [argv]:
         return None
     runners: dict[str, TestRunner] = {}

@@ -1,4 +1,4 @@
-"""Paths in commands and reports of tests, as they are from a project's root."""
+"""Paths in commands and reports of tests, relative to a project's root."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path, PurePath
@@ -14,8 +14,8 @@ def paths_and_options(
     plain: Collection[str],
     with_value: Collection[str] = (),
 ) -> Selection:
-    """The tests that are asked for: words that are files or folders, and the options
-    but for those that choose none.
+    """Return the tests that words ask for: the files and folders, and the options
+    except the `plain` ones, which select no tests.
 
     `with_value` are the options whose value is the next word.
     """
@@ -32,7 +32,7 @@ def paths_and_options(
 
 
 def from_root(path: str, root: Path) -> str:
-    """A path as it is from the project's root; what is outside stays as it is."""
+    """Return a path relative to the project's root. A path outside is unchanged."""
     plain = (
         unquote(urlsplit(path).path)
         if path.startswith("file://")
@@ -45,7 +45,7 @@ def from_root(path: str, root: Path) -> str:
 
 
 def exists(path: Path) -> bool:
-    """Whether there is such a file or folder; not of a text that cannot be a path."""
+    """True if there is such a file or folder. False if a text cannot be a path."""
     try:
         return path.exists()
     except (OSError, ValueError):

@@ -75,8 +75,8 @@ class TestRunner(ABC):
     """A program that runs tests: how to make it report on each test, and how to read
     the report.
 
-    The project's own code runs meanwhile, and may write the report itself. So a report
-    can contain anything.
+    The project's own code runs at the same time, and may write the report itself. So a
+    report can contain anything.
     """
 
     name: str
@@ -98,7 +98,7 @@ class TestRunner(ABC):
     starts_anything: bool = False
     """True if it may start any runner of tests, so that the settings of all matter."""
     reports_per_process: bool = False
-    """True if each of its processes writes a report of its own, so that a command may
+    """True if each of its processes writes a separate report, so that a command may
     start it more than once.
     """
 

@@ -1,4 +1,4 @@
-"""Files that several runners of tests go by."""
+"""Settings that several runners of tests read."""
 
 from cdd_agent.files.manifests import ManifestUnreadable, parsed
 
@@ -6,7 +6,7 @@ _OF_PACKAGE_JSON = ("scripts", "jest", "vitest", "mocha", "ava", "tap", "c8", "n
 
 
 def package_json(text: str) -> object:
-    """The keys of a `package.json` that decide how tests are run."""
+    """Return the keys of a `package.json` that decide how tests run."""
     try:
         content = parsed("package.json", text)
     except ManifestUnreadable:

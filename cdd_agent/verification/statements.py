@@ -16,7 +16,7 @@ from cdd_agent.verification.outcomes import Statement, StatementKind
 _HEAD, _TAIL = 32_000, 96_000
 """Characters that are read at the beginning and at the end of a stream."""
 _LONGEST_LINE = 1000
-_HEAD_LINES, _TAIL_LINES = 500, 2000
+_HEAD_LINES, _TAIL_LINES = 150, 450
 _NOT_FOUND_CODES = (127, 9009)
 """The exit codes of shells, on Windows the second, for a program that is missing."""
 

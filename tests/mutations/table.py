@@ -1701,7 +1701,7 @@ MUTATIONS = [
             (
                 "a runner that failed is left out",
                 "verification/runners/added.py",
-                "        if self._full_name in problems:",
+                "        if self._full_name in left_out:",
                 "        if not self._full_name:",
                 "tests/verification/runners/test_added.py",
             ),

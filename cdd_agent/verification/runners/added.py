@@ -21,7 +21,7 @@ from cdd_agent.verification.runner import (
 GROUP = "cdd_agent.test_runners"
 _log = logging.getLogger(__name__)
 _Value = TypeVar("_Value")
-problems: dict[str, str] = {}
+left_out: dict[str, str] = {}
 """The runners that are left out, with the reason."""
 
 
@@ -34,7 +34,7 @@ def load_added() -> tuple[TestRunner, ...]:
             runners.append(_Guarded(name, entry_point.load()()))
         # whatever a package of others does, checks go on without it
         except Exception as error:  # noqa: BLE001
-            leave_out(name, error)
+            _leave_out(name, error)
     return tuple(runners)
 
 
@@ -43,11 +43,11 @@ def _name(entry_point: EntryPoint) -> str:
     return f"{entry_point.name} of {package}"
 
 
-def leave_out(name: str, error: Exception) -> None:
+def _leave_out(name: str, error: Exception) -> None:
     """Note that a runner is not used any more."""
-    if name not in problems:
-        problems[name] = f"{type(error).__name__}: {error}"[:300]
-        _log.warning("The test runner %s is left out: %s", name, problems[name])
+    if name not in left_out:
+        left_out[name] = f"{type(error).__name__}: {error}"[:300]
+        _log.warning("The test runner %s is left out: %s", name, left_out[name])
 
 
 class _Guarded(TestRunner):
@@ -67,7 +67,7 @@ class _Guarded(TestRunner):
         self.about_report = tuple(_checked(each, str) for each in runner.about_report)
 
     def place(self, argv: Sequence[str]) -> int | None:
-        if self._full_name in problems:
+        if self._full_name in left_out:
             return None
         return self._try(None, lambda: self._checked_place(tuple(argv)))
 
@@ -107,7 +107,7 @@ class _Guarded(TestRunner):
         except ReportUnreadable:
             raise
         except Exception as error:
-            leave_out(self._full_name, error)
+            _leave_out(self._full_name, error)
             why = f"the test runner {self._full_name} failed: {error}"
             raise ReportUnreadable(why) from error
 
@@ -128,7 +128,7 @@ class _Guarded(TestRunner):
         try:
             return call()
         except Exception as error:  # noqa: BLE001
-            leave_out(self._full_name, error)
+            _leave_out(self._full_name, error)
             return otherwise
 
 

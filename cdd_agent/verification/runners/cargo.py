@@ -1,8 +1,7 @@
-"""`cargo test`, read from what it prints: only Rust's nightly tells of tests in another
-form.
+"""`cargo test`, read from its output: only Rust's nightly can report in another form.
 
-Cargo says on one stream which program of tests it starts, and the program on another
-what became of its tests.
+Cargo prints the programs of tests that it starts on stderr. The programs print their
+results on stdout.
 """
 
 import re
@@ -98,9 +97,11 @@ class Cargo(TestRunner):
     captures = True
 
     def place(self, argv: Sequence[str]) -> int | None:
-        at = 2 if len(argv) > 1 and argv[1].startswith("+") else 1  # the toolchain
-        is_cargo = len(argv) > at and PurePath(argv[0]).name in ("cargo", "cargo.exe")
-        return at if is_cargo and argv[at] in ("test", "t") else None
+        has_toolchain = len(argv) > 1 and argv[1].startswith("+")
+        place = 2 if has_toolchain else 1
+        if len(argv) <= place or PurePath(argv[0]).name not in ("cargo", "cargo.exe"):
+            return None
+        return place if argv[place] in ("test", "t") else None
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
         del report
@@ -111,8 +112,8 @@ class Cargo(TestRunner):
         return Reporting((*argv[:end], *more, *argv[end:]))
 
     def selection(self, argv: Sequence[str], root: Path) -> Selection:
-        """Its words name parts of tests' names, and no files: only the same words ask
-        for the same tests.
+        """Return the words. They name parts of tests' names, and no files, so only
+        equal words ask for the same tests.
         """
         return Selection(
             (),
@@ -142,7 +143,7 @@ class _Block(Struct):
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """How many passed, failed, and were ignored."""
+        """The numbers of passed, failed and ignored tests."""
         seen = Counter(result for _, result in self.tests)
         return seen[Result.PASSED], seen[Result.FAILED], seen[Result.SKIPPED]
 
@@ -150,27 +151,27 @@ class _Block(Struct):
 def read_output(
     stdout: bytes, stderr: bytes, selection: Selection, root: Path
 ) -> SuiteRun:
-    """Read both streams of `cargo test`. Raises `ReportUnreadable` where they do not
-    fit together.
+    """Read both streams of `cargo test`. Raises `ReportUnreadable` if they do not fit
+    together.
     """
-    blocks = list(_blocks(_lines(stdout)))
-    said = [line.rstrip("\r") for line in _lines(stderr)]
-    started = [program for line in said if (program := _STARTED.fullmatch(line))]
+    blocks = _read_blocks(_lines(stdout))
+    messages = [line.rstrip("\r") for line in _lines(stderr)]
+    started = [program for line in messages if (program := _STARTED.fullmatch(line))]
     programs = [(program[1].replace("\\", "/"), program[2]) for program in started]
-    has_doc_tests = any(map(_STARTED_DOC_TESTS.fullmatch, said))
+    has_doc_tests = any(map(_STARTED_DOC_TESTS.fullmatch, messages))
     if not blocks or not (programs or has_doc_tests):
         raise ReportUnreadable("no program of tests was started")
     others = blocks[len(programs) :]
     if len(blocks) < len(programs) or (others and not has_doc_tests):
-        raise ReportUnreadable("it does not tell which program which tests are of")
+        raise ReportUnreadable("it does not show which program ran which tests")
     found, sources = Results(), _Sources(root)
-    files = [sources.of(source, crate) for source, crate in programs]
+    files = [sources.find_file(source, crate) for source, crate in programs]
     if len({*files}) < len(files):
-        raise ReportUnreadable("it tells of one program of tests twice")
+        raise ReportUnreadable("it names one program of tests twice")
     for file, block in zip(files, blocks, strict=False):
         for test, result in block.tests:
             found.add(
-                str(sources.inside(file, test)),
+                str(sources.find_test(file, test)),
                 result,
                 "".join(block.texts.get(test, ())),
             )
@@ -185,9 +186,9 @@ def _lines(data: bytes) -> list[str]:
     ]
 
 
-def _blocks(lines: Sequence[str]) -> list[_Block]:
-    """The output of each program. Of a block, as many lines as it says tell of a test,
-    and then comes its end.
+def _read_blocks(lines: Sequence[str]) -> list[_Block]:
+    """Return the output of each program. A block begins with the number of its tests. A
+    line for each test and the end follow.
     """
     blocks: list[_Block] = []
     block: _Block | None = None
@@ -202,7 +203,7 @@ def _blocks(lines: Sequence[str]) -> list[_Block]:
                 block.tests.append((test[1], _RESULTS[test[2]]))
             elif line and " has been running for over " not in line:
                 raise ReportUnreadable(
-                    f"a line of it is none that tells of a test: {line[:80]!r}"
+                    f"a line of it is not about a test: {line[:80]!r}"
                 )
         elif (end := _END.match(line)) and tuple(
             map(int, end.groups())
@@ -216,10 +217,10 @@ def _blocks(lines: Sequence[str]) -> list[_Block]:
 
 
 def _read_doc_tests(blocks: Sequence[_Block], found: Results) -> None:
-    """The tests of one item are numbered in their order, as lines are not the same from
-    run to run.
+    """Add the doc tests. Those of one item are numbered in their order, since their
+    lines change from run to run.
     """
-    told: list[tuple[str, str, int, Result, str]] = []
+    tests: list[tuple[str, str, int, Result, str]] = []
     for test, result, text in (
         (*test, block.texts.get(test[0], ()))
         for block in blocks
@@ -227,9 +228,9 @@ def _read_doc_tests(blocks: Sequence[_Block], found: Results) -> None:
     ):
         doc_test = _DOC_TEST.fullmatch(test)
         if doc_test is None:
-            raise ReportUnreadable("it does not tell which program which tests are of")
+            raise ReportUnreadable("it does not show which program ran which tests")
         item = doc_test[2].strip() or "(module)"
-        told.append(
+        tests.append(
             (
                 doc_test[1].replace("\\", "/"),
                 item,
@@ -239,21 +240,21 @@ def _read_doc_tests(blocks: Sequence[_Block], found: Results) -> None:
             )
         )
     seen = Counter[tuple[str, str]]()
-    for file, item, _, result, words in sorted(told):
+    for file, item, _, result, words in sorted(tests):
         seen[file, item] += 1
         number = f" #{seen[file, item]}" if seen[file, item] > 1 else ""
         found.add(str(TestId(file, f"doc test > {item}{number}")), result, words)
 
 
 class _Sources:
-    """The files of a project's packages. A program's source is told as it is in its
-    package.
+    """The files of a project's packages. Cargo names the source of a program by its
+    path in the package.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.current: str | None = None
-        """The folder of the package that the last program was of."""
+        """The folder of the last program's package."""
         patterns = ("Cargo.toml", "*/Cargo.toml", "*/*/Cargo.toml", "*/*/*/Cargo.toml")
         files = [file for pattern in patterns for file in sorted(root.glob(pattern))]
         found = [
@@ -266,8 +267,8 @@ class _Sources:
             if package and not folder.startswith("target/")
         }
 
-    def of(self, source: str, crate: str) -> str:
-        """The file of a program, from the root."""
+    def find_file(self, source: str, crate: str) -> str:
+        """Return the path of a program's source, from the root."""
         able = [
             folder
             for folder in self.packages
@@ -278,12 +279,12 @@ class _Sources:
             self.current = (named or able)[0]
         elif self.current not in able:
             raise ReportUnreadable(
-                f"it does not tell which package's {source[:80]} was run"
+                f"it does not show which package's {source[:80]} ran"
             )
         return str(PurePosixPath(self.current or ".") / source)
 
-    def inside(self, file: str, test: str) -> TestId:
-        """The test by the file of its module, where it is the usual one."""
+    def find_test(self, file: str, test: str) -> TestId:
+        """Return the test in the file of its module, if that is the usual one."""
         *modules, name = test.split("::")
         place = PurePosixPath(file)
         folder = (
@@ -310,8 +311,8 @@ def _package(folder: Path) -> Mapping[str, Any]:
 
 
 def _test_keys(text: str) -> object:
-    """Of a `Cargo.toml`, the keys that decide which tests there are, and what runs
-    them.
+    """Return the keys of a `Cargo.toml` that decide which tests there are, and how they
+    run.
     """
     try:
         content = parsed("Cargo.toml", text)

@@ -1,4 +1,4 @@
-"""`go test`, whose `-json` tells of each test on its output."""
+"""`go test`. With `-json`, its output reports each test."""
 
 import json
 import re
@@ -39,10 +39,11 @@ _LARGEST_SOURCE = 2_000_000  # bytes
 
 
 class Go(TestRunner):
-    """`go test`. Its settings are code: `TestMain`, build tags."""
+    """`go test`. It has no files of settings, only code: `TestMain`, build tags."""
 
     name = "go test"
-    ends_with = frozenset((0, 1, 2))  # 2: before Go 1.20, of what cannot be built
+    # 2: before Go 1.20, for a package that cannot be built
+    ends_with = frozenset((0, 1, 2))
     captures = True
     about_report = ("{",)
 
@@ -68,7 +69,7 @@ class Go(TestRunner):
         return Reporting((*argv[:2], "-json", *words))
 
     def selection(self, argv: Sequence[str], root: Path) -> Selection:
-        """Only `folder/...` names all that is in a folder."""
+        """Return the paths and options. Only `folder/...` names a whole folder."""
         del root
         words = [word for word in self.words(argv) if word not in _PLAIN]
         paths = [
@@ -83,7 +84,7 @@ class Go(TestRunner):
         return read_report(reported.data("stdout"), selection, root)
 
     def shown(self, line: str, report: Path) -> str:
-        """The text that is in go's JSON."""
+        """Return the text in a line of go's JSON."""
         del report
         event = _event(line)
         if event is None:
@@ -93,11 +94,11 @@ class Go(TestRunner):
 
 
 class _Package(Struct):
-    """All that is told of one package."""
+    """The events of one package."""
 
     tests: dict[str, Result] = field(default_factory=dict)
     begun: set[str] = field(default_factory=set)
-    said: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    output: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     result: Result | None = None
 
 
@@ -109,10 +110,10 @@ def read_report(data: bytes, selection: Selection, root: Path) -> SuiteRun:
             case {
                 "Package": str(name),
                 "Action": "output",
-                "Output": str(said),
+                "Output": str(text),
                 **more,
             }:
-                packages[name].said[str(more.get("Test", ""))].append(said)
+                packages[name].output[str(more.get("Test", ""))].append(text)
             case {"Package": str(name), "Action": "run", "Test": str(test)}:
                 packages[name].begun.add(test)
             case {
@@ -134,7 +135,7 @@ def read_report(data: bytes, selection: Selection, root: Path) -> SuiteRun:
     for name, package in packages.items():
         folder = modules.folder(name)
         for test, result in package.tests.items():
-            words = "".join(package.said[test]) if result is Result.FAILED else ""
+            words = "".join(package.output[test]) if result is Result.FAILED else ""
             found.add(str(TestId(folder.file_of(test), test)), result, words)
         is_finished = (
             is_finished
@@ -145,14 +146,14 @@ def read_report(data: bytes, selection: Selection, root: Path) -> SuiteRun:
             package.result is Result.FAILED
             and Result.FAILED not in package.tests.values()
         ):
-            # it could not be built, or failed beside its tests
+            # it could not be built, or failed outside its tests
             for file in folder.test_files or (folder.path,):
-                found.add(file, Result.FAILED, "".join(package.said[""]))
+                found.add(file, Result.FAILED, "".join(package.output[""]))
     return found.run(selection, is_finished=is_finished)
 
 
 def _event(line: str) -> dict[str, Any] | None:
-    """One event; None where a line is none."""
+    """Return the event of a line; None if it has none."""
     if not line.startswith("{"):
         return None
     try:
@@ -163,11 +164,11 @@ def _event(line: str) -> dict[str, Any] | None:
 
 
 class _Folder(Struct, frozen=True):
-    """A package's folder, by its path in the project."""
+    """The folder of a package, from the root."""
 
     path: str
     files: Mapping[str, str]
-    """The files that its tests are in."""
+    """The file of each test."""
     test_files: tuple[str, ...]
 
     def file_of(self, test: str) -> str:
@@ -175,7 +176,7 @@ class _Folder(Struct, frozen=True):
 
 
 class _Modules(Struct, frozen=True, dict=True):
-    """The modules of a project: which package is in which folder."""
+    """The modules of a project. They decide which package is in which folder."""
 
     root: Path
 
@@ -191,7 +192,7 @@ class _Modules(Struct, frozen=True, dict=True):
         return _Folder(path, declared, tuple(names))
 
     def _path(self, package: str) -> str:
-        """The package's own name where its folder is not found."""
+        """Return the folder of a package, or its name if there is no such folder."""
         for module, folder in self._by_length:
             if package == module or package.startswith(f"{module}/"):
                 path = normpath(f"{folder}/{package[len(module) + 1 :]}")
@@ -204,7 +205,7 @@ class _Modules(Struct, frozen=True, dict=True):
 
     @cached_property
     def _by_length(self) -> list[tuple[str, str]]:
-        """Each module with its folder, the longest name first."""
+        """The modules with their folders, the longest name first."""
         files = [
             file
             for pattern in ("go.mod", "*/go.mod", "*/*/go.mod")

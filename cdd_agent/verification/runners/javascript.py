@@ -27,7 +27,7 @@ _LAUNCHERS = (
 )
 _ENDINGS = ("", ".js", ".mjs", ".cjs")
 _NEAR = 6
-"""How many words of a command may come before the tool."""
+"""The number of words of a command that may come before the tool."""
 
 
 class _Tool(Struct, frozen=True):

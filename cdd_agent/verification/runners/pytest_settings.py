@@ -1,5 +1,5 @@
-"""The files that pytest goes by: its settings, its hooks, and modules that it would
-take for its own.
+"""The files that decide how pytest runs: its settings, its hooks, and modules that it
+would import instead of its dependencies.
 """
 
 import ast
@@ -12,7 +12,7 @@ from cdd_agent.verification.runner import Matters, whole
 
 _SETTINGS = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
 _FOUND_BEFORE_PYTEST = ("pytest", "_pytest", "pluggy", "sitecustomize", "usercustomize")
-"""Modules that a run may take from the project instead of from its environment."""
+"""Modules that a run may import from the project instead of its environment."""
 _STEERING_NAMES = ("collect_ignore", "collect_ignore_glob", "pytest_plugins")
 _STEERING_MODULES = ("_pytest", "pluggy", "atexit")
 _STEERING_CALLS = (
@@ -27,7 +27,9 @@ _STEERING_CALLS = (
 
 
 def what_matters(path: PurePosixPath) -> Matters | None:
-    """The part of a file of this name that pytest goes by."""
+    """Return what to compare of a file of this name; None if it does not decide how
+    pytest runs.
+    """
     match path.name:
         case "conftest.py":
             return _steering
@@ -47,7 +49,7 @@ def what_matters(path: PurePosixPath) -> Matters | None:
 
 
 def _steering(conftest: str) -> object:
-    """The statements of a conftest that go beyond fixtures and helpers."""
+    """Return the statements of a conftest other than fixtures and helpers."""
     try:
         return {
             ast.dump(node) for node in ast.walk(ast.parse(conftest)) if _steers(node)
@@ -82,7 +84,7 @@ def _steers(node: ast.AST) -> bool:
 
 
 def _is_for_pytest(name: str) -> bool:
-    """Whether pytest looks for this name in a conftest."""
+    """True if pytest looks for this name in a conftest."""
     return name in _STEERING_NAMES or name.startswith("pytest_")
 
 

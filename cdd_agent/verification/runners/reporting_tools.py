@@ -1,5 +1,5 @@
-"""Runners that write JUnit's XML, or another report of their own: CTest, Maven, Gradle,
-dotnet, RSpec, PHPUnit, Deno and bun.
+"""Runners that need no reporter of ours, since they write JUnit's XML, JSON or TRX:
+CTest, Maven, Gradle, dotnet, RSpec, PHPUnit, Deno and bun.
 """
 
 import json
@@ -34,7 +34,7 @@ from cdd_agent.verification.test_id import TestId
 
 _LAUNCHERS = ("bundle", "php", "ruby", "env", "nice", "timeout", "xvfb-run", "npx")
 _NEAR = 5
-"""How many words of a command may come before the tool."""
+"""The number of words of a command that may come before the tool."""
 
 ReadOne = Callable[[bytes, Path, Path], SuiteRun]
 """Reads a report of a project, which a tool wrote for a package in that folder."""
@@ -172,12 +172,12 @@ class _Tool(Struct, frozen=True):
     conflicts: tuple[str, ...] = ()
     """Options that ask for another report, that stop at a failure, or run no tests."""
     default_format: tuple[str, ...] = ()
-    """Is added unless the command has a format of its own."""
+    """Words that are added unless the command names a format."""
     plain: tuple[str, ...] = ()
     with_value: tuple[str, ...] = ()
     ends_with: frozenset[int] = frozenset((0, 1))
     in_tree: str = ""
-    """Where it always writes reports, as a pattern below each package."""
+    """A pattern for the reports that it always writes, below each package."""
     settings: str = r"\0"
     """A pattern for the names of files that decide how it runs tests."""
     forbids_snapshots: bool = False

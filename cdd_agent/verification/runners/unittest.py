@@ -1,4 +1,4 @@
-"""Python's unittest, run by a program of ours that reports as it goes."""
+"""Python's unittest, run by a program of ours that reports each test."""
 
 import re
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _LAUNCHERS = (
     "timeout",
 )
 _NEAR = 8
-"""How many words of a command may come before `unittest`."""
+"""The number of words of a command that may come before `unittest`."""
 _PLAIN = (
     "-v",
     "--verbose",
@@ -65,7 +65,7 @@ class Unittest(TestRunner):
     always_reports = True
 
     def place(self, argv: Sequence[str]) -> int | None:
-        """The word `unittest` after `-m`."""
+        """Return the index of the word `unittest` after `-m`."""
         near = list(argv[:_NEAR])
         place = next(
             (
@@ -83,7 +83,7 @@ class Unittest(TestRunner):
         )
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
-        """Our program in the place of `-m unittest`."""
+        """Return the command with our program instead of `-m unittest`."""
         place = self.place(argv)
         if place is None or {"-h", "--help"} & {*argv[place:]}:
             return None

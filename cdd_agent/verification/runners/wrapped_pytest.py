@@ -1,5 +1,5 @@
-"""Pytest behind a program that starts it in a way of its own: make, tox, nox, hatch and
-the like. Options reach it by the environment.
+"""Pytest behind a program that may start it: make, tox, nox, hatch and the like.
+Options reach pytest by the environment.
 """
 
 import os
@@ -37,7 +37,7 @@ _SUMMARY = re.compile(
 
 
 class WrappedPytest(TestRunner):
-    """Pytest, as far as it turns out that such a program has started it."""
+    """Pytest, if such a program turns out to have started it."""
 
     name = "pytest"
     ends_with = frozenset(range(256))

@@ -12,6 +12,8 @@ from cdd_agent.verification.invocation import invocation
 from cdd_agent.verification.outcomes import Result
 from cdd_agent.verification.runner import Reported, ReportUnreadable, whole
 from cdd_agent.verification.runners import added, all_runners
+from tests.support.commandline import STEPS, cdd
+from tests.support.projects import Sandbox
 from tests.support.tables import each_row
 
 PAGE = Path(__file__).parents[3] / "docs/own-test-runner.md"
@@ -54,7 +56,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 def forget() -> None:
     sys.modules.pop("shrimp_runner", None)
     all_runners.cache_clear()
-    added.problems.clear()
+    added.left_out.clear()
 
 
 def test_the_runner_of_the_page_reads_what_bats_writes(
@@ -83,7 +85,7 @@ def test_the_runner_of_the_page_reads_what_bats_writes(
         "calc.bats::adds": Result.PASSED,
         "calc.bats::subtracts": Result.FAILED,
     }
-    assert added.problems == {}
+    assert added.left_out == {}
 
 
 @each_row(
@@ -108,7 +110,7 @@ def test_a_runner_that_cannot_be_used_is_named_and_left_out(
 ) -> None:
     install(f"{HEAD}\n{fault}\n")
     assert invocation(["shrimp"], Path()) is None
-    assert list(added.problems) == ["shrimp of shrimp-tests"]
+    assert list(added.left_out) == ["shrimp of shrimp-tests"]
     assert invocation(["pytest"], Path())
 
 
@@ -127,7 +129,7 @@ def test_a_runner_that_makes_no_command_is_left_out(
     tests = invocation(["shrimp"], Path())
     assert tests
     assert tests.reporting(Path("/r/report")) is None
-    assert "shrimp of shrimp-tests" in added.problems
+    assert "shrimp of shrimp-tests" in added.left_out
     assert invocation(["shrimp"], Path()) is None
 
 
@@ -150,7 +152,7 @@ def test_a_report_that_a_runner_cannot_read_is_unreadable(
     assert tests
     with pytest.raises(ReportUnreadable, match="shrimp of shrimp-tests"):
         tests.read(Reported(tmp_path, CommandResult("", "", 0)))
-    assert "shrimp of shrimp-tests" in added.problems
+    assert "shrimp of shrimp-tests" in added.left_out
 
 
 def test_other_faults_of_a_runner_end_nothing(install: Install) -> None:
@@ -168,3 +170,13 @@ def test_other_faults_of_a_runner_end_nothing(install: Install) -> None:
     assert matters
     assert matters is not whole
     assert matters("a") != matters("a")
+
+
+def test_doctor_names_a_runner_that_is_left_out(
+    sandbox: Sandbox, install: Install, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sandbox.write(STEPS[0])
+    install("raise RuntimeError('broken')")
+    cdd(sandbox, "doctor")
+    lines = capsys.readouterr().out.splitlines()
+    assert any("shrimp of shrimp-tests" in line and "broken" in line for line in lines)
