@@ -75,11 +75,12 @@ def _find_lines(
 
 def _is_code(change: NetChange) -> bool:
     """True for a file that the step did not delete and that is no test."""
-    path = PurePosixPath(change.path)
-    if change.after is None or is_test_file(path):
+    if change.after is None:
         return False
-    # in Rust, tests can be in any file
-    return path.suffix == ".rs" or place_of(change.path) is Place.NONE
+    path = PurePosixPath(change.path)
+    if path.suffix == ".rs":  # tests can be in any file, and have their marks
+        return not is_test_file(path)
+    return place_of(change.path) is Place.NONE
 
 
 def read_text_of(place: Path) -> str | None:
