@@ -16,7 +16,8 @@ from cdd_agent.git.restore import CheckpointGone
 from cdd_agent.project.subjects import is_test_file
 from cdd_agent.threads import stop_if_left
 from cdd_agent.tickets.state import ExecutionState, StepExecution
-from cdd_agent.verification.strength.faults import Fault, choose_faults, faults_in
+from cdd_agent.verification.strength.fault import Fault
+from cdd_agent.verification.strength.faults import choose_faults, faults_in
 from cdd_agent.verification.strength.lines import find_changed_lines
 from cdd_agent.verification.testcode.test_files import Place, place_of
 

@@ -4,12 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdd_agent.context.grammars import find_grammar
-from cdd_agent.verification.strength.faults import (
-    Fault,
-    FaultKind,
-    choose_faults,
-    faults_in,
-)
+from cdd_agent.verification.strength.fault import Fault, FaultKind
+from cdd_agent.verification.strength.faults import choose_faults, faults_in
 from tests.support.tables import each_row
 
 SOURCES = {
