@@ -185,11 +185,13 @@ def _parses(fault: Fault, text: str) -> bool:
     """True if the text with the fault has no more errors of syntax than without."""
     grammar = find_grammar(fault.path)
     assert grammar is not None
-    parse = grammar.parser.parse
-    root = parse(fault.apply(text).encode()).root_node
-    if not root.has_error:
+    before = grammar.parse(text.encode())
+    after = grammar.parse(fault.apply(text).encode())
+    if before is None or after is None:
+        return False
+    if not after.root_node.has_error:
         return True
-    return _count_errors(root) <= _count_errors(parse(text.encode()).root_node)
+    return _count_errors(after.root_node) <= _count_errors(before.root_node)
 
 
 def _count_errors(node: Node) -> int:

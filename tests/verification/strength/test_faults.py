@@ -572,7 +572,9 @@ def test_faults_are_in_the_given_lines_and_keep_the_file_readable(
     text = SOURCES[path]
     grammar = find_grammar(path)
     assert grammar is not None
-    has_error = grammar.parser.parse(text.encode()).root_node.has_error
+    tree = grammar.parse(text.encode())
+    assert tree is not None
+    has_error = tree.root_node.has_error
     every = faults_in(path, text, all_lines(text))
     found = faults_in(path, text, lines)
     assert set(choose_faults(found, {path: text}, len(found))) == set(found)
@@ -591,7 +593,9 @@ def test_faults_are_in_the_given_lines_and_keep_the_file_readable(
         last = data[: fault.end].count(b"\n") + 1
         assert fault.line == first
         assert lines.issuperset(range(first, last + 1))
-        assert grammar.parser.parse(edited).root_node.has_error <= has_error
+        tree = grammar.parse(edited)
+        assert tree is not None
+        assert tree.root_node.has_error <= has_error
     assert len(texts) == len(found), "two faults make the same text"
     for fault in every:
         last = text.encode()[: fault.end].count(b"\n") + 1
