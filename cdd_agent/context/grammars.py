@@ -2,7 +2,7 @@
 parses with tree-sitter.
 """
 
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from importlib import import_module
 from time import thread_time
 
@@ -57,16 +57,12 @@ their text alone.
 """
 
 
-class Grammar(Struct, frozen=True, dict=True):
+class Grammar(Struct, frozen=True):
     """The grammar of a language."""
 
     name: str
     """As in the name of its package; `tsx` and `typescript` are two grammars."""
     language: Language
-
-    @cached_property
-    def parser(self) -> Parser:
-        return Parser(self.language)
 
     def parse(self, data: bytes) -> Tree | None:
         """Return the syntax tree of a text; None if it is too large, or if parsing it

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.files.atomic import append_line, read_bytes, write_atomic
 from cdd_agent.files.json_file import as_short_json
-from cdd_agent.verification.strength.faults import Fault
+from cdd_agent.verification.strength.fault import Fault
 from cdd_agent.verification.strength.score import TriedFault
 
 

@@ -16,7 +16,8 @@ from cdd_agent.git.restore import CheckpointGone
 from cdd_agent.project.subjects import is_test_file
 from cdd_agent.threads import stop_if_left
 from cdd_agent.tickets.state import ExecutionState, StepExecution
-from cdd_agent.verification.strength.faults import Fault, choose_faults, faults_in
+from cdd_agent.verification.strength.fault import Fault
+from cdd_agent.verification.strength.faults import choose_faults, faults_in
 from cdd_agent.verification.strength.lines import find_changed_lines
 from cdd_agent.verification.testcode.test_files import Place, place_of
 
@@ -75,11 +76,12 @@ def _find_lines(
 
 def _is_code(change: NetChange) -> bool:
     """True for a file that the step did not delete and that is no test."""
-    path = PurePosixPath(change.path)
-    if change.after is None or is_test_file(path):
+    if change.after is None:
         return False
-    # in Rust, tests can be in any file
-    return path.suffix == ".rs" or place_of(change.path) is Place.NONE
+    path = PurePosixPath(change.path)
+    if path.suffix == ".rs":  # tests can be in any file, and have their marks
+        return not is_test_file(path)
+    return place_of(change.path) is Place.NONE
 
 
 def read_text_of(place: Path) -> str | None:

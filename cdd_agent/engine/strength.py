@@ -34,7 +34,7 @@ from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.check_run import CheckRun, run_check
 from cdd_agent.verification.checks import checks_for
-from cdd_agent.verification.strength.faults import Fault
+from cdd_agent.verification.strength.fault import Fault
 from cdd_agent.verification.strength.score import (
     FaultResult,
     TriedFault,

@@ -21,7 +21,7 @@ from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.served_criteria import CriterionStanding, find_standings
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.tickets.status import StepStatus
-from cdd_agent.verification.strength.faults import Fault
+from cdd_agent.verification.strength.fault import Fault
 from cdd_agent.verification.strength.score import Score, TriedFault
 
 

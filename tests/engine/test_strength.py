@@ -194,6 +194,23 @@ async def test_a_line_belongs_to_the_last_step_that_changed_it(
     assert {line for _, line, _ in unnoticed(second)} == {2, 6}
 
 
+async def test_a_line_that_came_back_belongs_to_the_step_that_brought_it(
+    sandbox: Sandbox,
+) -> None:
+    steps = (STEPS[0], Step("age.py", PYTEST), Step("age.py", PYTEST))
+    calculator(sandbox, *steps, calc_dot_py="")
+    (sandbox.root / "tests" / "test_calc.py").unlink()
+    sandbox.replies(
+        gives(age_dot_py=AGE, tests__test_age_dot_py=WEAK),
+        gives(age_dot_py="def is_adult(age):\n    return True\n"),
+        gives(age_dot_py=AGE),
+    )
+    await run_all(sandbox)
+    finished, _ = await measure(sandbox)
+    strengths = [step.strength for step in finished.steps]
+    assert strengths == [None, None, Strength(2, 4)]
+
+
 async def test_an_edit_of_the_user_belongs_to_no_step(weak: Sandbox) -> None:
     edited = AGE.replace("18", "21") + "\n\ndef more(a):\n    return a > 1\n"
     (weak.root / "age.py").write_text(edited)

@@ -17,7 +17,6 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
 from functools import lru_cache
 from hashlib import blake2b
 from importlib.resources import files
@@ -27,6 +26,7 @@ from msgspec import Struct
 from tree_sitter import Node, Query, QueryCursor
 
 from cdd_agent.context.grammars import Grammar, find_grammar
+from cdd_agent.verification.strength.fault import Fault, FaultKind
 from cdd_agent.verification.strength.zeros import zero_of_returned
 
 _DEEPEST = 200
@@ -35,17 +35,6 @@ _LONGEST_LINE = 300
 """Bytes of a line that are kept with a fault."""
 _LONGEST_SHOWN = 60
 """Characters of code that the words of a fault show."""
-
-
-class FaultKind(StrEnum):
-    """What a fault changes."""
-
-    COMPARISON = "comparison"
-    BOUNDARY = "boundary"
-    BOOLEAN = "boolean"
-    CONSTANT = "constant"
-    RETURNED = "returned value"
-    DELETED = "deleted statement"
 
 
 _OPPOSITES = {
@@ -88,29 +77,6 @@ _WORDS = re.compile(rf"([A-Za-z@$]*)#*[{_QUOTES}]", re.ASCII)
 """The beginning of a text in quotes, and its prefix."""
 _RAW_OR_FILLED = str.maketrans("", "", "rRfF@$")
 """Removes the prefixes that an empty text does not need."""
-
-
-class Fault(Struct, frozen=True):
-    """One small edit of a file's text."""
-
-    path: str
-    line: int
-    """From 1."""
-    start: int
-    """In bytes of the text in UTF-8, as `end`."""
-    end: int
-    replacement: str
-    kind: FaultKind
-    words: str
-    """The edit as a clause: "`<` became `<=`"."""
-    source: str
-    """The line as it is without the fault, without its indentation."""
-
-    def apply(self, text: str) -> str:
-        """Return the file's text with the fault."""
-        data = text.encode()
-        before, after = data[: self.start], data[self.end :]
-        return (before + self.replacement.encode() + after).decode()
 
 
 # Choosing
@@ -219,11 +185,13 @@ def _parses(fault: Fault, text: str) -> bool:
     """True if the text with the fault has no more errors of syntax than without."""
     grammar = find_grammar(fault.path)
     assert grammar is not None
-    parse = grammar.parser.parse
-    root = parse(fault.apply(text).encode()).root_node
-    if not root.has_error:
+    before = grammar.parse(text.encode())
+    after = grammar.parse(fault.apply(text).encode())
+    if before is None or after is None:
+        return False
+    if not after.root_node.has_error:
         return True
-    return _count_errors(root) <= _count_errors(parse(text.encode()).root_node)
+    return _count_errors(after.root_node) <= _count_errors(before.root_node)
 
 
 def _count_errors(node: Node) -> int:

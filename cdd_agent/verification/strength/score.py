@@ -7,7 +7,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from cdd_agent.verification.check_run import CheckRun
-from cdd_agent.verification.strength.faults import Fault
+from cdd_agent.verification.strength.fault import Fault
 
 _TIMES_CLEAN, _MORE_SECONDS = 3, 5.0
 """The limit for a check with a fault: times its run without, and seconds."""

@@ -4,12 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdd_agent.context.grammars import find_grammar
-from cdd_agent.verification.strength.faults import (
-    Fault,
-    FaultKind,
-    choose_faults,
-    faults_in,
-)
+from cdd_agent.verification.strength.fault import Fault, FaultKind
+from cdd_agent.verification.strength.faults import choose_faults, faults_in
 from tests.support.tables import each_row
 
 SOURCES = {
@@ -576,7 +572,9 @@ def test_faults_are_in_the_given_lines_and_keep_the_file_readable(
     text = SOURCES[path]
     grammar = find_grammar(path)
     assert grammar is not None
-    has_error = grammar.parser.parse(text.encode()).root_node.has_error
+    tree = grammar.parse(text.encode())
+    assert tree is not None
+    has_error = tree.root_node.has_error
     every = faults_in(path, text, all_lines(text))
     found = faults_in(path, text, lines)
     assert set(choose_faults(found, {path: text}, len(found))) == set(found)
@@ -595,7 +593,9 @@ def test_faults_are_in_the_given_lines_and_keep_the_file_readable(
         last = data[: fault.end].count(b"\n") + 1
         assert fault.line == first
         assert lines.issuperset(range(first, last + 1))
-        assert grammar.parser.parse(edited).root_node.has_error <= has_error
+        tree = grammar.parse(edited)
+        assert tree is not None
+        assert tree.root_node.has_error <= has_error
     assert len(texts) == len(found), "two faults make the same text"
     for fault in every:
         last = text.encode()[: fault.end].count(b"\n") + 1
@@ -612,6 +612,8 @@ def test_faults_are_in_the_given_lines_and_keep_the_file_readable(
         ("a.py", "# a < 1\n"),
         ("a.py", '"""\na < 1\n"""\n'),
         ("a.py", "x: Literal[1]\n"),
+        ("a.py", "T = TypeVar('T')\n"),
+        ("a.py", "class A:\n    __slots__ = ('a', 'b')\n"),
         ("a.go", "package a\n// a < 1\n"),
         ("a.py", "a < 1\n" * 200_000),  # too large
         ("a.py", "x = " + "(" * 20_000 + "a < 1" + ")" * 20_000),  # too deep
@@ -619,6 +621,19 @@ def test_faults_are_in_the_given_lines_and_keep_the_file_readable(
 )
 def test_nothing_to_change(path: str, text: str) -> None:
     assert faults_in(path, text, all_lines(text)) == []
+
+
+def test_a_fault_is_in_the_lines_as_a_whole() -> None:
+    text = "save(\n    a,\n    b,\n)\n"
+    assert faults_in("a.py", text, [1, 2, 4]) == []
+    (fault,) = faults_in("a.py", text, [1, 2, 3, 4])
+    assert fault.words == "`save( a, b, )` was deleted"
+
+
+def test_two_faults_with_the_same_text_are_one() -> None:
+    text = "class Cart\n  def close\n    save(1)\n  end\nend\n"
+    words = [fault.words for fault in faults_in("a.rb", text, [3])]
+    assert words == ["`nil` was returned instead of `save(1)`", "`1` became `2`"]
 
 
 def test_a_file_with_errors_of_syntax_gets_no_more_of_them() -> None:

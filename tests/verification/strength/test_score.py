@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from cdd_agent.verification.check_run import CheckRun
 from cdd_agent.verification.outcomes import SuiteRun
-from cdd_agent.verification.strength.faults import Fault, FaultKind
+from cdd_agent.verification.strength.fault import Fault, FaultKind
 from cdd_agent.verification.strength.score import (
     FaultResult,
     Score,

@@ -22,6 +22,11 @@
 (expression_statement (concatenated_string)) @ignored
 (module (expression_statement
   (assignment left: (identifier) @_name (#match? @_name "^__\\w+__$"))) @ignored)
+((assignment left: (identifier) @_name) @ignored (#eq? @_name "__slots__"))
+; names of their own
+((assignment left: (identifier) @_name
+   right: (call arguments: (argument_list . (string (string_content) @_text) @ignored)))
+ (#eq? @_name @_text))
 (if_statement condition: (comparison_operator (identifier) @_name)
   (#eq? @_name "__name__")) @ignored
 (if_statement condition: [(identifier) (attribute)] @_name
