@@ -63,6 +63,7 @@ def replace_by_older(root: Path) -> None:
     (root / "new").write_text("other\n")
     os.utime(root / "new", (0, 0))
     (root / "new").rename(root / "app.txt")
+    os.utime(root / "a.txt", (0, 0))
 
 
 @each_row(

@@ -71,6 +71,12 @@ def clone(root: Path, name: str) -> None:
     (root / name / "lib.txt").write_text("edited\n")
 
 
+def track_a_part(root: Path) -> None:
+    write(root, {"venv/tracked.py": "x"})
+    git(root, "add", "venv")
+    write(root, {"venv/new.py": "x"})
+
+
 def add_submodule(root: Path) -> None:
     clone(root, "lib")
     git(root, "add", "lib")
@@ -123,6 +129,8 @@ def add_submodule(root: Path) -> None:
         (lambda root: clone(root, "lib"), "lib/lib.txt", ("0o644", b"edited\n")),
         (add_submodule, "lib/lib.txt", ("0o644", b"edited\n")),
         (lambda root: clone(root, "clone"), "clone/lib.txt", None),
+        (track_a_part, "venv/tracked.py", ("0o644", b"x")),
+        (track_a_part, "venv/new.py", ("0o644", b"x")),
         (
             lambda root: write(root, {".cdd/runs/x/state.json": "{}"}),
             ".cdd/runs/x/state.json",
@@ -146,6 +154,8 @@ def add_submodule(root: Path) -> None:
         "a repository below",
         "a submodule",
         "an ignored repository",
+        "a tracked file in a folder with a name of installed packages",
+        "a new file in such a folder",
         "the record of a run",
     ],
 )

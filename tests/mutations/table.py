@@ -883,7 +883,7 @@ MUTATIONS = [
                 "project/installed_folders.py",
                 "    for path in sorted(candidates - tracked):\n",
                 "    for path in sorted(candidates):\n",
-                "project/test_tree_needs.py",
+                "engine/test_private_tree.py",
             ),
             (
                 "a checkpoint does not have the links",
