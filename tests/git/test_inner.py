@@ -199,7 +199,16 @@ def everything(folder: Path) -> set[str]:
 EDITS = (modify, create, delete, rename, mode, symlink, everything)
 
 
-@pytest.mark.parametrize("make", KINDS, ids=lambda kind: kind.__name__)
+# seven kinds of change in each: most of the repositories have their turn in the slow
+# tests
+QUICK_KINDS = (in_itself, in_no_repository, submodule, clone, linked_worktree)
+BY_COST = [
+    pytest.param(kind, marks=() if kind in QUICK_KINDS else pytest.mark.fork)
+    for kind in KINDS
+]
+
+
+@pytest.mark.parametrize("make", BY_COST, ids=lambda kind: kind.__name__)
 async def test_every_kind_of_change_in_every_kind_of_repository(
     tmp_path: Path, make: Make
 ) -> None:
