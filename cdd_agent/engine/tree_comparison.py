@@ -4,10 +4,7 @@ have. It is reported before the model is asked: no change of the code would help
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +16,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Emit
 from cdd_agent.process.policy import CommandRunner
-from cdd_agent.project.tree_needs import load_tree_needs
+from cdd_agent.project.tree_needs import add_files, load_tree_needs
 from cdd_agent.threads import in_thread
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.check_run import CheckRun, run_check
@@ -82,7 +79,7 @@ class TreeComparison(Struct, frozen=True):
                 run = await run_check(check, runner, self.limit, copy.folder)
                 if not _has_failed(run):
                     return
-            add = partial(_add_files, Path(needs.top), copy.top, needs.missing)
+            add = partial(add_files, Path(needs.top), copy.top, needs.missing)
             await in_thread(add, name="missing")
             there = await run_check(check, runner, self.limit, copy.folder)
         fixed = _find_fixed(run, there)
@@ -111,19 +108,3 @@ def _find_fixed(run: CheckRun, there: CheckRun) -> list[str]:
         return []
     passed = set(there.tests.having(Result.PASSED))
     return [test for test in run.tests.having(Result.FAILED) if test in passed]
-
-
-def _add_files(top: Path, tree: Path, missing: Iterable[str]) -> None:
-    """Copy files and link folders. What cannot be added stays missing."""
-    for path in missing:
-        source, place = top / path, tree / path
-        with suppress(OSError):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            if not source.is_dir():
-                shutil.copy2(source, place)
-                continue
-            with suppress(FileNotFoundError):
-                # the folder of a submodule that is not checked out
-                place.rmdir()
-            if not os.path.lexists(place):
-                place.symlink_to(source, target_is_directory=True)

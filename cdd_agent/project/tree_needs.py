@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Self
@@ -170,3 +172,21 @@ def find_missing(tree: Path, listed: ProjectFiles) -> list[str]:
 
 def _is_empty(folder: Path) -> bool:
     return not folder.is_dir() or not any(folder.iterdir())
+
+
+def add_files(top: Path, tree: Path, missing: Iterable[str]) -> None:
+    """Copy files into another tree and link folders, as far as `top` has them. What
+    cannot be added stays missing.
+    """
+    for path in missing:
+        source, place = top / path, tree / path
+        with suppress(OSError):
+            if source.is_file():
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, place)
+            elif not _is_empty(source):
+                if place.exists():
+                    # the folder of a submodule that is not checked out
+                    place.rmdir()
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.symlink_to(source, target_is_directory=True)

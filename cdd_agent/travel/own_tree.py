@@ -9,6 +9,7 @@ there too: `.venv`, `node_modules` and the like are links to the user's.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -25,7 +26,8 @@ from cdd_agent.files.atomic import read_bytes, remove, write_atomic
 from cdd_agent.git.repository import repository_of
 from cdd_agent.git.worktree import Trees
 from cdd_agent.project.own_packages import own_packages
-from cdd_agent.project.tree_needs import Equipment, load_tree_needs
+from cdd_agent.project.tree_needs import Equipment, add_files, load_tree_needs
+from cdd_agent.threads import in_thread
 from cdd_agent.tickets.store import Ticket
 
 
@@ -157,11 +159,16 @@ class OwnTree(Struct, frozen=True):
         emit(Notice(text, kind=NoticeKind.OWN_TREE))
 
     async def equip(self, place: Path) -> None:
-        """Link what tests need into a tree, where it has nothing of that name. Raises
-        `BadInput` or `GitUnusable`.
+        """Link what tests need into the run's tree, or into another one that also gets
+        the ignored files of the run's tree. Raises `BadInput` or `GitUnusable`.
         """
         equipment = await Equipment.find(self.record.root)
-        await equipment.link_into(place / self.prefix)
+        needs = await equipment.link_into(place / self.prefix)
+        if place != self.place:
+            # the user may have copied files into the run's tree
+            await in_thread(
+                partial(add_files, self.place, place, needs.missing), name="missing"
+            )
 
     async def expect_own_packages(self, place: Path, emit: Emit) -> Mapping[str, str]:
         """Return the variables with which tests in a tree import its packages, and not

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BadInput, NotApproved
 from cdd_agent.events.step_events import CommandOutput, TestsFinished, TestsStarted
 from cdd_agent.events.stream import Event
@@ -254,3 +255,12 @@ async def test_a_check_that_must_be_approved_is_asked_about(done: Sandbox) -> No
     done.flags = {"commands": {"mode": "ask"}}
     with pytest.raises(NotApproved):
         await verify(done)
+
+
+async def test_the_shell_verifies_the_ticket_that_a_line_names(done: Sandbox) -> None:
+    events: list[Event] = []
+    session = done.session(events.append)
+    with pytest.raises(BadInput):
+        await handle(session, "/verify")
+    await handle(session, f"/verify {SLUG}")
+    assert any(isinstance(event, VerifyFinished) for event in events)

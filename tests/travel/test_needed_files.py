@@ -90,6 +90,10 @@ def test_missing_files_are_named_before_the_model_is_asked(
         place.rmdir()
     place.symlink_to(mine.root / missing)
     assert run(mine, check) == 0
+    if prepare is not make_submodule:
+        # the check runs in a third tree
+        assert cdd(mine, "land", SLUG) == 0
+        assert (mine.root / missing).exists()
 
 
 @each_row(
