@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from time import monotonic
 
 from msgspec import Struct, field
@@ -28,6 +29,7 @@ from cdd_agent.events.strength_events import (
     StrengthFinished,
     StrengthStarted,
 )
+from cdd_agent.files.atomic import NotWritten
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.plan import PlanStep
@@ -231,7 +233,7 @@ class _Measuring(Struct, frozen=True):
                 hint="Run it again.",
             )
         result, seconds, timed_out = FaultResult.NOT_NOTICED, 0.0, False
-        place.write_bytes(fault.apply(text).encode())
+        _write(place, fault.apply(text))
         try:
             for check in checks:
                 limit = limit_with_fault(self.clean[check.shown])
@@ -241,7 +243,7 @@ class _Measuring(Struct, frozen=True):
                 if result is not FaultResult.NOT_NOTICED:
                     break
         finally:
-            place.write_bytes(text.encode())
+            _write(place, text)
         return TriedFault(fault, result, timed_out, round(seconds, 2))
 
     def _report(self, step: PlanStep, one: TriedFault) -> None:
@@ -262,3 +264,11 @@ class _Measuring(Struct, frozen=True):
                 label=step.label,
             )
         )
+
+
+def _write(place: Path, text: str) -> None:
+    """Write a file of the copy; its permissions stay. Raises `BadInput`."""
+    try:
+        place.write_bytes(text.encode())
+    except OSError as error:
+        raise NotWritten(place, error) from error

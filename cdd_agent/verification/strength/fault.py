@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class FaultKind(StrEnum):
-    """What a fault changes."""
+    """The kind of code that a fault changes."""
 
     COMPARISON = "comparison"
     BOUNDARY = "boundary"
@@ -30,7 +30,7 @@ class Fault(Struct, frozen=True):
     words: str
     """The edit as a clause: "`<` became `<=`"."""
     source: str
-    """The line as it is without the fault, without its indentation."""
+    """The line without the fault, and without its indentation."""
 
     def apply(self, text: str) -> str:
         """Return the file's text with the fault."""

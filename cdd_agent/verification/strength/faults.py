@@ -239,7 +239,7 @@ def _text(node: Node) -> str:
     return (node.text or b"").decode("utf-8", errors="replace")
 
 
-# What a query finds
+# Reading the matches of a query
 
 
 def _find_edits(root: Node, query: Query, language: str) -> Iterator[_Edit]:

@@ -1,4 +1,4 @@
-"""What the run of a check with a fault shows, and the score of many faults."""
+"""Results of faults, judged by runs of checks, and their score."""
 
 import re
 from collections.abc import Iterable
@@ -25,11 +25,11 @@ _NOT_COMPILED = re.compile(
     """,
     re.VERBOSE | re.MULTILINE,
 )
-"""What tools print about code that they cannot compile."""
+"""Messages of tools about code that they cannot compile."""
 
 
 class FaultResult(StrEnum):
-    """What the checks of a step show of a fault."""
+    """The result of a fault, by the checks of its step."""
 
     NOTICED = "noticed"
     NOT_NOTICED = "not_noticed"
@@ -38,7 +38,7 @@ class FaultResult(StrEnum):
 
 
 class TriedFault(Struct, frozen=True):
-    """A fault, and what the checks showed of it."""
+    """A fault with its result."""
 
     fault: Fault
     result: FaultResult
@@ -47,7 +47,7 @@ class TriedFault(Struct, frozen=True):
 
 
 class Score(Struct, frozen=True):
-    """How many faults the checks noticed."""
+    """The number of faults that the checks noticed, and the others."""
 
     noticed: int = 0
     not_noticed: tuple[Fault, ...] = ()
@@ -93,7 +93,7 @@ def limit_with_fault(clean: CheckRun) -> float:
 
 
 def judge_fault(run: CheckRun) -> FaultResult:
-    """Return what one check shows of a fault."""
+    """Return the result of a fault by the run of one check."""
     if run.unusable:
         return FaultResult.NO_RESULT
     if run.timed_out:
