@@ -4,21 +4,12 @@ its declaration. Nothing is resolved, and no tool is asked.
 
 import configparser
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from cdd_agent.files.manifests import Manifests, parsed, section
+from cdd_agent.files.manifests import Manifests, ManifestUnreadable, parsed, section
 
-_REQUIREMENT_FILES = (
-    "*requirement*.txt",
-    "*requirement*.in",
-    "requirements/*.txt",
-    "requirements/*.in",
-)
-_ENVIRONMENT_FILES = ("environment.yml", "environment.yaml")
-_SCRIPTS = ("setup.py", "noxfile.py")
-"""Files of Python code. Each string in them that reads as a requirement counts."""
 _NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
 _REQUIREMENT = re.compile(
     rf"\s*({_NAME.pattern})\s*(?:\[[^\]]*\])?\s*(?:$|[<>=!~;@#(,].*)"
@@ -60,30 +51,17 @@ def normalise(name: str) -> str:
 
 def _declarations(manifests: Manifests) -> Iterator[tuple[str, str]]:
     yield from _in_pyproject(manifests)
-    for name in ("tox.toml", "hatch.toml", "pixi.toml", "Pipfile"):
-        content = parsed("Pipfile.toml", manifests.text(name))
-        for package in _names_in(content):
-            yield package, name
-    for name in ("setup.cfg", "tox.ini"):
-        for package, title in _in_ini(manifests.text(name)):
-            yield package, f"{name} [{title}]"
-    for pattern in _REQUIREMENT_FILES:
-        for file in sorted(manifests.root.glob(pattern)):
-            place = file.relative_to(manifests.root).as_posix()
-            text = manifests.data(place).decode("utf-8", errors="replace")
-            for line in text.splitlines():
-                for package in _requirement(line):
+    for patterns, read in _READERS:
+        for pattern in patterns:
+            for file in sorted(manifests.root.glob(pattern)):
+                place = file.relative_to(manifests.root).as_posix()
+                text = manifests.data(place).decode("utf-8", errors="replace")
+                try:
+                    packages = list(read(text))
+                except ManifestUnreadable as error:
+                    raise ManifestUnreadable(place, error.why) from error
+                for package in packages:
                     yield package, place
-    for name in _SCRIPTS:
-        text = manifests.data(name).decode("utf-8", errors="replace")
-        for string in _STRING.findall(text):
-            for package in _requirement(string):
-                yield package, name
-    for name in _ENVIRONMENT_FILES:
-        text = manifests.data(name).decode("utf-8", errors="replace")
-        for item in _LIST_ITEM.findall(text):
-            for package in _requirement(item.rpartition("::")[2]):
-                yield package, name
 
 
 def _in_pyproject(manifests: Manifests) -> Iterator[tuple[str, str]]:
@@ -111,8 +89,11 @@ def _names_in(value: object) -> Iterator[str]:
             yield from _names_in(inner) if not isinstance(inner, str) else ()
 
 
-def _in_ini(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the requirements in an ini file, each with the title of its section."""
+def _in_toml(text: str) -> Iterator[str]:
+    yield from _names_in(parsed("x.toml", text))
+
+
+def _in_ini(text: str) -> Iterator[str]:
     reader = configparser.RawConfigParser(strict=False)
     with suppress(configparser.Error):
         reader.read_string(text)
@@ -121,11 +102,37 @@ def _in_ini(text: str) -> Iterator[tuple[str, str]]:
             is_list = "require" in key or key == "deps" or "extras_require" in title
             for line in value.splitlines() if is_list else ():
                 # tox: `py311: pytest`
-                for package in _requirement(line.rpartition(": ")[2]):
-                    yield package, title
+                yield from _requirement(line.rpartition(": ")[2])
+
+
+def _in_lines(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        yield from _requirement(line)
+
+
+def _in_code(text: str) -> Iterator[str]:
+    """Yield each string of Python code that reads as a requirement."""
+    for string in _STRING.findall(text):
+        yield from _requirement(string)
+
+
+def _in_yaml(text: str) -> Iterator[str]:
+    for item in _LIST_ITEM.findall(text):
+        yield from _requirement(item.rpartition("::")[2])
 
 
 def _requirement(text: str) -> Iterator[str]:
     match = _REQUIREMENT.fullmatch(text)
     if match:
         yield match[1]
+
+
+_READERS: tuple[tuple[tuple[str, ...], Callable[[str], Iterator[str]]], ...] = (
+    (("tox.toml", "hatch.toml", "pixi.toml", "Pipfile"), _in_toml),
+    (("setup.cfg", "tox.ini"), _in_ini),
+    (("*requirement*.txt", "*requirement*.in"), _in_lines),
+    (("requirements/*.txt", "requirements/*.in"), _in_lines),
+    (("setup.py", "noxfile.py"), _in_code),
+    (("environment.yml", "environment.yaml"), _in_yaml),
+)
+"""Patterns of manifests other than pyproject.toml, and the function that reads them."""

@@ -140,7 +140,7 @@ def is_of_use(
         project = project_checks(test_command, commands)
         if any(step.checks is None for step in steps):
             return True
-        if any(check.invocation is None for check in project):
+        if project and not any(check.invocation for check in project):
             return False
         for step in steps:
             checks = checks_for(step, test_command, commands)

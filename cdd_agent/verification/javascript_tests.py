@@ -46,21 +46,17 @@ def javascript_runner(folder: ProjectFolder) -> ProjectRunner | None:
     content = folder.manifests.content("package.json")
     manager = package_manager(folder.place, folder.root)
     has_workspaces = _has_workspaces(folder, content)
-    scripts = section(content, "scripts")
-    for name in _TEST_SCRIPTS:
-        script = str(scripts.get(name, ""))
-        if script and _NPM_PLACEHOLDER not in script:
-            if _CALLS_ANOTHER.fullmatch(script):
-                return None
-            words: tuple[str, ...] = (manager, "run", name)
-            if name == "test" and manager != "bun":
-                words = (manager, "test")
-            return ProjectRunner(
-                "javascript",
-                words,
-                f"package.json has the script `{name}`",
-                partial(_runs_folder, has_workspaces, script),
-            )
+    name = _test_script(content)
+    if name:
+        script = str(content["scripts"][name])
+        if _CALLS_ANOTHER.fullmatch(script):
+            return None
+        words: tuple[str, ...] = (manager, "run", name)
+        if name == "test" and manager != "bun":
+            words = (manager, "test")
+        covers = partial(_runs_folder, has_workspaces, script)
+        reason = f"package.json has the script `{name}`"
+        return ProjectRunner("javascript", words, reason, covers)
     if has_workspaces and _has_tests_below(folder):
         key = manager
         if manager == "yarn" and folder.has(".yarnrc.yml"):
@@ -100,10 +96,19 @@ def _has_tests_below(folder: ProjectFolder) -> bool:
             content = Manifests(folder.root / other.path).content("package.json")
         except ManifestUnreadable:
             continue
-        script = str(section(content, "scripts").get("test", ""))
-        if script and _NPM_PLACEHOLDER not in script:
+        if _test_script(content) == "test":
             return True
     return False
+
+
+def _test_script(content: Mapping[str, Any]) -> str:
+    """Return the name of the script with the tests; empty without one."""
+    scripts = section(content, "scripts")
+    for name in _TEST_SCRIPTS:
+        script = str(scripts.get(name, ""))
+        if script and _NPM_PLACEHOLDER not in script:
+            return name
+    return ""
 
 
 def why_not_installed(place: Path, root: Path) -> str:

@@ -4,7 +4,6 @@ configured, else Django's, unittest, or pytest for other test files.
 
 import re
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -79,18 +78,15 @@ def _test_paths(manifests: Manifests) -> list[str]:
 
 def _collects(paths: Sequence[str], folder: str) -> bool:
     """True if pytest with these `testpaths` searches in a folder, or in one inside."""
-    if not paths:
-        return True
     for path in paths:
-        pattern = path.removeprefix("./").rstrip("/")
-        start = pattern.partition("*")[0].rstrip("/")
-        is_around = fnmatchcase(folder, pattern) or folder.startswith(f"{pattern}/")
-        is_below = start == folder or start.startswith(f"{folder}/")
-        if is_around or is_below or pattern in ("", "."):
+        start = path.removeprefix("./").strip("/")
+        if "*" in start:
+            start = start.partition("*")[0].rpartition("/")[0]
+        is_around = f"{folder}/".startswith(f"{start}/")
+        is_inside = start.startswith(f"{folder}/")
+        if start in ("", ".") or is_around or is_inside:
             return True
-        if "*" in pattern and (not start or folder.startswith(start)):
-            return True
-    return False
+    return not paths
 
 
 def undeclared_runner(folder: ProjectFolder, *, is_alone: bool) -> ProjectRunner | None:

@@ -70,6 +70,28 @@ async def test_a_step_that_breaks_the_tests_of_another_folder_fails(
     assert "web/test_web.py::test_b" in step["error"]
 
 
+async def test_a_change_that_breaks_declared_tests_in_a_deep_folder_fails(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write(Step("src/app/add.py"))
+    test = "from pathlib import Path\n\ndef test_add():\n    assert '+' in {}\n"
+    write(
+        sandbox,
+        {
+            "pyproject.toml": DEV_GROUP,
+            "src/app/add.py": "def add(a, b):\n    return a + b\n",
+            "src/app/tests/test_add.py": test.format(
+                "Path('src/app/add.py').read_text()"
+            ),
+        },
+    )
+    sandbox.replies(says("src/app/add.py", "def add(a, b):\n    return a - b"))
+    await run_all(sandbox, attempts=1)
+    (step,) = sandbox.state()["step_executions"].values()
+    assert step["status"] == "failed"
+    assert "src/app/tests/test_add.py::test_add" in step["error"]
+
+
 async def test_a_runner_that_does_not_run_is_named_once(sandbox: Sandbox) -> None:
     sandbox.write(Step("app.py"), Step("more.py"))
     write(

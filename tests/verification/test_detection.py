@@ -10,6 +10,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.process.command_folder import split_folder
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tickets.plan import PlanStep
+from cdd_agent.verification.baseline import is_of_use
 from cdd_agent.verification.check_run import run_check
 from cdd_agent.verification.checks import checks_for, parse_command
 from cdd_agent.verification.detection import detect, survey, why_no_check
@@ -112,7 +113,7 @@ def commands(root: Path) -> list[str]:
         ({"requirements/test.txt": "pytest\n"}, "requirements/test.txt"),
         (
             {"setup.cfg": "[options.extras_require]\ntest =\n    pytest\n"},
-            "setup.cfg [options.extras_require]",
+            "setup.cfg",
         ),
         (
             {"setup.py": "setup(extras_require={'test': ['pytest>=7']})"},
@@ -120,7 +121,7 @@ def commands(root: Path) -> list[str]:
         ),
         (
             {"tox.ini": "[testenv]\ndeps =\n    py311: pytest\ncommands = x"},
-            "tox.ini [testenv]",
+            "tox.ini",
         ),
         ({"tox.toml": '[env_run_base]\ndeps = ["pytest>=8"]'}, "tox.toml"),
         (
@@ -596,9 +597,11 @@ def test_a_manifest_that_cannot_be_read_is_an_error_at_the_root_only(
 ) -> None:
     root = project(tmp_path, {"api/pyproject.toml": "[", "web/package.json": VITEST})
     assert commands(root) == ["cd web && npm test"]
-    project(tmp_path, {"package.json": "["})
-    with pytest.raises(BadInput, match=r"package\.json"):
-        detect(root)
+    for name in ("package.json", "Pipfile"):
+        project(tmp_path, {name: "["})
+        with pytest.raises(BadInput, match=f"^{name} cannot be read"):
+            detect(root)
+        (root / name).unlink()
 
 
 @each_row(
@@ -690,3 +693,15 @@ def test_a_plan_may_name_a_tool_of_the_project(
     assert (check.shown, check.command.objection) == (command, "")
     with pytest.raises(BadInput):
         checks_for(step, None, CommandRunner(project(tmp_path / "other", {})))
+
+
+def test_a_baseline_is_of_use_if_one_of_several_runners_reports_tests(
+    tmp_path: Path, bare_path: Path
+) -> None:
+    steps = [PlanStep(1, checks=("pytest tests/a",))]
+    files = {"package.json": '{"scripts": {"test": "node check.js"}}'}
+    root = project(tmp_path, files)
+    assert not is_of_use(steps, None, CommandRunner(root))
+    project(tmp_path, {"pyproject.toml": DEV_GROUP})
+    assert commands(root) == ["pytest", "npm test"]
+    assert is_of_use(steps, None, CommandRunner(root))
