@@ -21,8 +21,8 @@ from cdd_agent.verification.runners.lines import INJECTED
 from cdd_agent.verification.scripts import Started, find_started, run_all_packages
 from cdd_agent.verification.settings import package_json
 
-_ECHO = ("> ", "$ ")
-"""The beginnings of lines that show a script as it is started."""
+_ECHO = ("> ", "$ ", "Task ")
+"""The beginnings of lines that show the script that starts."""
 _RUN_TESTS_UNREAD = (
     *("ava", "cypress", "karma", "nx", "playwright", "tap", "tape", "turbo", "uvu"),
     *("jasmine", "lerna", "wireit", "npm-run-all", "run-s", "run-p", "concurrently"),
@@ -119,7 +119,7 @@ class Invocation(Struct, frozen=True):
             for word in made.argv if made else ():
                 if word not in (*self.argv, "--", "--no-bail"):
                     # the added words come last, and a shell may show them in quotes
-                    line, is_cut, _ = line.partition(f" {word}")
+                    line, is_cut, _ = line.partition(word)
                     line = line.rstrip("'\" -") + "\n" if is_cut else line
                     break
         return self.runner.shown(line, report)

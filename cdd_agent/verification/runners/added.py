@@ -32,7 +32,7 @@ def load_added() -> tuple[TestRunner, ...]:
         name = _name(entry_point)
         try:
             runners.append(_Guarded(name, entry_point.load()()))
-        # whatever a package of others does, checks go on without it
+        # whatever another package does, checks run without it
         except Exception as error:  # noqa: BLE001
             _leave_out(name, error)
     return tuple(runners)

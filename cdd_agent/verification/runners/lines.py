@@ -13,7 +13,7 @@ from cdd_agent.verification.test_id import TestId
 INJECTED = Path(__file__).parent / "injected"
 """The folder of the reporters, which other programs load."""
 REPORT_VARIABLE = "CDD_TEST_REPORT"
-"""The variable that tells a reporter where to write."""
+"""The variable with the path of a reporter's file."""
 
 
 def read_lines(
