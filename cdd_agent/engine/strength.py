@@ -193,8 +193,10 @@ class _Measuring(Struct, frozen=True):
                 limit = self.meter.limit
                 run = await run_check(check, commands, limit, tree.folder)
                 self.clean[check.shown] = run
-            if not has_passed(self.clean[check.shown]):
-                return f"`{check.shown}` does not pass without a fault"
+            run = self.clean[check.shown]
+            if not has_passed(run):
+                why = run.unusable or run.problem or f"exit code {run.return_code}"
+                return f"`{check.shown}` does not pass without a fault ({why})"
         return ""
 
     async def _check_again(

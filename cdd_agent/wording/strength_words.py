@@ -30,7 +30,9 @@ def describe_strength_started(event: StrengthStarted) -> Lines:
     text = f"{event.ticket_slug}: {_faults(event.faults)} in the lines of its steps"
     if event.saved:
         text += f", {event.saved} measured before"
-    return [(f"{text}. They are tried on a copy of your files.", Tone.QUIET)]
+    if event.saved < event.faults:
+        text += ". They are tried on a copy of your files."
+    return [(text, Tone.QUIET)]
 
 
 @words_of.register

@@ -156,7 +156,8 @@ async def test_a_check_that_fails_without_a_fault(weak: Sandbox) -> None:
     finished, events = await measure(weak)
     assert tries(events) == []
     assert finished.steps[0].strength is None
-    assert finished.steps[0].problem == f"`{PYTEST}` does not pass without a fault"
+    problem = f"`{PYTEST}` does not pass without a fault (exit code 1)"
+    assert finished.steps[0].problem == problem
 
 
 async def test_a_check_that_faults_break_for_good(weak: Sandbox) -> None:

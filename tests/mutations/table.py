@@ -2893,7 +2893,7 @@ MUTATIONS = [
             (
                 "a check must pass without a fault",
                 "strength.py",
-                "if not has_passed(self.clean[check.shown]):",
+                "if not has_passed(run):",
                 "if False:",
             ),
             (

@@ -25,6 +25,10 @@ def test_the_beginning() -> None:
     assert describe(first)[0][0] == (
         "feature-x: 30 faults in the lines of its steps. They are tried on a copy of your files."
     )
+    known = StrengthStarted("feature-x", 30, 30)
+    assert describe(known)[0][0] == (
+        "feature-x: 30 faults in the lines of its steps, 30 measured before"
+    )
     again = StrengthStarted("feature-x", 30, 12)
     assert describe(again)[0][0] == (
         "feature-x: 30 faults in the lines of its steps, 12 measured before. They are tried on a copy of your files."
