@@ -9,7 +9,7 @@
 ((expression_statement (call_expression function: (identifier) @word arguments: (argument_list) @name)) @test
   . (compound_statement) @body
   (#match? @word "^((TYPED_)?TEST(_[FP])?|BOOST_\\w*TEST_CASE\\w*|TEST_METHOD|CTEST\\d?|UNIT_TEST|ZTEST\\w*|MU_TEST|Test)$"))
-((expression_statement (call_expression function: (identifier) @word arguments: (argument_list . (_) @name)) ) @test
+((expression_statement (call_expression function: (identifier) @word arguments: (argument_list . [(string_literal) (binary_expression . (string_literal)) (identifier)] @name))) @test
   . (compound_statement) @body
   (#match? @word "^(TEST_CASE\\w*|TEMPLATE_TEST_CASE\\w*|SCENARIO\\w*|SUBCASE|SECTION|GIVEN|WHEN|THEN)$"))
 (function_definition
@@ -26,7 +26,7 @@
 ((type_identifier) @skip (#match? @skip "^DISABLED_"))
 ((identifier) @skip (#match? @skip "^(DISABLED_\\w+|GTEST_SKIP\\w*|TEST_IGNORE\\w*)$"))
 (compound_statement (return_statement) @return)
-[(if_statement) (switch_statement)] @branch
+[(if_statement) (switch_statement) (preproc_if) (preproc_ifdef)] @branch
 [(for_statement) (while_statement)] @loop
 
 (call_expression function: (identifier) @call arguments: (_) @args)

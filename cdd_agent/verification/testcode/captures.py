@@ -77,6 +77,15 @@ def _as_identifier(found: re.Match[str]) -> str:
     return re.sub(r"\W", "_", found[0], flags=re.ASCII)
 
 
+_LONE_MACRO = re.compile(r"(?m)^[ \t]*[A-Z][A-Z0-9_]+[ \t]*$")
+"""A macro that stands for statements, such as `EXPECT_ABORT_BEGIN`."""
+_SWIFT_MACRO = re.compile(r"#(?=(?:expect|require)\()")
+
+
+def _as_blank(found: re.Match[str]) -> str:
+    return " " * len(found[0])
+
+
 _LANGUAGES = {
     suffix: language
     for suffixes, language in (
@@ -98,12 +107,15 @@ _LANGUAGES = {
         ("kt kts", Language(("kotlin",), "kt")),
         ("scala", Language(("scala",), "scala")),
         ("cs", Language(("c_sharp",), "cs")),
-        ("swift", Language(("swift",), "swift")),
+        ("swift", Language(("swift",), "swift", rewrite=(_SWIFT_MACRO, _as_blank))),
         ("php", Language(("php",), "php")),
         ("rb cr", Language(("ruby",), "rb")),
         ("ex exs", Language(("elixir",), "ex")),
-        ("c", Language(("c",), "c")),
-        ("h cc cpp cxx hpp", Language(("c", "cpp"), "cpp")),
+        ("c", Language(("c",), "c", rewrite=(_LONE_MACRO, _as_blank))),
+        (
+            "h cc cpp cxx hpp",
+            Language(("c", "cpp"), "cpp", rewrite=(_LONE_MACRO, _as_blank)),
+        ),
         ("m mm", Language(("c", "objc"), "m")),
         (
             "sh bash zsh bats",

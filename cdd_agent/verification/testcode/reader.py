@@ -45,7 +45,7 @@ _IDLE = frozenset(
 """Words of a body that do nothing."""
 _IDLE_LINES = frozenset(("#!/bin/sh", "set -e", "exit 0", "true", ":"))
 _CONSTANTS = re.compile(
-    r"(?:true|True|TRUE|false|False|None|nil|null|and|or|not|is|in|\W|\d[\w.]*)+"
+    r"(?:(?:true|True|TRUE|false|False|None|nil|null|and|or|not|is|in)\b|\W|\d[\w.]*+)++"
 )
 _COMPARES_CONSTANTS = re.compile(
     r"expect|\w*[aA]ssert(?:_true|_equals?|_eq|_ne|\w*True|\w*Equals?)?|ASSERT_\w+"
@@ -466,8 +466,13 @@ class _File:
     def _own_name(self, parts: _Parts) -> str:
         names = []
         for name in parts.names:
-            text = " ".join(_decoded(self._names[slice(*name)]).split())
-            text = text.strip("()") if text.startswith("(") else text.strip("\"'`:")
+            text = _decoded(self._names[slice(*name)])
+            quoted = re.fullmatch(r"(?s)([\"'`])(.*)\1", text)
+            if quoted is not None:
+                names.append(quoted[2])
+                continue
+            text = " ".join(text.split()).removeprefix(":")
+            text = text.strip("()") if text.startswith("(") else text
             names.append(text.replace("DISABLED_", ""))
         return ", ".join(names)
 

@@ -33,7 +33,7 @@
 (call method: (identifier) @_each block: (_) (#match? @_each "^(each|times|map)")) @loop
 [(for) (while)] @loop
 
-(identifier) @check (#any-of? @check "is_expected" "raise")
+((identifier) @check (#any-of? @check "is_expected" "raise"))
 (call receiver: (_) @on method: (_) @call arguments: (_)? @args)
 (call !receiver method: (identifier) @call arguments: (_) @args)
-[(string) (integer) (float) (simple_symbol) (regex)] @value
+[(string) (integer) (float) (simple_symbol) (regex) (string_array) (symbol_array)] @value

@@ -18,3 +18,7 @@
 (call_expression function: [(identifier) @call (field_expression field: (field_identifier) @call) (scoped_identifier name: (identifier) @call)] arguments: (_) @args)
 (token_tree (identifier) @call . (token_tree "(") @args)
 [(string_literal) (raw_string_literal) (char_literal) (integer_literal) (float_literal)] @value
+
+; Tests that macros make: rgtest!(name, |dir, cmd| { … }), and the template of such a macro.
+(macro_invocation macro: (identifier) @word (token_tree . (identifier) @name) (#match? @word "test(s|_case)?$")) @test
+((macro_definition name: (identifier) @name) @test (#match? @test "#\\[test\\]"))

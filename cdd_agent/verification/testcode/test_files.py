@@ -1,15 +1,28 @@
-"""Tests as their files' text has them: which files hold tests, and what each test in
-them consists of. Values only.
-
-No test is run or imported for this, so it holds for a file that cannot be imported yet,
-and for any runner. A query finds them in each language (`captures.py`); a file in
-another language counts as a whole.
-"""
+"""Which files hold tests, by their paths."""
 
 import re
 from enum import IntEnum
 from pathlib import PurePosixPath
 
+
+def _suffixes(words: str) -> frozenset[str]:
+    return frozenset(f".{word}" for word in words.split())
+
+
+SCRIPTS = _suffixes("sh bash zsh bats t pl ps1 tcl exp feature")
+"""Files that can be one test as a whole, whatever is in them."""
+_RECOGNISED = _suffixes(
+    "py js jsx mjs cjs ts tsx mts cts vue coffee dart lua r go rs java kt kts groovy"
+    " scala cs swift php rb ex exs cr c h cc cpp cxx hpp m mm jl"
+)
+CODE = (
+    SCRIPTS
+    | _RECOGNISED
+    | _suffixes(
+        "hs ml erl clj cljs cljc nim zig f90 d sml lisp el scm rkt sv v vhd pas adb fs"
+        " vb"
+    )
+)
 _SPOKEN = re.compile(
     r"(?:^|[._-])(?:unit)?(?:tests?|specs?|e2e|cy)(?:[._-]|$)", re.IGNORECASE
 )
@@ -22,31 +35,29 @@ _FOLDER_OF_CODE = re.compile(r"specs?|t")
 _MADE = re.compile(
     r"\..*|__pycache__|node_modules|target|build|dist|coverage|htmlcov|vendor"
 )
-"""Folders and files beside the tests that are nobody's work."""
+"""Folders and files that programs make."""
 _NO_DATA = re.compile(
     r".*(?:~|\.(?:md|rst|adoc|pyc|pyo|log|orig|rej|tmp|swp|lock|(?:db"
     r"|sqlite3?)(?:-\w+)?))|te?mp|outputs?",
     re.IGNORECASE,
 )
-"""Names of files, and folders of files, that no test goes by: words, and what tests
-leave behind.
+"""Names of files, and of folders with them, that are no data of a test: documents, and
+files that tests leave behind.
 """
 
 
 class Place(IntEnum):
-    """How sure a path is that of a test file."""
+    """How certainly a path is that of a test file."""
 
     NONE = 0
     WITHIN = 1
     """It is in a folder for tests."""
     NAMED = 2
-    """Its own name says so, as runners look for it."""
+    """Its name is one that runners look for."""
 
 
 def place_of(path: str) -> Place:
-    """Whether a path is that of a test file, by the conventions in
-    docs/verification.md.
-    """
+    """Return how certainly a path is that of a test file (docs/verification.md)."""
     *folders, name = PurePosixPath(path).parts
     stem, suffix = name.rpartition(".")[0] or name, PurePosixPath(path).suffix.lower()
     if any(map(_MADE.fullmatch, (*folders, name))):
@@ -63,14 +74,15 @@ def place_of(path: str) -> Place:
         return Place.WITHIN
     if suffix in CODE and any(map(_FOLDER_OF_CODE.fullmatch, folders)):
         return Place.WITHIN
-    # there, unit tests stand beside what they test
+    # unit tests in Rust are in the file that they test
     return Place.WITHIN if suffix == ".rs" else Place.NONE
 
 
 def is_for_tests(path: str) -> bool:
-    """Whether a file is there for tests alone, so that it can be one test as a whole:
-    by its folder, or where its name sets off the word. `JobSpec.ts` may be anything,
-    and a program in Rust is none for the tests beside it.
+    """True if a file is for tests alone, so that it can be one test as a whole.
+
+    Its folder or a separate word in its name states that. `JobSpec.ts` may be anything,
+    and a program in Rust may only have tests in it.
     """
     *folders, name = PurePosixPath(path).parts
     suffix = PurePosixPath(path).suffix.lower()
@@ -85,76 +97,6 @@ def is_for_tests(path: str) -> bool:
     )
 
 
-SCRIPTS = (
-    ".sh",
-    ".bash",
-    ".zsh",
-    ".bats",
-    ".t",
-    ".pl",
-    ".ps1",
-    ".tcl",
-    ".exp",
-    ".feature",
-)
-"""Files that can be one test as a whole, whatever is in them."""
-_RECOGNISED = (
-    *(
-        ".py",
-        ".js",
-        ".jsx",
-        ".mjs",
-        ".cjs",
-        ".ts",
-        ".tsx",
-        ".mts",
-        ".cts",
-        ".vue",
-        ".coffee",
-        ".dart",
-        ".lua",
-        ".r",
-    ),
-    *(
-        ".go",
-        ".rs",
-        ".java",
-        ".kt",
-        ".kts",
-        ".groovy",
-        ".scala",
-        ".cs",
-        ".swift",
-        ".php",
-        ".rb",
-        ".ex",
-        ".exs",
-        ".cr",
-    ),
-    *(".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".m", ".mm", ".jl"),
-)
-_OTHERS = (
-    *(
-        ".hs",
-        ".ml",
-        ".erl",
-        ".clj",
-        ".cljs",
-        ".cljc",
-        ".nim",
-        ".zig",
-        ".f90",
-        ".d",
-        ".sml",
-        ".lisp",
-        ".el",
-        ".scm",
-    ),
-    *(".rkt", ".sv", ".v", ".vhd", ".pas", ".adb", ".fs", ".vb"),
-)
-CODE = frozenset((*_RECOGNISED, *_OTHERS, *SCRIPTS))
-
-
 def is_data(path: str) -> bool:
-    """Whether tests go by a file's content, and nothing in it is run."""
+    """True if tests read a file's content and do not run it."""
     return PurePosixPath(path).suffix.lower() not in CODE
