@@ -42,6 +42,9 @@ CONFIG = """\
 # jobs: 1                              # steps that run at once, where they can
 # approval: edits                      # ask: before files are written | edits | auto
 # require: off                         # verified, checked: a step that no tests, or no check, have shown to be done fails the run
+# strength: null                       # a percentage: `cdd verify --strength` calls a lower score weak
+# strength_faults: 30                  # small faults that it tries for a step, at most
+# strength_seconds: 300                # and the time for a step
 # commit: off                          # step: one git commit for each completed step, of its files alone
 # budget:                              # of a run: it stops before the call that could pass it
 #   usd: null                          # dollars, where the model's price is known
