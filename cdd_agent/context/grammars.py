@@ -2,6 +2,7 @@
 parses with tree-sitter.
 """
 
+import re
 from functools import lru_cache
 from importlib import import_module
 from time import thread_time
@@ -20,6 +21,8 @@ _SECONDS_A_BYTE = 5e-6
 """Code takes a tenth of that. In some text, such as thousands of unclosed strings,
 the parser searches the whole rest for each of them.
 """
+_OPEN_BRACKETS = re.compile(rb"(?:<[^<>;{}]*+){1000}")
+"""Text for which the grammar of C# takes hours without a break."""
 _GRAMMARS = {
     suffix: (package, function)
     for package, function, suffixes in (
@@ -68,7 +71,7 @@ class Grammar(Struct, frozen=True):
         """Return the syntax tree of a text; None if it is too large, or if parsing it
         takes too long.
         """
-        if len(data) > LARGEST_PARSED:
+        if len(data) > LARGEST_PARSED or _OPEN_BRACKETS.search(data):
             return None
         end = thread_time() + _SECONDS + _SECONDS_A_BYTE * len(data)
 

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from time import process_time
 
@@ -451,7 +452,7 @@ RUST_PROGRAM = (
 RUST_TEST = "#[test]\nfn adds() { assert_eq!(add(1, 2), 3); }\n"
 EQUAL = "def equal(a, b):\n    assert a == b\n\n"
 
-TAKEN = {
+TAKEN: dict[str, tuple[str, str, str | None]] = {
     "an easier test instead": (
         PY,
         SUBTRACTS,
@@ -630,6 +631,70 @@ TAKEN = {
             f"int main(void) {{ {call} return 0; }}\n"
             for call in ("test_sub();", "")
         ),
+    ),
+}
+
+
+EACH = "test.each([[3, 2],[5, 4]])('%i', (a, c) => { expect(sub(a)).toBe(c); });\n"
+CSV = (
+    'class A {{ @ParameterizedTest @CsvSource({{"3,2"{}}})\n'
+    "void subs(int a, int c) {{ assertEquals(c, sub(a)); }} }}\n"
+)
+INLINE = (
+    "class A {{\n[Theory] [InlineData(3, 2)] {}\n"
+    "public void Subs(int a, int c) {{ Assert.Equal(c, Sub(a)); }} }}\n"
+)
+RSTEST = (
+    "#[rstest]\n#[case(3, 2)]\n{}fn subs(a: u8, c: u8) {{ assert_eq!(sub(a), c); }}\n"
+)
+TABLE = (
+    "func TestSub(t *testing.T) {{\n\tfor _, c := range []struct{{a, c int}}{{\n"
+    "\t\t{{3, 2}},\n{}\t}} {{\n\t\tif Sub(c.a) != c.c {{ t.Fatal(c) }}\n\t}}\n}}\n"
+)
+IN_CLASS = "class A {\n@Test void subs() { assertEquals(2, sub(3)); }\n}\n"
+MACRO = "rgtest!(subs, |dir: Dir| {\n    assert_eq!(sub(3), 2);\n});\n"
+TAKEN |= {
+    "fewer rows of jest": ("a.test.js", EACH, EACH.replace(",[5, 4]", "")),
+    "a row of jest in a comment": (
+        "a.test.ts",
+        EACH,
+        EACH.replace(",[5, 4]", "/*,[5, 4]*/"),
+    ),
+    "fewer rows of JUnit": ("ATest.java", CSV.format(', "5,4"'), CSV.format("")),
+    "fewer rows of xUnit": (
+        "ATests.cs",
+        INLINE.format("[InlineData(5, 4)]"),
+        INLINE.format(""),
+    ),
+    "fewer rows of rstest": (
+        "tests/a.rs",
+        RSTEST.format("#[case(5, 4)]\n"),
+        RSTEST.format(""),
+    ),
+    "fewer rows of a table in Go": (
+        "a_test.go",
+        TABLE.format("\t\t{5, 4},\n"),
+        TABLE.format(""),
+    ),
+    "its class is skipped": ("ATest.java", IN_CLASS, f"@Disabled {IN_CLASS}"),
+    "its class in Python is skipped": (
+        PY,
+        "class TestSub:\n    def test_sub(self):\n        assert sub(3, 1) == 2\n",
+        (
+            "@pytest.mark.skip\nclass TestSub:\n    def test_sub(self):\n"
+            "        assert sub(3, 1) == 2\n"
+        ),
+    ),
+    "a test that a macro makes": ("tests/a.rs", f"{MACRO}{RUST_TEST}", RUST_TEST),
+    "broken beyond recognition": (
+        "test/a.js",
+        MOCHA,
+        MOCHA.replace("it('subtracts', () =>", "it(}'subtracts ((=>"),
+    ),
+    "an assertion in text that cannot be parsed": (
+        "test/a.test.js",
+        "}}} ((( assert.equal(add(1, 2), 3);\nassert.equal(sub(3, 1), 2);\n",
+        "}}} ((( assert.equal(add(1, 2), 3);\n",
     ),
 }
 
@@ -1114,25 +1179,39 @@ HOSTILE = {
     "no end of a string in Rust": (".rs", "{}", 'r#"'),
     "no end of a string in C++": (".cpp", "{}", 'R"('),
     "no end of a regex": (".js", "{}", "=/["),
+    "one long number": (".js", "it('a', () => {{ assert.equal({}, a) }})", "1"),
+    "brackets in Python": (".py", "{}", "(("),
+    "types in C#": (".cs", "{}", "<a"),
+    "groups in groups": (".js", "{}", "describe('a', () => {"),
+    "skips": (".js", "it('a', () => {{{}}})", "if (x) { this.skip(); return; }"),
+    "assignments in Python": (".py", "def test_a():\n    assert a\n{}", "test_a = 1\n"),
 }
+
+
+def seconds_to_read(suffix: str, text: str) -> float:
+    started = process_time()
+    read_tests(suffix.removeprefix("."), text)
+    return process_time() - started
+
+
+@cache
+def seconds_for_honest_text() -> float:
+    return seconds_to_read(
+        ".js",
+        "".join(
+            f"it('adds {number}', () => {{ expect(add(1, {number})).toBe(3); }});\n"
+            for number in range(2000)
+        ),
+    )
 
 
 @each_row(("suffix", "around", "piece"), HOSTILE.values(), ids=HOSTILE)
 def test_hostile_text_takes_no_longer_than_its_length_explains(
     suffix: str, around: str, piece: str
 ) -> None:
-    def seconds(text: str) -> float:
-        started = process_time()
-        read_tests(suffix.removeprefix("."), text)
-        return process_time() - started
-
-    honest = "".join(
-        f"it('adds {number}', () => {{ expect(add(1, {number})).toBe(3); }});\n"
-        for number in range(2000)
-    )
-    assert seconds(around.format(piece * (100_000 // len(piece)))) < 15 * (
-        seconds(honest) + 0.02
-    )
+    text = around.format(piece * (100_000 // len(piece)))
+    limit = 15 * (seconds_for_honest_text() + 0.02)
+    assert seconds_to_read(suffix, text) < limit
 
 
 PIECES = [

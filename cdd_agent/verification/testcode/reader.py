@@ -249,7 +249,7 @@ class _File:
         return [
             call
             for call in self._found.calls.values()
-            if self._is_live(call.name)
+            if self._is_code(call.name)
             and self._is_check(call)
             and not any(parts.is_function for parts in self._around(call.name[0]))
         ]
@@ -261,7 +261,7 @@ class _File:
         declarations = {}
         for declaration in self._found.declarations.values():
             start, end = declaration.span
-            if not self._is_live(declaration.span):
+            if not self._is_code(declaration.span):
                 continue
             number = bisect_right(ends, start) - 1
             is_test = declaration.kind != "marked"
@@ -298,7 +298,7 @@ class _File:
         messages = _Nest(found.spans["message"])
         for call in found.calls.values():
             place = call.name[0]
-            if self._is_live(call.name):
+            if self._is_code(call.name):
                 for parts in self._around(place):
                     if parts.is_function and (
                         parts.has_in_body(place) or rows.contains(place)
@@ -306,7 +306,7 @@ class _File:
                         parts.calls.append(call)
         for value in found.spans["value"]:
             place = value[0]
-            if self._is_live(value) and not messages.contains(place):
+            if self._is_code(value) and not messages.contains(place):
                 for parts in self._around(place):
                     if parts.is_function and (
                         parts.has_in_body(place) or rows.contains(place)
@@ -315,7 +315,7 @@ class _File:
         for table, its_rows in found.rows.items():
             for row in its_rows:
                 owner = self._owner(row[0])
-                if owner is not None and self._is_live(row):
+                if owner is not None and self._is_code(row):
                     owner.tables[table] += 1
         for loop, items in found.loops.items():
             owner = self._owner(loop[0])
@@ -323,7 +323,7 @@ class _File:
                 owner.has_loop = True
         for span in found.spans["computed"]:
             owner = self._owner(span[0])
-            if owner is not None and self._is_live(span):
+            if owner is not None and self._is_stated(span):
                 owner.is_computed = True
         self._loops = _Nest(loop for loop, items in found.loops.items() if items)
 
@@ -332,7 +332,7 @@ class _File:
         spans = self._found.spans
         branches = _Nest(spans["branch"])
         for span in (*spans["skip"], *spans["maybe"]):
-            if not self._is_live(span):
+            if not self._is_stated(span):
                 continue
             owner = self._owner(span[0])
             skipped = Skipped.YES
@@ -345,7 +345,7 @@ class _File:
                 owner.skipped = max(owner.skipped, skipped)
         for span in spans["only"]:
             owner = self._owner(span[0])
-            if owner is not None and self._is_live(span):
+            if owner is not None and self._is_code(span):
                 owner.is_alone = True
                 for parts in owner.chain():
                     parts.contains_alone = True
@@ -488,11 +488,13 @@ class _File:
         owner = self._owner(place)
         return () if owner is None else owner.chain()
 
-    def _is_live(self, span: Span) -> bool:
-        """True for code that may run, and for comments that are captured as such."""
-        start = span[0]
-        is_code = not self._code[start : start + 1].isspace()
-        return is_code or span in self._found.spans["comment"]
+    def _is_code(self, span: Span) -> bool:
+        """True for code that may run."""
+        return not self._code[span[0] : span[0] + 1].isspace()
+
+    def _is_stated(self, span: Span) -> bool:
+        """True for code that may run, and for a comment that states something."""
+        return self._is_code(span) or span in self._found.spans["comment"]
 
     def _text(self, span: Span) -> str:
         return _decoded(self._found.data[slice(*span)])
