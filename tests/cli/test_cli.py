@@ -217,6 +217,7 @@ COMMANDS = [
     "plan",
     "exec",
     "criteria",
+    "verify",
     "board",
     "undo",
     "redo",
