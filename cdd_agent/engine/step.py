@@ -141,8 +141,8 @@ class StepRunner(Struct, frozen=True):
     ) -> None:
         """Run each check whose results before `steps` are not known yet, and save the
         results. Of the project's checks, only if one of the `remaining` steps will be
-        compared with them. A check that does not report on tests does not run: its
-        exit code could not excuse a step, and it might change the user's files.
+        compared with them. A step's own check runs if it only runs tests: an exit code
+        could not excuse a step, and other programs might change the user's files.
 
         `already` are the steps whose files are there, `label` is that of the first of
         `steps`. A check that the user must approve is left out. Raises `BadInput`.
@@ -159,7 +159,7 @@ class StepRunner(Struct, frozen=True):
                 record.save_baseline(baseline)
         comparison = TreeComparison(self.commands, self.test_timeout, self.emit)
         own = self._own_checks(steps)
-        for check in [*project, *(each for each in own if each.asks_for_report)]:
+        for check in [*project, *(each for each in own if each.only_runs_tests)]:
             if baseline.find(check.shown) is not None:
                 continue
             if check not in project and baseline.knows(check):

@@ -86,6 +86,17 @@ class Check(Struct, frozen=True, dict=True):
             and self.invocation.reporting(self.command.folder) is not None
         )
 
+    @property
+    def only_runs_tests(self) -> bool:
+        """True if the command starts a test runner that reports, and nothing else. A
+        target of make may do anything.
+        """
+        return (
+            self.asks_for_report
+            and self.invocation is not None
+            and not self.invocation.runner.starts_anything
+        )
+
     def names_any(self, paths: Collection[str]) -> bool:
         """True if a word of the command is one of these files, or a test in it."""
         for word in self.argv:

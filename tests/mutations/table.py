@@ -502,7 +502,7 @@ MUTATIONS = [
     Mutation(
         "a step's own check runs before it",
         "engine/step.py",
-        "[*project, *(each for each in own if each.asks_for_report)]",
+        "[*project, *(each for each in own if each.only_runs_tests)]",
         "project",
         "tests/engine/test_baseline.py",
     ),
@@ -523,7 +523,7 @@ MUTATIONS = [
     Mutation(
         "a check without tests does not run before its step",
         "engine/step.py",
-        "*(each for each in own if each.asks_for_report)",
+        "*(each for each in own if each.only_runs_tests)",
         "*own",
         "tests/engine/test_baseline.py",
     ),
