@@ -16,7 +16,7 @@ from cdd_agent.verification.runner import (
     TestRunner,
 )
 from cdd_agent.verification.runners import all_runners
-from cdd_agent.verification.runners.javascript import program_name
+from cdd_agent.verification.runners.launchers import program_name
 from cdd_agent.verification.runners.lines import INJECTED
 from cdd_agent.verification.scripts import Started, find_started, run_all_packages
 from cdd_agent.verification.settings import package_json

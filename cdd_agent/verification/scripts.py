@@ -17,7 +17,7 @@ from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
 from cdd_agent.guarded_yaml import read_node, tree
 from cdd_agent.process.command_segments import PIECE
 from cdd_agent.process.policy import CommandRefused, split
-from cdd_agent.verification.runners.javascript import program_name
+from cdd_agent.verification.runners.launchers import program_name
 
 _DEEPEST = 5
 """Scripts that start scripts."""
