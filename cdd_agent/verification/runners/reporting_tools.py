@@ -20,6 +20,7 @@ from cdd_agent.verification.outcomes import (
 )
 from cdd_agent.verification.paths import from_root, paths_and_options
 from cdd_agent.verification.runner import (
+    MALFORMED,
     Matters,
     Reported,
     Reporting,
@@ -100,13 +101,7 @@ def _read_rspec(data: bytes, root: Path, package: Path) -> SuiteRun:
                 str(error.get("message", "")),
             )
         outside = report["summary"].get("errors_outside_of_examples_count", 0)
-    except (
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ) as error:
+    except MALFORMED as error:
         reason = f"it is not what RSpec writes: {type(error).__name__}"
         raise ReportUnreadable(reason) from error
     if outside:
