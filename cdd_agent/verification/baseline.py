@@ -36,7 +36,7 @@ class BaselineRun(JsonFile, frozen=True):
 
 
 class Baseline(JsonFile, frozen=True):
-    """What is known from before a run. A check is in it once."""
+    """The results from before a run. Each check is in it once."""
 
     step: int
     """The number of the step before which the project's checks ran: the first one,
@@ -133,8 +133,8 @@ class _OldBaseline(JsonFile, frozen=True):
 def is_of_use(
     steps: Sequence[PlanStep], test_command: str | None, commands: CommandRunner
 ) -> bool:
-    """True if one of these steps will be compared with the project's checks: it has no
-    check of its own, or both report on their tests.
+    """True if the baseline matters to one of these steps: the step names no check, or
+    its checks and the project's checks report on tests.
     """
     try:
         project = project_checks(test_command, commands)
@@ -152,12 +152,10 @@ def is_of_use(
 
 
 def _has_other_reason(run: CheckRun) -> bool:
-    """True if something besides its tests decided about the exit code."""
+    """True if something other than its tests decided about the exit code."""
     if run.tests is None or not run.return_code:
         return False
-    if any(statement.kind.explains_exit for statement in run.statements):
-        return True
-    return not run.tests.having(Result.FAILED)
+    return bool(run.reasons_of_exit) or not run.tests.having(Result.FAILED)
 
 
 def as_event(baseline: BaselineRun, label: str, *, is_own: bool) -> BaselineTaken:
@@ -165,6 +163,7 @@ def as_event(baseline: BaselineRun, label: str, *, is_own: bool) -> BaselineTake
     that of the step before which it ran; `is_own` is true if a step names the check.
     """
     run = baseline.run
+    reasons = run.reasons_of_exit
     tests = None if run.problem else run.tests
     passed = failed = skipped = None
     if tests is not None:
@@ -182,14 +181,6 @@ def as_event(baseline: BaselineRun, label: str, *, is_own: bool) -> BaselineTake
         problem=f"it {run.problem}" if run.problem else "",
         label=label,
         is_own=is_own,
-        reason=_reason_of_exit(run),
+        reason=reasons[0].text if reasons else "",
         is_unusable=bool(run.unusable),
     )
-
-
-def _reason_of_exit(run: CheckRun) -> str:
-    if run.return_code:
-        for statement in run.statements:
-            if statement.kind.explains_exit:
-                return statement.text
-    return ""

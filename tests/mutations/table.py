@@ -1396,8 +1396,8 @@ MUTATIONS = [
     Mutation(
         "a package of Go's without an end was cut short",
         "verification/runners/go.py",
-        "            and package.result is not None\n",
-        "",
+        "return self.result is not None and self.begun",
+        "return self.begun",
         "tests/verification/runners/test_go.py",
     ),
     Mutation(
@@ -1487,15 +1487,15 @@ MUTATIONS = [
     Mutation(
         "an exit code is excused only by the reason that was there before",
         "verification/facts.py",
-        "statement.kind.explains_exit and statement in last.statements",
-        "statement.kind.explains_exit",
+        "            if statement in last.statements:",
+        "            if statement:",
         "tests/verification/test_rules.py",
     ),
     Mutation(
         "nor by one that explains no exit code",
-        "verification/facts.py",
-        "statement.kind.explains_exit and statement in last.statements",
-        "statement in last.statements",
+        "verification/check_run.py",
+        "return tuple(each for each in self.statements if each.kind.explains_exit)",
+        "return self.statements",
         "tests/verification/test_rules.py",
     ),
     Mutation(
