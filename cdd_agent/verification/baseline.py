@@ -155,7 +155,9 @@ def _has_other_reason(run: CheckRun) -> bool:
     """True if something other than its tests decided about the exit code."""
     if run.tests is None or not run.return_code:
         return False
-    return bool(run.reasons_of_exit) or not run.tests.having(Result.FAILED)
+    if any(statement.kind.explains_exit for statement in run.statements):
+        return True
+    return not run.tests.having(Result.FAILED)
 
 
 def as_event(baseline: BaselineRun, label: str, *, is_own: bool) -> BaselineTaken:
@@ -163,7 +165,6 @@ def as_event(baseline: BaselineRun, label: str, *, is_own: bool) -> BaselineTake
     that of the step before which it ran; `is_own` is true if a step names the check.
     """
     run = baseline.run
-    reasons = run.reasons_of_exit
     tests = None if run.problem else run.tests
     passed = failed = skipped = None
     if tests is not None:
@@ -181,6 +182,14 @@ def as_event(baseline: BaselineRun, label: str, *, is_own: bool) -> BaselineTake
         problem=f"it {run.problem}" if run.problem else "",
         label=label,
         is_own=is_own,
-        reason=reasons[0].text if reasons else "",
+        reason=_reason_of_exit(run),
         is_unusable=bool(run.unusable),
     )
+
+
+def _reason_of_exit(run: CheckRun) -> str:
+    if run.return_code:
+        for statement in run.statements:
+            if statement.kind.explains_exit:
+                return statement.text
+    return ""

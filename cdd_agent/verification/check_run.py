@@ -79,13 +79,6 @@ class CheckRun(Struct, frozen=True):
         return any(statement.kind is kind for statement in self.statements)
 
     @property
-    def reasons_of_exit(self) -> tuple[Statement, ...]:
-        """The statements that explain an exit code other than 0."""
-        if not self.return_code:
-            return ()
-        return tuple(each for each in self.statements if each.kind.explains_exit)
-
-    @property
     def has_tests(self) -> bool:
         """True if at least one test is known to have run."""
         return self.tests is not None and bool(self.tests.ran)

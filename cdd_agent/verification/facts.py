@@ -163,8 +163,8 @@ class CheckFacts(Struct, frozen=True, dict=True):
             return None
         if last.tests is None or self.run.tests is None:
             return None
-        for statement in self.run.reasons_of_exit:
-            if statement in last.statements:
+        for statement in self.run.statements:
+            if statement.kind.explains_exit and statement in last.statements:
                 return statement
         return None
 

@@ -1487,15 +1487,15 @@ MUTATIONS = [
     Mutation(
         "an exit code is excused only by the reason that was there before",
         "verification/facts.py",
-        "            if statement in last.statements:",
-        "            if statement:",
+        "statement.kind.explains_exit and statement in last.statements",
+        "statement.kind.explains_exit",
         "tests/verification/test_rules.py",
     ),
     Mutation(
         "nor by one that explains no exit code",
-        "verification/check_run.py",
-        "return tuple(each for each in self.statements if each.kind.explains_exit)",
-        "return self.statements",
+        "verification/facts.py",
+        "statement.kind.explains_exit and statement in last.statements",
+        "statement in last.statements",
         "tests/verification/test_rules.py",
     ),
     Mutation(
