@@ -16,7 +16,7 @@ from cdd_agent.verification.runner import Matters, whole
 from cdd_agent.verification.runners import all_runners
 from cdd_agent.verification.settings import package_json
 
-_CODE = (".py", ".js", ".cjs", ".mjs", ".ts")
+_CODE = (".py", ".js", ".cjs", ".mjs", ".ts", ".go")
 _OF_ANY_COMMAND = re.compile(
     r"""
       GNUmakefile | [Mm]akefile | tox\.ini | noxfile\.py

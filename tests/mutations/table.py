@@ -1394,6 +1394,13 @@ MUTATIONS = [
         "tests/verification/test_rules.py",
     ),
     Mutation(
+        "`TestMain` decides how Go runs tests",
+        "verification/runners/go.py",
+        'return _TEST_MAIN.findall if path.name.endswith("_test.go") else None',
+        "return None",
+        "tests/verification/test_harness.py",
+    ),
+    Mutation(
         "a package of Go's without an end was cut short",
         "verification/runners/go.py",
         "            and package.result is not None\n",

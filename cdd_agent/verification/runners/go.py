@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
 from cdd_agent.verification.runner import (
+    Matters,
     Reported,
     Reporting,
     ReportUnreadable,
@@ -34,12 +35,15 @@ _CONFLICTS = (
 )
 _RESULTS = {"pass": Result.PASSED, "fail": Result.FAILED, "skip": Result.SKIPPED}
 _NOT_BUILT = re.compile(r"FAIL\t(\S+) \[(?:build|setup) failed\]")
+_TEST_MAIN = re.compile(
+    r"^func\s+TestMain\s*\(.*?(?:^\}|\}$|\Z)", re.MULTILINE | re.DOTALL
+)
 _TEST = re.compile(r"^func\s+((?:Test|Example|Fuzz|Benchmark)\w*)\s*\(", re.MULTILINE)
 _LARGEST_SOURCE = 2_000_000  # bytes
 
 
 class Go(TestRunner):
-    """`go test`. It has no files of settings, only code: `TestMain`, build tags."""
+    """`go test`. It has no files of settings, only code: `TestMain` runs the tests."""
 
     name = "go test"
     # 2: before Go 1.20, for a package that cannot be built
@@ -82,6 +86,9 @@ class Go(TestRunner):
 
     def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
         return read_report(reported.data("stdout"), selection, root)
+
+    def what_matters(self, path: PurePosixPath) -> Matters | None:
+        return _TEST_MAIN.findall if path.name.endswith("_test.go") else None
 
     def shown(self, line: str, report: Path) -> str:
         """Return the text in a line of go's JSON."""
