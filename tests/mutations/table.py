@@ -1394,6 +1394,13 @@ MUTATIONS = [
         "tests/verification/test_rules.py",
     ),
     Mutation(
+        "Go's reason why a package is not built is the text of its failure",
+        "verification/runners/go.py",
+        'words = build_output[name] + "".join(package.output[""])',
+        'words = "".join(package.output[""])',
+        "tests/verification/runners/test_go.py",
+    ),
+    Mutation(
         "`TestMain` decides how Go runs tests",
         "verification/runners/go.py",
         'return _TEST_MAIN.findall if path.name.endswith("_test.go") else None',

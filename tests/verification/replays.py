@@ -154,8 +154,9 @@ class Replay(Struct, frozen=True):
                 yield Variant(f"{hiding.name} + right", "hidden", after | own, hiding)
                 if self.is_test_first:
                     first = next(iter(before))
-                    half = after | {first: before[first] + _REMARK[Path(first).suffix]}
-                    yield Variant(f"{hiding.name} + nothing", "undone", half, hiding)
+                    remark = {first: before[first] + _REMARK[Path(first).suffix]}
+                    name = f"{hiding.name} + nothing"
+                    yield Variant(name, "undone", before | remark, hiding)
 
     def play(self, variant: Variant) -> Outcome:
         known = {path: new for path, (_, new) in self.commit.tests.items()}
@@ -259,7 +260,7 @@ def _environment(root: Path) -> dict[str, str]:
 
 
 def _sample(variants: Sequence[Variant], seed: int) -> list[Variant]:
-    """Return the right one, one with a hunk less, and three of other kinds."""
+    """Return the right one, one with a hunk less, and two of other kinds."""
     kinds: dict[str, list[Variant]] = {}
     for variant in variants:
         kinds.setdefault(variant.kind, []).append(variant)
@@ -267,7 +268,7 @@ def _sample(variants: Sequence[Variant], seed: int) -> list[Variant]:
     always = [chosen.pop(kind) for kind in ("right", "reverted")]
     others = [*chosen.values()]
     start = seed % len(others)
-    return [*always, *[*others[start:], *others[:start]][:3]]
+    return [*always, *[*others[start:], *others[:start]][:2]]
 
 
 def main() -> int:
@@ -277,7 +278,7 @@ def main() -> int:
     parser.add_argument("--verify", default="", help="the step's own check")
     parser.add_argument("--whole", action="store_true", help="the step writes tests")
     parser.add_argument("--only", default="", help="variants whose names begin so")
-    parser.add_argument("--sample", action="store_true", help="five variants")
+    parser.add_argument("--sample", action="store_true", help="four variants")
     arguments = parser.parse_args()
     repository = Repository(arguments.repository.resolve())
     commit = repository.read(arguments.commit)

@@ -85,7 +85,9 @@ class Go(TestRunner):
         return Selection(tuple(sorted(set(paths))), tuple(options))
 
     def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
-        return read_report(reported.data("stdout"), selection, root)
+        return read_report(
+            reported.data("stdout"), selection, root, reported.data("stderr")
+        )
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
         return _TEST_MAIN.findall if path.name.endswith("_test.go") else None
@@ -109,32 +111,15 @@ class _Package(Struct):
     result: Result | None = None
 
 
-def read_report(data: bytes, selection: Selection, root: Path) -> SuiteRun:
-    """Read what `go test -json` writes. Raises `ReportUnreadable`."""
-    packages: dict[str, _Package] = defaultdict(_Package)
-    for line in data.decode("utf-8", errors="replace").split("\n"):
-        match _event(line):
-            case {
-                "Package": str(name),
-                "Action": "output",
-                "Output": str(text),
-                **more,
-            }:
-                packages[name].output[str(more.get("Test", ""))].append(text)
-            case {"Package": str(name), "Action": "run", "Test": str(test)}:
-                packages[name].begun.add(test)
-            case {
-                "Package": str(name),
-                "Action": "pass" | "fail" | "skip" as ended,
-                "Test": str(test),
-            }:
-                packages[name].tests[test] = _RESULTS[ended]
-            case {"Package": str(name), "Action": "pass" | "fail" | "skip" as ended}:
-                packages[name].result = _RESULTS[ended]
-            case {"Package": str(name), "Action": str()}:
-                packages.setdefault(name, _Package())
-        if not_built := _NOT_BUILT.match(line):
-            packages[not_built[1]].result = Result.FAILED
+def read_report(
+    data: bytes, selection: Selection, root: Path, stderr: bytes = b""
+) -> SuiteRun:
+    """Read what `go test -json` writes. Raises `ReportUnreadable`.
+
+    Before Go 1.24, `stderr` tells why a package cannot be built.
+    """
+    build_output = _read_build_output(stderr)
+    packages = _read_packages(data, build_output)
     if not packages:
         raise ReportUnreadable("no package was tested")
     found, is_finished = Results(), True
@@ -155,8 +140,63 @@ def read_report(data: bytes, selection: Selection, root: Path) -> SuiteRun:
         ):
             # it could not be built, or failed outside its tests
             for file in folder.test_files or (folder.path,):
-                found.add(file, Result.FAILED, "".join(package.output[""]))
+                words = build_output[name] + "".join(package.output[""])
+                found.add(file, Result.FAILED, words)
     return found.run(selection, is_finished=is_finished)
+
+
+def _read_packages(
+    data: bytes, build_output: defaultdict[str, str]
+) -> dict[str, _Package]:
+    """Read the lines of the report. Go 1.24 tells there why a package is not built."""
+    packages: dict[str, _Package] = defaultdict(_Package)
+    for line in data.decode("utf-8", errors="replace").split("\n"):
+        match _event(line):
+            case {
+                "Package": str(name),
+                "Action": "output",
+                "Output": str(text),
+                **more,
+            }:
+                packages[name].output[str(more.get("Test", ""))].append(text)
+            case {
+                "ImportPath": str(built),
+                "Action": "build-output",
+                "Output": str(text),
+            }:
+                build_output[_path_of(built)] += text
+            case {"Package": str(name), "Action": "run", "Test": str(test)}:
+                packages[name].begun.add(test)
+            case {
+                "Package": str(name),
+                "Action": "pass" | "fail" | "skip" as ended,
+                "Test": str(test),
+            }:
+                packages[name].tests[test] = _RESULTS[ended]
+            case {"Package": str(name), "Action": "pass" | "fail" | "skip" as ended}:
+                packages[name].result = _RESULTS[ended]
+            case {"Package": str(name), "Action": str()}:
+                packages.setdefault(name, _Package())
+        if not_built := _NOT_BUILT.match(line):
+            packages[not_built[1]].result = Result.FAILED
+    return packages
+
+
+def _read_build_output(stderr: bytes) -> defaultdict[str, str]:
+    """Return what is told of each package, below a line with its name."""
+    told = defaultdict[str, str](str)
+    package = ""
+    for line in stderr.decode("utf-8", errors="replace").splitlines(keepends=True):
+        if line.startswith("# "):
+            package = _path_of(line[2:])
+        else:
+            told[package] += line
+    return told
+
+
+def _path_of(built: str) -> str:
+    """Return the path of a package, without that of the program of its tests."""
+    return built.strip().partition(" ")[0]
 
 
 def _event(line: str) -> dict[str, Any] | None:
