@@ -15,7 +15,7 @@ from cdd_agent.verification.invocation import Invocation
 from cdd_agent.verification.runner import Matters, whole
 from cdd_agent.verification.runners import all_runners
 
-_CODE = (".py", ".js", ".cjs", ".mjs", ".ts")
+_CODE = (".py", ".js", ".cjs", ".mjs", ".ts", ".go")
 _SETTINGS_OF_OTHERS = re.compile(
     r"""
       GNUmakefile | [Mm]akefile | tox\.ini | noxfile\.py

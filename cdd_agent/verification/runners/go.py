@@ -3,7 +3,7 @@
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
 from cdd_agent.verification.runner import (
+    Matters,
     Reported,
     Reporting,
     ReportUnreadable,
@@ -27,14 +28,15 @@ _CONFLICTS = (
 )
 _RESULTS = {"pass": Result.PASSED, "fail": Result.FAILED, "skip": Result.SKIPPED}
 _NOT_BUILT = re.compile(r"FAIL\t(\S+) \[(?:build|setup) failed\]")
+_TEST_MAIN = re.compile(
+    r"^func\s+TestMain\s*\(.*?(?:^\}|\}$|\Z)", re.MULTILINE | re.DOTALL
+)
 _TEST = re.compile(r"^func\s+((?:Test|Example|Fuzz|Benchmark)\w*)\s*\(", re.MULTILINE)
 _LARGEST_SOURCE = 2_000_000  # bytes
 
 
 class Go(TestRunner):
-    """`go test`. It has no settings files: code such as `TestMain` and build tags
-    decides how tests run.
-    """
+    """`go test`. It has no settings files: the function `TestMain` runs the tests."""
 
     name = "go test"
     # before Go 1.20, 2 stands for a package that cannot be built
@@ -68,7 +70,11 @@ class Go(TestRunner):
         return Selection(tuple(sorted(set(paths))), tuple(options))
 
     def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
-        return read_report(reported.data("stdout"), selection, root)
+        stdout, stderr = reported.data("stdout"), reported.data("stderr")
+        return read_report(stdout, selection, root, stderr)
+
+    def what_matters(self, path: PurePosixPath) -> Matters | None:
+        return _TEST_MAIN.findall if path.name.endswith("_test.go") else None
 
     def shown(self, line: str, report: Path) -> str:
         """Return the output in an event of Go; other lines unchanged."""
@@ -118,9 +124,13 @@ class _Package(Struct):
         return self.result is Result.FAILED and not has_failed_test
 
 
-def read_report(data: bytes, selection: Selection, root: Path) -> SuiteRun:
+def read_report(
+    stdout: bytes, selection: Selection, root: Path, stderr: bytes = b""
+) -> SuiteRun:
     """Read the output of `go test -json`. Raises `ReportUnreadable`."""
-    packages = _read_packages(data.decode("utf-8", errors="replace"))
+    lines = stdout.decode("utf-8", errors="replace").split("\n")
+    packages = _read_packages(lines)
+    build_errors = _read_build_errors(lines, stderr)
     if not packages:
         raise ReportUnreadable("no package was tested")
     found = Results()
@@ -131,16 +141,17 @@ def read_report(data: bytes, selection: Selection, root: Path) -> SuiteRun:
             text = package.text_of(test) if result is Result.FAILED else ""
             found.add(str(TestId(folder.file_of(test), test)), result, text)
         if package.failed_outside_tests:
+            text = build_errors[name] + package.text_of()
             for file in folder.test_files or (folder.path,):
-                found.add(file, Result.FAILED, package.text_of())
+                found.add(file, Result.FAILED, text)
     is_finished = all(package.is_finished for package in packages.values())
     return found.run(selection, is_finished=is_finished)
 
 
-def _read_packages(output: str) -> dict[str, _Package]:
+def _read_packages(lines: Iterable[str]) -> dict[str, _Package]:
     """Return the packages with events, by name, and those that could not be built."""
     packages: dict[str, _Package] = defaultdict(_Package)
-    for line in output.split("\n"):
+    for line in lines:
         event = _event(line) or {}
         name = event.get("Package")
         if isinstance(name, str):
@@ -149,6 +160,33 @@ def _read_packages(output: str) -> dict[str, _Package]:
         if not_built is not None:
             packages[not_built[1]].result = Result.FAILED
     return packages
+
+
+def _read_build_errors(lines: Iterable[str], stderr: bytes) -> dict[str, str]:
+    """Return why packages cannot be built, by name. Go 1.24 and newer print events for
+    that. Older versions print it to stderr, below a line with the package's name.
+    """
+    errors = defaultdict[str, str](str)
+    package = ""
+    for line in stderr.decode("utf-8", errors="replace").splitlines(keepends=True):
+        if line.startswith("# "):
+            package = _package_name(line.removeprefix("# "))
+        else:
+            errors[package] += line
+    for line in lines:
+        match _event(line):
+            case {
+                "ImportPath": str(name),
+                "Action": "build-output",
+                "Output": str(text),
+            }:
+                errors[_package_name(name)] += text
+    return errors
+
+
+def _package_name(built: str) -> str:
+    """Return the name of a package without that of its test program."""
+    return built.strip().partition(" ")[0]
 
 
 def _event(line: str) -> dict[str, Any] | None:
