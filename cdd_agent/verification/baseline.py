@@ -36,7 +36,7 @@ class BaselineRun(JsonFile, frozen=True):
 
 
 class Baseline(JsonFile, frozen=True):
-    """What is known from before a run. A check is in it once."""
+    """The results from before a run. Each check is in it once."""
 
     step: int
     """The number of the step before which the project's checks ran: the first one,
@@ -133,8 +133,8 @@ class _OldBaseline(JsonFile, frozen=True):
 def is_of_use(
     steps: Sequence[PlanStep], test_command: str | None, commands: CommandRunner
 ) -> bool:
-    """True if one of these steps will be compared with the project's checks: it has no
-    check of its own, or both report on their tests.
+    """True if the baseline matters to one of these steps: the step names no check, or
+    its checks and the project's checks report on tests.
     """
     try:
         project = project_checks(test_command, commands)
@@ -152,7 +152,7 @@ def is_of_use(
 
 
 def _has_other_reason(run: CheckRun) -> bool:
-    """True if something besides its tests decided about the exit code."""
+    """True if something other than its tests decided about the exit code."""
     if run.tests is None or not run.return_code:
         return False
     if any(statement.kind.explains_exit for statement in run.statements):

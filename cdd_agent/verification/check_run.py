@@ -61,15 +61,15 @@ class CheckRun(Struct, frozen=True):
     unread: str = ""
     """Why the report of a test runner cannot be used, as a clause."""
     problem: str = ""
-    """How it did not come to its end, as the words after "it". Its tests are then not
-    the whole result.
+    """Why it was not completed, as the words after "it". Empty if it was. Otherwise its
+    tests are not the whole result.
     """
     unusable: str = ""
     """Why no change of the code could make it pass, as the words after "it": its
     program cannot start, or it watches files.
     """
     output: str = ""
-    """Is not saved with the result."""
+    """It is not saved with the result."""
 
     @property
     def timed_out(self) -> bool:
@@ -91,8 +91,8 @@ class CheckRun(Struct, frozen=True):
         return self.states(StatementKind.NO_TESTS)
 
     def as_saved(self, redactor: Redactor) -> "CheckRun":
-        """Return the result without the output and the texts of failures, and without
-        secrets. The names of tests stay as they are: they are compared later.
+        """Return the result without the output, the texts of failures and secrets. The
+        names of tests are unchanged, because they are compared later.
         """
         tests = self.tests
         if tests is not None:
@@ -118,28 +118,29 @@ async def run_check(
     inside `folder`, which is removed at the end; see `remove_abandoned`.
     """
     tests = check.invocation
-    # of other programs, the words are no proof
+    # the words of other programs prove nothing
     if tests is not None and check.watches is not None:
         return _watches(check, check.watches, "")
     with _new_folder(folder) as scratch:
-        report = scratch / "report"
-        reporting = tests.reporting(report) if tests else None
-        command = reporting or Reporting(check.argv)
-        filtered = _OutputFilter(tests if reporting else None, report)
+        reporting = tests.reporting(scratch / "report") if tests else None
+        if tests is None or reporting is None:
+            reporter, command = None, Reporting(check.argv)
+        else:
+            reporter, command = tests, reporting
+        output = _OutputFilter(reporter, scratch / "report")
+        ender = _WatcherEnd()
 
         def pass_on(chunk: OutputChunk) -> None:
-            ender.hear(chunk.text)
-            text = filtered.add(chunk.text)
+            ender.add(chunk.text)
+            text = output.add(chunk.text)
             if text:
                 on_output(replace(chunk, text=text))
 
-        needs_copies = reporting and tests and tests.runner.captures
-        ender = _WatcherEnd()
-        env = _environment(commands, tests if reporting else None)
+        needs_copies = reporter is not None and reporter.runner.captures
         result = await ender.run(
             commands.start(
                 replace(check.command, argv=command.argv),
-                env={**env, **command.env},
+                env={**_environment(commands, reporter), **command.env},
                 limit=limit,
                 copies=scratch if needs_copies else None,
                 on_output=pass_on,
@@ -149,20 +150,25 @@ async def run_check(
             return _watches(check, ender.statement, ender.output)
         if not result.started:
             return _not_started(check, result)
-        if filtered.unfinished_line:
-            on_output(OutputChunk(filtered.clean(filtered.unfinished_line), "stdout"))
-        run = CheckRun(check.shown, seconds=result.seconds, output=_output_of(result))
-        if not result.timed_out:
-            run = replace(run, return_code=result.return_code)
-        if tests is None:
-            return add_end(run, check, result)
-        if reporting is None:
-            unread = tests.why_unread
-            return add_end(replace(run, unread=unread), check, result)
-        run = await asyncio.to_thread(
-            _read_report, run, tests, Reported(scratch, result)
-        )
-        return add_end(run, check, result)
+        if output.unfinished_line:
+            on_output(OutputChunk(output.clean(output.unfinished_line), "stdout"))
+        return await asyncio.to_thread(_read_result, check, result, reporter, scratch)
+
+
+def _read_result(
+    check: Check, result: CommandResult, reporter: Invocation | None, scratch: Path
+) -> CheckRun:
+    """Return the result of a check that came to an end. `reporter` is the invocation of
+    a runner that was made to report into `scratch`.
+    """
+    run = CheckRun(check.shown, seconds=result.seconds, output=_output_of(result))
+    if not result.timed_out:
+        run = replace(run, return_code=result.return_code)
+    if reporter is not None:
+        run = _read_report(run, reporter, Reported(scratch, result))
+    elif check.invocation is not None:
+        run = replace(run, unread=check.invocation.why_unread)
+    return add_end(run, check, result)
 
 
 def _not_started(check: Check, result: CommandResult) -> CheckRun:
@@ -203,7 +209,7 @@ class _WatcherEnd:
         self._timer: asyncio.TimerHandle | None = None
         self._work: asyncio.Task[CommandResult] | None = None
 
-    def hear(self, text: str) -> None:
+    def add(self, text: str) -> None:
         self.output = (self.output + text)[-_KEPT_OUTPUT:]
         self._stop_timer()
         statement = self._watch.add(text)

@@ -10,11 +10,14 @@ from pathlib import Path
 
 from cdd_agent.files.manifests import section
 from cdd_agent.project.source_folders import source_folders
-from cdd_agent.verification.project_runner import ProjectFolder, ProjectRunner
+from cdd_agent.verification.project_runner import (
+    MOST_TEST_FILES,
+    TEST_DEPTH,
+    ProjectFolder,
+    ProjectRunner,
+    read_start,
+)
 
-_DEPTH = 8
-_MOST_FILES = 200
-"""Source files that are searched for tests."""
 _RUST_TEST = re.compile(rb"#\[(?:\w+::)*test\b|#\[cfg\(test\)")
 _GO_USE = re.compile(r"^\s*(?:use\s+)?(\.[^\s()]*)\s*$", re.MULTILINE)
 
@@ -66,25 +69,18 @@ def _is_in(names: Collection[str], path: str) -> bool:
 
 def _has_rust_tests(place: Path) -> bool:
     count = 0
-    for folder in source_folders(place, _DEPTH):
+    for folder in source_folders(place, TEST_DEPTH):
         for name in sorted(folder.files):
-            if not name.endswith(".rs") or count == _MOST_FILES:
+            if not name.endswith(".rs") or count == MOST_TEST_FILES:
                 continue
             count += 1
-            if _RUST_TEST.search(_read(place / folder.path / name)):
+            if _RUST_TEST.search(read_start(place / folder.path / name)):
                 return True
     return False
 
 
 def _has_go_tests(place: Path) -> bool:
-    for folder in source_folders(place, _DEPTH):
+    for folder in source_folders(place, TEST_DEPTH):
         if any(name.endswith("_test.go") for name in folder.files):
             return True
     return False
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""

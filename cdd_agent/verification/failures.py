@@ -1,4 +1,4 @@
-"""Failed tests for people, from a check's report: the failed assertion first."""
+"""The failed tests of a check as values for the user: message, place and text."""
 
 import re
 from collections.abc import Collection
@@ -7,50 +7,52 @@ from cdd_agent.events.step_events import FailedTest
 from cdd_agent.verification.outcomes import Result, SuiteRun
 from cdd_agent.verification.test_id import TestId
 
-_MOST_TOLD = 20
+_MOST_SHOWN = 20
 _LONGEST_MESSAGE = 300
 _RAISED = re.compile(r"^E {1,8}(\S.*)$", re.MULTILINE)
-"""How pytest marks what a test ended with."""
+"""A line of pytest with the error that a test raised."""
 _ERROR = re.compile(
     r"^\s*((?:[\w.]*(?:Error|Exception|Failure)\b|panicked|assert|Expected|expected"
     r"|want\b|got\b).*)$",
     re.MULTILINE,
 )
-"""How what went wrong begins elsewhere."""
+"""A line of another runner with the error."""
 
 
 def failed_tests(tests: SuiteRun, counted: Collection[str]) -> tuple[FailedTest, ...]:
-    """The first of the tests that failed, those that count before the others."""
+    """Return at most 20 failed tests. Those that make the step fail (`counted`) come
+    first.
+    """
     failed = sorted(tests.having(Result.FAILED), key=lambda test: test not in counted)
-    return tuple(
-        FailedTest(
-            test,
-            _message(text),
-            _place(TestId.parse(test).file, text),
-            text,
-            test not in counted,
+    shown = []
+    for test in failed[:_MOST_SHOWN]:
+        text = tests.texts.get(test, "")
+        place = _find_place(TestId.parse(test).file, text)
+        shown.append(
+            FailedTest(test, _find_message(text), place, text, test not in counted)
         )
-        for test in failed[:_MOST_TOLD]
-        for text in (tests.texts.get(test, ""),)
-    )
+    return tuple(shown)
 
 
-def _message(text: str) -> str:
-    """The error that a test ended with, in a line."""
-    if raised := _RAISED.search(text):
+def _find_message(text: str) -> str:
+    """Return the line with the error of a failed test."""
+    raised = _RAISED.search(text)
+    errors = _ERROR.findall(text)
+    if raised is not None:
         line = raised[1]
-    elif errors := _ERROR.findall(text):
-        # a traceback says it at its end
-        line = errors[-1 if "Traceback" in text else 0]
-    else:
+    elif not errors:
         line = text.strip().partition("\n")[0]
+    elif "Traceback" in text:
+        # a traceback ends with the error
+        line = errors[-1]
+    else:
+        line = errors[0]
     return line.strip()[:_LONGEST_MESSAGE]
 
 
-def _place(file: str, text: str) -> str:
-    """The last line of the test's own file that its failure names."""
+def _find_place(file: str, text: str) -> str:
+    """Return the last line of the test's file that the text of its failure names."""
     name = re.escape(file.rpartition("/")[2])
-    found = re.findall(
-        rf"(?:^|[\s/\"(]){name}(?:\", line |:)(\d{{1,7}})", text, re.MULTILINE
-    )
-    return f"{file}:{found[-1]}" if found else ""
+    pattern = rf"(?:^|[\s/\"(]){name}(?:\", line |:)(\d{{1,7}})"
+    numbers = re.findall(pattern, text, re.MULTILINE)
+    return f"{file}:{numbers[-1]}" if numbers else ""

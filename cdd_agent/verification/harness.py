@@ -1,9 +1,9 @@
 """Find the changes of a step that decide how tests run, rather than what they test.
 
-Such a change can produce any outcome: a hook in `conftest.py` may drop tests or rewrite
-results, a setting may select other tests. No comparison of outcomes notices that, so
-the files are compared. The list has the usual ways and cannot be complete: tests run
-the project's own code, which can do what its user can.
+Such a change can produce any result: a hook in `conftest.py` can drop tests or rewrite
+results, and a setting can select other tests. Comparing results does not reveal that,
+so the files are compared. Only the usual ways are covered, because tests run the
+project's own code, which can do anything that its user can.
 """
 
 import re
@@ -14,18 +14,19 @@ from cdd_agent.edits.changes import FileChange
 from cdd_agent.verification.invocation import Invocation
 from cdd_agent.verification.runner import Matters, whole
 from cdd_agent.verification.runners import all_runners
-from cdd_agent.verification.settings import package_json
 
-_CODE = (".py", ".js", ".cjs", ".mjs", ".ts")
-_OF_ANY_COMMAND = re.compile(
+_CODE = (".py", ".js", ".cjs", ".mjs", ".ts", ".go")
+_SETTINGS_OF_OTHERS = re.compile(
     r"""
       GNUmakefile | [Mm]akefile | tox\.ini | noxfile\.py
     | (jest|vitest|karma|playwright|cypress|ava|wdio)\.(config|conf)\.\w+
-    | \.mocharc(\.\w+)? | [Jj]ustfile | \.justfile | Taskfile\.ya?ml | tox\.toml
+    | [Jj]ustfile | \.justfile | Taskfile\.ya?ml | tox\.toml
     """,
     re.VERBOSE,
 )
-"""Settings that matter if it is not known what runs the tests."""
+"""Settings that count if the runner is not known, in addition to those of the known
+runners.
+"""
 
 
 def changes_of_harness(
@@ -34,36 +35,43 @@ def changes_of_harness(
     """Return the changed files that decide how tests run. If the runner is known, only
     its settings count.
 
-    `script` is the file that the check's command itself runs. A step may create it.
+    `script` is the file that the check's command itself runs. A step may create it, but
+    not change it.
     """
+    paths = []
+    for change in changes:
+        path = str(change.path)
+        is_changed_script = path == script and change.before is not None
+        if is_changed_script or _changes_how_tests_run(change, invocation):
+            paths.append(path)
+    return tuple(paths)
 
-    def decides(change: FileChange) -> bool:
-        matters = (
-            invocation.what_matters(change.path)
-            if invocation and not invocation.may_start_anything
-            else _what_may_matter(change.path)
-        )
-        own_script = str(change.path) == script and change.before is not None
-        if own_script or matters is None or matters is whole:
-            return own_script or matters is whole  # also an empty one that is new
-        before, after = (
-            (data or b"").decode("utf-8", errors="replace")
-            for data in (change.before, change.after)
-        )
-        return matters(before) != matters(after)
 
-    return tuple(str(change.path) for change in changes if decides(change))
+def _changes_how_tests_run(change: FileChange, invocation: Invocation | None) -> bool:
+    if invocation is None or invocation.may_start_anything:
+        part_of = _matters_to_any_runner(change.path)
+    else:
+        part_of = invocation.what_matters(change.path)
+    if part_of is None:
+        return False
+    # also a new file without any text
+    if part_of is whole:
+        return True
+    return part_of(_text(change.before)) != part_of(_text(change.after))
+
+
+def _text(data: bytes | None) -> str:
+    return (data or b"").decode("utf-8", errors="replace")
 
 
 def first_settings(changes: Iterable[FileChange]) -> tuple[str, ...]:
-    """Return the new files of settings. A project without tests begins with these."""
-    return tuple(
-        str(change.path)
-        for change in changes
-        if change.before is None
-        and change.path.suffix not in _CODE
-        and _what_may_matter(change.path)
-    )
+    """Return the new settings files. A project without tests may begin with these."""
+    paths = []
+    for change in changes:
+        is_new_data = change.before is None and change.path.suffix not in _CODE
+        if is_new_data and _matters_to_any_runner(change.path) is not None:
+            paths.append(str(change.path))
+    return tuple(paths)
 
 
 def conftests(changes: Iterable[FileChange]) -> tuple[str, ...]:
@@ -73,12 +81,12 @@ def conftests(changes: Iterable[FileChange]) -> tuple[str, ...]:
     )
 
 
-def _what_may_matter(path: PurePosixPath) -> Matters | None:
-    """Return what to compare of a file of this name if any runner may run the tests."""
-    if _OF_ANY_COMMAND.fullmatch(path.name) or path.parts[0] == ".cargo":
+def _matters_to_any_runner(path: PurePosixPath) -> Matters | None:
+    """Return the part of a file that counts if any runner may run the tests."""
+    if _SETTINGS_OF_OTHERS.fullmatch(path.name):
         return whole
-    if path.name == "package.json":
-        return package_json
-    return next(
-        filter(None, (runner.what_matters(path) for runner in all_runners())), None
-    )
+    for runner in all_runners():
+        part_of = runner.what_matters(path)
+        if part_of is not None:
+            return part_of
+    return None

@@ -1,5 +1,5 @@
-"""How a command runs tests: the runner that it starts, itself or by way of scripts, and
-how words reach this runner.
+"""The test runner that a command starts, directly or through scripts, and the way in
+which words reach this runner.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from cdd_agent.verification.runner import (
     TestRunner,
 )
 from cdd_agent.verification.runners import all_runners
-from cdd_agent.verification.runners.javascript import program_name
+from cdd_agent.verification.runners.launchers import program_name
 from cdd_agent.verification.runners.lines import INJECTED
 from cdd_agent.verification.scripts import Started, find_started, run_all_packages
 from cdd_agent.verification.settings import package_json
@@ -53,22 +53,30 @@ class Invocation(Struct, frozen=True):
             return self.runner.reporting(self.argv, report)
         if self.obstacle:
             return None
-        ways: set[tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = set()
-        for part in self.parts:
-            made = self.runner.reporting(part.words, report)
-            # words can only be added at the end of a script
-            if made is None or made.argv[: len(part.words)] != part.words:
-                return None
-            added = made.argv[len(part.words) :]
-            if added and part.separators is None:
-                return None
-            separators = ("--",) * (part.separators or 0) if added else ()
-            ways.add(((*separators, *added), tuple(made.env.items())))
-        if len(ways) > 1:
+        # the words and variables to add must be the same for all programs
+        first = self._addition(self.parts[0], report)
+        if first is None:
             return None
-        added, env = ways.pop()
+        for part in self.parts[1:]:
+            if self._addition(part, report) != first:
+                return None
         argv = run_all_packages(self.argv) if len(self.parts) > 1 else self.argv
-        return Reporting((*argv, *added), dict(env))
+        return Reporting((*argv, *first.argv), first.env)
+
+    def _addition(self, part: Started, report: Path) -> Reporting | None:
+        """Return the words and variables to add to the command, so that a program
+        reports; None if the words cannot reach it.
+        """
+        made = self.runner.reporting(part.words, report)
+        # words can only be added at the end of a script
+        if made is None or made.argv[: len(part.words)] != part.words:
+            return None
+        added = made.argv[len(part.words) :]
+        if not added:
+            return Reporting((), made.env)
+        if part.separators is None:
+            return None
+        return Reporting((*["--"] * part.separators, *added), made.env)
 
     @property
     def why_unread(self) -> str:
@@ -107,7 +115,7 @@ class Invocation(Struct, frozen=True):
         return replace(run, selection=self.selection, results=results, texts=texts)
 
     def _from_root(self, path: str) -> str:
-        """Return a path or the id of a test as it is from the project's root."""
+        """Return a path or the id of a test, relative to the project's root."""
         return f"{self.folder}/{path}" if self.folder else path
 
     def shown(self, line: str, report: Path) -> str:
@@ -125,8 +133,9 @@ class Invocation(Struct, frozen=True):
         return self.runner.shown(line, report)
 
     def may_be_about_report(self, begun: str) -> bool:
-        """True if a line that begins so may have to be shown in another way."""
-        if self.parts and "$ " in begun:  # `packages/a test$ jest`
+        """True if `shown` may change a line that begins so."""
+        # `packages/a test$ jest`
+        if self.parts and "$ " in begun:
             return True
         beginnings = (*self.runner.about_report, *(_ECHO if self.parts else ()))
         return any(begun.startswith(one) or one.startswith(begun) for one in beginnings)

@@ -118,18 +118,15 @@ def compare_tests(files: Iterable[Versions]) -> Comparison:
             moved[old.id] = absorbing.id
         elif not absorber.is_split(old):
             removed.append(old.id)
-    weakened = {}
+    weakened = _find_weakened(pairing.pairs, absorber)
     changed = []
     tables = []
     for old, new in pairing.pairs:
-        weakening = _find_weakening(old.code, new.code)
-        if weakening in _COVERED_BY_PARTS and absorber.is_split(old, new):
-            weakening = None
-        if weakening is not None:
-            weakened[old.id] = weakening
-        elif old.code.is_test and old.code.body != new.code.body:
+        if not old.code.is_test:
+            continue
+        if old.id not in weakened and old.code.body != new.code.body:
             changed.append(old.id)
-        if old.code.is_test and old.id == new.id and old.id.is_table:
+        if old.id == new.id and old.id.is_table:
             tables.append(old.id)
     return Comparison(
         removed=tuple(dict.fromkeys(removed)),
@@ -139,6 +136,21 @@ def compare_tests(files: Iterable[Versions]) -> Comparison:
         moved={old: new for old, new in moved.items() if old != new},
         contents=_previous_contents(test_files, (*removed, *weakened)),
     )
+
+
+def _find_weakened(
+    pairs: Iterable[_Pair], absorber: "_Absorber"
+) -> dict[TestId, Weakening]:
+    """Return the tests that prove less than before, except those that were split."""
+    weakened = {}
+    for old, new in pairs:
+        weakening = _find_weakening(old.code, new.code)
+        if weakening is None:
+            continue
+        if weakening in _COVERED_BY_PARTS and absorber.is_split(old, new):
+            continue
+        weakened[old.id] = weakening
+    return weakened
 
 
 def _pair(files: Sequence[Versions]) -> _Pairing:

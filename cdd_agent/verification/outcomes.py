@@ -13,7 +13,6 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct, field
 
-from cdd_agent.tickets.status import Evidence
 from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.testcode.test_files import CODE
 
@@ -285,20 +284,6 @@ class Reference(Struct, frozen=True):
     def old_failures(self, run: SuiteRun) -> tuple[str, ...]:
         """Return the failed tests that could not pass before either."""
         return tuple(test for test in run.having(Result.FAILED) if self.failed(test))
-
-    def evidence(self, run: SuiteRun, reason: str) -> Evidence:
-        """Return the counts of a run. If no results are known before it, no test counts
-        as new or fixed.
-        """
-        passed, failed = run.having(Result.PASSED), run.having(Result.FAILED)
-        fixed = sum(self.failed(test) for test in passed)
-        new = 0
-        if self.tests:
-            new = sum(
-                test not in self.tests and not self.failed(test) for test in passed
-            )
-        old = sum(self.failed(test) for test in failed)
-        return Evidence(reason, len(passed), fixed, new, len(failed), old)
 
     def otherwise(self, run: SuiteRun) -> dict[str, Result | None]:
         """Return the tests of a run whose earlier result differs, each with that

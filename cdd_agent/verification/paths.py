@@ -14,10 +14,11 @@ def paths_and_options(
     plain: Collection[str],
     with_value: Collection[str] = (),
 ) -> Selection:
-    """Return the tests that words ask for: the files and folders, and the options
-    except the `plain` ones, which select no tests.
+    """Return the tests that the words of a command ask for: the existing files and
+    folders that it names, and its options.
 
-    `with_value` are the options whose value is the next word.
+    `plain` are options that select no tests; they are left out. `with_value` are the
+    options whose value is the next word.
     """
     paths, options = list[str](), list[str]()
     rest = iter(words)
@@ -33,11 +34,10 @@ def paths_and_options(
 
 def from_root(path: str, root: Path) -> str:
     """Return a path relative to the project's root. A path outside is unchanged."""
-    plain = (
-        unquote(urlsplit(path).path)
-        if path.startswith("file://")
-        else path.replace("\\", "/")
-    )
+    if path.startswith("file://"):
+        plain = unquote(urlsplit(path).path)
+    else:
+        plain = path.replace("\\", "/")
     for base in dict.fromkeys((root.absolute(), root.resolve())):
         if PurePath(plain).is_relative_to(base):
             return PurePath(plain).relative_to(base).as_posix()
@@ -45,7 +45,7 @@ def from_root(path: str, root: Path) -> str:
 
 
 def exists(path: Path) -> bool:
-    """True if there is such a file or folder. False if a text cannot be a path."""
+    """True if a file or folder exists. False also for a text that cannot be a path."""
     try:
         return path.exists()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""A test runner of a project, as its files declare it, and the folder it is about."""
+"""A test runner that a project's files declare, and the folder that declares it."""
 
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
@@ -9,13 +9,19 @@ from msgspec import Struct
 from cdd_agent.files.manifests import Manifests
 from cdd_agent.project.source_folders import SourceFolder
 
+TEST_DEPTH = 8
+"""Levels of folders that are searched for test files."""
+MOST_TEST_FILES = 200
+"""Files of a folder that are searched for tests."""
+_LONGEST_START = 1_000_000
+
 
 class ProjectRunner(Struct, frozen=True):
     """The command that runs the tests of one language in one folder."""
 
     language: str
     argv: tuple[str, ...]
-    """The words as the user writes them."""
+    """The words that a user would type."""
     reason: str
     """The evidence, as a clause, such as "declared in requirements.txt"."""
     covers: Callable[[str], bool] = lambda path: True
@@ -66,3 +72,12 @@ def project_folders(root: Path, folders: Sequence[SourceFolder]) -> list[Project
         ]
         found.append(ProjectFolder(root, folder.path, folder.files, below))
     return found
+
+
+def read_start(path: Path) -> bytes:
+    """Return the beginning of a file; empty if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(_LONGEST_START)
+    except OSError:
+        return b""

@@ -12,18 +12,21 @@ from cdd_agent.files.manifests import Manifests, section
 from cdd_agent.process.environments import own_python, pytest_environment
 from cdd_agent.project.dependencies import declared_packages
 from cdd_agent.project.source_folders import source_folders
-from cdd_agent.verification.project_runner import ProjectFolder, ProjectRunner
+from cdd_agent.verification.project_runner import (
+    MOST_TEST_FILES,
+    TEST_DEPTH,
+    ProjectFolder,
+    ProjectRunner,
+    read_start,
+)
+from cdd_agent.verification.runners.pytest_settings import SETTINGS_FILES
 
-_SETTINGS_FILES = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
 _MANIFESTS = (
     *("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "Pipfile", "manage.py"),
     *("*requirements*.txt", "environment.yml", "environment.yaml", "pytest.ini"),
 )
 _TEST_PATHS = re.compile(rb"^testpaths[ \t]*=((?:.*)(?:\n[ \t]+.*)*)", re.MULTILINE)
 _TEST_FOLDERS = ("", "tests", "test")
-_DEPTH = 8
-"""Levels of folders that are searched for test files."""
-_MOST_FILES = 200
 _TEST_FILE = re.compile(r"(test_.*|.*_test)\.py")
 _DJANGO_TEST_FILE = re.compile(r"(tests?|test.*)\.py")
 _FOR_PYTEST = re.compile(
@@ -69,7 +72,7 @@ def _test_paths(manifests: Manifests) -> list[str]:
         return paths.split()
     if isinstance(paths, list) and paths:
         return [str(path) for path in paths]
-    for name in (*_SETTINGS_FILES, "tox.ini", "setup.cfg"):
+    for name in (*SETTINGS_FILES, "tox.ini", "setup.cfg"):
         found = _TEST_PATHS.search(manifests.data(name))
         if found:
             return found[1].decode("utf-8", errors="replace").split()
@@ -98,7 +101,7 @@ def undeclared_runner(folder: ProjectFolder, *, is_alone: bool) -> ProjectRunner
     environment that has no pytest.
     """
     is_deep = is_alone or is_python_project(folder)
-    files = list(islice(_test_files(folder.place, is_deep=is_deep), _MOST_FILES))
+    files = list(islice(_test_files(folder.place, is_deep=is_deep), MOST_TEST_FILES))
     if not files:
         return None
     reason = f"there is {files[0]}"
@@ -113,7 +116,7 @@ def undeclared_runner(folder: ProjectFolder, *, is_alone: bool) -> ProjectRunner
 def _settings_of_pytest(folder: ProjectFolder) -> str:
     """Return where pytest is configured, as a clause; empty if it is not."""
     manifests = folder.manifests
-    for name in _SETTINGS_FILES:
+    for name in SETTINGS_FILES:
         if name in folder.files:
             return f"configured in {name}"
     if "pytest" in section(manifests.content("pyproject.toml"), "tool"):
@@ -135,7 +138,7 @@ def _declaration_of_pytest(declared: dict[str, str]) -> str:
 
 
 def _django(place: Path) -> ProjectRunner | None:
-    for folder in source_folders(place, _DEPTH):
+    for folder in source_folders(place, TEST_DEPTH):
         if any(_DJANGO_TEST_FILE.fullmatch(name) for name in folder.files):
             words = ("python", "manage.py", "test")
             return ProjectRunner("python", words, "there is a manage.py")
@@ -148,7 +151,7 @@ def _unittest_words(place: Path, files: Sequence[PurePosixPath]) -> tuple[str, .
     """
     starts: set[PurePosixPath] = set()
     for file in files:
-        data = _read(place / file)
+        data = read_start(place / file)
         is_for_pytest = _FOR_PYTEST.search(data) and not _FOR_UNITTEST.search(data)
         if is_for_pytest or not file.name.startswith("test"):
             return ()
@@ -174,17 +177,10 @@ def _test_files(place: Path, *, is_deep: bool) -> Iterator[PurePosixPath]:
     """Yield the test files in a folder: of the whole project, or only of its usual
     folders for tests.
     """
-    for folder in source_folders(place, _DEPTH if is_deep else 3):
+    for folder in source_folders(place, TEST_DEPTH if is_deep else 3):
         first = folder.path.partition("/")[0]
         if not is_deep and first not in _TEST_FOLDERS:
             continue
         for name in sorted(folder.files):
             if _TEST_FILE.fullmatch(name):
                 yield PurePosixPath(folder.path, name)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""

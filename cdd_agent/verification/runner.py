@@ -18,6 +18,9 @@ with equal parts run the same tests in the same way.
 LARGEST_REPORT = LARGEST_COPY
 """The largest number of bytes of a report that is read."""
 
+MALFORMED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+"""The errors of reading JSON that has another form than expected."""
+
 
 class ReportUnreadable(ValueError):
     """A report that is missing, not whole or malformed. The message is a clause."""

@@ -1,4 +1,4 @@
-"""The programs that a command starts by way of the scripts in a manifest: `npm test`,
+"""The programs that a command starts through the scripts of a manifest: `npm test`,
 `yarn workspace a test`, `pnpm -r test`, `deno task test`.
 """
 
@@ -17,10 +17,10 @@ from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
 from cdd_agent.guarded_yaml import read_node, tree
 from cdd_agent.process.command_segments import PIECE
 from cdd_agent.process.policy import CommandRefused, split
-from cdd_agent.verification.runners.javascript import program_name
+from cdd_agent.verification.runners.launchers import program_name
 
 _DEEPEST = 5
-"""Scripts that start scripts."""
+"""Levels of scripts that start scripts."""
 _NO_PACKAGES = ("node_modules", ".git", ".venv")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _SETS_VARIABLES = ("cross-env", "env")
@@ -32,8 +32,8 @@ class Started(Struct, frozen=True):
     words: tuple[str, ...]
     folder: Path
     separators: int | None = 0
-    """How many `--` must come before words at the end of the command, for the program
-    to get these words. None if it cannot get them.
+    """The number of `--` that must come before words at the end of the command, so that
+    the program receives them. None if it cannot receive them.
     """
 
 
@@ -45,11 +45,11 @@ class _Manager(Struct, frozen=True):
     plain: tuple[str, ...] = ()
     """Options and words before the script's name that do not matter."""
     everywhere: tuple[str, ...] = ()
-    """Those that run the script of each package."""
+    """Options that run the script of each package."""
     selects: tuple[str, ...] = ()
-    """Those with the name of a package as the next word."""
+    """Options with the name of a package as value."""
     moves: tuple[str, ...] = ()
-    """Those with a folder."""
+    """Options with a folder as value."""
     runs: tuple[str, ...] = ("run", "run-script")
     has_short_names: bool = True
     """True if a script's name is a subcommand."""
@@ -112,7 +112,7 @@ class _Call(Struct):
     folder: Path
     name: str = ""
     rest: list[str] = field(default_factory=list)
-    """The words that the script gets."""
+    """The words that the script receives."""
     is_everywhere: bool = False
     packages: list[str] = field(default_factory=list)
     has_end_of_options: bool = False
@@ -215,27 +215,51 @@ def _read_call(argv: Sequence[str], folder: Path) -> _Call | None:
     manager = _MANAGERS.get(program_name(argv[0]).lower()) if argv else None
     if manager is None:
         return None
-    call, words, is_run = _Call(manager, folder), list(argv[1:]), False
+    call = _Call(manager, folder)
+    words = list(argv[1:])
+    is_run = _read_name(call, words)
+    if manager.has_separator and not _read_options(call, words):
+        return None
+    call.rest += words
+    if is_run:
+        is_script = True
+    elif call.name in manager.aliases:
+        call.name = "test"
+        is_script = True
+    else:
+        is_script = manager.has_short_names and bool(_read_script(folder, call))
+    return call if is_script and not call.name.startswith("-") else None
+
+
+def _read_name(call: _Call, words: list[str]) -> bool:
+    """Take the words up to the script's name. True if they have the subcommand that
+    runs scripts.
+    """
+    is_run = False
     while words and not call.name:
         word = words.pop(0)
-        if not is_run and word in manager.runs:
+        if not is_run and word in call.manager.runs:
             is_run = True
         elif not call.take_option(word, words):
             call.name = word
-    while manager.has_separator and words and not call.has_end_of_options:
+    return is_run
+
+
+def _read_options(call: _Call, words: list[str]) -> bool:
+    """Take the words after the script's name up to `--`. False if one is an unknown
+    option.
+    """
+    while words:
         word = words.pop(0)
-        call.has_end_of_options = word == "--"
-        if call.has_end_of_options or call.take_option(word, words):
+        if word == "--":
+            call.has_end_of_options = True
+            return True
+        if call.take_option(word, words):
             continue
         if word.startswith("-"):
-            return None
+            return False
         call.rest.append(word)
-    call.rest += words
-    if not is_run and call.name in manager.aliases:
-        call.name = "test"
-        return call
-    is_known = is_run or (manager.has_short_names and _read_script(folder, call))
-    return call if is_known and not call.name.startswith("-") else None
+    return True
 
 
 def _read_script(folder: Path, call: _Call) -> str:
@@ -283,12 +307,13 @@ def _list_packages(root: Path, packages_file: str) -> dict[Path, str]:
         folders[:] = sorted(name for name in folders if name not in _NO_PACKAGES)
         folder = Path(place)
         path = folder.relative_to(root).as_posix()
-        if "package.json" not in files or any(glob.matches(path) for glob in excluded):
+        is_excluded = any(glob.matches(path) for glob in excluded)
+        is_included = any(glob.matches(path) for glob in included)
+        if "package.json" not in files or is_excluded or not is_included:
             continue
-        if any(glob.matches(path) for glob in included):
-            with contextlib.suppress(ManifestUnreadable):
-                content = Manifests(folder).content("package.json")
-                packages[folder] = str(content.get("name", ""))
+        with contextlib.suppress(ManifestUnreadable):
+            content = Manifests(folder).content("package.json")
+            packages[folder] = str(content.get("name", ""))
     return packages
 
 

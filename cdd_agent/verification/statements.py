@@ -287,6 +287,19 @@ _SENTENCES: dict[StatementKind, tuple[tuple[str, str], ...]] = {
             r"the host `\1` cannot be found",
         ),
         (
+            # Go; curl, git and Cargo; Java
+            (
+                r"\blookup ([\w.-]{1,200})(?: on \S{1,100})?: no such host"
+                r"|(?i:could not resolve host(?:name)?): ?([\w.-]{1,200})"
+                r"|\b(?:UnknownHostException:|Unknown host) ([\w.-]{1,200})"
+            ),
+            r"the host `\1\2\3` cannot be found",
+        ),
+        (
+            r"module lookup disabled by GOPROXY=off|, you're using offline mode \(",
+            "a package is not there, and downloads are turned off",
+        ),
+        (
             (
                 r"Temporary failure in name resolution|Name or service not known"
                 r"|could not translate host name"

@@ -1,4 +1,4 @@
-"""The name of one test: the file that it is in, and what it is called there."""
+"""The id of a test: its file, and its name there."""
 
 import re
 from collections.abc import Iterator
@@ -7,33 +7,35 @@ from functools import lru_cache
 from msgspec import Struct
 
 _VALUE = re.compile(r"%[#$%A-Za-z]|\$\{[^{}]*\}|\$(?:#|[A-Za-z_][\w.]*)")
-"""Stands in a title for a value that the test is run for: `%i`, `${name}`, `$name`."""
-_MOST_KEPT = 50_000
-"""Ids that are read once, not again for each comparison."""
+"""A place in a title that each row of a table fills: `%i`, `${name}`, `$name`."""
+_MOST_CACHED = 50_000
+"""Parsed ids. Each is compared many times."""
 
 
 class TestId(Struct, frozen=True):
-    """One test, known by the same id from run to run:
+    """The id of a test. It is the same in each run:
     `tests/test_user.py::TestLogin::test_it[empty]`, `test/user.test.js::login > works`,
     `user_test.go::TestLogin/works`.
 
-    Without a name it is the file itself, or a folder: of what could not be collected,
-    it stands for every test there.
+    An id without a name is that of a file or folder. It stands for every test in a
+    file or folder that could not be collected.
     """
 
     file: str
     name: str = ""
-    """With what it is in, as its own language has it."""
+    """The test's name after the names of its classes or groups, separated as its runner
+    separates them.
+    """
     case: str = ""
-    """In Python, the values that it is run for, with their brackets."""
+    """The parameters of a Python test, with their brackets."""
 
     __test__ = False  # not a test class, whatever its name
 
     @staticmethod
-    @lru_cache(_MOST_KEPT)
+    @lru_cache(_MOST_CACHED)
     def parse(text: str) -> "TestId":
         file, _, name = text.partition("::")
-        # elsewhere brackets are a part of a name, or of a file's
+        # in other languages, brackets are part of the name
         if not file.endswith(".py"):
             return TestId(file, name)
         name, bracket, values = name.partition("[")
@@ -44,40 +46,41 @@ class TestId(Struct, frozen=True):
 
     @property
     def function(self) -> "TestId":
-        """The same test, whichever values it is run for."""
+        """The test without its parameters."""
         return TestId(self.file, self.name) if self.case else self
 
     @property
     def parts(self) -> list[str]:
-        """Its own name, after the names of what it is in."""
-        inner = r"::| > |/" if self.file.endswith(".go") else r"::| > "
-        return re.split(inner, self.name) if self.name else []
+        """The names of its classes or groups, and its own name."""
+        if not self.name:
+            return []
+        separator = r"::| > |/" if self.file.endswith(".go") else r"::| > "
+        return re.split(separator, self.name)
 
     @property
     def is_table(self) -> bool:
-        """Its name stands for those of its rows: `adds %i` for `adds 1`."""
+        """True if its name is a title for the rows of a table, such as `adds %i`."""
         return not self.file.endswith(".py") and _VALUE.search(self.name) is not None
 
     def has_row(self, test: "TestId") -> bool:
-        """Whether a test can be a row of this table."""
+        """True if a test can be a row of this table."""
         titles, names = self.parts, test.parts
-        is_near = self.file == test.file and len(titles) == len(names)
-        return is_near and all(map(_is_row, titles, names))
+        if self.file != test.file or len(titles) != len(names):
+            return False
+        return all(map(_is_row, titles, names))
 
     def ends_with(self, declared: "TestId") -> bool:
-        """Whether this is the test that its file declares under that name, within a
-        module or not.
+        """True if this is the test that a file declares under that name. Runners may
+        put the names of modules before it.
         """
         length = len(declared.parts)
-        return (
-            self.file == declared.file
-            and length > 0
-            and self.parts[-length:] == declared.parts
-        )
+        if self.file != declared.file or length == 0:
+            return False
+        return self.parts[-length:] == declared.parts
 
     def places(self) -> Iterator[str]:
-        """The places that it is in, from the innermost: its classes, its file, its
-        folders.
+        """Yield everything that contains the test, from the inside: its classes, its
+        file, its folders.
         """
         inner = str(self.function)
         while "::" in inner:
@@ -90,16 +93,20 @@ class TestId(Struct, frozen=True):
 
 
 def _is_row(title: str, name: str) -> bool:
-    """Whether a name is a title with something in the place of each value. Found in one
-    go, whatever the title is.
+    """True if a name is the title with some text in place of each value. The texts
+    between the values are searched once, so the time does not depend on the title.
     """
     first, *others = _VALUE.split(title)
     if not others:
         return title == name
-    at = len(first) if name.startswith(first) else len(name)
+    if not name.startswith(first):
+        return False
+    place = len(first)
     for text in others[:-1]:
-        at = name.find(text, at + 1)
-        if at < 0:
+        # each value is at least one character
+        place = name.find(text, place + 1)
+        if place < 0:
             return False
-        at += len(text)
-    return name.endswith(others[-1]) and at < len(name) - len(others[-1])
+        place += len(text)
+    last = others[-1]
+    return name.endswith(last) and place < len(name) - len(last)

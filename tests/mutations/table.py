@@ -1394,10 +1394,24 @@ MUTATIONS = [
         "tests/verification/test_rules.py",
     ),
     Mutation(
+        "Go's reason why a package is not built is the text of its failure",
+        "verification/runners/go.py",
+        "text = build_errors[name] + package.text_of()",
+        "text = package.text_of()",
+        "tests/verification/runners/test_go.py",
+    ),
+    Mutation(
+        "`TestMain` decides how Go runs tests",
+        "verification/runners/go.py",
+        'return _TEST_MAIN.findall if path.name.endswith("_test.go") else None',
+        "return None",
+        "tests/verification/test_harness.py",
+    ),
+    Mutation(
         "a package of Go's without an end was cut short",
         "verification/runners/go.py",
-        "            and package.result is not None\n",
-        "",
+        "return self.result is not None and self.begun",
+        "return self.begun",
         "tests/verification/runners/test_go.py",
     ),
     Mutation(

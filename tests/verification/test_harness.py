@@ -3,7 +3,11 @@
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.edits.changes import FileChange
-from cdd_agent.verification.harness import changes_of_harness, conftests
+from cdd_agent.verification.harness import (
+    changes_of_harness,
+    conftests,
+    first_settings,
+)
 from cdd_agent.verification.invocation import invocation
 from tests.support.tables import each_row
 
@@ -142,6 +146,41 @@ def test_what_only_other_programs_go_by(
     changes = [change(path, before, after)]
     assert changes_of_harness(changes, None, "check.sh") == (path,)
     assert changes_of_harness(changes, PYTEST) == ()
+
+
+TEST_MAIN = "package x\n\nfunc TestMain(m *testing.M) {\n\tm.Run()\n\tos.Exit(0)\n}\n"
+
+
+@each_row(
+    ("path", "before", "after"),
+    [
+        ("all_test.go", None, TEST_MAIN),
+        ("sub/x_test.go", TEST_MAIN, TEST_MAIN.replace("\tm.Run()\n", "")),
+        ("x_test.go", "package x\n" + TEST_MAIN[10:], "package x\n"),
+        ("x_test.go", None, TEST_MAIN.replace("func TestMain(", "func  TestMain (")),
+        ("x_test.go", None, "func TestMain(m *testing.M) { os.Exit(0) }"),
+        ("x_test.go", None, "func TestMain(m *testing.M) {"),
+    ],
+)
+def test_what_go_test_goes_by(path: str, before: str | None, after: str) -> None:
+    changes = [change(path, before, after)]
+    for runs in (invocation(["go", "test", "./..."], Path()), None):
+        assert changes_of_harness(changes, runs) == (path,)
+    assert first_settings(changes) == ()
+
+
+@each_row(
+    ("path", "before", "after"),
+    [
+        ("x_test.go", TEST_MAIN, TEST_MAIN + "\nfunc TestX(t *testing.T) {}\n"),
+        ("x_test.go", None, "package x\n\nfunc TestMainWindow(t *testing.T) {}\n"),
+        ("x_test.go", None, "// func TestMain(m *testing.M) is in y_test.go\n"),
+        ("main.go", None, TEST_MAIN),
+    ],
+)
+def test_what_go_test_does_not_go_by(path: str, before: str | None, after: str) -> None:
+    changes = [change(path, before, after)]
+    assert changes_of_harness(changes, invocation(["go", "test"], Path())) == ()
 
 
 def test_a_step_may_make_the_script_that_checks_it() -> None:

@@ -271,32 +271,3 @@ def test_a_test_that_passes_and_then_does_not_is_always_noticed(
 def test_the_same_run_again_is_no_news(reference: Reference, run: SuiteRun) -> None:
     assert is_clean(reference.after(run).compare(run))
     assert reference.after(run).after(run) == reference.after(run)
-
-
-RESULTS = st.sampled_from([None, *Result])
-
-
-@given(
-    st.dictionaries(
-        st.sampled_from([f"tests/test_{name}.py::test_it" for name in "abcdefgh"]),
-        st.tuples(RESULTS, RESULTS),
-    )
-)
-def test_the_figures_of_a_run_count_each_of_its_tests_once(
-    tests: dict[str, tuple[Result | None, Result | None]],
-) -> None:
-    before = known(seen({test: was for test, (was, _) in tests.items() if was}))
-    now = {test: result for test, (_, result) in tests.items() if result}
-    figures = before.evidence(seen(now), "why")
-
-    def count(was: object, result: Result) -> int:
-        return sum(pair == (was, result) for pair in tests.values())
-
-    assert figures.reason == "why"
-    assert figures.fixed == count(FAILED, PASSED)
-    assert figures.new == (count(None, PASSED) if before.tests else 0)
-    assert figures.passed == sum(result is PASSED for result in now.values())
-    assert figures.failed == sum(result is FAILED for result in now.values())
-    assert figures.old_failures == count(FAILED, FAILED)
-    if before.tests:
-        assert figures.stayed == count(PASSED, PASSED) + count(SKIPPED, PASSED)

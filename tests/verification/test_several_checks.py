@@ -235,6 +235,36 @@ def test_the_evidence_counts_each_test_once(tmp_path: Path) -> None:
     assert (evidence.passed, evidence.new, evidence.stayed) == (2, 1, 1)
 
 
+RESULTS = st.sampled_from([None, *Result])
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([f"tests/test_{name}.py::test_it" for name in "abcdefgh"]),
+        st.tuples(RESULTS, RESULTS),
+    )
+)
+def test_the_evidence_of_a_run_fits_its_results(
+    tests: dict[str, tuple[Result | None, Result | None]],
+) -> None:
+    before = {test: result for test, (result, _) in tests.items() if result}
+    after = {test: result for test, (_, result) in tests.items() if result}
+    check = parse_command("pytest", Path("/nowhere"))
+    run = run_of(check, int(FAILED in after.values()), SuiteRun(results=after))
+    evidence = judge_all([(check, run)], Before(reference=make_known(before))).evidence
+
+    def count(before: Result | None, after: Result) -> int:
+        return sum(pair == (before, after) for pair in tests.values())
+
+    assert evidence is not None
+    assert evidence.fixed == count(FAILED, PASSED)
+    assert evidence.new == count(None, PASSED)
+    assert evidence.passed == sum(result is PASSED for result in after.values())
+    assert evidence.failed == sum(result is FAILED for result in after.values())
+    assert evidence.old_failures == count(FAILED, FAILED)
+    assert evidence.stayed == count(PASSED, PASSED) + count(SKIPPED, PASSED)
+
+
 def test_a_test_that_no_check_finds_is_gone(tmp_path: Path) -> None:
     (tmp_path / "tests/a").mkdir(parents=True)
     before = Before(reference=make_known({A: PASSED, B: PASSED}))

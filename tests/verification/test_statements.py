@@ -447,6 +447,57 @@ STATED: list[tuple[str, StatementKind, str, str]] = [
         "the host `db.local` cannot be found",
     ),
     (
+        "go",
+        ENVIRONMENT,
+        (
+            'x_test.go:18:2: github.com/x/y@v1.14.5: Get "https://proxy.local/y.zip":'
+            " dial tcp: lookup proxy.local on 10.255.255.53:53: no such host"
+        ),
+        "the host `proxy.local` cannot be found",
+    ),
+    (
+        "go",
+        ENVIRONMENT,
+        "dial tcp: lookup db.local: no such host",
+        "the host `db.local` cannot be found",
+    ),
+    (
+        "go",
+        ENVIRONMENT,
+        "x.go:3:8: github.com/x/y@v1: module lookup disabled by GOPROXY=off",
+        "a package is not there, and downloads are turned off",
+    ),
+    (
+        "cargo",
+        ENVIRONMENT,
+        "As a reminder, you're using offline mode (--offline) which can sometimes",
+        "a package is not there, and downloads are turned off",
+    ),
+    (
+        "git",
+        ENVIRONMENT,
+        "unable to access 'https://git.local': Could not resolve host: git.local",
+        "the host `git.local` cannot be found",
+    ),
+    (
+        "cargo",
+        ENVIRONMENT,
+        "  [6] Couldn't resolve host name (Could not resolve host: index.local)",
+        "the host `index.local` cannot be found",
+    ),
+    (
+        "maven",
+        ENVIRONMENT,
+        "[ERROR] Could not transfer artifact x:y:jar: Unknown host repo.local",
+        "the host `repo.local` cannot be found",
+    ),
+    (
+        "gradle",
+        ENVIRONMENT,
+        "   > java.net.UnknownHostException: repo.local",
+        "the host `repo.local` cannot be found",
+    ),
+    (
         "python",
         ENVIRONMENT,
         "socket.gaierror: [Errno -3] Temporary failure in name resolution",

@@ -1,13 +1,14 @@
-"""`cargo test`, read from its output: only Rust's nightly can report in another form.
+"""`cargo test`. Its results are read from its output, because only Rust's nightly
+toolchain can write a report.
 
-Cargo prints the programs of tests that it starts on stderr. The programs print their
-results on stdout.
+Cargo prints the name of each test program that it starts to stderr. The test programs
+print their results to stdout.
 """
 
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from msgspec import Struct, field
@@ -23,6 +24,7 @@ from cdd_agent.verification.runner import (
     TestRunner,
     whole,
 )
+from cdd_agent.verification.runners.launchers import program_name
 from cdd_agent.verification.test_id import TestId
 
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
@@ -42,51 +44,20 @@ _TEXT = re.compile(r"---- (.+) stdout ----")
 _DOC_TEST = re.compile(r"(.+?) - (.*?)\(line (\d{1,9})\)(?: - .*)?")
 _RESULTS = {"ok": Result.PASSED, "FAILED": Result.FAILED, "ignored": Result.SKIPPED}
 _PLAIN = (
-    "--no-fail-fast",
-    "--release",
-    "-r",
-    "--locked",
-    "--offline",
-    "--frozen",
-    "--verbose",
-    "-v",
-    "-vv",
+    *("--no-fail-fast", "--release", "-r", "--locked", "--offline", "--frozen"),
+    *("--verbose", "-v", "-vv"),
 )
+"""Options that select no tests."""
 _WITH_VALUE = (
-    *(
-        "-p",
-        "--package",
-        "--exclude",
-        "--test",
-        "--bin",
-        "--example",
-        "--bench",
-        "--features",
-        "-F",
-        "--target",
-    ),
-    *(
-        "--manifest-path",
-        "--profile",
-        "-j",
-        "--jobs",
-        "--target-dir",
-        "--color",
-        "--config",
-        "-Z",
-    ),
+    *("-p", "--package", "--exclude", "--test", "--bin", "--example", "--bench"),
+    *("--features", "-F", "--target", "--manifest-path", "--profile", "-j", "--jobs"),
+    *("--target-dir", "--color", "--config", "-Z"),
 )
 _CONFLICTS = (
-    "-q",
-    "--quiet",
-    "--no-run",
-    "--message-format",
-    "--help",
-    "-h",
-    "--list",
-    "--format",
-    "--nocapture",
+    *("-q", "--quiet", "--no-run", "--message-format", "--help", "-h", "--list"),
+    *("--format", "--nocapture"),
 )
+"""Options that change the output, or run no tests."""
 
 
 class Cargo(TestRunner):
@@ -99,7 +70,7 @@ class Cargo(TestRunner):
     def place(self, argv: Sequence[str]) -> int | None:
         has_toolchain = len(argv) > 1 and argv[1].startswith("+")
         place = 2 if has_toolchain else 1
-        if len(argv) <= place or PurePath(argv[0]).name not in ("cargo", "cargo.exe"):
+        if len(argv) <= place or program_name(argv[0]) != "cargo":
             return None
         return place if argv[place] in ("test", "t") else None
 
@@ -112,20 +83,16 @@ class Cargo(TestRunner):
         return Reporting((*argv[:end], *more, *argv[end:]))
 
     def selection(self, argv: Sequence[str], root: Path) -> Selection:
-        """Return the words. They name parts of tests' names, and no files, so only
-        equal words ask for the same tests.
+        """Return the words of the command. They contain parts of tests' names and no
+        files, so only equal words ask for the same tests.
         """
-        return Selection(
-            (),
-            paths_and_options(
-                self.words(argv), root / "\0", _PLAIN, _WITH_VALUE
-            ).options,
-        )
+        no_files = root / "\0"
+        asked = paths_and_options(self.words(argv), no_files, _PLAIN, _WITH_VALUE)
+        return Selection((), asked.options)
 
     def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
-        return read_output(
-            reported.data("stdout"), reported.data("stderr"), selection, root
-        )
+        stdout, stderr = reported.data("stdout"), reported.data("stderr")
+        return read_output(stdout, stderr, selection, root)
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
         if path.parts[0] == ".cargo":
@@ -134,35 +101,54 @@ class Cargo(TestRunner):
 
 
 class _Block(Struct):
-    """The output of one program of tests."""
+    """The output of one test program."""
 
-    count: int
+    expected: int
+    """The number of its tests, from the first line."""
     tests: list[tuple[str, Result]] = field(default_factory=list)
     texts: dict[str, list[str]] = field(default_factory=dict)
     is_finished: bool = False
 
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """The numbers of passed, failed and ignored tests."""
-        seen = Counter(result for _, result in self.tests)
-        return seen[Result.PASSED], seen[Result.FAILED], seen[Result.SKIPPED]
+    def add_test(self, line: str) -> None:
+        """Add the test of a line. Raises `ReportUnreadable` for other output."""
+        test = _TEST.fullmatch(line)
+        if test is not None:
+            self.tests.append((test[1], _RESULTS[test[2]]))
+        elif line and " has been running for over " not in line:
+            why = f"a line of it is not about a test: {line[:80]!r}"
+            raise ReportUnreadable(why)
+
+    def is_end(self, line: str) -> bool:
+        """True if a line has the numbers of passed, failed and ignored tests."""
+        end = _END.match(line)
+        if end is None:
+            return False
+        counts = Counter(result for _, result in self.tests)
+        seen = (counts[Result.PASSED], counts[Result.FAILED], counts[Result.SKIPPED])
+        return tuple(map(int, end.groups())) == seen
+
+    def text_of(self, test: str) -> str:
+        return "".join(self.texts.get(test, ()))
 
 
 def read_output(
     stdout: bytes, stderr: bytes, selection: Selection, root: Path
 ) -> SuiteRun:
-    """Read both streams of `cargo test`. Raises `ReportUnreadable` if they do not fit
-    together.
+    """Read the output of `cargo test`. Raises `ReportUnreadable` if stdout and stderr
+    do not match.
     """
     blocks = _read_blocks(_lines(stdout))
-    messages = [line.rstrip("\r") for line in _lines(stderr)]
-    started = [program for line in messages if (program := _STARTED.fullmatch(line))]
-    programs = [(program[1].replace("\\", "/"), program[2]) for program in started]
+    messages = _lines(stderr)
+    programs = []
+    for message in messages:
+        started = _STARTED.fullmatch(message)
+        if started is not None:
+            programs.append((started[1].replace("\\", "/"), started[2]))
     has_doc_tests = any(map(_STARTED_DOC_TESTS.fullmatch, messages))
     if not blocks or not (programs or has_doc_tests):
         raise ReportUnreadable("no program of tests was started")
-    others = blocks[len(programs) :]
-    if len(blocks) < len(programs) or (others and not has_doc_tests):
+    doc_blocks = blocks[len(programs) :]
+    if len(blocks) < len(programs) or (doc_blocks and not has_doc_tests):
         raise ReportUnreadable("it does not show which program ran which tests")
     found, sources = Results(), _Sources(root)
     files = [sources.find_file(source, crate) for source, crate in programs]
@@ -170,137 +156,127 @@ def read_output(
         raise ReportUnreadable("it names one program of tests twice")
     for file, block in zip(files, blocks, strict=False):
         for test, result in block.tests:
-            found.add(
-                str(sources.find_test(file, test)),
-                result,
-                "".join(block.texts.get(test, ())),
-            )
-    _read_doc_tests(others, found)
+            found.add(str(sources.find_test(file, test)), result, block.text_of(test))
+    _add_doc_tests(doc_blocks, found)
     return found.run(selection, is_finished=all(block.is_finished for block in blocks))
 
 
 def _lines(data: bytes) -> list[str]:
-    return [
-        _COLOUR.sub("", line)
-        for line in data.decode("utf-8", errors="replace").split("\n")
-    ]
+    text = _COLOUR.sub("", data.decode("utf-8", errors="replace"))
+    return [line.rstrip("\r") for line in text.split("\n")]
 
 
 def _read_blocks(lines: Sequence[str]) -> list[_Block]:
-    """Return the output of each program. A block begins with the number of its tests. A
-    line for each test and the end follow.
+    """Return the output of each test program: the number of its tests, a line for each
+    test, the texts of failures, and a last line.
     """
     blocks: list[_Block] = []
     block: _Block | None = None
     text: list[str] = []
-    for line in (line.rstrip("\r") for line in lines):
+    for line in lines:
         if block is None:
-            if count := _COUNT.fullmatch(line):
+            count = _COUNT.fullmatch(line)
+            if count is not None:
                 block, text = _Block(int(count[1])), []
                 blocks.append(block)
-        elif len(block.tests) < block.count:
-            if test := _TEST.fullmatch(line):
-                block.tests.append((test[1], _RESULTS[test[2]]))
-            elif line and " has been running for over " not in line:
-                raise ReportUnreadable(
-                    f"a line of it is not about a test: {line[:80]!r}"
-                )
-        elif (end := _END.match(line)) and tuple(
-            map(int, end.groups())
-        ) == block.counts:
-            block.is_finished, block = True, None
-        elif named := _TEXT.fullmatch(line):
-            text = block.texts.setdefault(named[1], [])
+            continue
+        if len(block.tests) < block.expected:
+            block.add_test(line)
+            continue
+        if block.is_end(line):
+            block.is_finished = True
+            block = None
+            continue
+        heading = _TEXT.fullmatch(line)
+        if heading is not None:
+            text = block.texts.setdefault(heading[1], [])
         else:
             text.append(f"{line}\n")
     return blocks
 
 
-def _read_doc_tests(blocks: Sequence[_Block], found: Results) -> None:
-    """Add the doc tests. Those of one item are numbered in their order, since their
-    lines change from run to run.
+def _add_doc_tests(blocks: Sequence[_Block], found: Results) -> None:
+    """Add the doc tests. The line of a doc test changes from run to run, so the tests
+    of one item are numbered in their order.
     """
     tests: list[tuple[str, str, int, Result, str]] = []
-    for test, result, text in (
-        (*test, block.texts.get(test[0], ()))
-        for block in blocks
-        for test in block.tests
-    ):
-        doc_test = _DOC_TEST.fullmatch(test)
-        if doc_test is None:
-            raise ReportUnreadable("it does not show which program ran which tests")
-        item = doc_test[2].strip() or "(module)"
-        tests.append(
-            (
-                doc_test[1].replace("\\", "/"),
-                item,
-                int(doc_test[3]),
-                result,
-                "".join(text),
-            )
-        )
-    seen = Counter[tuple[str, str]]()
-    for file, item, _, result, words in sorted(tests):
-        seen[file, item] += 1
-        number = f" #{seen[file, item]}" if seen[file, item] > 1 else ""
-        found.add(str(TestId(file, f"doc test > {item}{number}")), result, words)
+    for block in blocks:
+        for test, result in block.tests:
+            match = _DOC_TEST.fullmatch(test)
+            if match is None:
+                raise ReportUnreadable("it does not show which program ran which tests")
+            file, item, line = match.groups()
+            file, item = file.replace("\\", "/"), item.strip() or "(module)"
+            tests.append((file, item, int(line), result, block.text_of(test)))
+    counts = Counter[tuple[str, str]]()
+    for file, item, _, result, text in sorted(tests):
+        counts[file, item] += 1
+        number = counts[file, item]
+        name = f"doc test > {item}"
+        if number > 1:
+            name += f" #{number}"
+        found.add(str(TestId(file, name)), result, text)
 
 
 class _Sources:
-    """The files of a project's packages. Cargo names the source of a program by its
-    path in the package.
+    """The source files of a project's packages. Cargo names the source of a test
+    program by its path in the package.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.current: str | None = None
         """The folder of the last program's package."""
-        patterns = ("Cargo.toml", "*/Cargo.toml", "*/*/Cargo.toml", "*/*/*/Cargo.toml")
-        files = [file for pattern in patterns for file in sorted(root.glob(pattern))]
-        found = [
-            (file.parent.relative_to(self.root).as_posix(), _package(file.parent))
-            for file in files
-        ]
-        self.packages = {
-            folder: str(package.get("name", "")).replace("-", "_")
-            for folder, package in found
-            if package and not folder.startswith("target/")
-        }
+        self.packages: dict[str, str] = {}
+        """The names of the packages' crates, by folder."""
+        for pattern in ("", "*/", "*/*/", "*/*/*/"):
+            for file in sorted(root.glob(f"{pattern}Cargo.toml")):
+                folder = file.parent.relative_to(root).as_posix()
+                package = _package(file.parent)
+                if package and not folder.startswith("target/"):
+                    crate = str(package.get("name", "")).replace("-", "_")
+                    self.packages[folder] = crate
 
     def find_file(self, source: str, crate: str) -> str:
-        """Return the path of a program's source, from the root."""
-        able = [
+        """Return the path of a program's source, from the root. Raises
+        `ReportUnreadable` if several packages have such a file.
+        """
+        folders = [
             folder
             for folder in self.packages
             if (self.root / folder / source).is_file()
         ]
-        named = [folder for folder in able if self.packages[folder] == crate]
-        if len(named) == 1 or len(able) == 1:
-            self.current = (named or able)[0]
-        elif self.current not in able:
-            raise ReportUnreadable(
-                f"it does not show which package's {source[:80]} ran"
-            )
+        named = [folder for folder in folders if self.packages[folder] == crate]
+        if len(named) == 1:
+            self.current = named[0]
+        elif len(folders) == 1:
+            self.current = folders[0]
+        elif self.current not in folders:
+            why = f"it does not show which package's {source[:80]} ran"
+            raise ReportUnreadable(why)
         return str(PurePosixPath(self.current or ".") / source)
 
     def find_test(self, file: str, test: str) -> TestId:
-        """Return the test in the file of its module, if that is the usual one."""
+        """Return the id of a test. A module has its own file if that file has the usual
+        name.
+        """
         *modules, name = test.split("::")
         place = PurePosixPath(file)
-        folder = (
-            place.parent
-            if place.stem in ("lib", "main", "mod")
-            else place.with_suffix("")
-        )
+        folder = place.with_suffix("")
+        if place.stem in ("lib", "main", "mod"):
+            folder = place.parent
         while modules:
-            candidates = (folder / f"{modules[0]}.rs", folder / modules[0] / "mod.rs")
-            found = next(
-                (path for path in candidates if (self.root / path).is_file()), None
-            )
-            if found is None:
+            module = self._find_module(folder, modules[0])
+            if module is None:
                 break
-            place, folder = found, folder / modules.pop(0)
+            place, folder = module, folder / modules.pop(0)
         return TestId(str(place), "::".join((*modules, name)))
+
+    def _find_module(self, folder: PurePosixPath, name: str) -> PurePosixPath | None:
+        for path in (folder / f"{name}.rs", folder / name / "mod.rs"):
+            if (self.root / path).is_file():
+                return path
+        return None
 
 
 def _package(folder: Path) -> Mapping[str, Any]:
@@ -311,9 +287,7 @@ def _package(folder: Path) -> Mapping[str, Any]:
 
 
 def _test_keys(text: str) -> object:
-    """Return the keys of a `Cargo.toml` that decide which tests there are, and how they
-    run.
-    """
+    """Return the values of a `Cargo.toml` that decide which tests run, and how."""
     try:
         content = parsed("Cargo.toml", text)
     except ManifestUnreadable:

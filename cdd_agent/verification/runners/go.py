@@ -1,11 +1,11 @@
-"""`go test`. With `-json`, its output reports each test."""
+"""`go test`. With `-json`, it prints an event for each test."""
 
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import Any
 
@@ -13,63 +13,52 @@ from msgspec import Struct, field
 
 from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
 from cdd_agent.verification.runner import (
+    Matters,
     Reported,
     Reporting,
     ReportUnreadable,
     TestRunner,
 )
+from cdd_agent.verification.runners.launchers import program_name
 from cdd_agent.verification.test_id import TestId
 
 _PLAIN = ("-v", "-race", "-cover", "-failfast", "-json")
 _CONFLICTS = (
-    "-json",
-    "-c",
-    "-exec",
-    "-bench",
-    "-fuzz",
-    "-list",
-    "-h",
-    "-help",
-    "-args",
+    *("-json", "-c", "-exec", "-bench", "-fuzz", "-list", "-h", "-help", "-args"),
 )
 _RESULTS = {"pass": Result.PASSED, "fail": Result.FAILED, "skip": Result.SKIPPED}
 _NOT_BUILT = re.compile(r"FAIL\t(\S+) \[(?:build|setup) failed\]")
+_TEST_MAIN = re.compile(
+    r"^func\s+TestMain\s*\(.*?(?:^\}|\}$|\Z)", re.MULTILINE | re.DOTALL
+)
 _TEST = re.compile(r"^func\s+((?:Test|Example|Fuzz|Benchmark)\w*)\s*\(", re.MULTILINE)
 _LARGEST_SOURCE = 2_000_000  # bytes
 
 
 class Go(TestRunner):
-    """`go test`. It has no files of settings, only code: `TestMain`, build tags."""
+    """`go test`. It has no settings files: the function `TestMain` runs the tests."""
 
     name = "go test"
-    # 2: before Go 1.20, for a package that cannot be built
+    # before Go 1.20, 2 stands for a package that cannot be built
     ends_with = frozenset((0, 1, 2))
     captures = True
     about_report = ("{",)
 
     def place(self, argv: Sequence[str]) -> int | None:
-        is_test = (
-            len(argv) > 1
-            and PurePath(argv[0]).name in ("go", "go.exe")
-            and argv[1] == "test"
-        )
-        return 1 if is_test else None
+        is_go_test = len(argv) > 1 and program_name(argv[0]) == "go"
+        return 1 if is_go_test and argv[1] == "test" else None
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
         del report
-        if any(
-            word.replace("--", "-", 1).partition("=")[0] in _CONFLICTS for word in argv
-        ):
+        if any(_option(word) in _CONFLICTS for word in argv):
             return None
-        words = (
-            word
-            for word in argv[2:]
-            if word.replace("--", "-", 1).partition("=")[0] != "-failfast"
-        )
+        words = [word for word in argv[2:] if _option(word) != "-failfast"]
         return Reporting((*argv[:2], "-json", *words))
 
     def selection(self, argv: Sequence[str], root: Path) -> Selection:
-        """Return the paths and options. Only `folder/...` names a whole folder."""
+        """Return the tests that a command asks for. Only `folder/...` counts as a
+        folder; other words count as options.
+        """
         del root
         words = [word for word in self.words(argv) if word not in _PLAIN]
         paths = [
@@ -81,16 +70,25 @@ class Go(TestRunner):
         return Selection(tuple(sorted(set(paths))), tuple(options))
 
     def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
-        return read_report(reported.data("stdout"), selection, root)
+        stdout, stderr = reported.data("stdout"), reported.data("stderr")
+        return read_report(stdout, selection, root, stderr)
+
+    def what_matters(self, path: PurePosixPath) -> Matters | None:
+        return _TEST_MAIN.findall if path.name.endswith("_test.go") else None
 
     def shown(self, line: str, report: Path) -> str:
-        """Return the text in a line of go's JSON."""
+        """Return the output in an event of Go; other lines unchanged."""
         del report
         event = _event(line)
         if event is None:
             return line
         output = event.get("Output")
         return output if isinstance(output, str) else ""
+
+
+def _option(word: str) -> str:
+    """Return an option without its value, with one dash."""
+    return word.replace("--", "-", 1).partition("=")[0]
 
 
 class _Package(Struct):
@@ -101,55 +99,94 @@ class _Package(Struct):
     output: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     result: Result | None = None
 
+    def add(self, event: Mapping[str, Any]) -> None:
+        match event:
+            case {"Action": "output", "Output": str(text), **more}:
+                self.output[str(more.get("Test", ""))].append(text)
+            case {"Action": "run", "Test": str(test)}:
+                self.begun.add(test)
+            case {"Action": "pass" | "fail" | "skip" as ended, "Test": str(test)}:
+                self.tests[test] = _RESULTS[ended]
+            case {"Action": "pass" | "fail" | "skip" as ended}:
+                self.result = _RESULTS[ended]
 
-def read_report(data: bytes, selection: Selection, root: Path) -> SuiteRun:
-    """Read what `go test -json` writes. Raises `ReportUnreadable`."""
-    packages: dict[str, _Package] = defaultdict(_Package)
-    for line in data.decode("utf-8", errors="replace").split("\n"):
-        match _event(line):
-            case {
-                "Package": str(name),
-                "Action": "output",
-                "Output": str(text),
-                **more,
-            }:
-                packages[name].output[str(more.get("Test", ""))].append(text)
-            case {"Package": str(name), "Action": "run", "Test": str(test)}:
-                packages[name].begun.add(test)
-            case {
-                "Package": str(name),
-                "Action": "pass" | "fail" | "skip" as ended,
-                "Test": str(test),
-            }:
-                packages[name].tests[test] = _RESULTS[ended]
-            case {"Package": str(name), "Action": "pass" | "fail" | "skip" as ended}:
-                packages[name].result = _RESULTS[ended]
-            case {"Package": str(name), "Action": str()}:
-                packages.setdefault(name, _Package())
-        if not_built := _NOT_BUILT.match(line):
-            packages[not_built[1]].result = Result.FAILED
+    def text_of(self, test: str = "") -> str:
+        return "".join(self.output.get(test, ()))
+
+    @property
+    def is_finished(self) -> bool:
+        return self.result is not None and self.begun <= self.tests.keys()
+
+    @property
+    def failed_outside_tests(self) -> bool:
+        """True if it could not be built, or failed without a failed test."""
+        has_failed_test = Result.FAILED in self.tests.values()
+        return self.result is Result.FAILED and not has_failed_test
+
+
+def read_report(
+    stdout: bytes, selection: Selection, root: Path, stderr: bytes = b""
+) -> SuiteRun:
+    """Read the output of `go test -json`. Raises `ReportUnreadable`."""
+    lines = stdout.decode("utf-8", errors="replace").split("\n")
+    packages = _read_packages(lines)
+    build_errors = _read_build_errors(lines, stderr)
     if not packages:
         raise ReportUnreadable("no package was tested")
-    found, is_finished = Results(), True
+    found = Results()
     modules = _Modules(root)
     for name, package in packages.items():
         folder = modules.folder(name)
         for test, result in package.tests.items():
-            words = "".join(package.output[test]) if result is Result.FAILED else ""
-            found.add(str(TestId(folder.file_of(test), test)), result, words)
-        is_finished = (
-            is_finished
-            and package.result is not None
-            and package.begun <= package.tests.keys()
-        )
-        if (
-            package.result is Result.FAILED
-            and Result.FAILED not in package.tests.values()
-        ):
-            # it could not be built, or failed outside its tests
+            text = package.text_of(test) if result is Result.FAILED else ""
+            found.add(str(TestId(folder.file_of(test), test)), result, text)
+        if package.failed_outside_tests:
+            text = build_errors[name] + package.text_of()
             for file in folder.test_files or (folder.path,):
-                found.add(file, Result.FAILED, "".join(package.output[""]))
+                found.add(file, Result.FAILED, text)
+    is_finished = all(package.is_finished for package in packages.values())
     return found.run(selection, is_finished=is_finished)
+
+
+def _read_packages(lines: Iterable[str]) -> dict[str, _Package]:
+    """Return the packages with events, by name, and those that could not be built."""
+    packages: dict[str, _Package] = defaultdict(_Package)
+    for line in lines:
+        event = _event(line) or {}
+        name = event.get("Package")
+        if isinstance(name, str):
+            packages[name].add(event)
+        not_built = _NOT_BUILT.match(line)
+        if not_built is not None:
+            packages[not_built[1]].result = Result.FAILED
+    return packages
+
+
+def _read_build_errors(lines: Iterable[str], stderr: bytes) -> dict[str, str]:
+    """Return why packages cannot be built, by name. Go 1.24 and newer print events for
+    that. Older versions print it to stderr, below a line with the package's name.
+    """
+    errors = defaultdict[str, str](str)
+    package = ""
+    for line in stderr.decode("utf-8", errors="replace").splitlines(keepends=True):
+        if line.startswith("# "):
+            package = _package_name(line.removeprefix("# "))
+        else:
+            errors[package] += line
+    for line in lines:
+        match _event(line):
+            case {
+                "ImportPath": str(name),
+                "Action": "build-output",
+                "Output": str(text),
+            }:
+                errors[_package_name(name)] += text
+    return errors
+
+
+def _package_name(built: str) -> str:
+    """Return the name of a package without that of its test program."""
+    return built.strip().partition(" ")[0]
 
 
 def _event(line: str) -> dict[str, Any] | None:
@@ -160,15 +197,17 @@ def _event(line: str) -> dict[str, Any] | None:
         event: Any = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return event if isinstance(event, dict) and "Action" in event else None
+    if isinstance(event, dict) and isinstance(event.get("Action"), str):
+        return event
+    return None
 
 
 class _Folder(Struct, frozen=True):
-    """The folder of a package, from the root."""
+    """The folder of a package, relative to the root."""
 
     path: str
     files: Mapping[str, str]
-    """The file of each test."""
+    """By test: its file."""
     test_files: tuple[str, ...]
 
     def file_of(self, test: str) -> str:
@@ -176,51 +215,45 @@ class _Folder(Struct, frozen=True):
 
 
 class _Modules(Struct, frozen=True, dict=True):
-    """The modules of a project. They decide which package is in which folder."""
+    """The modules of a project. Their names and folders lead to each package."""
 
     root: Path
 
     def folder(self, package: str) -> _Folder:
-        path = self._path(package)
-        files = sorted((self.root / path).glob("*_test.go")) if path != package else []
-        names = [file.relative_to(self.root).as_posix() for file in files]
-        declared = {
-            test: name
-            for file, name in zip(files, names, strict=True)
-            for test in _TEST.findall(_text(file))
-        }
-        return _Folder(path, declared, tuple(names))
+        path = self._find_path(package)
+        if path is None:
+            return _Folder(package, {}, ())
+        files: dict[str, str] = {}
+        names = []
+        for file in sorted((self.root / path).glob("*_test.go")):
+            name = file.relative_to(self.root).as_posix()
+            names.append(name)
+            for test in _TEST.findall(_text(file)):
+                files[test] = name
+        return _Folder(path, files, tuple(names))
 
-    def _path(self, package: str) -> str:
-        """Return the folder of a package, or its name if there is no such folder."""
+    def _find_path(self, package: str) -> str | None:
+        """Return the folder of a package; None if there is no such folder."""
         for module, folder in self._by_length:
-            if package == module or package.startswith(f"{module}/"):
-                path = normpath(f"{folder}/{package[len(module) + 1 :]}")
-                if (
-                    ".." not in PurePosixPath(path).parts
-                    and (self.root / path).is_dir()
-                ):
-                    return path
-        return package
+            if package != module and not package.startswith(f"{module}/"):
+                continue
+            path = normpath(f"{folder}/{package[len(module) + 1 :]}")
+            is_inside = ".." not in PurePosixPath(path).parts
+            if is_inside and (self.root / path).is_dir():
+                return path
+        return None
 
     @cached_property
     def _by_length(self) -> list[tuple[str, str]]:
-        """The modules with their folders, the longest name first."""
-        files = [
-            file
-            for pattern in ("go.mod", "*/go.mod", "*/*/go.mod")
-            for file in self.root.glob(pattern)
-        ]
-        named = [
-            (re.search(r"^module\s+(\S+)", _text(file), re.MULTILINE), file.parent)
-            for file in files
-        ]
-        found = [
-            (name[1].strip('"'), folder.relative_to(self.root).as_posix())
-            for name, folder in named
-            if name
-        ]
-        return sorted(found, key=lambda module: -len(module[0]))
+        """The names and folders of the modules, the longest name first."""
+        modules = []
+        for pattern in ("go.mod", "*/go.mod", "*/*/go.mod"):
+            for file in self.root.glob(pattern):
+                name = re.search(r"^module\s+(\S+)", _text(file), re.MULTILINE)
+                if name is not None:
+                    folder = file.parent.relative_to(self.root).as_posix()
+                    modules.append((name[1].strip('"'), folder))
+        return sorted(modules, key=lambda module: -len(module[0]))
 
 
 def _text(file: Path) -> str:

@@ -1,11 +1,11 @@
-"""Jest, vitest, mocha and `node --test`. Each loads a reporter of ours, and writes one
-report a process.
+"""Jest, vitest, mocha and `node --test`. Each loads a reporter of `injected/`, and each
+process writes its own report.
 """
 
 import os
 import re
 from collections.abc import Sequence
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
@@ -18,12 +18,17 @@ from cdd_agent.verification.runner import (
     TestRunner,
     whole,
 )
+from cdd_agent.verification.runners.launchers import (
+    WRAPPERS,
+    find_word,
+    program_name,
+)
 from cdd_agent.verification.runners.lines import INJECTED, REPORT_VARIABLE, read_lines
 from cdd_agent.verification.settings import package_json
 
 _LAUNCHERS = (
-    *("npx", "pnpm", "yarn", "bunx", "bun", "env", "cross-env", "nice", "timeout"),
-    *("node", "c8", "nyc"),
+    *("npx", "pnpm", "yarn", "bunx", "bun", "cross-env", "node", "c8", "nyc"),
+    *WRAPPERS,
 )
 _ENDINGS = ("", ".js", ".mjs", ".cjs")
 _NEAR = 6
@@ -35,7 +40,7 @@ class _Tool(Struct, frozen=True):
     added: tuple[str, ...]
     """The words that make it report. `{}` is the folder of the reporters."""
     conflicts: tuple[str, ...]
-    """Options that ask for another report, for no end, or for no run of tests."""
+    """Options that ask for another report, watch files, or run no tests."""
     plain: tuple[str, ...]
     """Options that select no tests."""
     with_value: tuple[str, ...]
@@ -131,7 +136,7 @@ _NODE = _Tool(
 
 
 class JavaScript(TestRunner):
-    """A runner of JavaScript's tests, also through npx and the like."""
+    """A JavaScript test runner, also through npx and the like."""
 
     reports_per_process = True
 
@@ -175,8 +180,8 @@ class JavaScript(TestRunner):
 
 
 class Node(JavaScript):
-    """Node's own runner of tests. Its reporter comes by `NODE_OPTIONS`, so that a
-    script may start it.
+    """Node's own test runner. `NODE_OPTIONS` names its reporter, so that a script may
+    start it.
     """
 
     def __init__(self) -> None:
@@ -205,20 +210,14 @@ JAVASCRIPT_RUNNERS = (*map(JavaScript, _TOOLS), Node())
 
 
 def place_of_tool(argv: Sequence[str], tool: str) -> int | None:
-    """Return the index of the word of a command that is this tool."""
+    """Return the index of the word that starts this tool; None if none does."""
     names = [program_name(word) for word in argv[:_NEAR]]
-    endings = {tool + ending for ending in _ENDINGS}
-    place = next((index for index, name in enumerate(names) if name in endings), None)
+    place = find_word(names, {tool + ending for ending in _ENDINGS})
     if place is None or place == 0:
         return place
-    # `node node_modules/.bin/jest`, and not a word for another program
+    # `node node_modules/.bin/jest`, but not `node run.js jest`
     if names[0] == "node":
         is_first_file = all(word.startswith("-") for word in argv[1:place])
         return place if is_first_file and argv[place] != names[place] else None
     is_launched = names[0] in _LAUNCHERS or tuple(names[:2]) == ("npm", "exec")
     return place if is_launched else None
-
-
-def program_name(word: str) -> str:
-    """Return a program's name, without its folder and the ending that Windows adds."""
-    return re.sub(r"\.(cmd|exe|bat|ps1)$", "", PurePath(word).name)

@@ -1,4 +1,4 @@
-"""Read reports in lines of JSON. The reporters in `injected/` write them."""
+"""Read the reports of the reporters in `injected/`: a JSON object on each line."""
 
 import json
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any
 
 from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
 from cdd_agent.verification.paths import from_root
-from cdd_agent.verification.runner import ReportUnreadable
+from cdd_agent.verification.runner import MALFORMED, ReportUnreadable
 from cdd_agent.verification.test_id import TestId
 
 INJECTED = Path(__file__).parent / "injected"
@@ -19,22 +19,23 @@ REPORT_VARIABLE = "CDD_TEST_REPORT"
 def read_lines(
     reports: Sequence[bytes], selection: Selection, root: Path, between: str
 ) -> SuiteRun:
-    """Read reports whose last line says that they are whole. `between` separates the
-    names of a test. Raises `ReportUnreadable`.
+    """Read reports. The last line of a complete report marks its end. `between`
+    separates the names of a test. Raises `ReportUnreadable`.
     """
-    found, are_finished = Results(), list[bool]()
+    found = Results()
+    are_finished = []
     for data in reports:
         if not data:
             raise ReportUnreadable("there is nothing in it")
-        is_finished = False
+        is_end = False
         for line in data.splitlines():
-            is_finished = _read_line(line, found, root, between)
-        are_finished.append(is_finished)
+            is_end = _read_line(line, found, root, between)
+        are_finished.append(is_end)
     return found.run(selection, is_finished=all(are_finished))
 
 
 def _read_line(line: bytes, found: Results, root: Path, between: str) -> bool:
-    """Add the test of a line. True if the line is the end of the report instead."""
+    """Add the test of a line. True if the line marks the end of the report."""
     try:
         test: Any = json.loads(line)
         if test.get("end") is True:
@@ -44,15 +45,8 @@ def _read_line(line: bytes, found: Results, root: Path, between: str) -> bool:
         if names == [test["file"]]:
             names = []
         result, text = Result(test["result"]), str(test.get("text", ""))
-    except (
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ) as error:
-        raise ReportUnreadable(
-            f"a line of it is not about a test: {type(error).__name__}"
-        ) from error
+    except MALFORMED as error:
+        why = f"a line of it is not about a test: {type(error).__name__}"
+        raise ReportUnreadable(why) from error
     found.add(str(TestId(path, between.join(names))), result, text)
     return False

@@ -1,8 +1,8 @@
-"""Pytest. It reports in JUnit's form, by words that are added to the command."""
+"""Pytest. Options at the end of the command make it write a report in JUnit's form."""
 
 import re
 from collections.abc import Sequence
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from msgspec.structs import replace
 
@@ -11,28 +11,16 @@ from cdd_agent.verification.paths import exists, from_root
 from cdd_agent.verification.runner import Matters, Reported, Reporting, TestRunner
 from cdd_agent.verification.runners import pytest_settings
 from cdd_agent.verification.runners.junit import read_report
+from cdd_agent.verification.runners.launchers import (
+    PYTHON_LAUNCHERS,
+    find_word,
+    program_name,
+)
 from cdd_agent.verification.test_id import TestId
 
-_LAUNCHERS = (
-    *(
-        "python",
-        "coverage",
-        "hatch",
-        "pdm",
-        "pipenv",
-        "pixi",
-        "poetry",
-        "rye",
-        "uv",
-        "uvx",
-    ),
-    *("env", "nice", "timeout", "xvfb-run"),
-)
 _NEAR = 8
 """The number of words of a command that may come before `pytest`."""
 
-# Options that select no tests. They change what is printed or measured, or when the run
-# stops.
 _PLAIN = re.compile(
     r"""
       -[qvslx]+ | -r\w+ | -n(\d+|auto|logical)
@@ -44,38 +32,20 @@ _PLAIN = re.compile(
     """,
     re.VERBOSE,
 )
+"""Options that select no tests. They change what is printed or measured, or when the
+run stops.
+"""
 _PLAIN_WITH_VALUE = (
-    *(
-        "-n",
-        "-r",
-        "--tb",
-        "--color",
-        "--durations",
-        "--maxfail",
-        "--capture",
-        "--junitxml",
-        "--junit-xml",
-    ),
+    *("-n", "-r", "--tb", "--color", "--durations", "--maxfail", "--capture"),
+    *("--junitxml", "--junit-xml"),
 )
 _WITH_VALUE = (
-    *(
-        "-k",
-        "-m",
-        "-o",
-        "-p",
-        "-c",
-        "-W",
-        "--deselect",
-        "--ignore",
-        "--ignore-glob",
-        "--rootdir",
-        "--confcutdir",
-    ),
+    *("-k", "-m", "-o", "-p", "-c", "-W", "--deselect", "--ignore", "--ignore-glob"),
+    *("--rootdir", "--confcutdir"),
 )
-
-
 REPORT_OPTIONS = (
-    *("-o", "junit_family=xunit1"),  # the form that names each test's file
+    # the form that names each test's file
+    *("-o", "junit_family=xunit1"),
     *("-o", "junit_logging=no"),
     "--continue-on-collection-errors",
     "--maxfail=0",
@@ -83,7 +53,7 @@ REPORT_OPTIONS = (
 
 
 class Pytest(TestRunner):
-    """Pytest, also by way of `python -m`, poetry, uv and the like."""
+    """Pytest, also through `python -m`, poetry, uv and the like."""
 
     name = "pytest"
     # https://docs.pytest.org/en/stable/reference/exit-codes.html
@@ -93,35 +63,31 @@ class Pytest(TestRunner):
     about_report = ("-",)
 
     def place(self, argv: Sequence[str]) -> int | None:
-        names = [PurePath(word).name.removesuffix(".exe") for word in argv[:_NEAR]]
-        place = next(
-            (
-                index
-                for index, name in enumerate(names)
-                if name in ("pytest", "py.test")
-            ),
-            None,
-        )
+        names = [program_name(word) for word in argv[:_NEAR]]
+        place = find_word(names, ("pytest", "py.test"))
         if place is None or place == 0:
             return place
-        starter = "python" if re.fullmatch(r"python[\d.]*", names[0]) else names[0]
-        is_meant = (
-            argv[place - 1] == "-m"
-            or argv[place] != names[place]
-            or starter not in ("python", "coverage")
-        )
-        return place if starter in _LAUNCHERS and is_meant else None
+        if names[0] not in PYTHON_LAUNCHERS:
+            return None
+        # `python run.py pytest` starts another program
+        is_module = argv[place - 1] == "-m"
+        is_path = argv[place] != names[place]
+        if names[0] in ("python", "coverage") and not (is_module or is_path):
+            return None
+        return place
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting:
-        """Return the command with words that come last, so that they win over the
-        project's settings and the command's own.
+        """Return the command with a report. The added options come last, so they
+        override the project's settings and the options of the command.
         """
         added = (*REPORT_OPTIONS, f"--junitxml={report}")
         end = argv.index("--") if "--" in argv else len(argv)
         return Reporting((*argv[:end], *added, *argv[end:]))
 
     def selection(self, argv: Sequence[str], root: Path) -> Selection:
-        """A word that is no file or folder is an option."""
+        """Return the tests that a command asks for. A word that names no existing file
+        or folder counts as an option.
+        """
         paths: list[str] = []
         options: list[str] = []
         words = iter(self.words(argv))
@@ -140,9 +106,8 @@ class Pytest(TestRunner):
         return Selection(tuple(sorted(set(paths))), tuple(sorted(options)))
 
     def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
-        return name_from_root(
-            root, replace(read_report(reported.data()), selection=selection)
-        )
+        run = read_report(reported.data())
+        return name_from_root(root, replace(run, selection=selection))
 
     def shown(self, line: str, report: Path) -> str:
         return without_report_line(line, report)
@@ -152,34 +117,37 @@ class Pytest(TestRunner):
 
 
 def without_report_line(line: str, report: Path) -> str:
-    """Return a line of output, unless it is the one with the place of the report."""
-    place = re.escape(str(report))
-    is_place = re.fullmatch(rf"-+ generated xml file: {place}\S* -+\s*", line)
-    return "" if is_place else line
+    """Return a line of output; empty for the line that names the report."""
+    path = re.escape(str(report))
+    names_report = re.fullmatch(rf"-+ generated xml file: {path}\S* -+\s*", line)
+    return "" if names_report else line
 
 
 def name_from_root(root: Path, run: SuiteRun) -> SuiteRun:
-    """Return the run with ids that start at the project's root. Pytest's own root may
-    be a folder in it, or one around it.
+    """Return the run with ids that start at the project's root. Pytest's ids start at
+    its own root, which may be a folder inside the project or around it.
     """
-    paths = [TestId.parse(path).file for path in run.selection.paths]
-    around = (
-        folder for path in paths for folder in (root / path, *(root / path).parents)
-    )
-    for base in dict.fromkeys((root, *around, *root.parents)):
-        if base.is_relative_to(root):
-            inner = "" if base == root else f"{base.relative_to(root).as_posix()}/"
-            names = {test: f"{inner}{test}" for test in run.results}
-        else:
-            outer = f"{root.relative_to(base).as_posix()}/"
-            names = {test: test.removeprefix(outer) for test in run.results}
+    asked = [TestId.parse(path).file for path in run.selection.paths]
+    bases = [root]
+    for path in asked:
+        bases += [root / path, *(root / path).parents]
+    bases += root.parents
+    for base in dict.fromkeys(bases):
+        names = {test: _from_root(test, base, root) for test in run.results}
         files = {TestId.parse(name).file for name in names.values()}
-        if all(exists(root / file) for file in files) and all(
-            is_in(file, paths or ["."]) for file in files
-        ):
+        if all(exists(root / file) and is_in(file, asked or ["."]) for file in files):
             return replace(
                 run,
                 results={names[test]: result for test, result in run.results.items()},
                 texts={names[test]: text for test, text in run.texts.items()},
             )
     return run
+
+
+def _from_root(test: str, base: Path, root: Path) -> str:
+    """Return the id of a test from `root`, given its id from the folder `base`."""
+    if base == root:
+        return test
+    if base.is_relative_to(root):
+        return f"{base.relative_to(root).as_posix()}/{test}"
+    return test.removeprefix(f"{root.relative_to(base).as_posix()}/")

@@ -1,27 +1,24 @@
-"""The files that decide how pytest runs: its settings, its hooks, and modules that it
-would import instead of its dependencies.
+"""The files that decide how pytest runs: its settings, its hooks, and modules of the
+project that hide pytest's own modules.
 """
 
 import ast
 import configparser
+from collections.abc import Mapping
 from functools import partial
 from pathlib import PurePosixPath
 
 from cdd_agent.files.manifests import ManifestUnreadable, parsed, section
 from cdd_agent.verification.runner import Matters, whole
 
-_SETTINGS = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
+SETTINGS_FILES = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
+"""Files with settings of pytest alone."""
 _FOUND_BEFORE_PYTEST = ("pytest", "_pytest", "pluggy", "sitecustomize", "usercustomize")
 """Modules that a run may import from the project instead of its environment."""
 _STEERING_NAMES = ("collect_ignore", "collect_ignore_glob", "pytest_plugins")
 _STEERING_MODULES = ("_pytest", "pluggy", "atexit")
 _STEERING_CALLS = (
-    "os._exit",
-    "sys.exit",
-    "pytest.exit",
-    "pytest.hookimpl",
-    "exit",
-    "setattr",
+    *("os._exit", "sys.exit", "pytest.exit", "pytest.hookimpl", "exit", "setattr"),
     "SystemExit",
 )
 
@@ -30,30 +27,22 @@ def what_matters(path: PurePosixPath) -> Matters | None:
     """Return what to compare of a file of this name; None if it does not decide how
     pytest runs.
     """
-    match path.name:
-        case "conftest.py":
-            return _steering
-        case "pyproject.toml":
-            return _pytest_table
-        case "setup.cfg":
-            return partial(_section, name="tool:pytest")
-        case "tox.ini":
-            return partial(_section, name="pytest")
-        case name if (
-            name in _SETTINGS
-            or path.parts[0].removesuffix(".py") in _FOUND_BEFORE_PYTEST
-        ):
-            return whole
-        case _:
-            return None
+    part = _PARTS.get(path.name)
+    if part is not None:
+        return part
+    module = path.parts[0].removesuffix(".py")
+    if module in _FOUND_BEFORE_PYTEST or path.name in SETTINGS_FILES:
+        return whole
+    return None
 
 
-def _steering(conftest: str) -> object:
-    """Return the statements of a conftest other than fixtures and helpers."""
+def _steering_statements(conftest: str) -> object:
+    """Return the statements of a conftest that can change how tests run. Fixtures and
+    helpers cannot.
+    """
     try:
-        return {
-            ast.dump(node) for node in ast.walk(ast.parse(conftest)) if _steers(node)
-        }
+        nodes = list(ast.walk(ast.parse(conftest)))
+        return {ast.dump(node) for node in nodes if _steers(node)}
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return conftest
 
@@ -63,20 +52,16 @@ def _steers(node: ast.AST) -> bool:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
             return name.startswith("pytest_")
         case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
-            return any(
-                isinstance(part, ast.Name) and _is_for_pytest(part.id)
-                for part in ast.walk(node)
-            )
-        case ast.Import(names=names):
-            return any(
-                alias.name.partition(".")[0] in _STEERING_MODULES for alias in names
-            )
-        case ast.ImportFrom(module=str(module), names=names):
-            brings_hooks = any(
-                _is_for_pytest(alias.asname or alias.name) or alias.name == "*"
-                for alias in names
-            )
-            return brings_hooks or module.partition(".")[0] in _STEERING_MODULES
+            parts = ast.walk(node)
+            names = [part.id for part in parts if isinstance(part, ast.Name)]
+            return any(map(_is_for_pytest, names))
+        case ast.Import(names=aliases):
+            return any(_is_steering_module(alias.name) for alias in aliases)
+        case ast.ImportFrom(module=str(module), names=aliases):
+            if _is_steering_module(module):
+                return True
+            names = [alias.asname or alias.name for alias in aliases]
+            return "*" in names or any(map(_is_for_pytest, names))
         case ast.Call(func=called) | ast.Raise(exc=ast.Name() as called):
             return ast.unparse(called) in _STEERING_CALLS
         case _:
@@ -86,6 +71,10 @@ def _steers(node: ast.AST) -> bool:
 def _is_for_pytest(name: str) -> bool:
     """True if pytest looks for this name in a conftest."""
     return name in _STEERING_NAMES or name.startswith("pytest_")
+
+
+def _is_steering_module(name: str) -> bool:
+    return name.partition(".")[0] in _STEERING_MODULES
 
 
 def _pytest_table(pyproject: str) -> object:
@@ -102,3 +91,12 @@ def _section(ini: str, name: str) -> object:
     except configparser.Error:
         return ini
     return dict(parser[name]) if parser.has_section(name) else None
+
+
+_PARTS: Mapping[str, Matters] = {
+    "conftest.py": _steering_statements,
+    "pyproject.toml": _pytest_table,
+    "setup.cfg": partial(_section, name="tool:pytest"),
+    "tox.ini": partial(_section, name="pytest"),
+}
+"""By the name of a file: the part of it that decides how pytest runs."""

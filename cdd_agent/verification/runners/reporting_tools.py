@@ -1,5 +1,5 @@
-"""Runners that need no reporter of ours, since they write JUnit's XML, JSON or TRX:
-CTest, Maven, Gradle, dotnet, RSpec, PHPUnit, Deno and bun.
+"""Runners that can write a report without help, as JUnit's XML, JSON or TRX: CTest,
+Maven, Gradle, dotnet, RSpec, PHPUnit, Deno and bun.
 """
 
 import json
@@ -20,6 +20,7 @@ from cdd_agent.verification.outcomes import (
 )
 from cdd_agent.verification.paths import from_root, paths_and_options
 from cdd_agent.verification.runner import (
+    MALFORMED,
     Matters,
     Reported,
     Reporting,
@@ -28,11 +29,15 @@ from cdd_agent.verification.runner import (
     read_report_file,
     whole,
 )
-from cdd_agent.verification.runners.javascript import program_name
 from cdd_agent.verification.runners.junit import Attributes, parse_xml, read_report
+from cdd_agent.verification.runners.launchers import (
+    WRAPPERS,
+    find_word,
+    program_name,
+)
 from cdd_agent.verification.test_id import TestId
 
-_LAUNCHERS = ("bundle", "php", "ruby", "env", "nice", "timeout", "xvfb-run", "npx")
+_LAUNCHERS = ("bundle", "php", "ruby", "npx", *WRAPPERS)
 _NEAR = 5
 """The number of words of a command that may come before the tool."""
 
@@ -96,13 +101,7 @@ def _read_rspec(data: bytes, root: Path, package: Path) -> SuiteRun:
                 str(error.get("message", "")),
             )
         outside = report["summary"].get("errors_outside_of_examples_count", 0)
-    except (
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ) as error:
+    except MALFORMED as error:
         reason = f"it is not what RSpec writes: {type(error).__name__}"
         raise ReportUnreadable(reason) from error
     if outside:
@@ -170,7 +169,7 @@ class _Tool(Struct, frozen=True):
     goal: str = ""
     """A pattern for a word that must be in the command."""
     conflicts: tuple[str, ...] = ()
-    """Options that ask for another report, that stop at a failure, or run no tests."""
+    """Options that ask for another report, stop at a failure, or run no tests."""
     default_format: tuple[str, ...] = ()
     """Words that are added unless the command names a format."""
     plain: tuple[str, ...] = ()
@@ -294,18 +293,15 @@ class ReportingTool(TestRunner):
         self.forbids_snapshots = tool.forbids_snapshots
 
     def place(self, argv: Sequence[str]) -> int | None:
-        tool, names = self._tool, [program_name(word) for word in argv[:_NEAR]]
-        if not names or (names[0] not in tool.programs and names[0] not in _LAUNCHERS):
+        tool = self._tool
+        names = [program_name(word) for word in argv[:_NEAR]]
+        place = find_word(names, tool.programs)
+        if place is None or (place > 0 and names[0] not in _LAUNCHERS):
             return None
-        place = next(
-            (at for at, each in enumerate(names) if each in tool.programs), None
-        )
-        if place is None:
-            return None
-        if tool.subcommand:
-            is_meant = list(argv[place + 1 : place + 2]) == [tool.subcommand]
-            return place + 1 if is_meant else None
         words = argv[place + 1 :]
+        if tool.subcommand:
+            is_named = bool(words) and words[0] == tool.subcommand
+            return place + 1 if is_named else None
         if tool.goal and not any(re.fullmatch(tool.goal, word) for word in words):
             return None
         return place
@@ -314,8 +310,9 @@ class ReportingTool(TestRunner):
         tool = self._tool
         if any(word.partition("=")[0] in tool.conflicts for word in argv):
             return None
-        has_format = any(re.match(r"--format\b|-f", word) for word in self.words(argv))
-        added = tool.added if has_format else (*tool.default_format, *tool.added)
+        added = tool.added
+        if not any(re.match(r"--format\b|-f", word) for word in self.words(argv)):
+            added = (*tool.default_format, *added)
         words = _without_results(argv) if tool.name == "Gradle" else list(argv)
         for word in added:
             word_with_report = word.replace("{report}", str(report))
@@ -353,7 +350,7 @@ class ReportingTool(TestRunner):
 
 
 def _without_results(words: Sequence[str]) -> list[str]:
-    """Return Gradle's words with a task that removes old results: it runs no test again
+    """Add a task that removes the previous results: Gradle would not run tests again
     whose code is unchanged.
     """
     result = []

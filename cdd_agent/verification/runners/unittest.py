@@ -1,8 +1,10 @@
-"""Python's unittest, run by a program of ours that reports each test."""
+"""Python's unittest. The program `injected/unittest_report.py` runs it and reports each
+test.
+"""
 
-import re
 from collections.abc import Sequence
-from pathlib import Path, PurePath, PurePosixPath
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
 
 from cdd_agent.verification.outcomes import Selection, SuiteRun
 from cdd_agent.verification.paths import paths_and_options
@@ -13,51 +15,26 @@ from cdd_agent.verification.runner import (
     TestRunner,
     whole,
 )
+from cdd_agent.verification.runners.launchers import PYTHON_LAUNCHERS, program_name
 from cdd_agent.verification.runners.lines import INJECTED, read_lines
 
-_LAUNCHERS = (
-    "coverage",
-    "hatch",
-    "pdm",
-    "pipenv",
-    "pixi",
-    "poetry",
-    "rye",
-    "uv",
-    "env",
-    "nice",
-    "timeout",
-)
 _NEAR = 8
 """The number of words of a command that may come before `unittest`."""
 _PLAIN = (
-    "-v",
-    "--verbose",
-    "-q",
-    "--quiet",
-    "-f",
-    "--failfast",
-    "-b",
-    "--buffer",
-    "-c",
-    "--catch",
-    "--locals",
+    *("-v", "--verbose", "-q", "--quiet", "-f", "--failfast", "-b", "--buffer"),
+    *("-c", "--catch", "--locals"),
 )
+"""Options that select no tests."""
 _WITH_VALUE = (
-    "-s",
-    "--start-directory",
-    "-t",
-    "--top-level-directory",
-    "-p",
-    "--pattern",
+    *("-s", "--start-directory", "-t", "--top-level-directory", "-p", "--pattern"),
     "-k",
 )
 _FOUND_BEFORE_UNITTEST = ("unittest", "sitecustomize", "usercustomize")
-"""Modules that a run may take from the project instead of from Python."""
+"""Modules that a run may import from the project instead of from Python."""
 
 
 class Unittest(TestRunner):
-    """`python -m unittest`, also by way of coverage, poetry and the like."""
+    """`python -m unittest`, also through coverage, poetry and the like."""
 
     name = "unittest"
     ends_with = frozenset((0, 1, 5))
@@ -66,24 +43,16 @@ class Unittest(TestRunner):
 
     def place(self, argv: Sequence[str]) -> int | None:
         """Return the index of the word `unittest` after `-m`."""
-        near = list(argv[:_NEAR])
-        place = next(
-            (
-                at
-                for at in range(1, len(near))
-                if near[at] == "unittest" and near[at - 1] == "-m"
-            ),
-            None,
-        )
-        starter = PurePath(near[0]).name.removesuffix(".exe") if near else ""
-        return (
-            place
-            if starter in _LAUNCHERS or re.fullmatch(r"python[\d.]*", starter)
-            else None
-        )
+        if not argv or program_name(argv[0]) not in PYTHON_LAUNCHERS:
+            return None
+        near = argv[:_NEAR]
+        for index, (option, word) in enumerate(pairwise(near), 1):
+            if (option, word) == ("-m", "unittest"):
+                return index
+        return None
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
-        """Return the command with our program instead of `-m unittest`."""
+        """Return the command with the reporting program instead of `-m unittest`."""
         place = self.place(argv)
         if place is None or {"-h", "--help"} & {*argv[place:]}:
             return None
@@ -97,8 +66,5 @@ class Unittest(TestRunner):
         return read_lines([reported.data()], selection, root, "::")
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
-        return (
-            whole
-            if path.parts[0].removesuffix(".py") in _FOUND_BEFORE_UNITTEST
-            else None
-        )
+        module = path.parts[0].removesuffix(".py")
+        return whole if module in _FOUND_BEFORE_UNITTEST else None

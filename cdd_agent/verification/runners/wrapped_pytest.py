@@ -17,8 +17,8 @@ from cdd_agent.verification.runner import (
     ReportUnreadable,
     TestRunner,
 )
-from cdd_agent.verification.runners.javascript import program_name
 from cdd_agent.verification.runners.junit import read_report
+from cdd_agent.verification.runners.launchers import program_name
 from cdd_agent.verification.runners.pytest import (
     REPORT_OPTIONS,
     name_from_root,

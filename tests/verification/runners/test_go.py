@@ -79,6 +79,37 @@ def test_newer_go_tells_of_what_could_not_be_built_in_another_way(root: Path) ->
     }
 
 
+UNBUILT = b"""\
+FAIL\texample.com/calc [setup failed]
+FAIL\texample.com/calc/bad [build failed]
+"""
+WHY_UNBUILT = b"""\
+go: downloading example.org/quick v1.14.5
+# example.com/calc
+calc_test.go:2:20: example.org/quick@v1.14.5: dial tcp: lookup example.org: no such host
+# example.com/calc/bad [example.com/calc/bad.test]
+bad/b_test.go:3:28: undefined: Sub
+"""
+
+
+def test_older_go_tells_why_a_package_was_not_built_beside_its_report(
+    root: Path,
+) -> None:
+    run = read_report(UNBUILT, Selection(), root, WHY_UNBUILT)
+    assert run.texts["calc_test.go"].endswith("lookup example.org: no such host\n")
+    assert run.texts["bad/c_test.go"] == "bad/b_test.go:3:28: undefined: Sub\n"
+
+
+def test_newer_go_tells_it_in_its_report(root: Path) -> None:
+    why = b"bad/b_test.go:3:28: undefined: Sub"
+    run = read(NEWER.replace(b"# bad", why), root)
+    assert why.decode() in run.texts["bad/b_test.go"]
+    of_dependency = NEWER.splitlines(keepends=True)[0].replace(b"calc/bad", b"other")
+    run = read(RECORDED + of_dependency, root)
+    assert run.is_finished
+    assert "other" not in run.results
+
+
 def test_a_package_that_fails_beside_its_tests_has_failed(root: Path) -> None:
     lines = RECORDED.splitlines(keepends=True)
     told = [*lines[10:12], lines[12].replace(b'"pass"', b'"fail"')]

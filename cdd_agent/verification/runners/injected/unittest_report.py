@@ -1,8 +1,6 @@
-"""Runs unittest as `python -m unittest` does, and reports on each test in lines of
-JSON.
+"""Run unittest as `python -m unittest` does, and write one line of JSON for each test.
 
-This is run by the project's own Python:
-`unittest_report.py REPORT [the words of unittest]`.
+The project's own Python runs it: `unittest_report.py REPORT [words of unittest]`.
 """
 
 import json
@@ -22,38 +20,38 @@ class _Result(unittest.TextTestResult):
 
     def addSuccess(self, test: Any) -> None:
         super().addSuccess(test)
-        self._tell(test, "passed")
+        self._report(test, "passed")
 
     def addError(self, test: Any, err: Any) -> None:
         super().addError(test, err)
-        self._tell(test, "failed", err)
+        self._report(test, "failed", err)
 
     def addFailure(self, test: Any, err: Any) -> None:
         super().addFailure(test, err)
-        self._tell(test, "failed", err)
+        self._report(test, "failed", err)
 
     def addSkip(self, test: Any, reason: str) -> None:
         super().addSkip(test, reason)
-        self._tell(test, "skipped")
+        self._report(test, "skipped")
 
     def addExpectedFailure(self, test: Any, err: Any) -> None:
         super().addExpectedFailure(test, err)
-        self._tell(test, "skipped")
+        self._report(test, "skipped")
 
     def addUnexpectedSuccess(self, test: Any) -> None:
         super().addUnexpectedSuccess(test)
-        self._tell(test, "failed")
+        self._report(test, "failed")
 
     def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
         super().addSubTest(test, subtest, err)
         if err is not None:
-            self._tell(test, "failed", err)
+            self._report(test, "failed", err)
 
     def stopTestRun(self) -> None:
         super().stopTestRun()
         self._write({"end": True})
 
-    def _tell(self, test: Any, result: str, err: _Error | None = None) -> None:
+    def _report(self, test: Any, result: str, err: _Error | None = None) -> None:
         file, names = _place(getattr(test, "test_case", test))
         text = "".join(traceback.format_exception(*err))[-4000:] if err else ""
         self._write({"file": file, "names": names, "result": result, "text": text})
@@ -67,53 +65,60 @@ class _Runner(unittest.TextTestRunner):
     resultclass = _Result  # type: ignore[assignment]
 
     def __init__(self, **options: Any) -> None:
-        # the other tests are to be known, too
+        # without it, a failure would hide the other tests
         super().__init__(**{**options, "failfast": False})
 
 
 def _place(test: Any) -> tuple[str, list[str]]:
-    """The file that a test is in, and its names there."""
-    if isinstance(test, _FailedTest):  # a module that cannot be imported
-        name: str = test._testMethodName
-        # of such a word only its end is told
-        asked = (word for word in sys.argv[1:] if word.endswith(f".{name}"))
-        return next(filter(None, map(_file_of_module, (name, *asked))), name), []
+    """Return the file of a test, and its names in that file."""
+    if isinstance(test, _FailedTest):
+        return _file_of_failed_import(test._testMethodName), []
     if isinstance(test, unittest.TestCase):
-        doctest = getattr(test, "_dt_test", None)
-        if doctest is not None:
-            return os.path.abspath(doctest.filename or doctest.name), [doctest.name]
-        kind = type(test)
-        file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-        return os.path.abspath(file) if file else kind.__module__, [
-            *kind.__qualname__.split("."),
-            test._testMethodName,
-        ]
+        return _place_of_case(test)
     # `setUpClass (tests.test_a.TestK)`
     dotted = str(test).partition("(")[2].rstrip(")").split(".")
     for length in range(len(dotted), 0, -1):
-        file = getattr(sys.modules.get(".".join(dotted[:length])), "__file__", None)
+        file = _file_of(".".join(dotted[:length]))
         if file:
-            return os.path.abspath(file), dotted[length:]
+            return file, dotted[length:]
     return str(test), []
 
 
-def _file_of_module(name: str) -> str:
-    path = os.path.join(*name.split("."))
-    candidates = (
-        os.path.join(base or ".", file)
-        for base in sys.path
-        for file in (f"{path}.py", f"{path}/__init__.py")
-    )
-    return next(
-        (os.path.abspath(file) for file in candidates if os.path.isfile(file)), ""
-    )
+def _place_of_case(test: unittest.TestCase) -> tuple[str, list[str]]:
+    doctest = getattr(test, "_dt_test", None)
+    if doctest is not None:
+        return os.path.abspath(doctest.filename or doctest.name), [doctest.name]
+    kind = type(test)
+    file = _file_of(kind.__module__) or kind.__module__
+    return file, [*kind.__qualname__.split("."), test._testMethodName]
+
+
+def _file_of(module: str) -> str:
+    """Return the file of an imported module; empty if it has none."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return os.path.abspath(file) if file else ""
+
+
+def _file_of_failed_import(name: str) -> str:
+    """Return the file of a module that cannot be imported, else its name. Unittest
+    gives only the last part of a dotted name, so the command's words are tried too.
+    """
+    asked = [word for word in sys.argv[1:] if word.endswith(f".{name}")]
+    for module in (name, *asked):
+        path = os.path.join(*module.split("."))
+        for folder in sys.path:
+            for file in (f"{path}.py", f"{path}/__init__.py"):
+                place = os.path.join(folder or ".", file)
+                if os.path.isfile(place):
+                    return os.path.abspath(place)
+    return name
 
 
 if __name__ == "__main__":
-    if sys.path and os.path.abspath(sys.path[0]) == os.path.dirname(
-        os.path.abspath(__file__)
-    ):
-        sys.path[0] = os.getcwd()  # as with `-m`
+    here = os.path.dirname(os.path.abspath(__file__))
+    if sys.path and os.path.abspath(sys.path[0]) == here:
+        # as with `-m`
+        sys.path[0] = os.getcwd()
     with open(sys.argv.pop(1), "w", encoding="utf-8") as _Result.report:
         sys.argv[0] = "python -m unittest"
         unittest.main(module=None, testRunner=_Runner)
