@@ -188,8 +188,11 @@ def as_event(baseline: BaselineRun, label: str, *, is_own: bool) -> BaselineTake
 
 
 def _reason_of_exit(run: CheckRun) -> str:
+    """Return what the output states about the exit code. Without results of single
+    tests any statement may explain it.
+    """
     if run.return_code:
         for statement in run.statements:
-            if statement.kind.explains_exit:
+            if statement.kind.explains_exit or run.tests is None:
                 return statement.text
     return ""

@@ -212,7 +212,7 @@ HARNESS = Case(
 )
 DUE = Case(
     None,
-    f"{B}, which failed before too and this step has to fix: the step names it",
+    f"{B}; it failed before too, and this step has to fix it: the step names it",
     (suite(1, a=GOOD, b=BAD),),
     WAS_RED,
     ABOUT_B,
@@ -466,7 +466,7 @@ ROWS = {
             next_to(
                 KNOWN_REASON,
                 None,
-                "failed (exit code 1), as before step 1",
+                "failed (exit code 1), as before step 1: the coverage is below 80 %",
                 ran=(replace(MAKE, code=1, statements=(THRESHOLD,)),),
                 known=(replace(MAKE, code=1, statements=(THRESHOLD,)),),
             ),

@@ -1,5 +1,6 @@
 """Words about verifying a ticket again."""
 
+from cdd_agent.events.notices import Tone
 from cdd_agent.events.ticket_events import PlanOpened, TicketsListed, TicketView
 from cdd_agent.events.verify_events import (
     StepResult,
@@ -15,6 +16,7 @@ from cdd_agent.tickets.status import (
     MissingWork,
 )
 from cdd_agent.wording.describe import describe
+from tests.support.tables import each_row
 
 CHECKS = (
     VerifiedCheck("pytest", ("1", "2"), True, "`pytest` failed (exit code 1): test_a"),
@@ -35,6 +37,27 @@ def test_the_beginning() -> None:
     assert describe(VerifyStarted("feature-x", ("pytest", "make lint")))[0][0] == (
         "feature-x: 2 checks of completed steps, on a copy of your files"
     )
+
+
+@each_row(
+    "results, tone",
+    [
+        (("holds", "holds"), Tone.GOOD),
+        (("holds", "skipped", "open"), Tone.GOOD),
+        (("holds", "unverified"), Tone.WARNING),
+        (("unverified",), Tone.WARNING),
+        (("skipped", "open"), Tone.WARNING),
+        (("holds", "broken", "unverified"), Tone.ERROR),
+    ],
+)
+def test_only_steps_that_hold_are_good(results: tuple[str, ...], tone: Tone) -> None:
+    steps = [
+        VerifiedStep(number, "T", StepResult(one)) for number, one in enumerate(results)
+    ]
+    (_, first), *others = describe(VerifyFinished("feature-x", tuple(steps), CHECKS))
+    assert first is tone
+    # these lines have the signs of their steps, so no other sign is before them
+    assert {one for _, one in others} <= {Tone.PLAIN}
 
 
 def test_all_steps_hold() -> None:
