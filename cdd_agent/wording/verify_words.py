@@ -10,19 +10,10 @@ from cdd_agent.events.verify_events import (
     VerifyFinished,
     VerifyStarted,
 )
-from cdd_agent.tickets.outcome_words import OUTCOME_WORDS
-from cdd_agent.tickets.status import StepOutcome
 from cdd_agent.wording.registry import Lines, words_of
 from cdd_agent.wording.step_signs import first_names
 from cdd_agent.wording.ticket_words import edited_criteria_lines, missing_files
 
-_SIGNS = {
-    StepResult.HOLDS: "✓",
-    StepResult.BROKEN: "✗",
-    StepResult.UNVERIFIED: OUTCOME_WORDS[StepOutcome.UNVERIFIED].sign,
-    StepResult.SKIPPED: OUTCOME_WORDS[StepOutcome.SKIPPED].sign,
-    StepResult.OPEN: OUTCOME_WORDS[StepOutcome.OPEN].sign,
-}
 _NAMED_TOGETHER = (StepResult.UNVERIFIED, StepResult.SKIPPED, StepResult.OPEN)
 
 
@@ -43,12 +34,12 @@ def describe_verify_finished(event: VerifyFinished) -> Lines:
         finding = "; ".join(_findings(step, reasons))
         together.setdefault(finding, []).append(step)
     for finding, steps in together.items():
-        lines.append((f"  ✗ {_titles(steps)}: {finding}", Tone.PLAIN))
+        lines.append((f"  {_titles(steps)}: {finding}", Tone.ERROR))
     for result in _NAMED_TOGETHER:
         steps = [step for step in event.steps if step.result is result]
         if steps:
-            text = f"  {_SIGNS[result]} {result.value}: {_titles(steps)}"
-            lines.append((text, Tone.PLAIN))
+            text = f"  {result.value}: {_titles(steps)}"
+            lines.append((text, Tone.WARNING))
     if event.other_failures:
         names = first_names(event.other_failures)
         text = f"  tests that fail, and that no completed step had: {names}"

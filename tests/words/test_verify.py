@@ -54,10 +54,8 @@ def test_only_steps_that_hold_are_good(results: tuple[str, ...], tone: Tone) -> 
     steps = [
         VerifiedStep(number, "T", StepResult(one)) for number, one in enumerate(results)
     ]
-    (_, first), *others = describe(VerifyFinished("feature-x", tuple(steps), CHECKS))
+    (_, first), *_ = describe(VerifyFinished("feature-x", tuple(steps), CHECKS))
     assert first is tone
-    # these lines have the signs of their steps, so no other sign is before them
-    assert {one for _, one in others} <= {Tone.PLAIN}
 
 
 def test_all_steps_hold() -> None:
@@ -76,10 +74,10 @@ def test_each_finding_has_its_words() -> None:
         VerifiedStep(6, "F", StepResult.HOLDS, label="6a"),
     ) == [
         "feature-x: 1 step holds, 5 no longer hold",
-        "  ✗ 1. A: tests that passed fail: test_a; tests that passed are gone or skipped: test_b, test_c",
-        "  ✗ 2. B: missing files: b.py; files without its change: c.py",
-        "  ✗ 3. C, 4. D: `make lint` failed (exit code 2)",
-        "  ✗ 5. E: it was verified by a check, and there is none any more",
+        "  1. A: tests that passed fail: test_a; tests that passed are gone or skipped: test_b, test_c",
+        "  2. B: missing files: b.py; files without its change: c.py",
+        "  3. C, 4. D: `make lint` failed (exit code 2)",
+        "  5. E: it was verified by a check, and there is none any more",
     ]
 
 
@@ -91,9 +89,9 @@ def test_steps_without_proof_are_never_among_those_that_hold() -> None:
         VerifiedStep(4, "D", StepResult.OPEN),
     ) == [
         "feature-x: 1 unverified, 1 skipped, 2 open",
-        "  ? unverified: 1. A",
-        "  – skipped: 2. B",
-        "  ○ open: 2b. C, 4. D",
+        "  unverified: 1. A",
+        "  skipped: 2. B",
+        "  open: 2b. C, 4. D",
     ]
 
 
