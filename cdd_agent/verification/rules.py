@@ -58,7 +58,7 @@ def find_missing_file(step: StepFacts) -> Finding | None:
     if not missing:
         return None
     are = "is" if len(missing) == 1 else "are"
-    reason = f"{words.in_a_line(missing)} {are} declared as new, and not there"
+    reason = f"{words.in_a_line(missing)} {are} declared as new, but not there"
     return Finding(None, reason, f"{words.MISSING}\n{words.as_list(missing)}")
 
 

@@ -178,7 +178,7 @@ CHANGED = frozenset({"app.py"})
 
 MISSING = Case(
     None,
-    "app.py is declared as new, and not there",
+    "app.py is declared as new, but not there",
     IS_GREEN,
     work=Work(changed=CHANGED, missing=("app.py",)),
 )
@@ -714,7 +714,7 @@ def test_each_rule_has_rows_on_both_sides() -> None:
 FAILING = (MAKE, suite(1, a=GOOD, b=BAD))
 EVERYTHING_WRONG = Case(
     None,
-    "app.py is declared as new, and not there",
+    "app.py is declared as new, but not there",
     FAILING,
     (MAKE, OVER_LIMIT),
     work=Work(
