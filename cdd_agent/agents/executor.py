@@ -253,7 +253,7 @@ class ExecutorAgent(ReadsWords):
         number = run.find_number(label) if label else None
         if name == "skip":
             typed: tuple[object, ...] = (
-                said["reason"] or "skipped by the user",
+                said["reason"] or "by the user",
                 bool(said["keep"]),
             )
         elif name == "retry" and not said["keep"]:

@@ -41,7 +41,7 @@ CONFIG = """\
 # max_attempts: 3                      # model attempts a step without a screen, the first included
 # jobs: 1                              # steps that run at once, where they can
 # approval: edits                      # ask: before files are written | edits | auto
-# require: off                         # verified, checked: a step that no tests, or no check, have shown to be done fails the run
+# require: off                         # verified: a step fails unless its tests passed | checked: unless it was checked | off
 # strength: null                       # a percentage: `cdd verify --strength` calls a lower score weak
 # strength_faults: 30                  # small faults that it tries for a step, at most
 # strength_seconds: 300                # and the time for a step
@@ -135,8 +135,8 @@ def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]
     )
     if root / FILE in made:
         yield Notice(
-            f"{FILE} tells coding agents and newcomers about the project: fill in what"
-            " stands in <…>; until then no model is told of those lines."
+            f"{FILE} describes the project to coding agents and newcomers. Replace each"
+            " <…>: models do not see lines that have one."
         )
     if not made:
         yield Notice(

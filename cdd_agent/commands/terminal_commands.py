@@ -249,7 +249,7 @@ TERMINAL_COMMANDS = {
             metavar="N",
         ),
         JSON,
-        interrupted="Nothing was changed. Measured faults are saved.",
+        interrupted="Nothing was changed.",
         run="cdd_agent.cli.verify:verify",
     ),
     "board": TerminalCommand(

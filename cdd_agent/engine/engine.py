@@ -915,14 +915,14 @@ class Engine(Struct):
         if accepts(require, found):
             return outcome
         error = (
-            f"`require: {require}` holds, and {WITHOUT_PROOF[require]} it is done"
-            f" ({outcome.reason})"
+            f"`require: {require}` does not accept the step: {WITHOUT_PROOF[require]}"
+            f" it is done ({outcome.reason})"
         )
         hint = (
-            "Its reply is kept: the step goes on from it when it is run again, with"
-            " tests that show it, or with "
+            "Its reply is kept. Add tests that show it, or set `require: off`, and run"
+            " the step again: it continues with that reply."
         )
-        self.stopped_by = StepFailed(error, hint=f"{hint}`require: off`.")
+        self.stopped_by = StepFailed(error, hint=hint)
         return replace(
             outcome, verification=None, reason=error, insufficient=verification
         )

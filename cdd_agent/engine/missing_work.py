@@ -368,7 +368,7 @@ class _Work(Struct, frozen=True):
                 losses.append(loss)
         if not losses:
             return []
-        others = self._changes_of_other_runs({loss.place for loss in losses})
+        others = self._later_changes({loss.place for loss in losses})
         return [
             loss
             for loss in losses
@@ -377,7 +377,7 @@ class _Work(Struct, frozen=True):
 
     def find_edits(self) -> list[_Touch]:
         """Return the last change of each file that has another content since, which no
-        run gave it and which is not one from before the steps.
+        run gave it, not even a failed step, and which is not one from before the steps.
         """
         last = len(self.changes) - 1
         edits: dict[str, _Touch] = {}
@@ -392,7 +392,7 @@ class _Work(Struct, frozen=True):
                 edits[place] = touch
         if not edits:
             return []
-        others = self._changes_of_other_runs(edits.keys())
+        others = self._later_changes(edits.keys(), with_this_run=True)
         return [
             touch
             for place, touch in edits.items()
@@ -414,20 +414,21 @@ class _Work(Struct, frozen=True):
     def _is_by_others(
         self, touch: _Touch, found: _Version, others: Mapping[str, Sequence[_Later]]
     ) -> bool:
-        """True if a run of another ticket left a file so since the step ended."""
+        """True if one of these changes left a file so since the step ended."""
         place, ended = self.tree.without_links(touch.path), self.ends[touch.position]
         later = [one for one in others.get(place, ()) if one.at > ended]
         return bool(later) and found.matches(later[-1].after)
 
-    def _changes_of_other_runs(
-        self, places: Collection[str]
+    def _later_changes(
+        self, places: Collection[str], *, with_this_run: bool = False
     ) -> dict[str, list[_Later]]:
         """Return what the runs of other tickets made of these files, in the order of
-        time. A ledger that cannot be read is left out.
+        time; `with_this_run` adds all steps of this run. A ledger that cannot be read
+        is left out.
         """
         found: dict[str, list[_Later]] = {}
         for path in self.record.folder.parent.glob("*/step-*/ledger.jsonl"):
-            if self.record.folder in path.parents:
+            if self.record.folder in path.parents and not with_this_run:
                 continue
             try:
                 entries = LedgerFile(path).entries()
@@ -442,7 +443,7 @@ class _Work(Struct, frozen=True):
 
 
 class _Later(Struct, frozen=True):
-    """What a run of another ticket made of a file."""
+    """What a run made of a file, apart from the completed steps."""
 
     at: str
     after: TreeEntry | None

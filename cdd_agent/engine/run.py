@@ -326,15 +326,14 @@ class Run(Struct):
         if not refused:
             return None
         steps = steps_in_words([step.label for step in refused])
-        are, target = "are", "the first"
-        if len(refused) == 1:
-            are, target = "is", "it"
+        first = refused[0].label
+        are = "it is" if len(refused) == 1 else "they are"
         return StepFailed(
-            f"`require: {self.require}` holds, and {WITHOUT_PROOF[self.require]}"
-            f" {steps} {are} done: nothing is built on that",
+            f"`require: {self.require}` does not accept {steps}:"
+            f" {WITHOUT_PROOF[self.require]} {are} done. No step runs after that",
             hint=(
-                f"`cdd undo {self.ticket.slug} --step {refused[0].label}` goes back to"
-                f" before {target}; with `require: off` the run goes on as it is."
+                f"`cdd undo {self.ticket.slug} --step {first}` restores the files from"
+                f" before step {first}. With `require: off` the run continues."
             ),
         )
 

@@ -49,9 +49,9 @@ from cdd_agent.verification.verdict import (
 )
 
 _HOW_TO_MAKE_USABLE = (
-    "The reply is kept, and is checked again without a call. Install the program, or"
-    " set `test_command` in .cdd/config.yaml or the step's `**Verify:**` to a command"
-    " that runs the tests once."
+    "Install the program, or set `test_command` in .cdd/config.yaml or the step's"
+    " `**Verify:**` to a command that runs the tests once and ends. Then run the step"
+    " again: its reply is kept, and the model is not asked again."
 )
 
 

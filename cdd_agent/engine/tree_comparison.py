@@ -32,8 +32,8 @@ class LacksFiles(BadInput):
     def __init__(self, what: str, missing: Iterable[str], root: Path) -> None:
         self.missing = tuple(missing)
         super().__init__(
-            f"{what} in the run's tree, and not if the tree has what only your files"
-            f" have. Missing: {named(self.missing)}",
+            f"{what} in the run's tree, but not with the files that only your tree has."
+            f" Missing: {named(self.missing)}",
             hint=(
                 f"Copy what the tests need to {root}, or run in your own tree, without"
                 " `--worktree`."

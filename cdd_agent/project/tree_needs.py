@@ -160,8 +160,9 @@ def find_missing(tree: Path, listed: ProjectFiles) -> list[str]:
     """Return what a tree lacks of a project's ignored files and its submodules."""
     missing: list[str] = []
     for path in listed.ignored:
-        name = PurePosixPath(path).name
-        is_cache = name in _CACHES or name.endswith((".pyc", ".pyo"))
+        is_cache = path.endswith((".pyc", ".pyo")) or not _CACHES.isdisjoint(
+            PurePosixPath(path).parts
+        )
         is_part = missing and missing[-1].endswith("/") and path.startswith(missing[-1])
         is_ours = path.startswith(".cdd/")
         if not (is_cache or is_part or is_ours or os.path.lexists(tree / path)):

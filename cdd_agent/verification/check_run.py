@@ -187,7 +187,7 @@ def _not_started(check: Check, result: CommandResult) -> CheckRun:
 
 def _watches(check: Check, statement: Statement | None, output: str) -> CheckRun:
     """Return the result of a check that would never end."""
-    why = f"never ends: {statement.text}" if statement else "never ends"
+    why = f"never ends, because {statement.text}" if statement else "never ends"
     return CheckRun(
         check.shown,
         statements=(statement,) if statement else (),

@@ -74,7 +74,7 @@ def nothing_ran(tests: SuiteRun) -> str:
 def by_exit_code(run: CheckRun) -> str:
     reason = f"`{run.command}` ended with exit code 0; no test is known to have run"
     if run.unread:
-        reason += f", as its report cannot be used: {run.unread}"
+        reason += f": {run.unread}"
     return reason
 
 

@@ -58,7 +58,7 @@ def find_missing_file(step: StepFacts) -> Finding | None:
     if not missing:
         return None
     are = "is" if len(missing) == 1 else "are"
-    reason = f"{words.in_a_line(missing)} {are} declared as new, and not there"
+    reason = f"{words.in_a_line(missing)} {are} declared as new, but not there"
     return Finding(None, reason, f"{words.MISSING}\n{words.as_list(missing)}")
 
 
@@ -214,11 +214,13 @@ def _tests_failed(check: CheckFacts) -> Finding:
     reason = f"{words.failed(check.run)}: {words.in_a_line(counted)}"
     due = [test for test in counted if test in targets.due]
     if due:
-        which = "which"
+        which, it = "it", "it"
+        if len(due) > 1:
+            which, it = "they", "them"
         if len(due) < len(counted):
-            which = f"of which {words.in_a_line(due)}"
+            which = words.in_a_line(due)
         reason += (
-            f", {which} failed before too and this step has to fix:"
+            f"; {which} failed before too, and this step has to fix {it}:"
             f" {targets.due[due[0]]}"
         )
     return Finding(None, reason, words.to_fix(check))
@@ -258,7 +260,8 @@ def _failed_without_report(check: CheckFacts) -> Finding | None:
         last = check.last_run
         was_so = last is not None and bool(last.return_code)
         also = f", {words.as_before(before)}" if was_so else ""
-        return Finding(None, f"{words.failed(run)}{also}")
+        why = f": {run.statements[0].text}" if run.statements else ""
+        return Finding(None, f"{words.failed(run)}{also}{why}")
     if check.check.asks_for_report and _has_reported(check):
         return Finding(
             None,

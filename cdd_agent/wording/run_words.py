@@ -36,8 +36,8 @@ def describe_baseline(event: BaselineTaken) -> Lines:
     before = f"Before step {event.label}, `{event.command}`"
     if event.is_unusable:
         text = (
-            f"{before} cannot be used: {clause(event.problem)}. Steps that it checks"
-            " will stop there, so install its program or change the command first."
+            f"{before} {clause(event.problem.removeprefix('it '))}. Each step that it"
+            " checks will stop. Make it run first, or set another command."
         )
         return [(text, Tone.ERROR)]
     if event.is_own:
@@ -49,24 +49,23 @@ def describe_baseline(event: BaselineTaken) -> Lines:
             " count as new."
         )
         return [(text, Tone.WARNING)]
-    if event.passed is None and event.return_code and event.reason:
-        text = (
-            f"{before} fails already (exit code {event.return_code}): {event.reason}."
-            " No step passes by it until that is fixed."
-        )
-        return [(text, Tone.WARNING)]
     if event.passed is None and event.return_code:
         text = (
-            f"{before} fails already (exit code {event.return_code}): its failures"
-            " cannot be told from new ones, so no step passes by it until they are"
-            " fixed."
+            f"{before} fails already ({_exit_code(event)}). It does not report single"
+            " tests, so a step passes only if the whole command does."
         )
         return [(text, Tone.WARNING)]
     result = _baseline_counts(event)
     if event.reason:
-        result += f", exit code {event.return_code}: {event.reason}"
+        result += f", {_exit_code(event)}"
     text = f"{before}: {result} ({event.seconds:.1f} s)"
     return [(text, Tone.PLAIN)]
+
+
+def _exit_code(event: BaselineTaken) -> str:
+    """The exit code, with what the output states about it."""
+    why = f": {event.reason}" if event.reason else ""
+    return f"exit code {event.return_code}{why}"
 
 
 def _own_result(event: BaselineTaken) -> str:
@@ -75,7 +74,7 @@ def _own_result(event: BaselineTaken) -> str:
     if event.problem:
         return clause(event.problem) + reason
     if event.passed is None and event.return_code:
-        return f"failed (exit code {event.return_code}){reason}"
+        return f"failed ({_exit_code(event)})"
     if event.passed is None:
         return "passed"
     result = _counts_of_tests(event) or "found no tests"
@@ -87,7 +86,7 @@ def _baseline_counts(event: BaselineTaken) -> str:
         return "passed"
     text = _counts_of_tests(event)
     if event.failed:
-        text += "; these failures are not blamed on a step that is not about them"
+        text += "; old failures count only in steps that are about them"
     return text or "found no tests"
 
 

@@ -10,19 +10,10 @@ from cdd_agent.events.verify_events import (
     VerifyFinished,
     VerifyStarted,
 )
-from cdd_agent.tickets.outcome_words import OUTCOME_WORDS
-from cdd_agent.tickets.status import StepOutcome
 from cdd_agent.wording.registry import Lines, words_of
 from cdd_agent.wording.step_signs import first_names
 from cdd_agent.wording.ticket_words import edited_criteria_lines, missing_files
 
-_SIGNS = {
-    StepResult.HOLDS: "✓",
-    StepResult.BROKEN: "✗",
-    StepResult.UNVERIFIED: OUTCOME_WORDS[StepOutcome.UNVERIFIED].sign,
-    StepResult.SKIPPED: OUTCOME_WORDS[StepOutcome.SKIPPED].sign,
-    StepResult.OPEN: OUTCOME_WORDS[StepOutcome.OPEN].sign,
-}
 _NAMED_TOGETHER = (StepResult.UNVERIFIED, StepResult.SKIPPED, StepResult.OPEN)
 
 
@@ -36,19 +27,18 @@ def describe_verify_started(event: VerifyStarted) -> Lines:
 
 @words_of.register
 def describe_verify_finished(event: VerifyFinished) -> Lines:
-    tone = Tone.ERROR if event.broken else Tone.GOOD
-    lines = [(f"{event.ticket_slug}: {_counts(event)}", tone)]
+    lines = [(f"{event.ticket_slug}: {_counts(event)}", _tone(event))]
     reasons = {check.command: check.reason for check in event.checks}
     together: dict[str, list[VerifiedStep]] = {}
     for step in event.broken:
         finding = "; ".join(_findings(step, reasons))
         together.setdefault(finding, []).append(step)
     for finding, steps in together.items():
-        lines.append((f"  ✗ {_titles(steps)}: {finding}", Tone.ERROR))
+        lines.append((f"  {_titles(steps)}: {finding}", Tone.ERROR))
     for result in _NAMED_TOGETHER:
         steps = [step for step in event.steps if step.result is result]
         if steps:
-            text = f"  {_SIGNS[result]} {result.value}: {_titles(steps)}"
+            text = f"  {result.value}: {_titles(steps)}"
             lines.append((text, Tone.WARNING))
     if event.other_failures:
         names = first_names(event.other_failures)
@@ -58,6 +48,16 @@ def describe_verify_finished(event: VerifyFinished) -> Lines:
         text = f"  not in the copy, as git ignores it: {named(event.missing)}"
         lines.append((text, Tone.WARNING))
     return [*lines, *edited_criteria_lines(event.edited_criteria)]
+
+
+def _tone(event: VerifyFinished) -> Tone:
+    """Good only if each completed step holds."""
+    results = {step.result for step in event.steps}
+    if StepResult.BROKEN in results:
+        return Tone.ERROR
+    if StepResult.UNVERIFIED in results or StepResult.HOLDS not in results:
+        return Tone.WARNING
+    return Tone.GOOD
 
 
 def _counts(event: VerifyFinished) -> str:

@@ -121,9 +121,9 @@ async def test_all_runs_the_rest_and_returns_to_chat(sandbox: Sandbox) -> None:
 @each_row(
     ("word", "reason", "kept"),
     [
-        ("skip", "skipped by the user", False),
-        ("s", "skipped by the user", False),
-        ("skip keep", "skipped by the user", True),
+        ("skip", "by the user", False),
+        ("s", "by the user", False),
+        ("skip keep", "by the user", True),
         ("skip because it is not needed", "it is not needed", False),
         ("Skip keep because mine", "mine", True),
     ],

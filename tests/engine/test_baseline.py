@@ -804,8 +804,8 @@ async def test_the_output_is_kept_whole_and_without_our_own_line(
             (12, 3, 1),
             "",
             (
-                "`t`: 12 passed, 3 failed, 1 skipped; these failures are not blamed on"
-                " a step"
+                "`t`: 12 passed, 3 failed, 1 skipped; old failures count only in steps"
+                " that are about them"
             ),
             Tone.PLAIN,
         ),

@@ -135,6 +135,16 @@ async def test_the_shell_shows_it_of_the_run_that_is_open(done: Sandbox) -> None
     assert not shown.spec_changed
 
 
+async def test_files_of_a_failed_step_have_not_changed_since(done: Sandbox) -> None:
+    done.write(*STEPS, Step("app.txt", check("app.txt"), description="Say less."))
+    await run_all(done.replies(says("app.txt", "bad")))
+    assert done.statuses() == [*["completed"] * 3, "failed"]
+    assert changed(status(done)) == {}
+    assert listed(done) == 0
+    write(done.root, {"app.txt": "mine"})
+    assert changed(status(done)) == {"2": ("app.txt",)}
+
+
 async def test_a_spec_that_cannot_be_read_has_changed(done: Sandbox) -> None:
     spec = f"tickets/{SLUG}/spec.yaml"
     shown = await view(done, lambda root: write(root, {spec: "title: ["}))

@@ -907,6 +907,20 @@ MUTATIONS = [
                 "engine/test_changed_since.py",
             ),
             (
+                "what a failed step made of a file has not changed since",
+                "engine/missing_work.py",
+                "        others = self._later_changes(edits.keys(), with_this_run=True)\n",
+                "        others = self._later_changes(edits.keys())\n",
+                "engine/test_changed_since.py",
+            ),
+            (
+                "files in a cache are not missing",
+                "project/tree_needs.py",
+                "            PurePosixPath(path).parts\n",
+                "            PurePosixPath(path).name\n",
+                "project/test_tree_needs.py",
+            ),
+            (
                 "a file with an old time may have changed",
                 "engine/missing_work.py",
                 "if os.lstat(root / path).st_ctime >= ended:",

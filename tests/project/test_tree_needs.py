@@ -200,10 +200,18 @@ async def test_links_are_known_when_the_tree_is_equipped_again(root: Path) -> No
         ({".env": "KEY=1"}, (".env",)),
         ({"data/big.bin": "x", "data/more/x": "x"}, ("data/",)),
         ({"__pycache__/a.pyc": "x", ".pytest_cache/x": "x", "a.pyc": "x"}, ()),
+        ({".ruff_cache/.gitignore": "*", ".ruff_cache/0/x": "x"}, ()),
         ({"node_modules/x/i.js": "x"}, ()),
         ({"new.js": "x"}, ()),
     ],
-    ids=["a file", "a folder", "caches", "what is linked", "what is not ignored"],
+    ids=[
+        "a file",
+        "a folder",
+        "caches",
+        "a cache that ignores itself",
+        "what is linked",
+        "what is not ignored",
+    ],
 )
 async def test_what_a_tree_lacks_is_known(
     root: Path, files: dict[str, str], expected: tuple[str, ...]

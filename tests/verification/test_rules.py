@@ -183,7 +183,7 @@ CHANGED = frozenset({"app.py"})
 
 MISSING = Case(
     None,
-    "app.py is declared as new, and not there",
+    "app.py is declared as new, but not there",
     IS_GREEN,
     work=Work(changed=CHANGED, missing=("app.py",)),
 )
@@ -217,7 +217,7 @@ HARNESS = Case(
 )
 DUE = Case(
     None,
-    f"{B}, which failed before too and this step has to fix: the step names it",
+    f"{B}; it failed before too, and this step has to fix it: the step names it",
     (suite(1, a=GOOD, b=BAD),),
     WAS_RED,
     ABOUT_B,
@@ -543,7 +543,7 @@ ROWS = {
             next_to(
                 KNOWN_REASON,
                 None,
-                "failed (exit code 1), as before step 1",
+                "failed (exit code 1), as before step 1: the coverage is below 80 %",
                 ran=(replace(MAKE, code=1, statements=(THRESHOLD,)),),
                 known=(replace(MAKE, code=1, statements=(THRESHOLD,)),),
             ),
@@ -803,7 +803,7 @@ def test_each_rule_has_rows_on_both_sides() -> None:
 FAILING = (MAKE, suite(1, a=GOOD, b=BAD))
 EVERYTHING_WRONG = Case(
     None,
-    "app.py is declared as new, and not there",
+    "app.py is declared as new, but not there",
     FAILING,
     (MAKE, OVER_LIMIT),
     work=Work(

@@ -402,7 +402,7 @@ async def test_chat_and_what_makes_a_project(sandbox: Sandbox) -> None:
                 "Made .cdd/config.yaml",
                 "Made tickets/.gitkeep",
                 "Made AGENTS.md",
-                "AGENTS.md tells coding agents and newcomers about the project: fill in what stands in <…>; until then no model is told of those lines.",
+                "AGENTS.md describes the project to coding agents and newcomers. Replace each <…>: models do not see lines that have one.",
             ],
         ),
         (

@@ -53,7 +53,7 @@ def test_from_an_empty_folder_to_a_ticket(
                 "✓ Made .cdd/config.yaml",
                 "✓ Made tickets/.gitkeep",
                 "✓ Made AGENTS.md",
-                "AGENTS.md tells coding agents and newcomers about the project: fill in what stands in <…>; until then no model is told of those lines.",
+                "AGENTS.md describes the project to coding agents and newcomers. Replace each <…>: models do not see lines that have one.",
             ],
         ),
         (

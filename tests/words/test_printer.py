@@ -68,7 +68,7 @@ RUN_SAID = """\
 bug-login: Login fails
   ○ 1. Test it
   ○ 2. Fix it
-Before step 1, `pytest`: 4 passed, 1 failed; these failures are not blamed on a step that is not about them (2.0 s)
+Before step 1, `pytest`: 4 passed, 1 failed; old failures count only in steps that are about them (2.0 s)
 Step 1: Test it
 asking any/model
 read login.py:1-40
@@ -219,9 +219,12 @@ EDITED = (
             ],
         ),
         (
-            BaselineTaken(1, "make check", 2, None, None, None, 1.0, ""),
+            BaselineTaken(
+                *(1, "make check", 2, None, None, None, 1.0, ""),
+                reason="`mypy` is not installed",
+            ),
             [
-                "! Before step 1, `make check` fails already (exit code 2): its failures cannot be told from new ones, so no step passes by it until they are fixed."
+                "! Before step 1, `make check` fails already (exit code 2: `mypy` is not installed). It does not report single tests, so a step passes only if the whole command does."
             ],
         ),
         (
@@ -234,7 +237,7 @@ EDITED = (
                 reason="`vitest` is not installed",
             ),
             [
-                "! Before step 1, `npm test` fails already (exit code 127): `vitest` is not installed. No step passes by it until that is fixed."
+                "! Before step 1, `npm test` fails already (exit code 127: `vitest` is not installed). It does not report single tests, so a step passes only if the whole command does."
             ],
         ),
         (
@@ -244,7 +247,7 @@ EDITED = (
                 reason="`vitest` is not installed",
             ),
             [
-                "Before step 1, `npm test`: failed (exit code 127): `vitest` is not installed (1.0 s)"
+                "Before step 1, `npm test`: failed (exit code 127: `vitest` is not installed) (1.0 s)"
             ],
         ),
         (
@@ -269,11 +272,11 @@ EDITED = (
         (
             BaselineTaken(
                 *(1, "npm test", None, None, None, None, 1.0),
-                "it never ends: it watches files",
+                "it never ends, because it watches files",
                 is_unusable=True,
             ),
             [
-                "✗ Before step 1, `npm test` cannot be used: it never ends: it watches files. Steps that it checks will stop there, so install its program or change the command first."
+                "✗ Before step 1, `npm test` never ends, because it watches files. Each step that it checks will stop. Make it run first, or set another command."
             ],
         ),
         (

@@ -83,7 +83,7 @@ Keep it short.
 
 1. Make a.txt"""
 FAILED_TESTS = """\
-`pytest` failed (exit code 1): tests/test_calc.py::test_add, tests/test_calc.py::test_sub, of which tests/test_calc.py::test_sub failed before too and this step has to fix: it imports calc.py
+`pytest` failed (exit code 1): tests/test_calc.py::test_add, tests/test_calc.py::test_sub; tests/test_calc.py::test_sub failed before too, and this step has to fix it: it imports calc.py
 
 These tests have to pass:
 - tests/test_calc.py::test_add

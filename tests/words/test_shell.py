@@ -32,8 +32,8 @@ SCREEN = """\
 bug-login: Login fails
 ○ 1. Test it
 ○ 2. Fix it
-Before step 1, pytest: 4 passed, 1 failed; these failures are not blamed on a step that is not about
-them (2.0 s)
+Before step 1, pytest: 4 passed, 1 failed; old failures count only in steps that are about them (2.0
+s)
 ── Step 1: Test it
 ▸ read login.py:1-40
 ▾ read lost.py                                                                                failed

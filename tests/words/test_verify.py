@@ -1,5 +1,6 @@
 """Words about verifying a ticket again."""
 
+from cdd_agent.events.notices import Tone
 from cdd_agent.events.ticket_events import PlanOpened, TicketsListed, TicketView
 from cdd_agent.events.verify_events import (
     StepResult,
@@ -15,6 +16,7 @@ from cdd_agent.tickets.status import (
     MissingWork,
 )
 from cdd_agent.wording.describe import describe
+from tests.support.tables import each_row
 
 CHECKS = (
     VerifiedCheck("pytest", ("1", "2"), True, "`pytest` failed (exit code 1): test_a"),
@@ -37,6 +39,25 @@ def test_the_beginning() -> None:
     )
 
 
+@each_row(
+    "results, tone",
+    [
+        (("holds", "holds"), Tone.GOOD),
+        (("holds", "skipped", "open"), Tone.GOOD),
+        (("holds", "unverified"), Tone.WARNING),
+        (("unverified",), Tone.WARNING),
+        (("skipped", "open"), Tone.WARNING),
+        (("holds", "broken", "unverified"), Tone.ERROR),
+    ],
+)
+def test_only_steps_that_hold_are_good(results: tuple[str, ...], tone: Tone) -> None:
+    steps = [
+        VerifiedStep(number, "T", StepResult(one)) for number, one in enumerate(results)
+    ]
+    (_, first), *_ = describe(VerifyFinished("feature-x", tuple(steps), CHECKS))
+    assert first is tone
+
+
 def test_all_steps_hold() -> None:
     steps = [VerifiedStep(number, "T", StepResult.HOLDS) for number in (1, 2)]
     assert lines(*steps) == ["feature-x: 2 steps hold"]
@@ -53,10 +74,10 @@ def test_each_finding_has_its_words() -> None:
         VerifiedStep(6, "F", StepResult.HOLDS, label="6a"),
     ) == [
         "feature-x: 1 step holds, 5 no longer hold",
-        "  ✗ 1. A: tests that passed fail: test_a; tests that passed are gone or skipped: test_b, test_c",
-        "  ✗ 2. B: missing files: b.py; files without its change: c.py",
-        "  ✗ 3. C, 4. D: `make lint` failed (exit code 2)",
-        "  ✗ 5. E: the check that verified it is gone, or runs no tests any more",
+        "  1. A: tests that passed fail: test_a; tests that passed are gone or skipped: test_b, test_c",
+        "  2. B: missing files: b.py; files without its change: c.py",
+        "  3. C, 4. D: `make lint` failed (exit code 2)",
+        "  5. E: the check that verified it is gone, or runs no tests any more",
     ]
 
 
@@ -68,9 +89,9 @@ def test_steps_without_proof_are_never_among_those_that_hold() -> None:
         VerifiedStep(4, "D", StepResult.OPEN),
     ) == [
         "feature-x: 1 unverified, 1 skipped, 2 open",
-        "  ? unverified: 1. A",
-        "  – skipped: 2. B",
-        "  ○ open: 2b. C, 4. D",
+        "  unverified: 1. A",
+        "  skipped: 2. B",
+        "  open: 2b. C, 4. D",
     ]
 
 

@@ -56,8 +56,7 @@ def test_where_tests_left_no_report_the_exit_code_is_said_to_decide(
     check = parse_command("jest", tmp_path)
     run = run_of(check, 0, unread="there is none")
     assert judge_one(check, run).reason == (
-        "`jest` ended with exit code 0; no test is known to have run, as its report"
-        " cannot be used: there is none"
+        "`jest` ended with exit code 0; no test is known to have run: there is none"
     )
 
 
