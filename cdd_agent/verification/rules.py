@@ -1,8 +1,8 @@
 """The rules that decide how a step is verified, in the order in which they are tried.
 The first rule that matches wins.
 
-Each rule has a sentence for the user and a text for the model. What a rule sees and
-what follows is also its line in docs/verification.md.
+Each rule has a sentence for the user and a text for the model. Its `seen` and `verdict`
+are also a row of docs/verification.md.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ from cdd_agent.verification.test_id import TestId
 
 
 class Finding(Struct, frozen=True):
-    """What a rule found."""
+    """The result of a rule that matches."""
 
     verification: Verification | None
     """None: the step failed."""
