@@ -118,9 +118,9 @@ class _Measuring(Struct, frozen=True):
         meter.emit(StrengthStarted(slug, total, total - untried))
         if not waiting:
             return
-        checks = [
-            check for step in waiting for check in self._checks(step, meter.commands)
-        ]
+        checks: list[Check] = []
+        for step in waiting:
+            checks += self._checks(step, meter.commands)
         await permit_checks(checks, meter.commands, meter.emit)
         self.summary.saved.rewrite()
         root, env = meter.commands.root, meter.commands.env

@@ -334,26 +334,26 @@ def find_nothing_new(step: StepFacts) -> Finding | None:
 
 
 def find_old_failures(step: StepFacts) -> Finding | None:
-    for each in step.checks:
-        if find_known_reason(each) is not None or each.others:
-            return Finding(Verification.BASELINE, _joined(step))
-    return None
+    return _find_proof(step, Verification.BASELINE)
 
 
 def find_passed(step: StepFacts) -> Finding | None:
-    if not any(each.tests.count(Result.PASSED) for each in step.checks):
-        return None
-    return Finding(Verification.PASSED, _joined(step))
+    return _find_proof(step, Verification.PASSED)
 
 
 def find_no_test(step: StepFacts) -> Finding | None:
-    if not any(each.run.ran_no_test for each in step.checks):
-        return None
-    return Finding(Verification.NONE, _joined(step))
+    return _find_proof(step, Verification.NONE)
 
 
 def find_exit_code(step: StepFacts) -> Finding | None:
     return Finding(Verification.EXIT_CODE, _joined(step))
+
+
+def _find_proof(step: StepFacts, verification: Verification) -> Finding | None:
+    """Return this verification if one of the checks shows it by itself."""
+    if not any(proof_of(each) is verification for each in step.checks):
+        return None
+    return Finding(verification, _joined(step))
 
 
 def _joined(step: StepFacts) -> str:
