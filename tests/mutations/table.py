@@ -1415,6 +1415,13 @@ MUTATIONS = [
         "tests/verification/runners/test_go.py",
     ),
     Mutation(
+        "`python run.py pytest` does not start pytest",
+        "verification/runners/pytest.py",
+        'if names[0] in ("python", "coverage") and not (is_module or is_path):',
+        "if False:",
+        "tests/verification/runners/test_pytest.py",
+    ),
+    Mutation(
         "each program of cargo's has its own tests",
         "verification/runners/cargo.py",
         "if len({*files}) < len(files):",
