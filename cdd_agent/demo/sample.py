@@ -1,5 +1,5 @@
-"""The sample project of `cdd demo`, copied to where it may be changed, and kept apart
-from what is set up around it.
+"""The sample project of `cdd demo`: a copy in a temporary folder, and an environment
+without the user's settings.
 """
 
 import asyncio
@@ -25,32 +25,27 @@ _CONFIG = (
     "user.email=demo@localhost",
     "commit.gpgsign=false",
 )
-_GIT_OF_NOBODY = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-_FROM_OUTSIDE = (
+_NO_GIT_SETTINGS = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+_HIDDEN = (
     *VARIABLES,
-    # where models are, and as who they are asked; keys are so by their names
-    *(
-        "*_API_BASE",
-        "*_BASE_URL",
-        "OPENAI_*",
-    ),
-    *("PYTEST_*", "PYTHONOPTIMIZE", "PYTHONWARNINGS"),  # how the demo's tests run
+    # addresses of models; keys are hidden because of their names
+    *("*_API_BASE", "*_BASE_URL", "OPENAI_*"),
+    # settings of the demo's tests
+    *("PYTEST_*", "PYTHONOPTIMIZE", "PYTHONWARNINGS"),
 )
-"""Variables that would be settings of the demo."""
+"""Variables that would change the demo."""
 
 
 @contextmanager
 def own_environment() -> Iterator[None]:
-    """Without the settings and keys of whoever looks at the demo; its tests run with
-    this program's own pytest.
+    """Hide the settings and keys of the user, and put the pytest of cdd first on the
+    `PATH`.
     """
     before = dict(os.environ)
-    for name in [
-        name
-        for name in before
-        if is_secret_name(name, hide=(*_FROM_OUTSIDE, *misspelt(before)))
-    ]:
-        del os.environ[name]
+    hidden = (*_HIDDEN, *misspelt(before))
+    for name in before:
+        if is_secret_name(name, hide=hidden):
+            del os.environ[name]
     own_programs = str(Path(sys.executable).parent)
     os.environ |= {
         USER_CONFIG: os.devnull,
@@ -93,7 +88,7 @@ async def _put_under_git(folder: Path) -> None:
     """A first commit, so that `git diff` shows afterwards what the run did. Without git
     there is none.
     """
-    git = Git(folder, _GIT_OF_NOBODY, _CONFIG, seconds=30.0)
+    git = Git(folder, _NO_GIT_SETTINGS, _CONFIG, seconds=30.0)
     await git.run("init", "--quiet")
     await git.run("add", "--all")
     await git.run("commit", "--quiet", "--message", "The sample project")

@@ -1,4 +1,4 @@
-"""The steps whose work stands, and what is known of the tests from them."""
+"""The steps whose work is accepted, and the results of tests from them."""
 
 from collections.abc import Mapping
 from itertools import takewhile
@@ -17,8 +17,8 @@ from cdd_agent.verification.outcomes import Reference
 
 
 def accepted(state: ExecutionState) -> tuple[StepExecution, ...]:
-    """Completed steps, and skipped ones whose files were kept, in the order in which
-    they were over.
+    """Return the completed steps, and the skipped ones whose files were kept, in the
+    order in which they ended.
     """
 
     def counts(found: StepExecution) -> bool:
@@ -29,10 +29,9 @@ def accepted(state: ExecutionState) -> tuple[StepExecution, ...]:
 
 
 class KnownTests:
-    """The knowledge about tests: from the baseline, and from each state of the project
-    that was accepted since.
+    """The known results of tests: from the baseline, and from each accepted step.
 
-    The result is kept for the next question, as far as the same steps stand.
+    The last answer is cached for the next call, as far as the same steps are accepted.
     """
 
     def __init__(self, record: RunRecord) -> None:
@@ -42,9 +41,7 @@ class KnownTests:
     def so_far(
         self, state: ExecutionState, *, before: StepExecution | None = None
     ) -> Before:
-        """Return all that is known, or what is older than the step `before`, which is
-        over.
-        """
+        """Return the current knowledge, or that from before a step that has ended."""
         baseline = self._record.baseline
         steps = [(step.folder, step.attempts) for step in accepted(state)]
         if before is not None:
@@ -63,7 +60,7 @@ class KnownTests:
 
 
 class _Known(Struct, frozen=True):
-    """What is known after these attempts at steps."""
+    """The knowledge after these attempts at steps."""
 
     baseline: Baseline | None = None
     steps: tuple[tuple[int, int], ...] = ()
@@ -72,7 +69,7 @@ class _Known(Struct, frozen=True):
     runs: Mapping[str, CheckRun] = field(default_factory=dict)
     """The last result of each check, by its command."""
     added: int = 0
-    """How many runs of the baseline are counted."""
+    """The number of runs of the baseline that are included."""
 
     def with_baseline_before(self, step: tuple[int, int] | None) -> "_Known":
         """Return the knowledge with the runs of the baseline that did not see a step;

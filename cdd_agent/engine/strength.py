@@ -59,7 +59,7 @@ class StrengthMeter(Struct, frozen=True):
     """Seconds for a check without a fault."""
     emit: Emit
     most_faults: int
-    """Of a step."""
+    """The most faults that are tried for a step."""
     most_seconds: float
     """For the faults of a step. The fault that is being tried then is the last."""
 
@@ -70,12 +70,8 @@ class StrengthMeter(Struct, frozen=True):
         Raises `BadInput` if no step is completed, `NotApproved` for a check that the
         user must approve and does not, and `GitUnusable`.
         """
-        slug, state, record = subject.state.ticket_slug, subject.state, subject.record
-        if not subject.completed:
-            raise BadInput(
-                f"{slug} has no completed step",
-                hint=f"`cdd exec {slug}` carries its plan out.",
-            )
+        subject.require_completed()
+        state, record = subject.state, subject.record
         project = await in_thread(
             partial(digest_project, record.root, self.settings.tickets_dir),
             name="digest",
@@ -122,9 +118,9 @@ class _Measuring(Struct, frozen=True):
         meter.emit(StrengthStarted(slug, total, total - untried))
         if not waiting:
             return
-        checks = [
-            check for step in waiting for check in self._checks(step, meter.commands)
-        ]
+        checks: list[Check] = []
+        for step in waiting:
+            checks += self._checks(step, meter.commands)
         await permit_checks(checks, meter.commands, meter.emit)
         self.summary.saved.rewrite()
         root, env = meter.commands.root, meter.commands.env

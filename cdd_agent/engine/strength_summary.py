@@ -19,8 +19,7 @@ from cdd_agent.events.strength_events import (
 )
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.served_criteria import CriterionStanding, find_standings
-from cdd_agent.tickets.state import ExecutionState
-from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tickets.state import ExecutionState, completed_steps
 from cdd_agent.verification.strength.fault import Fault
 from cdd_agent.verification.strength.score import Score, TriedFault
 
@@ -48,12 +47,7 @@ class StrengthSummary(Struct, frozen=True):
 
     @property
     def completed(self) -> list[PlanStep]:
-        """The completed steps, in the order of the plan."""
-        return [
-            step
-            for step in self.plan.order()
-            if self.state.step(step.number).status is StepStatus.COMPLETED
-        ]
+        return completed_steps(self.plan, self.state)
 
     def identify(self, step: PlanStep) -> MeasuredStep:
         """Return the key of a step's results. Checks that follow from the project's

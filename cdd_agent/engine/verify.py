@@ -36,7 +36,7 @@ from cdd_agent.process.run import OutputChunk
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.served_criteria import edited_criteria
-from cdd_agent.tickets.state import ExecutionState
+from cdd_agent.tickets.state import ExecutionState, completed_steps
 from cdd_agent.tickets.status import MissingWork, StepStatus, Verification
 from cdd_agent.verification.before import Before
 from cdd_agent.verification.check import Check
@@ -49,22 +49,28 @@ from cdd_agent.verification.verdict import CheckResult, judge_check
 
 
 class Subject(Struct, frozen=True):
-    """The run that is verified, as it is saved."""
+    """The saved run that is verified."""
 
     plan: ImplementationPlan
     state: ExecutionState
     record: RunRecord
     criteria: tuple[str, ...] = ()
-    """The acceptance criteria of the spec as it is now."""
+    """The acceptance criteria of the current spec."""
 
     @property
     def completed(self) -> list[PlanStep]:
-        """The completed steps, in the order of the plan."""
-        return [
-            step
-            for step in self.plan.order()
-            if self.state.step(step.number).status is StepStatus.COMPLETED
-        ]
+        return completed_steps(self.plan, self.state)
+
+    def require_completed(self) -> list[PlanStep]:
+        """Return the completed steps. Raises `BadInput` if there are none."""
+        completed = self.completed
+        if not completed:
+            slug = self.state.ticket_slug
+            raise BadInput(
+                f"{slug} has no completed step",
+                hint=f"`cdd exec {slug}` carries its plan out.",
+            )
+        return completed
 
     def passed_tests(self, step: PlanStep) -> set[str]:
         """Return the tests that passed in the checks of a completed step."""
@@ -126,12 +132,7 @@ class Verifier(Struct, frozen=True):
         if no step is completed, `NotApproved` for a check that the user must approve
         and does not, and `GitUnusable`.
         """
-        slug, completed = subject.state.ticket_slug, subject.completed
-        if not completed:
-            raise BadInput(
-                f"{slug} has no completed step",
-                hint=f"`cdd exec {slug}` carries its plan out.",
-            )
+        slug, completed = subject.state.ticket_slug, subject.require_completed()
         if is_other_at_work(subject.record.folder):
             text = (
                 f"Another process is at work on {slug}. Its files are verified as they"

@@ -19,7 +19,7 @@ ENVIRONMENTS = (".venv", "venv")
 UNMISTAKABLE = (*ENVIRONMENTS, "node_modules")
 """Names that only folders with installed packages have."""
 INSTALLED = (*UNMISTAKABLE, "vendor")
-"""Names of folders with installed packages. Projects have a `vendor` of their own, too.
+"""Names of folders with installed packages. A `vendor` may also be part of the project.
 """
 _AUTOLOADER = ("autoload.php", "composer", "bin")
 """Files and folders of Composer that find the project by their own place."""

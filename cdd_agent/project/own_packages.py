@@ -47,7 +47,8 @@ class OwnPackages(Struct, frozen=True):
         if not self.folders:
             return known
         path = [str(root / folder) for folder in self.folders]
-        if before := {**os.environ, **known}.get("PYTHONPATH"):
+        before = {**os.environ, **known}.get("PYTHONPATH")
+        if before:
             path.append(before)
         return {**known, "PYTHONPATH": os.pathsep.join(path)}
 

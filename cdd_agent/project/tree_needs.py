@@ -1,4 +1,4 @@
-"""Needs of a project's tests in another tree of the project: what git does not have."""
+"""The files that tests need in another tree of a project and that git does not have."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _CACHES = frozenset(
 
 
 class TreeNeeds(JsonFile, frozen=True):
-    """What another tree of a project has and lacks of the files that are not in git."""
+    """Files outside git that another tree of a project has or lacks."""
 
     top: str = ""
     """The top folder of the repository, or the folder, that the packages are from."""

@@ -782,6 +782,15 @@ def unproven_steps(
     return tuple(unproven)
 
 
+def completed_steps(plan: ImplementationPlan, state: ExecutionState) -> list[PlanStep]:
+    """Return the completed steps, in the order of the plan."""
+    steps = []
+    for step in plan.order():
+        if state.step(step.number).status is StepStatus.COMPLETED:
+            steps.append(step)
+    return steps
+
+
 def next_step(plan: ImplementationPlan, state: ExecutionState) -> PlanStep | None:
     """Return the first step in dependency order that is not over."""
     for step in plan.order():

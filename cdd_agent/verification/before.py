@@ -1,4 +1,4 @@
-"""What is known before a step: of the tests, and of the ticket beside it."""
+"""Knowledge from before a step: results of tests, and the other steps of the plan."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from cdd_agent.verification.outcomes import Reference
 
 
 class Agenda(Struct, frozen=True):
-    """The ticket around the step that runs."""
+    """The criteria and the other steps of the ticket whose step runs."""
 
     criteria: tuple[str, ...] = ()
     later: tuple[PlanStep, ...] = ()
@@ -19,13 +19,13 @@ class Agenda(Struct, frozen=True):
     earlier: tuple[PlanStep, ...] = ()
     """The steps that are over."""
     served: Mapping[int, frozenset[int]] = field(default_factory=dict)
-    """By the number of a step that is not over: the places, from 1, of the criteria
-    that it serves.
+    """The criteria that each open step serves: by the step's number, their places from
+    1.
     """
 
 
 class Before(Struct, frozen=True):
-    """All that is known from before a step."""
+    """The knowledge from before a step."""
 
     baseline: Baseline | None = None
     reference: Reference = field(default_factory=Reference)
@@ -37,9 +37,7 @@ class Before(Struct, frozen=True):
 
     @property
     def is_without_tests(self) -> bool:
-        """True if no test is known, and there was nothing that could have run some that
-        are not.
-        """
+        """True if no test is known, and no check could have run unknown ones."""
         return not self.reference.tests and (
             self.baseline is None or self.baseline.is_empty
         )

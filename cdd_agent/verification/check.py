@@ -65,26 +65,24 @@ class Check(Struct, frozen=True, dict=True):
         if self.command.in_shell:
             return None
         for started in find_started(self.argv, self.command.folder):
-            if statement := find_watch_word(started.words):
+            statement = find_watch_word(started.words)
+            if statement is not None:
                 return statement
         return None
 
     @property
     def always_reports(self) -> bool:
         """True if a run without a report on its tests was cut short."""
-        return (
-            self.asks_for_report
-            and self.invocation is not None
-            and self.invocation.runner.always_reports
-        )
+        if self.invocation is None or not self.asks_for_report:
+            return False
+        return self.invocation.runner.always_reports
 
     @cached_property
     def asks_for_report(self) -> bool:
         """True if the command can be made to report on each test."""
-        return (
-            self.invocation is not None
-            and self.invocation.reporting(self.command.folder) is not None
-        )
+        if self.invocation is None:
+            return False
+        return self.invocation.reporting(self.command.folder) is not None
 
     @property
     def only_runs_tests(self) -> bool:
@@ -106,14 +104,12 @@ class Check(Struct, frozen=True, dict=True):
 
     def came_to_its_end(self, result: CommandResult) -> bool:
         """True if the exit code says that the runner ran all tests it chose."""
-        return (
-            self.invocation is not None
-            and result.return_code in self.invocation.runner.ends_with
-        )
+        if self.invocation is None:
+            return False
+        return result.return_code in self.invocation.runner.ends_with
 
     def says_nothing_ran(self, result: CommandResult) -> bool:
         """True if the exit code says that there was no test to run."""
-        return (
-            self.invocation is not None
-            and result.return_code == self.invocation.runner.nothing_ran
-        )
+        if self.invocation is None:
+            return False
+        return result.return_code == self.invocation.runner.nothing_ran

@@ -59,7 +59,7 @@ class CheckRun(Struct, frozen=True):
     report on its tests.
     """
     statements: tuple[Statement, ...] = ()
-    """What the output states about the run."""
+    """The statements of the output about the run."""
     unread: str = ""
     """Why the report of a test runner cannot be used, as a clause."""
     problem: str = ""

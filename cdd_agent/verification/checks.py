@@ -2,9 +2,9 @@
 (`test_command`), otherwise they follow from the project's files.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -14,6 +14,7 @@ from cdd_agent.files.paths import PathRefused, confine_folder
 from cdd_agent.process.command_folder import split_folder
 from cdd_agent.process.environments import environment_tools
 from cdd_agent.process.policy import (
+    Command,
     CommandRefused,
     CommandRunner,
     needs_shell,
@@ -60,11 +61,11 @@ def _judge_line(line: str, test_command: str | None, commands: CommandRunner) ->
     settings = commands.settings
     if settings.mode == "unsafe" and not commands.trusted_checks.accepts(line):
         commands = replace(commands, settings=replace(settings, mode="ask"))
-    return _judge(
-        line,
-        commands,
-        also=lambda program: program in test_programs(test_command, commands.root),
-    )
+
+    def is_for_tests(program: str) -> bool:
+        return program in test_programs(test_command, commands.root)
+
+    return _judge(line, partial(commands.judge, also=is_for_tests), commands.root)
 
 
 def project_checks(
@@ -89,17 +90,18 @@ def parse_command(command: str, root: Path, settings: Commands | None = None) ->
     """Judge the user's own test command: it may use any program, but a shell only in
     unsafe mode. Raises `BadInput`.
     """
-    return _judge(command, CommandRunner(root, settings or Commands()), trusted=True)
+    commands = CommandRunner(root, settings or Commands())
+    return _judge(command, partial(commands.judge, trusted=True), root)
 
 
-def _judge(text: str, commands: CommandRunner, **how: Any) -> Check:
+def _judge(text: str, judge: Callable[..., Command], root: Path) -> Check:
     """Judge a check. It may begin with `cd FOLDER &&`, for a folder in the project."""
     folder, plain = split_folder(text)
     try:
         if not folder:
-            return Check(commands.judge(text, **how))
-        inside = confine_folder(commands.root, folder)
-        command = commands.judge(plain, commands.root / inside, **how)
+            return Check(judge(text))
+        inside = confine_folder(root, folder)
+        command = judge(plain, root / inside)
         return Check(replace(command, text=text), folder=str(inside))
     except (CommandRefused, PathRefused) as refusal:
         hint = refusal.hint or "Write `none` for no check."

@@ -1,12 +1,12 @@
 """Find the commands that run a project's tests, by the files of the project.
 
 A runner runs unasked if it is declared, and starts without a build tool: pytest,
-unittest, Django, the scripts of `package.json`, cargo, go, and `make test` if there is
-no other. Other tools are recognised and run on request, see `requested_tools.py`. No
-tool is asked, nothing is installed, and no network is used.
+unittest, Django, the scripts of `package.json`, cargo and go. `make test` runs if there
+is no other runner. Other tools are recognised and run on request, see
+`requested_tools.py`. No tool is asked, nothing is installed, and no network is used.
 
-The project's root comes first. Folders with a manifest of their own, such as `backend`
-and `packages/api`, follow where no folder around them has a runner of that language.
+The project's root comes first. Other folders with a manifest, such as `backend` and
+`packages/api`, follow if no folder around them has a runner of that language.
 """
 
 import re

@@ -1,5 +1,5 @@
-"""What is known about a step when it is judged. The rules (`rules.py`) go by these
-facts and by nothing else.
+"""The facts about a step when it is judged. The rules (`rules.py`) depend on nothing
+else.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ class Work(Struct, frozen=True):
     changed: frozenset[str] = frozenset()
     """The files that differ from before the step, after its checks."""
     created: frozenset[str] = frozenset()
-    """Those of them that did not exist before the step."""
+    """The changed files that did not exist before the step."""
     missing: tuple[str, ...] = ()
     """Files that the plan declares as new, and that do not exist."""
     permissions: Permissions = field(default_factory=Permissions)
@@ -67,7 +67,7 @@ class Work(Struct, frozen=True):
 
 
 class CheckFacts(Struct, frozen=True, dict=True):
-    """The run of one check, in view of what was known before and of the step."""
+    """The run of one check, compared with earlier results and with the step's plan."""
 
     check: Check
     run: CheckRun
@@ -220,7 +220,7 @@ class StepFacts(Struct, frozen=True, dict=True):
 
     @cached_property
     def difference(self) -> Difference:
-        """How the tests differ from what was known. A test is gone or skipped only if
+        """The differences from the known results. A test is gone or skipped only if
         none of the checks ran it, and each came to its end.
         """
         runs: Sequence[SuiteRun] = self.runs

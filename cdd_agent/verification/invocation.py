@@ -161,22 +161,24 @@ def invocation(argv: Sequence[str], root: Path, folder: str = "") -> Invocation 
     knows. `folder` leads from the project's root to `root`.
     """
     argv = tuple(argv)
-    if runner := _find_runner(argv):
-        return Invocation(runner, root, argv, folder=folder)
+    direct = _find_runner(argv)
+    if direct is not None:
+        return Invocation(direct, root, argv, folder=folder)
     started = find_started(argv, root)
     if [part.words for part in started] == [argv]:
         return None
     runners: dict[str, TestRunner] = {}
     parts: list[Started] = []
     for part in started:
-        if runner := _find_runner(part.words):
+        runner = _find_runner(part.words)
+        if runner is not None:
             runners[runner.name] = runner
             parts.append(part)
     if not parts:
         return None
-    runner = next(iter(runners.values()))
-    obstacle = _find_obstacle(started, parts, tuple(runners), runner, root)
-    return Invocation(runner, root, argv, tuple(parts), obstacle, folder)
+    first = next(iter(runners.values()))
+    obstacle = _find_obstacle(started, parts, tuple(runners), first, root)
+    return Invocation(first, root, argv, tuple(parts), obstacle, folder)
 
 
 def _find_obstacle(
@@ -200,4 +202,7 @@ def _find_obstacle(
 
 
 def _find_runner(argv: Sequence[str]) -> TestRunner | None:
-    return next((runner for runner in all_runners() if runner.recognises(argv)), None)
+    for runner in all_runners():
+        if runner.recognises(argv):
+            return runner
+    return None

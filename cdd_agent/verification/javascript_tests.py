@@ -13,9 +13,9 @@ from cdd_agent.project.package_manager import package_manager
 from cdd_agent.verification.project_runner import ProjectFolder, ProjectRunner
 
 _NPM_PLACEHOLDER = "no test specified"
-"""What `npm init` writes as the test script."""
+"""Part of the test script that `npm init` writes."""
 _TEST_SCRIPTS = ("test", "test:unit", "unit", "tests", "test-unit")
-"""Names of scripts with the tests, the first that exists counts."""
+"""Names of scripts with the tests. The first that exists counts."""
 _NODE_RUNNERS = {
     "vitest": ("npx", "--no-install", "vitest", "run"),
     "jest": ("npx", "--no-install", "jest"),

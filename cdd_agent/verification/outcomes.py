@@ -29,7 +29,7 @@ class Result(StrEnum):
 
 
 class StatementKind(StrEnum):
-    """What the output of a check can state about its own run."""
+    """A kind of statement in the output of a check about its own run."""
 
     NO_TESTS = "no_tests"
     """It ran no test."""
@@ -213,29 +213,27 @@ class Reference(Struct, frozen=True):
     tests: Mapping[str, Known] = field(default_factory=dict)
 
     def after(self, *runs: SuiteRun) -> "Reference":
-        """Return the reference for the time after these runs, whose state of the
+        """Return the reference with the results of these runs, whose state of the
         project is accepted.
         """
         merged = merge_runs(runs)
         failed = set(merged.having(Result.FAILED))
-        # removed tests, and files that could not be collected and now can
-        over = {
-            *self._missing(runs, merged),
-            *_collected(merged),
-        }
-        if failed:  # and tests in a file that broke
-            over |= {
-                test
-                for test in self.tests
-                if not failed.isdisjoint(TestId.parse(test).places())
-            }
-        tests = {test: known for test, known in self.tests.items() if test not in over}
+        # removed tests, and files that could not be collected before
+        outdated = {*self._missing(runs, merged), *_collected(merged)}
+        if failed:
+            # tests in a file that cannot be collected any more
+            for test in self.tests:
+                if not failed.isdisjoint(TestId.parse(test).places()):
+                    outdated.add(test)
+        tests = dict(self.tests)
+        for test in outdated:
+            tests.pop(test, None)
         for run in runs:
             for test in run.results:
-                seen_by = tests[test].seen_by if test in tests else frozenset()
-                if run.selection not in seen_by:
-                    seen_by |= {run.selection}
-                tests[test] = Known(merged.results[test], seen_by)
+                seen_by = {run.selection}
+                if test in tests:
+                    seen_by |= tests[test].seen_by
+                tests[test] = Known(merged.results[test], frozenset(seen_by))
         return Reference(tests)
 
     def compare(
@@ -244,40 +242,36 @@ class Reference(Struct, frozen=True):
         written: Collection[str] = (),
         tables: Collection[TestId] = (),
     ) -> Difference:
-        """Return how these runs, of the same state of the project, differ. `written`
-        are the files that were written before them, `tables` the tests with rows that
-        are in these files.
+        """Return the differences between these runs and the earlier results. All runs
+        are of the same state of the project. `written` are the files that the step
+        wrote, `tables` the tests with rows that are in these files.
 
         A test that one of the runs sees is neither gone nor, if it ran there, skipped.
         """
         merged = merge_runs(runs)
         skipped = merged.having(Result.SKIPPED)
         collected = _collected(merged)
-        missing = [
-            test
-            for test in self._missing(runs, merged)
-            if self._ran(test) and test not in collected
-        ]
-        in_skipped = [
-            test
-            for test in missing
-            if not set(skipped).isdisjoint(TestId.parse(test).places())
-        ]
-        no_longer_run = [
-            test
-            for test in skipped
-            if self._ran(test) and any(self._expects(test, run) for run in runs)
-        ]
-        written_so = [
-            test for test in skipped if test not in self.tests and is_in(test, written)
-        ]
+        gone = []
+        newly_skipped = []
+        for test in skipped:
+            if self._ran(test) and any(self._expects(test, run) for run in runs):
+                newly_skipped.append(test)
+        for test in self._missing(runs, merged):
+            if not self._ran(test) or test in collected:
+                continue
+            # its file or class is skipped as a whole
+            if not set(skipped).isdisjoint(TestId.parse(test).places()):
+                newly_skipped.append(test)
+            else:
+                gone.append(test)
+        for test in skipped:
+            if test not in self.tests and is_in(test, written):
+                newly_skipped.append(test)
         return Difference(
             new_failures=self.new_failures(merged),
             old_failures=self.old_failures(merged),
-            gone=self._without_renamed_cases(
-                [test for test in missing if test not in in_skipped], merged, tables
-            ),
-            skipped=(*no_longer_run, *in_skipped, *written_so),
+            gone=self._without_renamed_cases(gone, merged, tables),
+            skipped=tuple(newly_skipped),
         )
 
     def new_failures(self, run: SuiteRun) -> tuple[str, ...]:
@@ -286,17 +280,18 @@ class Reference(Struct, frozen=True):
         return tuple(test for test in failed if not self.failed(test))
 
     def old_failures(self, run: SuiteRun) -> tuple[str, ...]:
-        """Return the failed tests that could not pass before either."""
+        """Return the failed tests that could not pass before."""
         return tuple(test for test in run.having(Result.FAILED) if self.failed(test))
 
     def otherwise(self, run: SuiteRun) -> dict[str, Result | None]:
         """Return the tests of a run whose earlier result differs, each with that
         result; None if it is not known.
         """
+        earlier = {test: self._result(test) for test in run.results}
         return {
             test: before
-            for test, result in run.results.items()
-            if (before := self._result(test)) is not result
+            for test, before in earlier.items()
+            if before is not run.results[test]
         }
 
     def _result(self, test: str) -> Result | None:
@@ -324,8 +319,8 @@ class Reference(Struct, frozen=True):
         )
 
     def _missing(self, runs: Sequence[SuiteRun], merged: SuiteRun) -> Iterator[str]:
-        """Yield the tests that a run had to see and none saw, except those in a file
-        that could not be collected.
+        """Yield the tests that a run had to see and none saw. Tests in a file that
+        could not be collected are left out.
         """
         failed = set(merged.having(Result.FAILED))
         for test in self.tests:
@@ -337,29 +332,32 @@ class Reference(Struct, frozen=True):
                 yield test
 
     def _without_renamed_cases(
-        self, gone: list[str], run: SuiteRun, tables: Collection[TestId]
+        self, gone: Sequence[str], run: SuiteRun, tables: Collection[TestId]
     ) -> tuple[str, ...]:
-        """Return the tests without cases of a function that has an equal number of new
-        cases, which pass. An id contains the parameters of its case.
+        """Leave out the cases of a function that has an equal number of new cases,
+        which pass. The id of a case contains its parameters.
         """
-
-        def function(test: str) -> TestId:
-            case = TestId.parse(test)
-            return next(
-                (table for table in tables if table.has_row(case)), case.function
-            )
-
         if not gone:
             return ()
-        new = Counter(
-            function(test)
-            for test in run.having(Result.PASSED)
-            if test not in self.tests
-        )
-        lost = Counter(map(function, gone))
-        return tuple(
-            test for test in gone if new[function(test)] < lost[function(test)]
-        )
+        passed = run.having(Result.PASSED)
+        added = [test for test in passed if test not in self.tests]
+        new = Counter(_function_of(test, tables) for test in added)
+        lost = Counter(_function_of(test, tables) for test in gone)
+        remaining = []
+        for test in gone:
+            function = _function_of(test, tables)
+            if new[function] < lost[function]:
+                remaining.append(test)
+        return tuple(remaining)
+
+
+def _function_of(test: str, tables: Collection[TestId]) -> TestId:
+    """Return the table whose row a test is, else its function."""
+    case = TestId.parse(test)
+    for table in tables:
+        if table.has_row(case):
+            return table
+    return case.function
 
 
 def is_in(test: str, places: Collection[str]) -> bool:

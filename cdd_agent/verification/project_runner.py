@@ -39,7 +39,7 @@ class ProjectFolder(Struct, frozen=True):
     files: frozenset[str]
     """The names of the files in it."""
     below: Sequence[SourceFolder] = ()
-    """Folders inside it, as far as they are searched for manifests."""
+    """The folders inside it that are searched for manifests."""
 
     @property
     def place(self) -> Path:

@@ -30,7 +30,7 @@ class RequestedTool(Struct, frozen=True):
 
 
 class _Sign(Struct, frozen=True):
-    """How a tool is recognised in a folder."""
+    """Signs by which a tool is recognised in a folder."""
 
     name: str
     files: tuple[str, ...]

@@ -133,13 +133,17 @@ def contents(work: Work, lost: Sequence[TestId]) -> str:
 
 
 def in_a_line(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    line = ", ".join(names[:_NAMED])
+    if len(names) > _NAMED:
+        line += f" and {len(names) - _NAMED} more"
+    return line
 
 
 def as_list(names: Sequence[str]) -> str:
-    more = [f"- and {len(names) - _LISTED} more"] if len(names) > _LISTED else []
-    return "\n".join([*(f"- {name}" for name in names[:_LISTED]), *more])
+    lines = [f"- {name}" for name in names[:_LISTED]]
+    if len(names) > _LISTED:
+        lines.append(f"- and {len(names) - _LISTED} more")
+    return "\n".join(lines)
 
 
 def useful_end(output: str) -> str:
@@ -147,11 +151,13 @@ def useful_end(output: str) -> str:
     failures, else the end.
     """
     failures = re.search(r"^=+ (FAILURES|ERRORS) =+$", output, re.MULTILINE)
-    lines = (output[failures.start() :] if failures else output).strip().splitlines()
-    cut = (
-        [*lines[:20], "…", *lines[20 - _END_LINES :]]
-        if failures and len(lines) > _END_LINES
-        else lines[-_END_LINES:]
-    )
-    text = "\n".join(cut)
-    return text if len(text) <= _END_CHARACTERS else "…" + text[-_END_CHARACTERS:]
+    if failures is None:
+        lines = output.strip().splitlines()[-_END_LINES:]
+    else:
+        lines = output[failures.start() :].strip().splitlines()
+        if len(lines) > _END_LINES:
+            lines = [*lines[:20], "…", *lines[20 - _END_LINES :]]
+    text = "\n".join(lines)
+    if len(text) <= _END_CHARACTERS:
+        return text
+    return "…" + text[-_END_CHARACTERS:]

@@ -1,8 +1,8 @@
 """The rules that decide how a step is verified, in the order in which they are tried.
 The first rule that matches wins.
 
-Each rule has a sentence for the user and a text for the model. What a rule sees and
-what follows is also its line in docs/verification.md.
+Each rule has a sentence for the user and a text for the model. Its `seen` and `verdict`
+are also a row of docs/verification.md.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ from cdd_agent.verification.test_id import TestId
 
 
 class Finding(Struct, frozen=True):
-    """What a rule found."""
+    """The result of a rule that matches."""
 
     verification: Verification | None
     """None: the step failed."""
@@ -341,26 +341,26 @@ def find_nothing_new(step: StepFacts) -> Finding | None:
 
 
 def find_old_failures(step: StepFacts) -> Finding | None:
-    for each in step.checks:
-        if find_known_reason(each) is not None or each.others:
-            return Finding(Verification.BASELINE, _joined(step))
-    return None
+    return _find_proof(step, Verification.BASELINE)
 
 
 def find_passed(step: StepFacts) -> Finding | None:
-    if not any(each.tests.count(Result.PASSED) for each in step.checks):
-        return None
-    return Finding(Verification.PASSED, _joined(step))
+    return _find_proof(step, Verification.PASSED)
 
 
 def find_no_test(step: StepFacts) -> Finding | None:
-    if not any(each.run.ran_no_test for each in step.checks):
-        return None
-    return Finding(Verification.NONE, _joined(step))
+    return _find_proof(step, Verification.NONE)
 
 
 def find_exit_code(step: StepFacts) -> Finding | None:
     return Finding(Verification.EXIT_CODE, _joined(step))
+
+
+def _find_proof(step: StepFacts, verification: Verification) -> Finding | None:
+    """Return this verification if one of the checks shows it by itself."""
+    if not any(proof_of(each) is verification for each in step.checks):
+        return None
+    return Finding(verification, _joined(step))
 
 
 def _joined(step: StepFacts) -> str:

@@ -324,8 +324,9 @@ def _read_patterns(root: Path, packages_file: str) -> list[str]:
     try:
         if not packages_file:
             found = manifests.content("package.json").get("workspaces")
-        elif node := read_node(manifests.text(packages_file), packages_file):
-            found = tree(node)
+        else:
+            node = read_node(manifests.text(packages_file), packages_file)
+            found = tree(node) if node else None
     except (ManifestUnreadable, BadInput):
         return []
     if isinstance(found, Mapping):

@@ -360,7 +360,7 @@ _RAN_TESTS = re.compile(
 
 
 _PACKAGE = re.compile(r"^(?:[\w@.-]*/[\w@./-]+[ :][\w.-]+|\[[\w@./-]+\]): ")
-"""What pnpm, bun, yarn and turbo put before a line of one of several packages."""
+"""The prefix that pnpm, bun, yarn and turbo print before a line of a package."""
 
 
 class _Row(Struct, frozen=True):

@@ -457,7 +457,7 @@ MUTATIONS = [
             (
                 "the folder of a check is inside the project",
                 "verification/checks.py",
-                "inside = confine_folder(commands.root, folder)",
+                "inside = confine_folder(root, folder)",
                 "inside = folder",
                 _DETECTION,
             ),
@@ -1436,6 +1436,13 @@ MUTATIONS = [
         "tests/verification/runners/test_go.py",
     ),
     Mutation(
+        "`python run.py pytest` does not start pytest",
+        "verification/runners/pytest.py",
+        'if names[0] in ("python", "coverage") and not (is_module or is_path):',
+        "if False:",
+        "tests/verification/runners/test_pytest.py",
+    ),
+    Mutation(
         "each program of cargo's has its own tests",
         "verification/runners/cargo.py",
         "if len({*files}) < len(files):",
@@ -1466,8 +1473,8 @@ MUTATIONS = [
     Mutation(
         "what was old is told as such",
         "verification/rules.py",
-        "        if find_known_reason(each) is not None or each.others:",
-        "        if find_known_reason(each) is not None:",
+        "    if find_known_reason(check) is not None or check.others:",
+        "    if find_known_reason(check) is not None:",
         "tests/verification/test_rules.py tests/verification/test_verdict.py",
     ),
     Mutation(
@@ -1517,8 +1524,8 @@ MUTATIONS = [
     Mutation(
         "an exit code alone is no passed test",
         "verification/rules.py",
-        "    if not any(each.tests.count(Result.PASSED) for each in step.checks):\n        return None\n    return Finding(Verification.PASSED",
-        "    return Finding(Verification.PASSED",
+        "    return _find_proof(step, Verification.PASSED)",
+        "    return Finding(Verification.PASSED, _joined(step))",
         "tests/verification/test_rules.py",
     ),
     Mutation(
@@ -1766,15 +1773,15 @@ MUTATIONS = [
             (
                 "a check without tests makes a step unverified",
                 "verification/rules.py",
-                "    if not any(each.run.ran_no_test for each in step.checks):",
-                "    if not all(each.run.ran_no_test for each in step.checks):",
+                "    if check.run.ran_no_test:",
+                "    if False:",
                 "tests/verification/test_several_checks.py",
             ),
             (
                 "old failures of one check remain those of the step",
                 "verification/rules.py",
-                "    for each in step.checks:\n        if find_known_reason",
-                "    for each in step.checks[:1]:\n        if find_known_reason",
+                "    if not any(proof_of(each) is verification for each in step.checks):",
+                "    if proof_of(step.checks[0]) is not verification:",
                 "tests/verification/test_several_checks.py",
             ),
             (

@@ -21,7 +21,7 @@ from cdd_agent.verification.runner import (
 from cdd_agent.verification.runners.launchers import (
     WRAPPERS,
     find_word,
-    program_name,
+    first_programs,
 )
 from cdd_agent.verification.runners.lines import INJECTED, REPORT_VARIABLE, read_lines
 from cdd_agent.verification.settings import package_json
@@ -31,8 +31,6 @@ _LAUNCHERS = (
     *WRAPPERS,
 )
 _ENDINGS = ("", ".js", ".mjs", ".cjs")
-_NEAR = 6
-"""The number of words of a command that may come before the tool."""
 
 
 class _Tool(Struct, frozen=True):
@@ -211,7 +209,7 @@ JAVASCRIPT_RUNNERS = (*map(JavaScript, _TOOLS), Node())
 
 def place_of_tool(argv: Sequence[str], tool: str) -> int | None:
     """Return the index of the word that starts this tool; None if none does."""
-    names = [program_name(word) for word in argv[:_NEAR]]
+    names = first_programs(argv)
     place = find_word(names, {tool + ending for ending in _ENDINGS})
     if place is None or place == 0:
         return place

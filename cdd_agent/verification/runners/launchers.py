@@ -14,6 +14,8 @@ PYTHON_LAUNCHERS = (
     *WRAPPERS,
 )
 _PYTHON = re.compile(r"python[\d.]*")
+NEAR = 8
+"""The number of words at the beginning of a command that can name a test runner."""
 
 
 def program_name(word: str) -> str:
@@ -22,6 +24,11 @@ def program_name(word: str) -> str:
     """
     name = re.sub(r"\.(cmd|exe|bat|ps1)$", "", PurePath(word).name)
     return "python" if _PYTHON.fullmatch(name) else name
+
+
+def first_programs(argv: Sequence[str]) -> list[str]:
+    """Return the first words of a command as names of programs."""
+    return [program_name(word) for word in argv[:NEAR]]
 
 
 def find_word(words: Sequence[str], wanted: Collection[str]) -> int | None:

@@ -14,12 +14,9 @@ from cdd_agent.verification.runners.junit import read_report
 from cdd_agent.verification.runners.launchers import (
     PYTHON_LAUNCHERS,
     find_word,
-    program_name,
+    first_programs,
 )
 from cdd_agent.verification.test_id import TestId
-
-_NEAR = 8
-"""The number of words of a command that may come before `pytest`."""
 
 _PLAIN = re.compile(
     r"""
@@ -63,7 +60,7 @@ class Pytest(TestRunner):
     about_report = ("-",)
 
     def place(self, argv: Sequence[str]) -> int | None:
-        names = [program_name(word) for word in argv[:_NEAR]]
+        names = first_programs(argv)
         place = find_word(names, ("pytest", "py.test"))
         if place is None or place == 0:
             return place

@@ -33,13 +33,11 @@ from cdd_agent.verification.runners.junit import Attributes, parse_xml, read_rep
 from cdd_agent.verification.runners.launchers import (
     WRAPPERS,
     find_word,
-    program_name,
+    first_programs,
 )
 from cdd_agent.verification.test_id import TestId
 
 _LAUNCHERS = ("bundle", "php", "ruby", "npx", *WRAPPERS)
-_NEAR = 5
-"""The number of words of a command that may come before the tool."""
 
 ReadOne = Callable[[bytes, Path, Path], SuiteRun]
 """Reads a report of a project, which a tool wrote for a package in that folder."""
@@ -294,7 +292,7 @@ class ReportingTool(TestRunner):
 
     def place(self, argv: Sequence[str]) -> int | None:
         tool = self._tool
-        names = [program_name(word) for word in argv[:_NEAR]]
+        names = first_programs(argv)
         place = find_word(names, tool.programs)
         if place is None or (place > 0 and names[0] not in _LAUNCHERS):
             return None

@@ -15,11 +15,13 @@ from cdd_agent.verification.runner import (
     TestRunner,
     whole,
 )
-from cdd_agent.verification.runners.launchers import PYTHON_LAUNCHERS, program_name
+from cdd_agent.verification.runners.launchers import (
+    NEAR,
+    PYTHON_LAUNCHERS,
+    program_name,
+)
 from cdd_agent.verification.runners.lines import INJECTED, read_lines
 
-_NEAR = 8
-"""The number of words of a command that may come before `unittest`."""
 _PLAIN = (
     *("-v", "--verbose", "-q", "--quiet", "-f", "--failfast", "-b", "--buffer"),
     *("-c", "--catch", "--locals"),
@@ -45,8 +47,7 @@ class Unittest(TestRunner):
         """Return the index of the word `unittest` after `-m`."""
         if not argv or program_name(argv[0]) not in PYTHON_LAUNCHERS:
             return None
-        near = argv[:_NEAR]
-        for index, (option, word) in enumerate(pairwise(near), 1):
+        for index, (option, word) in enumerate(pairwise(argv[:NEAR]), 1):
             if (option, word) == ("-m", "unittest"):
                 return index
         return None

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class Skipped(IntEnum):
-    """Whether a test declares that it is not run."""
+    """The statement of a test that it does not run."""
 
     NO = 0
     PERHAPS = 1

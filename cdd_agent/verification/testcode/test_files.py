@@ -1,4 +1,4 @@
-"""Which files hold tests, by their paths."""
+"""Recognise files with tests by their paths."""
 
 import re
 from enum import IntEnum
@@ -47,7 +47,7 @@ files that tests leave behind.
 
 
 class Place(IntEnum):
-    """How certainly a path is that of a test file."""
+    """The likelihood that a path is that of a test file."""
 
     NONE = 0
     WITHIN = 1
@@ -57,7 +57,9 @@ class Place(IntEnum):
 
 
 def place_of(path: str) -> Place:
-    """Return how certainly a path is that of a test file (docs/verification.md)."""
+    """Return the likelihood that a path is that of a test file. The names are in
+    docs/verification.md.
+    """
     *folders, name = PurePosixPath(path).parts
     stem, suffix = name.rpartition(".")[0] or name, PurePosixPath(path).suffix.lower()
     if any(map(_MADE.fullmatch, (*folders, name))):
