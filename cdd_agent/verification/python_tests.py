@@ -92,16 +92,21 @@ def _collects(paths: Sequence[str], folder: str) -> bool:
     return not paths
 
 
-def undeclared_runner(folder: ProjectFolder, *, is_alone: bool) -> ProjectRunner | None:
-    """Return the runner of test files that no manifest says anything about. In a
-    project that has manifests of other languages (not `is_alone`), only the usual
-    folders for tests count.
+def undeclared_runner(
+    folder: ProjectFolder, *, is_deep: bool, elsewhere: Sequence[str] = ()
+) -> ProjectRunner | None:
+    """Return the runner of test files that no manifest says anything about: those of
+    the whole folder (`is_deep`), or of its usual folders for tests. Files in the
+    folders `elsewhere` have a runner of their own.
 
     Pytest also runs tests of unittest, so unittest runs them only in a project's
     environment that has no pytest.
     """
-    is_deep = is_alone or is_python_project(folder)
-    files = list(islice(_test_files(folder.place, is_deep=is_deep), MOST_TEST_FILES))
+    files = [
+        file
+        for file in islice(_test_files(folder.place, is_deep=is_deep), MOST_TEST_FILES)
+        if not any(file.is_relative_to(other) for other in elsewhere)
+    ]
     if not files:
         return None
     reason = f"there is {files[0]}"
@@ -110,7 +115,8 @@ def undeclared_runner(folder: ProjectFolder, *, is_alone: bool) -> ProjectRunner
         words = _unittest_words(place, files)
         if words:
             return ProjectRunner("python", words, reason)
-    return ProjectRunner("python", ("pytest",), reason)
+    paths = sorted({file.parts[0] for file in files}) if elsewhere else []
+    return ProjectRunner("python", ("pytest", *paths), reason)
 
 
 def _settings_of_pytest(folder: ProjectFolder) -> str:

@@ -423,6 +423,27 @@ def test_pytest_is_recognised_by_its_settings_or_by_test_files(
             },
             ["cd shop && python manage.py test"],
         ),
+        # but files in the usual folders around it run, too
+        (
+            {
+                "pyproject.toml": "[project]",
+                "tests/test_it.py": UNITTEST,
+                "profiler/requirements.txt": "pytest-profiling",
+                "profiler/test_speed.py": TESTS,
+            },
+            ["cd profiler && pytest", "pytest tests"],
+        ),
+        (
+            {
+                "setup.py": "",
+                "test_it.py": TESTS,
+                "test/deep/test_it.py": TESTS,
+                "scripts/test_data.py": TESTS,
+                "libs/a/setup.cfg": "[tool:pytest]",
+                "libs/a/test_it.py": TESTS,
+            },
+            ["cd libs/a && pytest", "pytest test test_it.py"],
+        ),
         # a Makefile counts more than test files without a declaration
         (
             {
