@@ -177,7 +177,9 @@ def _unittest_words(
     unittest, or if it cannot find all of them from one folder. Without files, those
     that are `named` run by their names.
     """
-    if any(_is_for_pytest(read_start(place / file)) for file in (*map(str, files), *named)):
+    if any(
+        _is_for_pytest(read_start(place / file)) for file in (*map(str, files), *named)
+    ):
         return ()
     if not files:
         return ("python", "-m", "unittest", *named)
