@@ -124,9 +124,7 @@ _TOOLS = (
         settings=r"\.mocharc(\..*)?",
         # the number of failures
         ends_with=frozenset(range(256)),
-        screen_reporters=(
-            *("spec", "dot", "list", "min", "nyan", "landing", "progress"),
-        ),
+        screen_reporters=("spec", "dot", "list", "min", "nyan", "landing", "progress"),
     ),
 )
 _NODE = _Tool(
