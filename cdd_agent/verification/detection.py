@@ -211,18 +211,21 @@ def _undeclared(
     folders: Sequence[ProjectFolder], declared: Sequence[_Found], *, has_others: bool
 ) -> list[_Found]:
     """Return the runners of Python's test files in folders about which no manifest says
-    anything, and which have no folder with a runner of Python around or below.
+    anything, and which have no folder with a runner of Python around or below. If one
+    is below the root, the root's usual folders for tests run beside it.
     """
     known = [each.folder for each in declared if each.runner.language == "python"]
     found: list[_Found] = []
     for folder in folders:
-        is_known = any(
-            _is_inside(folder.path, other) or _is_inside(other, folder.path)
-            for other in known
-        )
-        if is_known or not (folder.is_root or is_python_project(folder)):
+        is_python = is_python_project(folder)
+        is_known = any(_is_inside(folder.path, other) for other in known)
+        if is_known or not (folder.is_root or is_python):
             continue
-        runner = undeclared_runner(folder, is_alone=not has_others)
+        below = [other for other in known if _is_inside(other, folder.path)]
+        if below and not folder.is_root:
+            continue
+        is_deep = not below and (is_python or not has_others)
+        runner = undeclared_runner(folder, is_deep=is_deep, elsewhere=below)
         if runner is not None:
             found.append(_Found(folder.root, folder.path, runner))
             known.append(folder.path)

@@ -92,25 +92,50 @@ def _collects(paths: Sequence[str], folder: str) -> bool:
     return not paths
 
 
-def undeclared_runner(folder: ProjectFolder, *, is_alone: bool) -> ProjectRunner | None:
-    """Return the runner of test files that no manifest says anything about. In a
-    project that has manifests of other languages (not `is_alone`), only the usual
-    folders for tests count.
+def undeclared_runner(
+    folder: ProjectFolder, *, is_deep: bool, elsewhere: Sequence[str] = ()
+) -> ProjectRunner | None:
+    """Return the runner of test files that no manifest says anything about: those of
+    the whole folder (`is_deep`), or of its usual folders for tests. Files in the
+    folders `elsewhere` have a runner of their own.
 
     Pytest also runs tests of unittest, so unittest runs them only in a project's
     environment that has no pytest.
     """
-    is_deep = is_alone or is_python_project(folder)
-    files = list(islice(_test_files(folder.place, is_deep=is_deep), MOST_TEST_FILES))
-    if not files:
+    files = [
+        file
+        for file in islice(_test_files(folder.place, is_deep=is_deep), MOST_TEST_FILES)
+        if not any(file.is_relative_to(other) for other in elsewhere)
+    ]
+    named = [] if files else _programs_of_tests(folder)
+    if not files and not named:
         return None
-    reason = f"there is {files[0]}"
+    reason = f"there is {(*files, *named)[0]}"
     root, place = folder.root, folder.place
     if own_python(root, place) and pytest_environment(root, place) is None:
-        words = _unittest_words(place, files)
+        words = _unittest_words(place, files, named)
         if words:
             return ProjectRunner("python", words, reason)
-    return ProjectRunner("python", ("pytest",), reason)
+    if elsewhere and files:
+        named = sorted({file.parts[0] for file in files})
+    return ProjectRunner("python", ("pytest", *named), reason)
+
+
+def _programs_of_tests(folder: ProjectFolder) -> list[str]:
+    """Return the files of tests that pytest runs only if they are named."""
+    return [
+        name
+        for name in ("test.py", "tests.py")
+        if name in folder.files and _has_tests(read_start(folder.place / name))
+    ]
+
+
+def _is_for_pytest(data: bytes) -> bool:
+    return bool(_FOR_PYTEST.search(data)) and not _FOR_UNITTEST.search(data)
+
+
+def _has_tests(data: bytes) -> bool:
+    return bool(_FOR_PYTEST.search(data) or _FOR_UNITTEST.search(data))
 
 
 def _settings_of_pytest(folder: ProjectFolder) -> str:
@@ -145,15 +170,22 @@ def _django(place: Path) -> ProjectRunner | None:
     return None
 
 
-def _unittest_words(place: Path, files: Sequence[PurePosixPath]) -> tuple[str, ...]:
+def _unittest_words(
+    place: Path, files: Sequence[PurePosixPath], named: Sequence[str]
+) -> tuple[str, ...]:
     """Return the words that run the files with unittest; empty if some are not for
-    unittest, or if it cannot find all of them from one folder.
+    unittest, or if it cannot find all of them from one folder. Without files, those
+    that are `named` run by their names.
     """
+    if any(
+        _is_for_pytest(read_start(place / file)) for file in (*map(str, files), *named)
+    ):
+        return ()
+    if not files:
+        return ("python", "-m", "unittest", *named)
     starts: set[PurePosixPath] = set()
     for file in files:
-        data = read_start(place / file)
-        is_for_pytest = _FOR_PYTEST.search(data) and not _FOR_UNITTEST.search(data)
-        if is_for_pytest or not file.name.startswith("test"):
+        if not file.name.startswith("test"):
             return ()
         starts.add(_start_folder(place, file))
     if len(starts) != 1:

@@ -1415,6 +1415,20 @@ MUTATIONS = [
         "tests/verification/test_rules.py",
     ),
     Mutation(
+        "tests at the root run beside a folder below that declares pytest",
+        "verification/detection.py",
+        "if below and not folder.is_root:",
+        "if below:",
+        "tests/verification/test_detection.py",
+    ),
+    Mutation(
+        "a reporter that writes a report is not replaced",
+        "verification/runners/javascript.py",
+        "shows = (value or following) in self._tool.screen_reporters",
+        "shows = True",
+        "tests/verification/runners/test_javascript.py",
+    ),
+    Mutation(
         "Go's reason why a package is not built is the text of its failure",
         "verification/runners/go.py",
         "text = build_errors[name] + package.text_of()",

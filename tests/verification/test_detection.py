@@ -423,6 +423,33 @@ def test_pytest_is_recognised_by_its_settings_or_by_test_files(
             },
             ["cd shop && python manage.py test"],
         ),
+        # a program of tests that no runner finds by its name
+        ({"setup.py": "", "test.py": UNITTEST}, ["pytest test.py"]),
+        ({"tests.py": TESTS, "x.py": ""}, ["pytest tests.py"]),
+        ({"setup.py": "", "tests.py": UNITTEST, "test_it.py": TESTS}, ["pytest"]),
+        ({"setup.py": "", "test.py": "print('a test of the camera')"}, []),
+        ({"package.json": VITEST, "test.py": "import sys"}, ["npm test"]),
+        # but files in the usual folders around it run, too
+        (
+            {
+                "pyproject.toml": "[project]",
+                "tests/test_it.py": UNITTEST,
+                "profiler/requirements.txt": "pytest-profiling",
+                "profiler/test_speed.py": TESTS,
+            },
+            ["cd profiler && pytest", "pytest tests"],
+        ),
+        (
+            {
+                "setup.py": "",
+                "test_it.py": TESTS,
+                "test/deep/test_it.py": TESTS,
+                "scripts/test_data.py": TESTS,
+                "libs/a/setup.cfg": "[tool:pytest]",
+                "libs/a/test_it.py": TESTS,
+            },
+            ["cd libs/a && pytest", "pytest test test_it.py"],
+        ),
         # a Makefile counts more than test files without a declaration
         (
             {
@@ -480,6 +507,16 @@ def test_only_a_project_environment_without_pytest_runs_unittest(
     (root / "tests/test_other.py").unlink()
     program(root / ".venv/bin/pytest")
     assert commands(root) == ["pytest"]
+
+
+def test_it_runs_a_program_of_tests_by_its_name(
+    tmp_path: Path, bare_path: Path
+) -> None:
+    root = project(tmp_path, {"setup.py": "", "test.py": UNITTEST})
+    program(root / ".venv/bin/python")
+    assert commands(root) == ["python -m unittest test.py"]
+    project(tmp_path, {"test.py": TESTS})
+    assert commands(root) == ["pytest test.py"]
 
 
 def test_a_second_runner_that_is_not_installed_is_named_and_left_out(

@@ -5,6 +5,7 @@ process writes its own report.
 import os
 import re
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
@@ -49,8 +50,11 @@ class _Tool(Struct, frozen=True):
     starters: tuple[tuple[str, str], ...] = ()
     """Other programs, with the subcommand that starts it."""
     forbids_snapshots: bool = False
+    screen_reporters: tuple[str, ...] = ()
+    """Reporters that only show a run. Ours runs beside them or instead of them."""
 
 
+_REPORTER_OPTIONS = ("--reporter", "-R", "--reporters")
 _TOOLS = (
     _Tool(
         "jest",
@@ -96,9 +100,11 @@ _TOOLS = (
         (
             *("-t", "--testNamePattern", "-c", "--config", "--project", "--root", "-r"),
             *("--dir", "--exclude", "--shard", "--mode", "--environment"),
+            "--reporter",
         ),
         settings=r"vitest\.(config|workspace)\..*",
         forbids_snapshots=True,
+        screen_reporters=("default", "basic", "verbose", "dot", "tree"),
     ),
     _Tool(
         "mocha",
@@ -111,11 +117,12 @@ _TOOLS = (
         (
             *("-g", "--grep", "-f", "--fgrep", "-r", "--require", "--config"),
             *("--ignore", "--exclude", "--spec", "--timeout", "-t", "--ui", "-u"),
-            *("--retries", "--extension", "--jobs", "-j"),
+            *("--retries", "--extension", "--jobs", "-j", "--reporter", "-R"),
         ),
         settings=r"\.mocharc(\..*)?",
         # the number of failures
         ends_with=frozenset(range(256)),
+        screen_reporters=("spec", "dot", "list", "min", "nyan", "landing", "progress"),
     ),
 )
 _NODE = _Tool(
@@ -153,16 +160,21 @@ class JavaScript(TestRunner):
         return place
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
-        if any(self._conflicts(word) for word in argv):
+        if self._conflicts(argv):
             return None
         added = (word.replace("{}", str(INJECTED)) for word in self._tool.added)
         return Reporting((*argv, *added), {REPORT_VARIABLE: str(report)})
 
-    def _conflicts(self, word: str) -> bool:
-        name, _, value = word.partition("=")
-        if value == "false":
-            return False
-        return name in self._tool.conflicts or word.startswith("--outputFile.")
+    def _conflicts(self, words: Sequence[str]) -> bool:
+        """True if words ask for another report, for no end, or for no run."""
+        for word, following in zip_longest(words, words[1:], fillvalue=""):
+            name, _, value = word.partition("=")
+            shows = (value or following) in self._tool.screen_reporters
+            if value == "false" or (shows and name in _REPORTER_OPTIONS):
+                continue
+            if name in self._tool.conflicts or word.startswith("--outputFile."):
+                return True
+        return False
 
     def selection(self, argv: Sequence[str], root: Path) -> Selection:
         tool = self._tool
@@ -191,7 +203,7 @@ class Node(JavaScript):
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
         options = os.environ.get("NODE_OPTIONS", "")
-        if any(self._conflicts(word) for word in (*argv, *options.split())):
+        if self._conflicts((*argv, *options.split())):
             return None
         reporter = (INJECTED / "node_reporter.mjs").as_uri()
         added = (

@@ -56,7 +56,11 @@ def test_a_command_is_recognised(command: str, runner: str | None) -> None:
         "vitest -- x",
         "vitest watch",
         "vitest bench",
-        "mocha -R dot",
+        "mocha -R json",
+        "mocha --reporter=xunit",
+        "mocha --reporter ./own.js",
+        "mocha --reporter dot --watch",
+        "vitest --reporter verbose --reporter json",
         "mocha --watch",
         "mocha --dry-run",
     ],
@@ -73,6 +77,10 @@ def test_a_command_that_asks_for_something_else_is_not_changed(command: str) -> 
         ("jest --watchAll=false --ci", ["--reporters=default"]),
         ("vitest", ["--reporter=default", "--run"]),
         ("mocha -b", ["--no-bail"]),
+        # reporters that only show a run
+        ("mocha -R dot", ["--no-bail"]),
+        ("mocha --reporter spec test", ["--no-bail"]),
+        ("vitest --reporter=verbose", ["--reporter=default", "--run"]),
     ],
 )
 def test_a_command_reports_runs_to_the_end_and_ends(
