@@ -1685,8 +1685,8 @@ MUTATIONS = [
     Mutation(
         "an assertion in a loop counts once for each listed value",
         "verification/testcode/reader.py",
-        "for loop in loops if loop >= parts.span",
-        "for loop in ()",
+        "                for loop in loops\n",
+        "                for loop in ()\n",
         "tests/verification/test_lost_tests.py",
     ),
     Mutation(

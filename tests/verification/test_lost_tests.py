@@ -685,6 +685,11 @@ TAKEN |= {
             "        assert sub(3, 1) == 2\n"
         ),
     ),
+    "a test without a name": (
+        "spec/a_spec.rb",
+        "describe A do\n  it { is_expected.to eq 3 }\nend\n",
+        "describe A do\n  it { }\nend\n",
+    ),
     "a test that a macro makes": ("tests/a.rs", f"{MACRO}{RUST_TEST}", RUST_TEST),
     "broken beyond recognition": (
         "test/a.js",

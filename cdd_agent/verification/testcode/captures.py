@@ -28,8 +28,6 @@ Span = tuple[int, int]
 """The place of the first byte, and the place after the last one."""
 
 NO_TABLE: Span = (0, 0)
-_LARGEST = 1_000_000
-"""Bytes of a text that is parsed."""
 _DEEPEST = 100
 """Nodes around a capture. The time for deeper ones grows with the square of the
 depth.
@@ -53,9 +51,8 @@ _PYTHON_CHECKS = re.compile(
     r"(?i)\w*(?:assert|expect|raises|warns|fail|verify|check|should|compare|validat"
     r"|match)\w*"
 )
-
-
 _FUNCTION = re.compile(r"function|method|lambda|closure|func_literal|do_block")
+"""Types of nodes around code that runs only when it is called."""
 
 
 class Language(Struct, frozen=True):
@@ -73,13 +70,13 @@ class Language(Struct, frozen=True):
     """Makes text of another language parse. Keeps the length."""
 
 
-def _as_identifier(found: re.Match[str]) -> str:
-    return re.sub(r"\W", "_", found[0], flags=re.ASCII)
-
-
 _LONE_MACRO = re.compile(r"(?m)^[ \t]*[A-Z][A-Z0-9_]+[ \t]*$")
 """A macro that stands for statements, such as `EXPECT_ABORT_BEGIN`."""
 _SWIFT_MACRO = re.compile(r"#(?=(?:expect|require)\()")
+
+
+def _as_identifier(found: re.Match[str]) -> str:
+    return re.sub(r"\W", "_", found[0], flags=re.ASCII)
 
 
 def _as_blank(found: re.Match[str]) -> str:
@@ -250,7 +247,7 @@ def capture(language: Language, text: str) -> Captures | None:
     data = text.encode("utf-8", "replace")
     grammar = grammar_of(language.grammar)
     assert grammar is not None
-    tree = grammar.parse(data) if len(data) <= _LARGEST else None
+    tree = grammar.parse(data)
     if tree is None or not _can_query(tree.root_node):
         return None
     cursor: Any = QueryCursor(_load_query(language), match_limit=_MOST_MATCHES)

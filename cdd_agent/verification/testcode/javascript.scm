@@ -42,9 +42,13 @@
     (member_expression object: [(identifier) @_word (member_expression object: (identifier) @_word)] "." @cut property: (property_identifier) @skip)
     (member_expression object: (member_expression object: (identifier) @_word "." @cut property: (property_identifier) @skip))
     (call_expression function: (member_expression object: (member_expression object: (identifier) @_word "." @cut property: (property_identifier) @skip)))]
-  arguments: (arguments . [(string) (template_string) (identifier) (member_expression)])
+  arguments: (arguments . [(string) (template_string) (identifier) (member_expression) (binary_expression) (call_expression)] . (_))
   (#match? @_word "^(it|test|specify|describe|context|suite|group)$")
   (#any-of? @skip "skip" "todo" "failing" "fixme"))
+(call_expression
+  function: (member_expression object: (identifier) @_word "." @cut property: (property_identifier) @skip)
+  arguments: (arguments . [(string) (template_string)] .)
+  (#match? @_word "^(it|test|specify)$") (#any-of? @skip "skip" "todo"))
 (call_expression
   function: [
     (member_expression object: [(identifier) @_word (member_expression object: (identifier) @_word)] "." @cut property: (property_identifier) @only)

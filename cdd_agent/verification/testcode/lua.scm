@@ -2,7 +2,7 @@
 
 (function_call
   name: (identifier) @word
-  arguments: (arguments . (string) @name)
+  arguments: [(arguments . (string) @name) (arguments . (_) @name . (function_definition))]
   (#match? @word "^(it|test|specify|pending)$")) @test
 (function_call
   name: (identifier) @word

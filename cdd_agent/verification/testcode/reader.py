@@ -162,6 +162,18 @@ class _Parts:
         """True for tests and helpers, not for their groups."""
         return self.kind not in ("suite", "class")
 
+    @property
+    def inside(self) -> Span:
+        """The body, or everything after the name if no body is known."""
+        if self.body is not None:
+            return self.body
+        return self.after_name, self.span[1]
+
+    @property
+    def after_name(self) -> int:
+        """The place after the name; the start if there is no name."""
+        return self.names[-1][1] if self.names else self.span[0]
+
     def chain(self) -> Iterator["_Parts"]:
         """Yield this declaration and those around it, from the inside."""
         parts: _Parts | None = self
@@ -170,11 +182,6 @@ class _Parts:
                 return
             yield parts
             parts = parts.around
-
-    def has_in_body(self, place: int) -> bool:
-        """True if a place is in the body, or after the name if no body is known."""
-        start, end = self.body or (self.names[-1][1], self.span[1])
-        return start <= place < end
 
 
 class _File:
@@ -197,6 +204,7 @@ class _File:
         self._all_skipped = Skipped.NO
         self._declare()
         self._fill()
+        self._count()
         self._skip()
 
     def tests(self) -> list[Declared]:
@@ -292,38 +300,40 @@ class _File:
                 owner.body = body
 
     def _fill(self) -> None:
-        """Assign calls, values, rows and loops to the declarations that they are in."""
+        """Assign calls and values to the declarations that they are in."""
         found = self._found
         rows = _Nest(row for table in found.rows.values() for row in table)
         messages = _Nest(found.spans["message"])
-        for call in found.calls.values():
-            place = call.name[0]
-            if self._is_code(call.name):
-                for parts in self._around(place):
-                    if parts.is_function and (
-                        parts.has_in_body(place) or rows.contains(place)
-                    ):
-                        parts.calls.append(call)
-        for value in found.spans["value"]:
-            place = value[0]
-            if self._is_code(value) and not messages.contains(place):
-                for parts in self._around(place):
-                    if parts.is_function and (
-                        parts.has_in_body(place) or rows.contains(place)
-                    ):
-                        parts.values.append(value)
-        for table, its_rows in found.rows.items():
-            for row in its_rows:
+        calls = [(call.name, call) for call in found.calls.values()]
+        for span, part in (*calls, *((value, None) for value in found.spans["value"])):
+            place = span[0]
+            if not self._is_code(span) or messages.contains(place):
+                continue
+            for parts in self._around(place):
+                start, end = parts.inside
+                is_in = start <= place < end or rows.contains(place)
+                if not parts.is_function or not is_in:
+                    continue
+                if part is not None:
+                    parts.calls.append(part)
+                else:
+                    parts.values.append(span)
+
+    def _count(self) -> None:
+        """Count the rows of tables, and find loops over other values."""
+        found = self._found
+        for table, rows in found.rows.items():
+            for row in filter(self._is_code, rows):
                 owner = self._owner(row[0])
-                if owner is not None and self._is_code(row):
+                if owner is not None:
                     owner.tables[table] += 1
         for loop, items in found.loops.items():
             owner = self._owner(loop[0])
             if owner is not None and not items:
                 owner.has_loop = True
-        for span in found.spans["computed"]:
+        for span in filter(self._is_stated, found.spans["computed"]):
             owner = self._owner(span[0])
-            if owner is not None and self._is_stated(span):
+            if owner is not None:
                 owner.is_computed = True
         self._loops = _Nest(loop for loop, items in found.loops.items() if items)
 
@@ -331,9 +341,7 @@ class _File:
         """Find which declarations are skipped, or are the only ones that run."""
         spans = self._found.spans
         branches = _Nest(spans["branch"])
-        for span in (*spans["skip"], *spans["maybe"]):
-            if not self._is_stated(span):
-                continue
+        for span in filter(self._is_stated, (*spans["skip"], *spans["maybe"])):
             owner = self._owner(span[0])
             skipped = Skipped.YES
             within = None if owner is None else owner.span
@@ -343,9 +351,9 @@ class _File:
                 self._all_skipped = max(self._all_skipped, skipped)
             else:
                 owner.skipped = max(owner.skipped, skipped)
-        for span in spans["only"]:
+        for span in filter(self._is_code, spans["only"]):
             owner = self._owner(span[0])
-            if owner is not None and self._is_code(span):
+            if owner is not None:
                 owner.is_alone = True
                 for parts in owner.chain():
                     parts.contains_alone = True
@@ -356,10 +364,12 @@ class _File:
         is_alone = parts.contains_alone or any(each.is_alone for each in chain)
         if self._is_some_alone and not is_alone:
             return Skipped.YES
-        if parts.body is None and not re.search(rb"\w", self._bare_body(parts)):
+        if parts.body is None and not re.search(
+            rb"\w", self._bare[slice(*parts.inside)]
+        ):
             return Skipped.YES
         if parts.kind == "called":
-            name = re.escape(self._text(parts.names[0]).encode())
+            name = re.escape(self._names[slice(*parts.names[0])])
             if len(re.findall(rb"\b%s\b" % name, self._bare)) < 2:
                 return Skipped.YES
         return max(self._all_skipped, *(each.skipped for each in chain))
@@ -372,8 +382,8 @@ class _File:
         values = {self._value(value) for value in parts.values} - {""}
         start, end = parts.span
         end = min(end, start + limit)
-        inner = _decoded(self._bare_body(parts)[:limit])
-        bare = _decoded(self._bare[parts.names[-1][1] : end])
+        inner = _decoded(self._bare[slice(*parts.inside)][:limit])
+        bare = _decoded(self._bare[parts.after_name : end])
         return Declared(
             self._full_name(parts),
             body=" ".join(_TOKEN.findall(_decoded(written[start:end]))),
@@ -393,13 +403,15 @@ class _File:
         """Count the assertions; in a loop over listed values, once for each value."""
         checks = 0
         for call in parts.calls:
-            if not self._is_check(call) or not parts.has_in_body(call.name[0]):
+            if not self._is_check(call) or call.name[0] < parts.inside[0]:
                 continue
             loops = [
                 self._loops.spans[number] for number in self._loops.around(call.name[0])
             ]
             checks += prod(
-                len(self._found.loops[loop]) for loop in loops if loop >= parts.span
+                len(list(filter(self._is_code, self._found.loops[loop])))
+                for loop in loops
+                if loop >= parts.span
             )
         return checks
 
@@ -475,10 +487,6 @@ class _File:
             text = text.strip("()") if text.startswith("(") else text
             names.append(text.replace("DISABLED_", ""))
         return ", ".join(names)
-
-    def _bare_body(self, parts: _Parts) -> bytes:
-        start, end = parts.body or (parts.names[-1][1], parts.span[1])
-        return self._bare[start:end]
 
     def _owner(self, place: int) -> _Parts | None:
         number = next(self._nest.around(place), None)

@@ -1,14 +1,14 @@
 [(comment) (block_comment)] @comment
 
 (call_expression
-  function: (call_expression function: (identifier) @word arguments: (arguments . [(string) (field_expression value: (string) field: (identifier) @skip) (field_expression value: (string))] @name))
-  arguments: (block) @body
+  function: (call_expression function: (identifier) @word arguments: (arguments . [(string) (interpolated_string_expression) (field_expression value: (string))] @name))
+  arguments: [(block) (case_block)] @body
   (#any-of? @word "test" "it" "they" "property" "scenario" "Scenario" "ignore")) @test
 (call_expression
   function: (call_expression function: (identifier) @word arguments: (arguments . (_) @name))
   arguments: (block) @body
   (#any-of? @word "describe" "feature" "Feature" "suite")) @suite
-(infix_expression left: (_) @name operator: (identifier) @word right: (block) @body (#any-of? @word "in" "ignore")) @test
+(infix_expression left: (_) @name operator: (identifier) @word right: [(block) (case_block)] @body (#any-of? @word "in" "ignore")) @test
 (infix_expression left: (string) @name operator: [(identifier) (operator_identifier)] @word right: (block) @body (#any-of? @word "should" "must" "can" "when" "-")) @suite
 (function_definition (annotation name: (_) @_mark) name: (identifier) @name body: (_) @body (#eq? @_mark "Test")) @test
 [(class_definition) (object_definition)] @suite
