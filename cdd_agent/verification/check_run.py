@@ -35,8 +35,10 @@ from cdd_agent.verification.statements import (
     find_statements,
 )
 
-_QUIET_SECONDS = 2.0
-"""A check that states that it watches files is ended after this time without output."""
+_QUIET_SECONDS = 15.0
+"""A check that states that it watches files is ended after this time without output. A
+server that tests start states it too, and the tests may be silent for a while.
+"""
 _KEPT_OUTPUT = 20_000
 """Characters of the output of such a check."""
 _TIMED_OUT = -1

@@ -20,30 +20,33 @@ time.sleep(60)
 SAYS_SO_AND_GOES_ON = """
 import time
 print("Watching for file changes.", flush=True)
-for _ in range(8):
-    time.sleep(0.5)
-    print("a test passed", flush=True)
+time.sleep(5)
+print("a test passed", flush=True)
 """
 
 
-async def run(folder: Path, text: str, limit: float = 30) -> CheckRun:
+async def run(folder: Path, text: str, limit: float = 60) -> CheckRun:
     (folder / "watch.py").write_text(text)
     check = parse_command(f"{sys.executable} watch.py", folder)
     return await run_check(check, CommandRunner(folder), limit, folder)
 
 
 @pytest.mark.story
-async def test_a_check_that_waits_for_changes_is_ended_at_once(tmp_path: Path) -> None:
+async def test_a_check_that_waits_for_changes_is_ended_before_its_limit(
+    tmp_path: Path,
+) -> None:
     begun = time.monotonic()
     result = await run(tmp_path, WATCHER)
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 40
     assert result.states(StatementKind.WATCHES)
     assert result.unusable
     assert "Watching for file changes" in result.output
 
 
 @pytest.mark.story
-async def test_a_check_that_prints_more_is_not_ended(tmp_path: Path) -> None:
+async def test_a_check_that_prints_more_after_a_while_is_not_ended(
+    tmp_path: Path,
+) -> None:
     result = await run(tmp_path, SAYS_SO_AND_GOES_ON)
     assert result.return_code == 0
     assert not result.unusable
