@@ -15,7 +15,7 @@ from cdd_agent.edits.model import Reply, ReplyRefused
 from cdd_agent.edits.parse import parse_reply
 from cdd_agent.engine.attempt import Attempt, AttemptOutcome
 from cdd_agent.engine.ledger_entries import changed_by_commands
-from cdd_agent.engine.step_tools import refused_calls
+from cdd_agent.engine.step_tools import has_acted, refused_calls
 from cdd_agent.engine.test_leave import TestLeave
 from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import BadInput, CddError, CheckUnusable
@@ -173,8 +173,9 @@ class StepChecker(Struct, frozen=True):
             why_unchecked = await asyncio.to_thread(
                 _why_unchecked, step, checks, self.root
             )
-            if not has_changes:
-                work = replace(work, refused=refused_calls(attempt.dialogue))
+        has_run = bool(results) and has_acted(attempt.dialogue)
+        if not has_changes and not has_run:
+            work = replace(work, refused=refused_calls(attempt.dialogue))
         work = await _after_checks(transaction, attempts, work)
         verdict = await judge_with_leave(
             lambda work: judge(results, before, work, not_run, why_unchecked),

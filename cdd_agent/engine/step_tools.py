@@ -281,13 +281,22 @@ def refused_calls(messages: Sequence[Message]) -> tuple[str, ...]:
     """
     texts: dict[str, None] = {}
     for call, answer in _answers(messages):
-        if call.name in LOOKING:
-            continue
-        parsed = _parsed(answer)
-        if "error" in parsed or answer.startswith('{"error"'):
-            text = f"{shown_call(call)}: {parsed.get('error', answer)}"
+        if call.name not in LOOKING and _is_refusal(answer):
+            text = f"{shown_call(call)}: {_parsed(answer).get('error', answer)}"
             texts[" ".join(text.split())[:_LONGEST_REFUSAL]] = None
     return tuple(texts)
+
+
+def has_acted(messages: Sequence[Message]) -> bool:
+    """True if a call of a dialogue did something, such as to run a command."""
+    return any(
+        call.name not in LOOKING and not _is_refusal(answer)
+        for call, answer in _answers(messages)
+    )
+
+
+def _is_refusal(answer: str) -> bool:
+    return "error" in _parsed(answer) or answer.startswith('{"error"')
 
 
 def _edit_of(call: ToolCall) -> Edit | None:

@@ -19,7 +19,7 @@ from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.check_run import CheckRun
 from cdd_agent.verification.checks import checks_for, project_checks
-from cdd_agent.verification.outcomes import Result, SuiteRun
+from cdd_agent.verification.outcomes import Result, StatementKind, SuiteRun
 
 AlreadyOver = tuple[tuple[int, int], ...]
 """Steps that were over, each by the number of its folder and that of its attempt."""
@@ -188,8 +188,11 @@ def as_event(baseline: BaselineRun, label: str, *, is_own: bool) -> BaselineTake
 
 
 def _reason_of_exit(run: CheckRun) -> str:
-    if run.return_code:
-        for statement in run.statements:
-            if statement.kind.explains_exit:
-                return statement.text
+    """Return what explains the exit code, or why no test could run."""
+    if not run.return_code:
+        return ""
+    for statement in run.statements:
+        is_missing = statement.kind is StatementKind.PROGRAM_MISSING
+        if statement.kind.explains_exit or (is_missing and not run.has_tests):
+            return statement.text
     return ""

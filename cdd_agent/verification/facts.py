@@ -17,6 +17,7 @@ from cdd_agent.verification.outcomes import (
     Difference,
     Result,
     Statement,
+    StatementKind,
     SuiteRun,
     merge_runs,
 )
@@ -148,6 +149,26 @@ class CheckFacts(Struct, frozen=True, dict=True):
         return {test: cause for test, cause in reasons.items() if cause not in own}
 
     @property
+    def missing_program(self) -> Statement | None:
+        """The statement that a program is not installed, if no test ran, and the check
+        stated it and ended with the same code before the step. A program of the
+        project or its plan is none.
+        """
+        last, assignment = self.last_run, self.work.assignment
+        if last is None or assignment is None or self.run.has_tests:
+            return None
+        if not self.run.return_code or self.run.return_code != last.return_code:
+            return None
+        for statement in self.run.statements:
+            is_program = statement.kind is StatementKind.PROGRAM_MISSING
+            if is_program and statement in last.statements:
+                own = find_own_modules(
+                    [statement.text], assignment.root, assignment.planned_files
+                )
+                return None if own else statement
+        return None
+
+    @property
     def others(self) -> tuple[str, ...]:
         """The failed tests that do not count."""
         return tuple(test for test in self.failed if test not in self.counted)
@@ -155,18 +176,18 @@ class CheckFacts(Struct, frozen=True, dict=True):
     @property
     def known_reason(self) -> Statement | None:
         """The statement that explains an exit code other than 0, if the check ended so
-        before the step and stated the same. None if single tests are not known: one of
-        them might have failed as well.
+        before the step and stated the same. None if it also states something new, and
+        if single tests are not known: one of them might have failed as well.
         """
-        last = self.last_run
-        if last is None or not last.return_code or not self.run.return_code:
+        last, code = self.last_run, self.run.return_code
+        if last is None or not code or code != last.return_code:
             return None
         if last.tests is None or self.run.tests is None:
             return None
-        for statement in self.run.statements:
-            if statement.kind.explains_exit and statement in last.statements:
-                return statement
-        return None
+        reasons = [one for one in self.run.statements if one.kind.explains_exit]
+        if not reasons or not set(reasons) <= set(last.statements):
+            return None
+        return reasons[0]
 
     @cached_property
     def _compares_all(self) -> bool:

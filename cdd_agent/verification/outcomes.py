@@ -40,7 +40,11 @@ class StatementKind(StrEnum):
     WARNINGS = "warnings"
     """Warnings count as errors, or a linter beside the tests found something."""
     PROGRAM_MISSING = "program_missing"
-    """A program, a package of the runner or a script was not found."""
+    """A program or a package of the runner was not found."""
+    SCRIPT_MISSING = "script_missing"
+    """A script, task or rule of the project was not found, or something that is not
+    named and may be the project's.
+    """
     ENVIRONMENT = "environment"
     """Something that tests need is missing, such as a server or a module."""
 

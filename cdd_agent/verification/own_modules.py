@@ -1,4 +1,4 @@
-"""Find the missing modules that the project makes itself.
+"""Find the missing modules and programs that the project makes itself.
 
 A test that is written before its code cannot import it: that is no fault of the
 environment, and the step that makes the module has to. Only a module that neither the
@@ -12,7 +12,9 @@ from pathlib import Path, PurePosixPath
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable
 from cdd_agent.project.source_folders import SourceFolder, source_folders
 
-_MODULE = re.compile(r"\b(?:module|package|library) `([^`]+)` is missing")
+_NAMED = re.compile(
+    r"\b(?:module|package|library) `([^`]+)` is missing|`([^`]+)` is not installed"
+)
 """The name in a cause, see `statements.py`."""
 _CODE = frozenset(
     (".py", ".pyi", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".tsx", ".vue", ".rb")
@@ -25,10 +27,14 @@ _DEPTH = 6
 def find_own_modules(
     causes: Iterable[str], root: Path, planned: Collection[str]
 ) -> frozenset[str]:
-    """Return the causes that name a module of the project. `planned` are the paths of
-    the files that the steps of the plan declare.
+    """Return the causes that name a module or a program of the project. `planned` are
+    the paths of the files that the steps of the plan declare.
     """
-    named = {cause: match[1] for cause in causes if (match := _MODULE.search(cause))}
+    named = {}
+    for cause in causes:
+        match = _NAMED.search(cause)
+        if match is not None:
+            named[cause] = match[1] or match[2]
     if not named:
         return frozenset()
     provided = _names_in_plan(planned)
@@ -37,7 +43,8 @@ def find_own_modules(
     return frozenset(
         cause
         for cause, module in named.items()
-        if module.startswith(_ALIASES) or not provided.isdisjoint(_outer_names(module))
+        if module.startswith((*_ALIASES, "."))
+        or not provided.isdisjoint(_outer_names(module))
     )
 
 

@@ -188,7 +188,9 @@ def find_changed_harness(step: StepFacts) -> Finding | None:
 
 
 def find_unusable_check(check: CheckFacts) -> Finding | None:
-    why = check.run.unusable
+    why, missing = check.run.unusable, check.missing_program
+    if not why and missing is not None:
+        why = f"cannot run, {words.as_before(check.before)}: {missing.text}"
     if not why:
         return None
     return Finding(None, f"`{check.run.command}` {why}", is_unusable=True)
@@ -305,11 +307,13 @@ def _disagreement(check: CheckFacts) -> Finding | None:
 
 def find_nothing_done(step: StepFacts) -> Finding | None:
     work = step.work
-    if step.checks or work.changed:
+    if work.changed:
         return None
     if work.refused:
         advice = f"{words.NOTHING_DONE}\n{words.as_list(work.refused)}"
         return Finding(None, f"nothing was done: {work.refused[0]}", advice)
+    if step.checks:
+        return None
     if work.needs_no_check and not work.permissions.declared:
         return None
     return Finding(None, words.NOTHING_CHANGED, words.NOTHING_CHANGED_ADVICE)
@@ -416,7 +420,8 @@ CHECK_RULES: Sequence[CheckRule] = (
         find_new_failure,
     ),
     CheckRule(
-        "the check's program cannot start, or the check watches files",
+        "the check's program cannot start, a program that it starts is not installed"
+        " as before, or the check watches files",
         "the run stops; the model is not asked again",
         find_unusable_check,
     ),

@@ -226,27 +226,17 @@ _SENTENCES: dict[StatementKind, tuple[tuple[str, str], ...]] = {
             rf"^{_NAME} is not recognized as an internal or external command",
             r"`\1` is not installed",
         ),
-        (rf"No rule to make target {_NAME}", r"there is no rule to make `\1`"),
         (
             r"python[\d.]*(?:\.exe)?: No module named '?([\w.]{1,200})",
             r"the Python module `\1` is not installed",
         ),
-        (rf"\b[Mm]issing script:? {_NAME}", r"there is no script `\1`"),
-        (rf"Couldn't find a script named {_NAME}", r"there is no script `\1`"),
-        (rf"Script not found {_NAME}", r"there is no script `\1`"),
+        # pipenv, PDM
         (
-            # yarn, pnpm, Composer, PDM, pipenv
-            (
-                rf"(?i)\bcommand {_NAME} (?:(?:is )?not found|is not defined"
-                r"|could not be found)"
-            ),
-            r"there is no command `\1`",
+            rf"(?i)\bcommand {_NAME} (?:could not be found|is not found in your PATH)",
+            r"`\1` is not installed",
         ),
         (rf"Failed to spawn: {_NAME}", r"`\1` is not installed"),
-        (rf"no such (?:sub)?command: {_NAME}", r"there is no command `\1`"),
-        (rf"Don't know how to build task {_NAME}", r"there is no task `\1`"),
-        (rf"[Jj]ustfile does not contain recipe {_NAME}", r"there is no recipe `\1`"),
-        (rf"[Tt]ask {_NAME} does not exist", r"there is no task `\1`"),
+        (rf"no such (?:sub)?command: {_NAME}", r"the command `\1` is not installed"),
         (
             rf"The requested resource {_NAME} could not be found",
             r"there is no package `\1`",
@@ -257,6 +247,23 @@ _SENTENCES: dict[StatementKind, tuple[tuple[str, str], ...]] = {
                 r"|the specified command or file was not found"
             ),
             "a program that it starts was not found",
+        ),
+    ),
+    StatementKind.SCRIPT_MISSING: (
+        (rf"No rule to make target {_NAME}", r"there is no rule to make `\1`"),
+        (rf"\b[Mm]issing script:? {_NAME}", r"there is no script `\1`"),
+        (rf"Couldn't find a script named {_NAME}", r"there is no script `\1`"),
+        (rf"Script not found {_NAME}", r"there is no script `\1`"),
+        (rf"Don't know how to build task {_NAME}", r"there is no task `\1`"),
+        (rf"[Jj]ustfile does not contain recipe {_NAME}", r"there is no recipe `\1`"),
+        (rf"[Tt]ask {_NAME} does not exist", r"there is no task `\1`"),
+        (
+            # yarn, pnpm, Composer
+            (
+                rf"(?i)\bcommand {_NAME} (?:(?:is )?not found(?! in your PATH)"
+                r"|is not defined)"
+            ),
+            r"there is no command `\1`",
         ),
     ),
     StatementKind.ENVIRONMENT: (
@@ -375,6 +382,7 @@ _ROWS = tuple(
     for pattern, reason in sentences
 )
 _WATCH_ROWS = tuple(row for row in _ROWS if row.kind is StatementKind.WATCHES)
+_NOT_FOUND = (StatementKind.PROGRAM_MISSING, StatementKind.SCRIPT_MISSING)
 _OF_ANY_EXIT = (StatementKind.NO_TESTS, StatementKind.WATCHES)
 """The other kinds explain a failure only."""
 
@@ -388,10 +396,10 @@ def find_statements(return_code: int, *streams: str) -> tuple[Statement, ...]:
     if any(map(_RAN_TESTS.search, lines)):
         rows = [row for row in rows if row.kind is not StatementKind.NO_TESTS]
     found = dict.fromkeys(_find(rows, lines))
-    has_name = any(one.kind is StatementKind.PROGRAM_MISSING for one in found)
+    has_name = any(one.kind in _NOT_FOUND for one in found)
     if return_code in _NOT_FOUND_CODES and not has_name:
-        reason = f"a program that it starts was not found (exit code {return_code})"
-        found[Statement(StatementKind.PROGRAM_MISSING, reason)] = None
+        reason = f"something that it starts was not found (exit code {return_code})"
+        found[Statement(StatementKind.SCRIPT_MISSING, reason)] = None
     return tuple(found)
 
 

@@ -49,6 +49,12 @@ def describe_baseline(event: BaselineTaken) -> Lines:
             " count as new."
         )
         return [(text, Tone.WARNING)]
+    if event.passed is None and event.return_code and event.reason:
+        text = (
+            f"{before} fails already (exit code {event.return_code}): {event.reason}."
+            " No step passes by it until that is fixed."
+        )
+        return [(text, Tone.WARNING)]
     if event.passed is None and event.return_code:
         text = (
             f"{before} fails already (exit code {event.return_code}): its failures"
@@ -65,13 +71,15 @@ def describe_baseline(event: BaselineTaken) -> Lines:
 
 def _own_result(event: BaselineTaken) -> str:
     """The result of a check that a step names: it may fail before the step."""
+    reason = f": {event.reason}" if event.reason else ""
     if event.problem:
-        return clause(event.problem)
+        return clause(event.problem) + reason
     if event.passed is None and event.return_code:
-        return f"failed (exit code {event.return_code})"
+        return f"failed (exit code {event.return_code}){reason}"
     if event.passed is None:
         return "passed"
-    return _counts_of_tests(event) or "found no tests"
+    result = _counts_of_tests(event) or "found no tests"
+    return f"{result}, exit code {event.return_code}{reason}" if reason else result
 
 
 def _baseline_counts(event: BaselineTaken) -> str:

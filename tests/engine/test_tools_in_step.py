@@ -572,6 +572,32 @@ def test_a_look_in_vain_is_no_refused_work_also_without_a_repository() -> None:
     assert "curl x" in told
 
 
+REFUSED = execute("rm -rf .")
+
+
+@each_row(
+    ("made", "verification"),
+    [
+        ([REFUSED], None),
+        ([REFUSED, execute("python -S looks.py")], Verification.EXIT_CODE),
+        ([], Verification.EXIT_CODE),
+    ],
+)
+async def test_a_check_does_not_complete_a_step_whose_only_action_was_refused(
+    sandbox: Sandbox,
+    made: list[tuple[str, object]],
+    verification: Verification | None,
+) -> None:
+    (sandbox.root / "looks.py").write_text("print('all is well')\n")
+    sandbox.write(Step(None, "python -S looks.py"))
+    rounds = [calls(*made)] if made else []
+    sandbox.replies(*rounds, "I did it.")
+    events = await run(sandbox)
+    assert finished(events).verification is verification
+    if verification is None:
+        assert "nothing was done" in finished(events).error
+
+
 @each_row(("setting", "offered"), [("off", False), ("on", True), ("auto", False)])
 async def test_the_setting_decides_whether_tools_are_offered(
     sandbox: Sandbox, setting: str, offered: bool

@@ -1459,7 +1459,9 @@ MUTATIONS = [
     Mutation(
         "a step that did nothing is not completed",
         "verification/rules.py",
-        "    if step.checks or work.changed:\n",
+        '        return Finding(None, f"nothing was done: {work.refused[0]}", advice)\n'
+        "    if step.checks:\n",
+        '        return Finding(None, f"nothing was done: {work.refused[0]}", advice)\n'
         "    if True:\n",
         "tests/verification/test_rules.py",
     ),
@@ -1501,15 +1503,15 @@ MUTATIONS = [
     Mutation(
         "an exit code is excused only by the reason that was there before",
         "verification/facts.py",
-        "statement.kind.explains_exit and statement in last.statements",
-        "statement.kind.explains_exit",
+        "if not reasons or not set(reasons) <= set(last.statements):",
+        "if not reasons:",
         "tests/verification/test_rules.py",
     ),
     Mutation(
         "nor by one that explains no exit code",
         "verification/facts.py",
-        "statement.kind.explains_exit and statement in last.statements",
-        "statement in last.statements",
+        "for one in self.run.statements if one.kind.explains_exit]",
+        "for one in self.run.statements]",
         "tests/verification/test_rules.py",
     ),
     Mutation(
@@ -1518,6 +1520,48 @@ MUTATIONS = [
         "    if statement is None or check.run.problem:",
         "    if statement is None:",
         "tests/verification/test_rules.py",
+    ),
+    Mutation(
+        "an exit code is excused only if the check has no other reason to fail",
+        "verification/facts.py",
+        "not set(reasons) <= set(last.statements)",
+        "set(reasons).isdisjoint(last.statements)",
+        "tests/verification/test_rules.py",
+    ),
+    Mutation(
+        "another exit code is not excused",
+        "verification/facts.py",
+        "if last is None or not code or code != last.return_code:",
+        "if last is None or not code or not last.return_code:",
+        "tests/verification/test_rules.py",
+    ),
+    Mutation(
+        "a program is missing only if it was before",
+        "verification/facts.py",
+        "if is_program and statement in last.statements:",
+        "if is_program:",
+        "tests/verification/test_rules.py",
+    ),
+    Mutation(
+        "a script that a step can add is no missing program",
+        "verification/facts.py",
+        "is_program = statement.kind is StatementKind.PROGRAM_MISSING",
+        "is_program = True",
+        "tests/verification/test_rules.py",
+    ),
+    Mutation(
+        "nor is a program that the plan makes",
+        "verification/facts.py",
+        "return None if own else statement",
+        "return statement",
+        "tests/verification/test_rules.py",
+    ),
+    Mutation(
+        "a check does not complete a step whose only action was refused",
+        "engine/step_check.py",
+        "        if not has_changes and not has_run:\n",
+        "        if not has_changes and not results:\n",
+        "tests/engine/test_tools_in_step.py",
     ),
     Mutation(
         "a test fails for its environment only as it did before",

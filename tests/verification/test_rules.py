@@ -40,6 +40,11 @@ GOOD, BAD, SKIPPED = Result.PASSED, Result.FAILED, Result.SKIPPED
 PASSED, BASELINE = Verification.PASSED, Verification.BASELINE
 EXIT_CODE, NONE = Verification.EXIT_CODE, Verification.NONE
 A, B = "test_a.py::test_a", "test_b.py::test_b"
+NOT_INSTALLED = Statement(StatementKind.PROGRAM_MISSING, "`vitest` is not installed")
+NO_SCRIPT = Statement(StatementKind.SCRIPT_MISSING, "there is no script `test`")
+NO_OWN_MODULE = Statement(
+    StatementKind.PROGRAM_MISSING, "the Python module `app` is not installed"
+)
 THRESHOLD = Statement(StatementKind.THRESHOLD, "the coverage is below 80 %")
 OTHER_THRESHOLD = Statement(StatementKind.THRESHOLD, "the coverage is below 90 %")
 WARNINGS = Statement(StatementKind.WARNINGS, "warnings count as errors")
@@ -226,6 +231,12 @@ UNUSABLE = Case(
     None,
     "`pytest` could not be run: it is missing",
     (Ran(unusable="could not be run: it is missing"),),
+)
+NOT_STARTED = Case(
+    None,
+    "`make test` cannot run, as before step 1: `vitest` is not installed",
+    (replace(MAKE, code=127, statements=(NOT_INSTALLED,)),),
+    (replace(MAKE, code=127, statements=(NOT_INSTALLED,)),),
 )
 OVER_LIMIT = replace(suite(1, a=GOOD, b=GOOD), statements=(THRESHOLD,))
 KNOWN_REASON = Case(
@@ -414,6 +425,43 @@ ROWS = {
             next_to(UNUSABLE, None, "failed (exit code 127)", ran=(Ran(code=127),)),
         ],
     ),
+    "a program that the check starts is missing, as before": Row(
+        rules.find_unusable_check,
+        NOT_STARTED,
+        [
+            next_to(NOT_STARTED, None, "failed (exit code 127)", known=()),
+            next_to(
+                NOT_STARTED,
+                None,
+                "failed (exit code 127)",
+                known=(replace(MAKE, code=1),),
+            ),
+            next_to(NOT_STARTED, EXIT_CODE, "exit code 0", ran=(MAKE,)),
+            # a step can add these
+            next_to(
+                NOT_STARTED,
+                None,
+                "failed (exit code 127), as before",
+                ran=(replace(MAKE, code=127, statements=(NO_SCRIPT,)),),
+                known=(replace(MAKE, code=127, statements=(NO_SCRIPT,)),),
+            ),
+            next_to(
+                NOT_STARTED,
+                None,
+                "failed (exit code 127), as before",
+                ran=(replace(MAKE, code=127, statements=(NO_OWN_MODULE,)),),
+                known=(replace(MAKE, code=127, statements=(NO_OWN_MODULE,)),),
+            ),
+            # a test failed as well
+            next_to(
+                NOT_STARTED,
+                None,
+                f"failed (exit code 127): {B}",
+                ran=(replace(suite(127, a=GOOD, b=BAD), statements=(NOT_INSTALLED,)),),
+                known=(replace(suite(127, a=GOOD), statements=(NOT_INSTALLED,)),),
+            ),
+        ],
+    ),
     "the check watches": Row(
         rules.find_unusable_check,
         Case(None, "`npx tsc -w` watches", (Ran("npx tsc -w", unusable="watches"),)),
@@ -446,6 +494,20 @@ ROWS = {
                 "but no test failed",
                 ran=(replace(OVER_LIMIT, statements=(NO_TESTS,)),),
                 known=(replace(OVER_LIMIT, statements=(NO_TESTS,)),),
+            ),
+            # something else is wrong now, too
+            next_to(
+                KNOWN_REASON,
+                None,
+                "but no test failed",
+                ran=(replace(OVER_LIMIT, statements=(THRESHOLD, WARNINGS)),),
+            ),
+            next_to(
+                KNOWN_REASON,
+                None,
+                "exit code 2, but no test failed",
+                ran=(replace(OVER_LIMIT, command="vendor/bin/phpunit", code=2),),
+                known=(replace(OVER_LIMIT, command="vendor/bin/phpunit"),),
             ),
             # stated before, but without an effect
             next_to(
@@ -575,6 +637,18 @@ ROWS = {
         [
             next_to(REFUSED, NONE, "why", work=Work(), why_unchecked="why"),
         ],
+    ),
+    "the only call was refused, and the check ends with 0": Row(
+        rules.find_nothing_done,
+        replace(REFUSED, step=NO_FILES, ran=(LINT,)),
+        [
+            next_to(REFUSED, EXIT_CODE, "exit code 0", ran=(LINT,), work=Work()),
+            next_to(REFUSED, None, "failed (exit code 1)", ran=FAILED_EXIT.ran),
+        ],
+    ),
+    "the only call was refused, and tests stay green": Row(
+        rules.find_nothing_done,
+        replace(REFUSED, step=NO_FILES, ran=WAS_GREEN, known=WAS_GREEN),
     ),
     "no check ran": Row(
         rules.find_no_check,

@@ -19,6 +19,7 @@ from tests.support.tables import each_row
 NO_TESTS, WATCHES = StatementKind.NO_TESTS, StatementKind.WATCHES
 THRESHOLD, WARNINGS = StatementKind.THRESHOLD, StatementKind.WARNINGS
 MISSING, ENVIRONMENT = StatementKind.PROGRAM_MISSING, StatementKind.ENVIRONMENT
+NO_SCRIPT = StatementKind.SCRIPT_MISSING
 
 NONE_RAN = "no tests ran"
 FOREVER = "it watches files"
@@ -315,7 +316,7 @@ STATED: list[tuple[str, StatementKind, str, str]] = [
     ),
     (
         "make",
-        MISSING,
+        NO_SCRIPT,
         "make: *** No rule to make target 'test'.  Stop.",
         "there is no rule to make `test`",
     ),
@@ -325,29 +326,34 @@ STATED: list[tuple[str, StatementKind, str, str]] = [
         "/usr/bin/python3: No module named pytest",
         "the Python module `pytest` is not installed",
     ),
-    ("npm", MISSING, 'npm error Missing script: "test"', "there is no script `test`"),
+    ("npm", NO_SCRIPT, 'npm error Missing script: "test"', "there is no script `test`"),
     (
         "pnpm",
-        MISSING,
+        NO_SCRIPT,
         " ERR_PNPM_NO_SCRIPT  Missing script: test",
         "there is no script `test`",
     ),
     (
         "yarn 4",
-        MISSING,
+        NO_SCRIPT,
         'Usage Error: Couldn\'t find a script named "test".',
         "there is no script `test`",
     ),
     (
         "bun",
-        MISSING,
+        NO_SCRIPT,
         'error: Script not found "nothere"',
         "there is no script `nothere`",
     ),
-    ("yarn", MISSING, 'error Command "test" not found.', "there is no command `test`"),
+    (
+        "yarn",
+        NO_SCRIPT,
+        'error Command "test" not found.',
+        "there is no command `test`",
+    ),
     (
         "composer",
-        MISSING,
+        NO_SCRIPT,
         'Command "test" is not defined.',
         "there is no command `test`",
     ),
@@ -355,28 +361,28 @@ STATED: list[tuple[str, StatementKind, str, str]] = [
         "pipenv",
         MISSING,
         "Error: the command pytest could not be found within PATH.",
-        "there is no command `pytest`",
+        "`pytest` is not installed",
     ),
     ("uv", MISSING, "error: Failed to spawn: `pytest`", "`pytest` is not installed"),
     (
         "cargo",
         MISSING,
         "error: no such command: `watch`",
-        "there is no command `watch`",
+        "the command `watch` is not installed",
     ),
     (
         "rake",
-        MISSING,
+        NO_SCRIPT,
         "Don't know how to build task 'test' (See the list of available tasks)",
         "there is no task `test`",
     ),
     (
         "just",
-        MISSING,
+        NO_SCRIPT,
         "error: Justfile does not contain recipe `test`",
         "there is no recipe `test`",
     ),
-    ("task", MISSING, 'task: Task "test" does not exist', "there is no task `test`"),
+    ("task", NO_SCRIPT, 'task: Task "test" does not exist', "there is no task `test`"),
     (
         "npx",
         MISSING,
@@ -617,9 +623,9 @@ def test_measured_values_do_not_tell_two_outputs_apart_and_limits_do() -> None:
     assert same != find_statements(1, line.format(70, 50.0))
 
 
-def test_a_program_that_is_missing_is_known_by_the_exit_code_too() -> None:
+def test_something_missing_is_known_by_the_exit_code_too() -> None:
     (stated,) = find_statements(127, "nothing that cdd knows")
-    assert stated.kind is MISSING
+    assert stated.kind is NO_SCRIPT
     (named,) = find_statements(127, "sh: 1: vitest: not found")
     assert named.text == "`vitest` is not installed"
 
@@ -640,7 +646,7 @@ def test_both_ends_of_a_huge_output_are_read_in_short_time() -> None:
     output = f"sh: 1: a: not found\n{'x' * 40_000_000}\nerror: no such command: `b`"
     assert [each.text for each in find_statements(1, output)] == [
         "`a` is not installed",
-        "there is no command `b`",
+        "the command `b` is not installed",
     ]
     for hostile in (
         "0 " * 200_000,

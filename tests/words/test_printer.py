@@ -230,6 +230,35 @@ EDITED = (
         ),
         (
             BaselineTaken(
+                *(1, "npm test", 127, None, None, None, 1.0, ""),
+                reason="`vitest` is not installed",
+            ),
+            [
+                "! Before step 1, `npm test` fails already (exit code 127): `vitest` is not installed. No step passes by it until that is fixed."
+            ],
+        ),
+        (
+            BaselineTaken(
+                *(1, "npm test", 127, None, None, None, 1.0, ""),
+                is_own=True,
+                reason="`vitest` is not installed",
+            ),
+            [
+                "Before step 1, `npm test`: failed (exit code 127): `vitest` is not installed (1.0 s)"
+            ],
+        ),
+        (
+            BaselineTaken(
+                *(1, "pytest a.py", 1, 5, 0, 0, 1.0, ""),
+                is_own=True,
+                reason="the required coverage of 80% is not reached",
+            ),
+            [
+                "Before step 1, `pytest a.py`: 5 passed, exit code 1: the required coverage of 80% is not reached (1.0 s)"
+            ],
+        ),
+        (
+            BaselineTaken(
                 *(1, "pytest", 1, 5, 0, 0, 1.0, ""),
                 reason="the required coverage of 80% is not reached",
             ),
