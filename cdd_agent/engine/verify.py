@@ -255,8 +255,7 @@ class _Findings(Struct, frozen=True):
         checks = tuple(self._failed_checks(step, passed))
         missing = [work for work in self.missing if work.step == step.number]
         was_verified = known.verification is not Verification.NONE
-        has_check = any(step in each.steps for each in self.planned.values())
-        has_lost_check = was_verified and not has_check
+        has_lost_check = was_verified and not self._has_check(step, passed)
         result = StepResult.HOLDS
         if checks or failed or lost or missing or has_lost_check:
             result = StepResult.BROKEN
@@ -270,6 +269,19 @@ class _Findings(Struct, frozen=True):
             missing=missing[0] if missing else None,
             has_lost_check=has_lost_check,
         )
+
+    def _has_check(self, step: PlanStep, passed: set[str]) -> bool:
+        """True if a check of the step ran: one with tests, if its tests have `passed`
+        before. The check may be another one than before.
+        """
+        results = [
+            self.results[shown]
+            for shown, each in self.planned.items()
+            if step in each.steps
+        ]
+        if not passed:
+            return bool(results)
+        return any(each.run.has_tests or each.has_failed for each in results)
 
     def _failed_checks(self, step: PlanStep, passed: set[str]) -> list[str]:
         """Return the checks of a step that fail for another reason than single tests. A

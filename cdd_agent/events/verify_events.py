@@ -51,7 +51,9 @@ class VerifiedStep(Struct, frozen=True):
     missing: MissingWork | None = None
     """Its files that are not there as the run left them."""
     has_lost_check: bool = False
-    """It was verified by a check, and now there is none that could run."""
+    """It was verified by a check, and now there is none that could run. Or tests
+    passed in its check, and now no check of it runs tests.
+    """
     label: str = ""
     """What the user calls the step."""
 

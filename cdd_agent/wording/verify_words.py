@@ -95,4 +95,4 @@ def _findings(step: VerifiedStep, reasons: dict[str, str]) -> Iterator[str]:
     if step.missing is not None:
         yield missing_files(step.missing)
     if step.has_lost_check:
-        yield "it was verified by a check, and there is none any more"
+        yield "the check that verified it is gone, or runs no tests any more"

@@ -207,6 +207,17 @@ async def test_a_step_whose_check_is_gone_does_not_hold(sandbox: Sandbox) -> Non
     assert [step.has_lost_check for step in finished.broken] == [True]
 
 
+async def test_a_step_whose_check_runs_no_tests_any_more_does_not_hold(
+    done: Sandbox,
+) -> None:
+    plan = done.ticket / "plan.md"
+    text = plan.read_text().replace(PYTEST, 'python -c "print(1)"')
+    plan.write_text(text)
+    finished, _ = await verify(done)
+    assert [step.step for step in finished.broken if step.has_lost_check] == [1, 2]
+    assert finished.steps[2].result is StepResult.HOLDS
+
+
 @each_row(
     "command, result",
     [

@@ -436,6 +436,12 @@ ROWS = {
                 "failed (exit code 127)",
                 known=(replace(MAKE, code=1),),
             ),
+            next_to(
+                NOT_STARTED,
+                None,
+                "failed (exit code 127), as before",
+                known=(replace(MAKE, code=127, statements=(NO_SCRIPT,)),),
+            ),
             next_to(NOT_STARTED, EXIT_CODE, "exit code 0", ran=(MAKE,)),
             # a step can add these
             next_to(

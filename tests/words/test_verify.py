@@ -56,7 +56,7 @@ def test_each_finding_has_its_words() -> None:
         "  ✗ 1. A: tests that passed fail: test_a; tests that passed are gone or skipped: test_b, test_c",
         "  ✗ 2. B: missing files: b.py; files without its change: c.py",
         "  ✗ 3. C, 4. D: `make lint` failed (exit code 2)",
-        "  ✗ 5. E: it was verified by a check, and there is none any more",
+        "  ✗ 5. E: the check that verified it is gone, or runs no tests any more",
     ]
 
 
