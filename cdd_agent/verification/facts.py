@@ -137,6 +137,9 @@ class CheckFacts(Struct, frozen=True, dict=True):
         """
         reasons = {}
         for test, cause in self.tests.causes.items():
+            # it may have passed in an earlier step
+            if test not in self.old_failures:
+                continue
             for run in self.before.runs.values():
                 if run.tests is not None and run.tests.causes.get(test) == cause:
                     reasons[test] = cause

@@ -1578,6 +1578,13 @@ MUTATIONS = [
         "tests/verification/test_rules.py",
     ),
     Mutation(
+        "nor if it has passed since",
+        "verification/facts.py",
+        "            if test not in self.old_failures:\n",
+        "            if False:\n",
+        "tests/verification/test_rules.py",
+    ),
+    Mutation(
         "a check that no code can make pass is no failure of the step",
         "verification/rules.py",
         "is_unusable=True)",

@@ -375,6 +375,15 @@ ROWS = {
     "the reason of the environment is new": Row(
         rules.find_due_failure, replace(DUE, ran=(NO_DATABASE,))
     ),
+    "the test has passed since, in a check of another step": Row(
+        rules.find_due_failure,
+        replace(
+            DUE,
+            words=f"failed (exit code 1): {B}",
+            ran=(NO_DATABASE,),
+            known=(NO_DATABASE, Ran("pytest test_b.py", 0, {B: GOOD})),
+        ),
+    ),
     "the reason of the environment is gone": Row(
         rules.find_due_failure, replace(DUE, known=(NO_DATABASE,))
     ),
