@@ -40,7 +40,7 @@ async def test_undo_and_redo_from_the_timeline_are_put_into_the_prompt(
         (sandbox.root / "b.txt").write_text("mine")
         await opened(person)
         await person.until(lambda: "After step 2" in shown(person))
-        assert "~2 now" in person.screen
+        assert "?2 now" in person.screen
         await person.press("enter")  # it is there already
         assert isinstance(person.app.screen, TimelineScreen)
 
