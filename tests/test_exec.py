@@ -88,7 +88,7 @@ def test_exec_runs_to_the_end_and_exits_0(
     out = capsys.readouterr().out
     assert "attempt 2" in out
     assert "says bad" in out
-    assert any("2/2" in line for line in out.splitlines()[-3:])
+    assert any("2/2" in line for line in out.splitlines()[-5:])
     assert sandbox.text("b.txt") == "good\n"
 
 

@@ -145,6 +145,7 @@ def run_every_command(cdd: Cdd) -> None:
     assert cdd("land", SLUG, "--yes") == 0
     assert cdd("status", SLUG) == 0
     assert cdd("criteria", SLUG) == 0
+    assert cdd("verify", SLUG) == 0
     assert cdd("diff", SLUG) == 0
     assert cdd("exec", SLUG, "--yes", "--start-over") == 0
     assert cdd("undo", SLUG) == 0

@@ -136,10 +136,18 @@ async def test_a_reply_that_is_refused_after_calls_that_were_is_nothing(
 
 async def test_the_steps_own_check_decides_where_there_is_one(sandbox: Sandbox) -> None:
     sandbox.flags["tool_calls"] = "on"
+    sandbox.write(Step(None, "python -c 1")).replies("It was right already.")
+    assert finished(await run(sandbox)).verification is Verification.EXIT_CODE
+
+
+async def test_a_check_does_not_complete_a_step_whose_only_action_was_refused(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.flags["tool_calls"] = "on"
     sandbox.write(Step(None, "python -c 1")).replies(
         calls(create("../a.txt", "x")), "It was right already."
     )
-    assert finished(await run(sandbox)).verification is Verification.EXIT_CODE
+    assert finished(await run(sandbox)).status == "failed"
 
 
 @each_row(
