@@ -411,7 +411,7 @@ def test_who_reads_from_a_pipe_sees_a_line_when_it_is_told_and_not_at_the_end(
     while "created a.txt" not in (line := running.stdout.readline()):
         assert line
     (sandbox.root / "go").touch()
-    assert "1/1 step passed" in running.communicate()[0]
+    assert "1 by exit code" in running.communicate()[0]
 
 
 @pytest.mark.fork

@@ -226,11 +226,11 @@ async def test_a_completed_plan_is_read_again_only_if_it_changed(
         ).stdout
         return told.splitlines()
 
-    assert listed_in_a_process() == [f"{SLUG}  done", "False"]
+    assert listed_in_a_process() == [f"{SLUG}  done, 1 by exit code", "False"]
     plan.write_text(done + "\n### Step 2: More\n\n**Description:** Make more.\n")
-    assert listed_in_a_process() == [f"{SLUG}  in progress 1/2", "True"]
+    assert listed_in_a_process() == [f"{SLUG}  in progress 1/2, 1 by exit code", "True"]
     plan.write_text(done)
-    assert listed_in_a_process() == [f"{SLUG}  done", "False"]
+    assert listed_in_a_process() == [f"{SLUG}  done, 1 by exit code", "False"]
 
 
 async def test_an_undone_step_does_not_count_as_done(

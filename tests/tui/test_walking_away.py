@@ -78,7 +78,7 @@ def test_a_run_reports_its_progress_to_a_user_who_is_away(open_: Open) -> None:
     assert "While you were away" not in screen.text
     terminal.press(BACK)
     terminal.until(lambda: "While you were away" in screen.text)
-    assert "1 step passed, 1 failed" in screen.text
+    assert "1 step by exit code, 1 failed" in screen.text
 
     terminal.press(b"\x04")
     terminal.until_ended()
@@ -141,7 +141,7 @@ def test_leaving_prints_a_summary(open_: Open) -> None:
     terminal.press(b"\x04")
     terminal.until_ended()
     first, second, third, _ = left_in(terminal).split("\r\n")
-    assert first.startswith(f"{SLUG}: 1 step passed, 1 failed · ")
+    assert first.startswith(f"{SLUG}: 1 step by exit code, 1 failed · ")
     assert second == f"Report: .cdd/runs/{SLUG}/report.md"
     assert third == "Go on with: cdd, and in it /resume"
 
@@ -155,11 +155,11 @@ def test_the_summary_of_a_completed_run_offers_no_resume(
     terminal.type(f"/exec {SLUG}")
     terminal.until(lambda: b"Next is step 1" in terminal.seen)
     terminal.type("all")
-    terminal.until(lambda: b"2/2 steps passed" in terminal.seen)
+    terminal.until(lambda: b"2 by exit code" in terminal.seen)
     terminal.press(b"\x04")
     terminal.until_ended()
     first, second, rest = left_in(terminal).split("\r\n")
-    assert first.startswith(f"{SLUG}: 2 steps done · ")
+    assert first.startswith(f"{SLUG}: 2 steps by exit code · ")
     assert second.startswith("Report: ")
     assert rest == ""
 
