@@ -333,7 +333,7 @@ def find_nothing_new(step: StepFacts) -> Finding | None:
     has_tests = any(each.run.has_tests for each in step.checks)
     if not has_tests or step.work.has_changed_declared or step.turned_green:
         return None
-    reason = f"{_joined(step)}; only tests that passed before stayed green"
+    reason = f"{_joined(step)}; no test is new or was failing before"
     untouched = step.work.untouched
     if untouched:
         reason += f", and {words.in_a_line(untouched)} did not change"

@@ -283,7 +283,7 @@ UNCHECKED_WORDS = Case(
 )
 NOTHING_NEW = Case(
     NONE,
-    "`pytest` passed; only tests that passed before stayed green, and app.py did not",
+    "`pytest` passed; no test is new or was failing before, and app.py did not",
     WAS_GREEN,
     WAS_GREEN,
     work=Work(),
