@@ -803,8 +803,9 @@ class Engine(Struct):
             if not run.state.step(other.number).status.is_over
         ]
         already = tuple((done.folder, done.attempts) for done in accepted(run.state))
+        known = await asyncio.to_thread(run.known_tests.so_far, run.state)
         await self.runner.complete_baseline(
-            steps, remaining, already, run.record, steps[0].label
+            steps, remaining, known, already, run.record
         )
 
     async def _attempt(

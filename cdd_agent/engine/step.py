@@ -135,34 +135,37 @@ class StepRunner(Struct, frozen=True):
         self,
         steps: Sequence[PlanStep],
         remaining: Sequence[PlanStep],
+        known: Before,
         already: AlreadyOver,
         record: RunRecord,
-        label: str,
     ) -> None:
-        """Run each check whose results before `steps` are not known yet, and save the
+        """Run each check whose results before `steps` are not `known` yet, and save the
         results. Of the project's checks, only if one of the `remaining` steps will be
         compared with them. A step's own check runs if it only runs tests: an exit code
         could not excuse a step, and other programs might change the user's files.
 
-        `already` are the steps whose files are there, `label` is that of the first of
-        `steps`. A check that the user must approve is left out. Raises `BadInput`.
+        `already` are the steps whose files are there. A check that the user must
+        approve is left out. Raises `BadInput`.
         """
-        first = steps[0].number
-        saved = record.baseline
-        baseline = saved or Baseline(step=first)
-        project: tuple[Check, ...] = ()
-        if saved is None and is_of_use(remaining, self.test_command, self.commands):
-            project = project_checks(self.test_command, self.commands)
+        first, label = steps[0].number, steps[0].label
+        baseline = known.baseline or Baseline(step=first)
+        project: list[Check] = []
+        if self._needs_project_checks(known.baseline, steps, remaining):
+            project = list(project_checks(self.test_command, self.commands))
+            if known.baseline is not None:
+                project = [one for one in project if one.shown not in known.runs]
             for note in unused_runners(self.test_command, self.root):
                 self.emit(Notice(f"{note}.", Tone.WARNING))
+            baseline = replace(baseline, has_project_checks=True)
             if not project:
                 record.save_baseline(baseline)
         comparison = TreeComparison(self.commands, self.test_timeout, self.emit)
         own = self._own_checks(steps)
         for check in [*project, *(each for each in own if each.only_runs_tests)]:
-            if baseline.find(check.shown) is not None:
+            if baseline.has(check.shown):
                 continue
-            if check not in project and baseline.knows(check):
+            is_known = check.shown in known.runs or baseline.knows(check)
+            if check not in project and is_known:
                 continue
             self.emit(BaselineStarted(first, check.shown))
             run = await run_check(
@@ -191,6 +194,20 @@ class StepRunner(Struct, frozen=True):
         for step in steps:
             checks += checks_for(step, self.test_command, commands)
         return next((check for check in checks if check.shown == command), None)
+
+    def _needs_project_checks(
+        self,
+        baseline: Baseline | None,
+        steps: Sequence[PlanStep],
+        remaining: Sequence[PlanStep],
+    ) -> bool:
+        """True if the project's checks were not looked for yet and matter now. A step
+        without a check of its own may have come into the plan since the run began.
+        """
+        if baseline is None:
+            return is_of_use(remaining, self.test_command, self.commands)
+        has_no_own_check = any(step.checks is None for step in steps)
+        return has_no_own_check and not baseline.has_project_checks
 
     def _own_checks(self, steps: Sequence[PlanStep]) -> list[Check]:
         """Return the checks that these steps name, and that can have results before

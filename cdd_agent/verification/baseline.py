@@ -44,6 +44,8 @@ class Baseline(JsonFile, frozen=True):
     """
     runs: tuple[BaselineRun, ...] = ()
     """In the order in which they ran; empty if there was nothing to run."""
+    has_project_checks: bool = False
+    """True once the project's checks have been looked for."""
 
     @classmethod
     def load(cls, path: Path) -> Self | None:
@@ -55,7 +57,7 @@ class Baseline(JsonFile, frozen=True):
                 old = _OldBaseline.load(path)
             except Damaged:
                 raise error from None
-            return cls(old.step, old.runs()) if old else None
+            return cls(old.step, old.runs(), has_project_checks=True) if old else None
 
     @property
     def tests(self) -> tuple[SuiteRun, ...]:
@@ -76,12 +78,9 @@ class Baseline(JsonFile, frozen=True):
             for each in self.runs
         )
 
-    def find(self, command: str) -> CheckRun | None:
-        """Return the result of a command, if it has run."""
-        for each in self.runs:
-            if each.run.command == command:
-                return each.run
-        return None
+    def has(self, command: str) -> bool:
+        """True if the command has run."""
+        return any(each.run.command == command for each in self.runs)
 
     def knows(self, check: Check) -> bool:
         """True if a wider run of the same test runner has the result of each of its
@@ -155,9 +154,7 @@ def _has_other_reason(run: CheckRun) -> bool:
     """True if something other than its tests decided about the exit code."""
     if run.tests is None or not run.return_code:
         return False
-    if any(statement.kind.explains_exit for statement in run.statements):
-        return True
-    return not run.tests.having(Result.FAILED)
+    return bool(run.exit_reasons) or not run.tests.having(Result.FAILED)
 
 
 def as_event(baseline: BaselineRun, label: str, *, is_own: bool) -> BaselineTaken:
@@ -191,8 +188,7 @@ def _reason_of_exit(run: CheckRun) -> str:
     """Return what the output states about the exit code. Without results of single
     tests any statement may explain it.
     """
-    if run.return_code:
-        for statement in run.statements:
-            if statement.kind.explains_exit or not run.has_tests:
-                return statement.text
-    return ""
+    reasons = run.exit_reasons if run.has_tests else run.statements
+    if not run.return_code or not reasons:
+        return ""
+    return reasons[0].text

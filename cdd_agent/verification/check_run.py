@@ -81,6 +81,11 @@ class CheckRun(Struct, frozen=True):
         return any(statement.kind is kind for statement in self.statements)
 
     @property
+    def exit_reasons(self) -> tuple[Statement, ...]:
+        """The statements that explain an exit code other than 0 if no test failed."""
+        return tuple(one for one in self.statements if one.kind.explains_exit)
+
+    @property
     def has_tests(self) -> bool:
         """True if at least one test is known to have run."""
         return self.tests is not None and bool(self.tests.ran)

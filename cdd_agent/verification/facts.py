@@ -187,7 +187,7 @@ class CheckFacts(Struct, frozen=True, dict=True):
             return None
         if last.tests is None or self.run.tests is None:
             return None
-        reasons = [one for one in self.run.statements if one.kind.explains_exit]
+        reasons = self.run.exit_reasons
         if not reasons or not set(reasons) <= set(last.statements):
             return None
         return reasons[0]

@@ -315,6 +315,8 @@ NEW_TEST = Step("tests/test_new.py", "pytest tests/test_new.py", also=("calc.py"
         (LISTS, [Step("calc.py", NARROW)], [(1, NARROW)]),
         # once for several steps
         (LISTS, [Step("calc.py", NARROW), Step("calc.py", NARROW)], [(1, NARROW)]),
+        # the step before has its result
+        (LISTS, [NEW_TEST, NEW_TEST], []),
         # not a wider one's
         (
             LISTS,
@@ -350,6 +352,20 @@ async def test_a_check_whose_result_is_not_known_runs_before_the_step(
     events = await run_all(sandbox)
     assert [(each.step, each.command) for each in of(BaselineTaken, events)] == taken
     assert set(sandbox.statuses()) <= {"completed", "pending"}
+
+
+async def test_a_step_that_came_into_the_plan_gets_the_baseline_that_it_needs(
+    sandbox: Sandbox,
+) -> None:
+    first = Step("calc.py", NARROW)
+    sandbox.flags |= {"test_command": LISTS}
+    calculator(sandbox, first).replies(gives(calc_dot_py=FIXED))
+    events = await run_all(sandbox)
+    sandbox.flags |= {"test_command": "pytest -q"}
+    sandbox.write(first, SECOND).replies(says("notes.txt", "x"))
+    events += await run_all(sandbox)
+    taken = [(each.step, each.command) for each in of(BaselineTaken, events)]
+    assert taken == [(1, NARROW), (2, "pytest -q")]
 
 
 @each_row(

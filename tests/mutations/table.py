@@ -507,9 +507,23 @@ MUTATIONS = [
         "tests/engine/test_baseline.py",
     ),
     Mutation(
+        "a check that an earlier step ran does not run again",
+        "engine/step.py",
+        "check.shown in known.runs or ",
+        "",
+        "tests/engine/test_baseline.py",
+    ),
+    Mutation(
+        "a step that came into the plan gets the project's checks",
+        "engine/step.py",
+        "return has_no_own_check and not baseline.has_project_checks",
+        "return False",
+        "tests/engine/test_baseline.py",
+    ),
+    Mutation(
         "a check whose results a wider run has does not run before a step",
         "engine/step.py",
-        "            if check not in project and baseline.knows(check):\n                continue\n",
+        "            if check not in project and is_known:\n                continue\n",
         "",
         "tests/engine/test_baseline.py",
     ),
@@ -1551,9 +1565,9 @@ MUTATIONS = [
     ),
     Mutation(
         "nor by one that explains no exit code",
-        "verification/facts.py",
-        "for one in self.run.statements if one.kind.explains_exit]",
-        "for one in self.run.statements]",
+        "verification/check_run.py",
+        "for one in self.statements if one.kind.explains_exit)",
+        "for one in self.statements)",
         "tests/verification/test_rules.py",
     ),
     Mutation(
