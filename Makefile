@@ -37,7 +37,7 @@ test-sample: $(READY)
 
 ready-to-test: check $(COMPILED)
 
-FAST := actions dialogue edits files process project tickets tools verification web
+FAST := actions dialogue changes files process project tickets tools verification web
 
 test-fast: $(READY)
 	@$(PYTEST) $(FAST:%=tests/%) -m "unit or story" $(ARGS)

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from cdd_agent.edits.build import change_set
-from cdd_agent.edits.parse import parse_reply
-from cdd_agent.edits.policy import EditPolicy
+from cdd_agent.changes.build import change_set
+from cdd_agent.changes.parse import parse_reply
+from cdd_agent.changes.policy import EditPolicy
 
 ROUNDS = 3
 LINES, BLOCKS = 20_000, 500

@@ -18,7 +18,7 @@ from cdd_agent.events.question_events import (
 )
 
 if TYPE_CHECKING:
-    from cdd_agent.edits.review import Review
+    from cdd_agent.changes.review import Review
 
 
 class Reviewed(Struct, frozen=True):

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
 
-from cdd_agent.edits.review import Review
+from cdd_agent.changes.review import Review
 from cdd_agent.errors import BadInput
 from cdd_agent.events.question_events import Choice
 from cdd_agent.frontend import Reviewed

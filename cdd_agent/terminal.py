@@ -15,7 +15,7 @@ from functools import cached_property
 from msgspec import Struct
 from rich.console import Console
 
-from cdd_agent.edits.review import Review
+from cdd_agent.changes.review import Review
 from cdd_agent.errors import NotApproved
 from cdd_agent.events.question_events import ActionProposed, Choice, Proposal
 from cdd_agent.frontend import Frontend, Reviewed

@@ -24,12 +24,12 @@ from cdd_agent.agents.planning import Planning
 from cdd_agent.agents.planning_notes import NAME, PlanningNotes
 from cdd_agent.agents.socrates import SocratesAgent
 from cdd_agent.agents.store import AgentFile, LastActive
+from cdd_agent.changes.change_set import ChangeSet
+from cdd_agent.changes.review import Review
 from cdd_agent.commands.registry import commands
 from cdd_agent.config import ROLES, Config, Role, fallbacks_of, of_role
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.cost import Cost
-from cdd_agent.edits.changes import ChangeSet
-from cdd_agent.edits.review import Review
 from cdd_agent.engine.approval import Approval, ask_about
 from cdd_agent.engine.ledger import OpenCheckpoints, no_part
 from cdd_agent.engine.lock import TicketLock

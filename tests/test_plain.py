@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from cdd_agent.agents.chat import ChatAgent
+from cdd_agent.changes.review import Review
 from cdd_agent.cli.plain import PlainShell
-from cdd_agent.edits.review import Review
 from cdd_agent.errors import ExitCode
 from cdd_agent.events.question_events import (
     ActionProposed,

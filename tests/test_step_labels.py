@@ -15,10 +15,10 @@ from msgspec import convert
 
 from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.agents.run_lines import read_run_line
+from cdd_agent.changes.change_set import ChangeSet, FileChange
+from cdd_agent.changes.review import Review
 from cdd_agent.commands.code_context import last_prompt
 from cdd_agent.commands.registry import handle
-from cdd_agent.edits.changes import ChangeSet, FileChange
-from cdd_agent.edits.review import Review
 from cdd_agent.engine.load_state import drift, renumbered
 from cdd_agent.engine.side_events import SideSteps
 from cdd_agent.engine.step_commit import step_message

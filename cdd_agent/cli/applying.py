@@ -11,14 +11,14 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdd_agent.changes.build import change_set
+from cdd_agent.changes.change_set import ChangeSet
+from cdd_agent.changes.formats.known import KnownNames
+from cdd_agent.changes.model import Doubt, EditProblem, ReplyRefused
+from cdd_agent.changes.parse import parse_reply
+from cdd_agent.changes.policy import EditPolicy
 from cdd_agent.cli.outside import undo_command
 from cdd_agent.cli.without_screen import print_json
-from cdd_agent.edits.build import change_set
-from cdd_agent.edits.changes import ChangeSet
-from cdd_agent.edits.formats.known import KnownNames
-from cdd_agent.edits.model import Doubt, EditProblem, ReplyRefused
-from cdd_agent.edits.parse import parse_reply
-from cdd_agent.edits.policy import EditPolicy
 from cdd_agent.engine.outside import OutsideChanges
 from cdd_agent.engine.outside_work import OutsideWork
 from cdd_agent.errors import BadInput, CddError, ExitCode

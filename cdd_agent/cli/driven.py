@@ -19,10 +19,10 @@ from typing import Any
 from filelock import FileLock, Timeout
 from msgspec import Struct
 
+from cdd_agent.changes.review import Review
 from cdd_agent.cli.trusting import refuse
 from cdd_agent.cli.working import Output
 from cdd_agent.cost import Cost
-from cdd_agent.edits.review import Review
 from cdd_agent.errors import BadInput, BudgetExhausted
 from cdd_agent.events.driven_events import (
     Alive,

@@ -19,9 +19,9 @@ from time import monotonic
 from typing import Any
 
 from cdd_agent.agents.base import Agent, Meaning
+from cdd_agent.changes.review import Review
 from cdd_agent.cli.working import Output
 from cdd_agent.commands.registry import can_run_now, handle
-from cdd_agent.edits.review import Review
 from cdd_agent.errors import CddError, ExitCode, NotApproved
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.events.question_events import Choice, Proposal, TestLossProposed

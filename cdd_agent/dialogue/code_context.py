@@ -9,8 +9,8 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from cdd_agent.changes.excerpts import Ranges, in_words, joined, lines_of
 from cdd_agent.context.places import RankedFile, in_order
-from cdd_agent.edits.excerpts import Ranges, in_words, joined, lines_of
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.hidden_from_models import HiddenFiles

@@ -14,11 +14,11 @@ from typing import Self
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.edits.changes import ChangeSet
-from cdd_agent.edits.file_diff import LeftOut
-from cdd_agent.edits.model import ReplyRefused
-from cdd_agent.edits.review import Review
-from cdd_agent.edits.targets import Protected
+from cdd_agent.changes.change_set import ChangeSet
+from cdd_agent.changes.file_diff import LeftOut
+from cdd_agent.changes.model import ReplyRefused
+from cdd_agent.changes.review import Review
+from cdd_agent.changes.targets import Protected
 from cdd_agent.errors import BadInput
 from cdd_agent.events.question_events import AcceptingAll, ChangesReviewed, Choice
 from cdd_agent.events.stream import Emit

@@ -9,8 +9,8 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.edits.changes import ChangeSet
-from cdd_agent.edits.excerpts import Ranges
+from cdd_agent.changes.change_set import ChangeSet
+from cdd_agent.changes.excerpts import Ranges
 from cdd_agent.engine.approval import KeptAnswers
 from cdd_agent.engine.ledger_file import Entry, LedgerFile
 from cdd_agent.files.atomic import remove, write_atomic

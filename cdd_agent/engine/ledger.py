@@ -31,8 +31,8 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
-from cdd_agent.edits.model import ReplyRefused
+from cdd_agent.changes.change_set import ChangeSet, FileChange, changed_meanwhile
+from cdd_agent.changes.model import ReplyRefused
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.ledger_diff import diff_changes
 from cdd_agent.engine.ledger_entries import (

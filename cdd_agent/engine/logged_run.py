@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
 
-from cdd_agent.edits.file_diff import LeftOut
+from cdd_agent.changes.file_diff import LeftOut
 from cdd_agent.engine.effort import NO_EFFORT, EffortTally, RunEffort
 from cdd_agent.engine.log import LogEntry, RunLog, with_folders
 from cdd_agent.events.dialogue_events import (

@@ -10,7 +10,7 @@ from filelock import FileLock, Timeout
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.edits.changes import ChangeSet
+from cdd_agent.changes.change_set import ChangeSet
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.ledger import Ledger, OpenCheckpoints, States
 from cdd_agent.engine.lock import TicketLock

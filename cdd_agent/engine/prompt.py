@@ -9,10 +9,10 @@ from types import MappingProxyType
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdd_agent.changes.excerpts import Ranges, in_words, joined
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.query import Query
 from cdd_agent.dialogue.token_budget import TokenBudget
-from cdd_agent.edits.excerpts import Ranges, in_words, joined
 from cdd_agent.engine.attempt import RankedContext, Shown
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.related_code import MOST, MOST_WITH_TOOLS, follow, ranked_context

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import asdict
 
-from cdd_agent.edits.file_diff import LeftOut
+from cdd_agent.changes.file_diff import LeftOut
 from cdd_agent.engine.accepted import KnownTests, accepted
 from cdd_agent.engine.effort import NO_EFFORT, RunEffort
 from cdd_agent.engine.logged_run import LoggedRun

@@ -16,9 +16,9 @@ from typing import Self
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from cdd_agent.changes.excerpts import Ranges
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.cost import NO_COST, Cost
-from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.engine.accepted import KnownTests
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.ledger import Ledger, OpenCheckpoints, no_part

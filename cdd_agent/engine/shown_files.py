@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from msgspec import Struct, field
 
+from cdd_agent.changes.excerpts import Ranges, in_words, joined
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.places import RankedFile
 from cdd_agent.context.query import Query
@@ -21,7 +22,6 @@ from cdd_agent.dialogue.code_context import (
     source_of,
 )
 from cdd_agent.dialogue.token_budget import TokenBudget
-from cdd_agent.edits.excerpts import Ranges, in_words, joined
 from cdd_agent.engine.choices import Choices
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import read_bytes

@@ -13,6 +13,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from cdd_agent.changes.model import ReplyRefused
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.dialogue.token_budget import for_answers, left_out_in_words
@@ -24,7 +25,6 @@ from cdd_agent.dialogue.turns import (
     definitions,
     finished_rounds,
 )
-from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.engine.approval import Approval, ChangesRefused
 from cdd_agent.engine.attempt import Attempt, AttemptOutcome
 from cdd_agent.engine.ledger import Ledger

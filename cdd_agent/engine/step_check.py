@@ -10,9 +10,9 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.edits.formats.known import KnownNames
-from cdd_agent.edits.model import Reply, ReplyRefused
-from cdd_agent.edits.parse import parse_reply
+from cdd_agent.changes.formats.known import KnownNames
+from cdd_agent.changes.model import Reply, ReplyRefused
+from cdd_agent.changes.parse import parse_reply
 from cdd_agent.engine.attempt import Attempt, AttemptOutcome
 from cdd_agent.engine.ledger_entries import changed_by_commands
 from cdd_agent.engine.step_tools import has_acted, refused_calls

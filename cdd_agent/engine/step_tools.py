@@ -23,10 +23,10 @@ from cdd_agent.actions.model import (
     CreateFileAction,
     EditAction,
 )
+from cdd_agent.changes.file_diff import FileDiff
+from cdd_agent.changes.model import Edit, ReplyRefused, edit_of
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.turns import shown_call
-from cdd_agent.edits.file_diff import FileDiff
-from cdd_agent.edits.model import Edit, ReplyRefused, edit_of
 from cdd_agent.engine.ledger import States
 from cdd_agent.engine.ledger_entries import commands_to_redo, last_started_call
 from cdd_agent.engine.transaction import StepTransaction

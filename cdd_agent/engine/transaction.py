@@ -16,13 +16,13 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.edits.build import change_set
-from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
-from cdd_agent.edits.excerpts import Ranges, joined, known_after, lines_of
-from cdd_agent.edits.model import BY_CALL, IN_BLOCKS, Edit, ReplyRefused
-from cdd_agent.edits.policy import EditPolicy
-from cdd_agent.edits.review import proposal_digest
-from cdd_agent.edits.targets import Protected
+from cdd_agent.changes.build import change_set
+from cdd_agent.changes.change_set import ChangeSet, FileChange, changed_meanwhile
+from cdd_agent.changes.excerpts import Ranges, joined, known_after, lines_of
+from cdd_agent.changes.model import BY_CALL, IN_BLOCKS, Edit, ReplyRefused
+from cdd_agent.changes.policy import EditPolicy
+from cdd_agent.changes.review import proposal_digest
+from cdd_agent.changes.targets import Protected
 from cdd_agent.engine.approval import Answer, Approval, ChangesRefused, ask_about
 from cdd_agent.engine.attempt import Attempt, Shown
 from cdd_agent.engine.ledger import Ledger, Owns, RecordRemoved, States

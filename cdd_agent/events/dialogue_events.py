@@ -2,7 +2,7 @@
 `step` is None outside of a run.
 """
 
-from cdd_agent.edits.file_diff import FileDiff
+from cdd_agent.changes.file_diff import FileDiff
 from cdd_agent.events.base_event import BaseEvent, NamesStep
 from cdd_agent.llm.port import PromptShare, Usage
 

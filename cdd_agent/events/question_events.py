@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from cdd_agent.edits.file_diff import LeftOut
+from cdd_agent.changes.file_diff import LeftOut
 from cdd_agent.events.base_event import BaseEvent
 
 

@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from cdd_agent.edits.file_diff import FileDiff
+from cdd_agent.changes.file_diff import FileDiff
 from cdd_agent.events.base_event import BaseEvent, NamesStep, NamesSteps
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.tickets.status import Evidence, Verification

@@ -23,8 +23,8 @@ from cdd_agent.actions.model import (
     ResearchAction,
     SearchTextNotFoundError,
 )
-from cdd_agent.edits.build import creation, edit
-from cdd_agent.edits.changes import ChangeSet
+from cdd_agent.changes.build import creation, edit
+from cdd_agent.changes.change_set import ChangeSet
 from cdd_agent.errors import CddError
 from cdd_agent.files.read import read_source
 from cdd_agent.process.policy import IShellExecutor, execute_inside

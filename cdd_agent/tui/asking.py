@@ -23,7 +23,7 @@ from cdd_agent.wording.question_words import answers, question
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cdd_agent.edits.review import Review
+    from cdd_agent.changes.review import Review
     from cdd_agent.frontend import Reviewed
     from cdd_agent.reviewing import Reviewing
     from cdd_agent.tui.home import Home

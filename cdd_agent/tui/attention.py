@@ -34,9 +34,9 @@ from cdd_agent.wording.question_words import question
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from cdd_agent.changes.review import Review
     from cdd_agent.config import Notifications
     from cdd_agent.cost import Cost
-    from cdd_agent.edits.review import Review
     from cdd_agent.frontend import Frontend, Reviewed
 
 _LONGEST = 160

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from msgspec import Struct, field
 
-from cdd_agent.edits.changes import ChangeSet
+from cdd_agent.changes.change_set import ChangeSet
 from cdd_agent.verification.before import Before
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.check_run import CheckRun

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-from cdd_agent.edits.changes import FileChange
+from cdd_agent.changes.change_set import FileChange
 from cdd_agent.verification.invocation import Invocation
 from cdd_agent.verification.runner import Matters, whole
 from cdd_agent.verification.runners import all_runners

@@ -12,7 +12,7 @@ from typing import Self
 
 from msgspec import Struct, field
 
-from cdd_agent.edits.changes import ChangeSet
+from cdd_agent.changes.change_set import ChangeSet
 from cdd_agent.project.subjects import TestFile, is_test_file
 from cdd_agent.tickets.declared_files import DeclaredFiles, declare_files
 from cdd_agent.tickets.plan import PlanStep

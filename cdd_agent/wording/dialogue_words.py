@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cdd_agent.edits.file_diff import FileDiff
+from cdd_agent.changes.file_diff import FileDiff
 from cdd_agent.events.dialogue_events import (
     ModelReplaced,
     PromptMade,

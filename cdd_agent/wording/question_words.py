@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cdd_agent.edits.file_diff import FileDiff
+from cdd_agent.changes.file_diff import FileDiff
 from cdd_agent.events.notices import Tone
 from cdd_agent.events.question_events import (
     AcceptingAll,
@@ -23,7 +23,7 @@ from cdd_agent.wording.registry import Lines, words_of
 from cdd_agent.wording.step_signs import SHOWN_NAMES
 
 if TYPE_CHECKING:
-    from cdd_agent.edits.review import FileReview, Review
+    from cdd_agent.changes.review import FileReview, Review
 
 _SHOWN_TESTS = 20
 _SHOWN_DIFF = 300

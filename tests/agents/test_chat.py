@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.store import Conversation, read_conversation
+from cdd_agent.changes.file_diff import FileDiff
+from cdd_agent.changes.review import Review
 from cdd_agent.commands.registry import handle
-from cdd_agent.edits.file_diff import FileDiff
-from cdd_agent.edits.review import Review
 from cdd_agent.errors import BudgetExhausted
 from cdd_agent.events.dialogue_events import ReplyDelta, ReplyStarted, ToolFinished
 from cdd_agent.events.notices import Answer, Notice, NoticeKind

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 import pytest
 
+from cdd_agent.changes import changes
 from cdd_agent.cli.main import main
-from cdd_agent.edits import changes
 from cdd_agent.errors import BadInput
-from tests.edits.applying import CALC, PROJECT, tree, write
+from tests.changes.applying import CALC, PROJECT, tree, write
 
 EXPLANATION = "I sum, and add notes."
 

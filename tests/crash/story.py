@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from cdd_agent.edits.review import Review
+from cdd_agent.changes.review import Review
 from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.events.question_events import Choice
 from cdd_agent.frontend import Nobody, Reviewed

@@ -4,8 +4,8 @@ it, and what they said.
 
 import pytest
 
+from cdd_agent.changes.review import Review
 from cdd_agent.commands.registry import handle
-from cdd_agent.edits.review import Review
 from cdd_agent.events.question_events import Choice, PersonAnswered, Proposal
 from cdd_agent.events.stream import to_json
 from cdd_agent.frontend import Nobody, Reviewed

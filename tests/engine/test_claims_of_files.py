@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from cdd_agent.edits.formats.known import KnownNames
-from cdd_agent.edits.model import Reply
-from cdd_agent.edits.parse import parse_reply
+from cdd_agent.changes.formats.known import KnownNames
+from cdd_agent.changes.model import Reply
+from cdd_agent.changes.parse import parse_reply
 from cdd_agent.engine import step_check
 from cdd_agent.events.notices import Notice
 from cdd_agent.events.step_events import AttemptFailed

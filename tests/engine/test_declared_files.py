@@ -5,7 +5,7 @@ shown and may change, and the steps that can run at the same time.
 from dataclasses import dataclass
 from pathlib import Path
 
-from cdd_agent.edits.excerpts import in_words
+from cdd_agent.changes.excerpts import in_words
 from cdd_agent.events.step_events import AttemptFailed, ChangesApplied, StepStarted
 from cdd_agent.tickets.declared_files import MOST_MATCHES
 from tests.engine.test_engine import of

@@ -2,9 +2,9 @@
 
 from pathlib import Path, PurePosixPath
 
-from cdd_agent.edits.changes import ChangeSet, FileChange
-from cdd_agent.edits.file_diff import FileDiff
-from cdd_agent.edits.review import Review
+from cdd_agent.changes.change_set import ChangeSet, FileChange
+from cdd_agent.changes.file_diff import FileDiff
+from cdd_agent.changes.review import Review
 from cdd_agent.events.step_events import AttemptFailed, ChangesApplied
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.wording.question_words import question

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import pytest
 
-from cdd_agent.edits.changes import ChangeSet, changed_meanwhile
-from cdd_agent.edits.review import Review
+from cdd_agent.changes.change_set import ChangeSet, changed_meanwhile
+from cdd_agent.changes.review import Review
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.ledger_file import Kind, LedgerFile
 from cdd_agent.engine.lock import TicketTaken

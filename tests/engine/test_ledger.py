@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdd_agent.edits.build import change_set
-from cdd_agent.edits.changes import ChangeSet
-from cdd_agent.edits.model import ReplyRefused
-from cdd_agent.edits.parse import parse_reply
-from cdd_agent.edits.policy import EditPolicy
+from cdd_agent.changes.build import change_set
+from cdd_agent.changes.change_set import ChangeSet
+from cdd_agent.changes.model import ReplyRefused
+from cdd_agent.changes.parse import parse_reply
+from cdd_agent.changes.policy import EditPolicy
 from cdd_agent.engine import ledger_file
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.ledger import Ledger

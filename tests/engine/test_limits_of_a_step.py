@@ -6,8 +6,8 @@ import json
 import time
 from typing import Any
 
+from cdd_agent.changes.review import Review
 from cdd_agent.dialogue.turns import Limits
-from cdd_agent.edits.review import Review
 from cdd_agent.events.question_events import Choice, Proposal
 from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.llm.port import ConnectionFailed

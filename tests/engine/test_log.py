@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cdd_agent.changes.file_diff import FileDiff
 from cdd_agent.cost import Cost
-from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.log import LogEntry, RunLog
 from cdd_agent.engine.logged_run import LoggedRun

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from cdd_agent.changes.build import creation
+from cdd_agent.changes.model import ReplyRefused
 from cdd_agent.cli.main import main
-from cdd_agent.edits.build import creation
-from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.engine.step_commit import expect_checked_out
 from cdd_agent.errors import BadInput
 from cdd_agent.events.step_events import AttemptFailed

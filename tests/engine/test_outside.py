@@ -13,9 +13,9 @@ from typing import Literal, TypeVar
 
 import pytest
 
+from cdd_agent.changes.change_set import ChangeSet, FileChange
 from cdd_agent.cli.main import main
 from cdd_agent.commands.registry import handle
-from cdd_agent.edits.changes import ChangeSet, FileChange
 from cdd_agent.engine import outside
 from cdd_agent.engine.lock import TicketTaken
 from cdd_agent.engine.outside import OutsideChanges
@@ -564,7 +564,7 @@ def test_an_undo_that_was_killed_is_finished_by_the_next(
 
 DYING = """
 import os, sys
-from cdd_agent.edits import changes
+from cdd_agent.changes import changes
 create = changes.create_exclusive
 def die(*arguments):
     create(*arguments)

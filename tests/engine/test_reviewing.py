@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cdd_agent.edits.changes import ChangeSet, FileChange
-from cdd_agent.edits.file_diff import LeftOut
-from cdd_agent.edits.review import Review
+from cdd_agent.changes.change_set import ChangeSet, FileChange
+from cdd_agent.changes.file_diff import LeftOut
+from cdd_agent.changes.review import Review
 from cdd_agent.errors import NotApproved
 from cdd_agent.events.dialogue_events import ToolFinished
 from cdd_agent.events.question_events import (

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cdd_agent.edits.review import Review
+from cdd_agent.changes.review import Review
 from cdd_agent.events.question_events import Choice
 from cdd_agent.events.stream import Event
 from cdd_agent.frontend import Nobody, Reviewed

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.edits.review import Review
+from cdd_agent.changes.review import Review
 from cdd_agent.engine.logged_run import LoggedRun
 from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.engine.side_tree import SideTree, SideTrees

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cdd_agent.edits.review import Review
+from cdd_agent.changes.review import Review
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.test_leave import TestLeave
 from cdd_agent.events.question_events import (

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from cdd_agent.edits.changes import changed_meanwhile
+from cdd_agent.changes.change_set import changed_meanwhile
 from cdd_agent.events.question_events import Choice, Proposal
 from cdd_agent.events.step_events import StepsUndone
 from cdd_agent.frontend import Nobody

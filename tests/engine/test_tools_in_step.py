@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.edits.file_diff import FileDiff
-from cdd_agent.edits.review import Review
+from cdd_agent.changes.file_diff import FileDiff
+from cdd_agent.changes.review import Review
 from cdd_agent.engine import prompt
 from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.engine.step_tools import refused_calls

@@ -5,12 +5,12 @@ breaks it.
 from tests.mutations.running import Mutation
 
 _MATCHING = (
-    "edits/search.py",
-    "tests/edits/test_search.py tests/edits/test_replies_edits.py",
+    "changes/search.py",
+    "tests/changes/test_search.py tests/changes/test_replies_edits.py",
 )
 _GUARDS = (
-    "edits/validators.py",
-    "tests/edits/test_changes.py tests/edits/test_replies_whole_files.py tests/edits/test_replies_of_models.py",
+    "changes/validators.py",
+    "tests/changes/test_changes.py tests/changes/test_replies_whole_files.py tests/changes/test_replies_of_models.py",
 )
 _VALUES = "tests/actions/test_values.py"
 _ENGINE = "tests/engine/test_engine.py"
@@ -236,10 +236,10 @@ MUTATIONS = [
     *[
         Mutation(
             rule,
-            "edits/targets.py",
+            "changes/targets.py",
             old,
             new,
-            "tests/tools/test_action_runner.py tests/edits/test_changes.py",
+            "tests/tools/test_action_runner.py tests/changes/test_changes.py",
         )
         for rule, old, new in [
             (".cdd is protected", 'or names[0] == ".cdd"', ""),
@@ -279,42 +279,42 @@ MUTATIONS = [
     ],
     Mutation(
         "one file is not written under two spellings",
-        "edits/targets.py",
+        "changes/targets.py",
         "if twin is not path:",
         "if False:",
-        "tests/edits/test_replies_names.py tests/edits/test_changes.py tests/edits/test_replies_whole_files.py tests/edits/test_replies_edits.py",
+        "tests/changes/test_replies_names.py tests/changes/test_changes.py tests/changes/test_replies_whole_files.py tests/changes/test_replies_edits.py",
     ),
     Mutation(
         "one reply, all or nothing: a problem refuses it",
-        "edits/build.py",
+        "changes/build.py",
         "        if self._problems:\n",
         "        if not self._files:\n",
-        "tests/edits/test_changes.py",
+        "tests/changes/test_changes.py",
     ),
     Mutation(
         "a file changed since it was judged is not written",
-        "edits/changes.py",
+        "changes/change_set.py",
         "self.check_still_valid(root)\n        begun",
         "begun",
-        "tests/edits/test_changes.py",
+        "tests/changes/test_changes.py",
     ),
     Mutation(
         "each is looked at once more as it is written",
-        "edits/changes.py",
+        "changes/change_set.py",
         "                if read_bytes(root / change.path) != change.before:\n                    raise changed_meanwhile(change.path)\n                by_id",
         "                by_id",
-        "tests/edits/test_changes.py",
+        "tests/changes/test_changes.py",
     ),
     Mutation(
         "what was written before a failure is restored",
-        "edits/changes.py",
+        "changes/change_set.py",
         "            for by_id in reversed(begun):",
         "            for by_id in begun[:0]:",
-        "tests/edits/test_changes.py tests/engine/test_engine.py",
+        "tests/changes/test_changes.py tests/engine/test_engine.py",
     ),
     Mutation(
         "a new file gives no other one away",
-        "edits/build.py",
+        "changes/build.py",
         "if look_at(root, path) and place.is_file() and not place.is_symlink():",
         "if False:",
         "tests/tools/test_action_runner.py",
@@ -324,38 +324,38 @@ MUTATIONS = [
         for rule, file, old, new, tests in [
             (
                 "what was not shown of a file is not changed",
-                "edits/build.py",
+                "changes/build.py",
                 "if known_after(before, after, shown) is None:",
                 "if False:",
-                "tests/edits/test_excerpts.py",
+                "tests/changes/test_excerpts.py",
             ),
             (
                 "a file that was shown in part is not replaced whole",
-                "edits/build.py",
+                "changes/build.py",
                 "if shown := self._terms.in_part.get(str(file.path)):",
                 "if shown := ():",
-                "tests/edits/test_excerpts.py",
+                "tests/changes/test_excerpts.py",
             ),
             (
                 "nor deleted",
-                "edits/policy.py",
+                "changes/policy.py",
                 "str(path) not in self.in_part\n            and str(path) in self.seen",
                 "str(path) in self.seen",
-                "tests/edits/test_excerpts.py",
+                "tests/changes/test_excerpts.py",
             ),
             (
                 "what was not shown stays whole lines",
-                "edits/excerpts.py",
+                "changes/excerpts.py",
                 "while (found := text.find(lines, at)) >= 0 and not _begins_a_line(text, found):",
                 "while (found := text.find(lines, at)) >= 0 and False:",
-                "tests/edits/test_excerpts.py",
+                "tests/changes/test_excerpts.py",
             ),
             (
                 "numbers before lines count only where the file has these lines",
-                "edits/search.py",
+                "changes/search.py",
                 "if match.start + 1 == self._now(numbers[0])",
                 "if True",
-                "tests/edits/test_excerpts.py",
+                "tests/changes/test_excerpts.py",
             ),
             (
                 "parts of a prompt are kept with what it shows",
@@ -1043,10 +1043,10 @@ MUTATIONS = [
     ),
     Mutation(
         "what is left out stays as it was",
-        "edits/review.py",
+        "changes/review.py",
         "old[slice(*hunk.old)]\n                if place in self.left_out\n",
         "old[slice(*hunk.old)]\n                if place not in self.left_out\n",
-        "tests/edits/test_review.py",
+        "tests/changes/test_review.py",
     ),
     Mutation(
         "what was answered holds after an interruption",
@@ -2348,7 +2348,7 @@ MUTATIONS = [
             ),
             (
                 "a tracked file that is not checked out is not replaced",
-                "edits/targets.py",
+                "changes/targets.py",
                 "    if found is None:\n        _refuse_absent(root, path)\n",
                 "",
                 "tests/engine/test_not_checked_out.py",

@@ -1,6 +1,6 @@
 """An example of each type of event, with words where it has any."""
 
-from cdd_agent.edits.file_diff import FileDiff, LeftOut
+from cdd_agent.changes.file_diff import FileDiff, LeftOut
 from cdd_agent.events.action_events import (
     ActionFinished,
     ActionOutput,

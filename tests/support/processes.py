@@ -32,7 +32,7 @@ PROCESSES.set_forkserver_preload(
         *(
             "cdd_agent.agents.base",
             "cdd_agent.engine.step_check",
-            "cdd_agent.edits.build",
+            "cdd_agent.changes.build",
             "tests.support.patience",
         ),
         *(

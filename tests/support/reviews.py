@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from cdd_agent.edits.changes import ChangeSet, FileChange
-from cdd_agent.edits.review import Review
+from cdd_agent.changes.change_set import ChangeSet, FileChange
+from cdd_agent.changes.review import Review
 
 
 def review_of(

@@ -23,9 +23,9 @@ from cdd_agent.actions.model import (
     ReadAction,
     ResearchAction,
 )
+from cdd_agent.changes import build as judging
+from cdd_agent.changes.change_set import ChangeSet
 from cdd_agent.config import Commands
-from cdd_agent.edits import build as judging
-from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.errors import NotApproved
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tools import action_runner as run

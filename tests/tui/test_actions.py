@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from textual.pilot import Pilot
 
-from cdd_agent.edits.file_diff import FileDiff
+from cdd_agent.changes.file_diff import FileDiff
 from cdd_agent.events.dialogue_events import ToolFinished
 from cdd_agent.events.step_events import (
     ChangesApplied,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdd_agent.edits.file_diff import LONGEST_DIFF, FileDiff
+from cdd_agent.changes.file_diff import LONGEST_DIFF, FileDiff
 from cdd_agent.events.step_events import StepDiff
 from cdd_agent.tui.transcript.actions import Actions
 from cdd_agent.tui.transcript.diff import (

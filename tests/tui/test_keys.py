@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from cdd_agent.edits.review import Review
+from cdd_agent.changes.review import Review
 from cdd_agent.engine.step_details import StepDetails
 from cdd_agent.engine.timeline import Timeline
 from cdd_agent.events.question_events import CommandProposed

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from textual.worker import Worker
 
-from cdd_agent.edits.review import Review
+from cdd_agent.changes.review import Review
 from cdd_agent.errors import BadInput
 from cdd_agent.events.question_events import Choice
 from cdd_agent.frontend import REST, Reviewed

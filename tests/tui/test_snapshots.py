@@ -14,9 +14,9 @@ from textual.events import Paste
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
+from cdd_agent.changes.file_diff import FileDiff
+from cdd_agent.changes.review import Review
 from cdd_agent.cost import Cost
-from cdd_agent.edits.file_diff import FileDiff
-from cdd_agent.edits.review import Review
 from cdd_agent.engine.step_details import AttemptDetails, SeenTest, StepDetails
 from cdd_agent.engine.timeline import Timeline
 from cdd_agent.events.dialogue_events import (

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from textual import events
 from textual.worker import Worker
 
-from cdd_agent.edits.review import Review
+from cdd_agent.changes.review import Review
 from cdd_agent.events.question_events import (
     ActionProposed,
     Choice,

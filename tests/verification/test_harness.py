@@ -2,7 +2,7 @@
 
 from pathlib import Path, PurePosixPath
 
-from cdd_agent.edits.changes import FileChange
+from cdd_agent.changes.change_set import FileChange
 from cdd_agent.verification.harness import (
     changes_of_harness,
     conftests,

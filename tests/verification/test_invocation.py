@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from cdd_agent.edits.changes import FileChange
+from cdd_agent.changes.change_set import FileChange
 from cdd_agent.process.run import CommandResult
 from cdd_agent.verification.harness import changes_of_harness
 from cdd_agent.verification.invocation import Invocation, invocation

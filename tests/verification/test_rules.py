@@ -10,7 +10,7 @@ import pytest
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.edits.changes import ChangeSet, FileChange
+from cdd_agent.changes.change_set import ChangeSet, FileChange
 from cdd_agent.tickets.declared_files import declare_files
 from cdd_agent.tickets.plan import AffectedFile, MayFail, PlanStep
 from cdd_agent.tickets.status import Verification

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import astuple
 
+from cdd_agent.changes.change_set import ChangeSet, FileChange
 from cdd_agent.config import Commands
-from cdd_agent.edits.changes import ChangeSet, FileChange
 from cdd_agent.errors import BadInput
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tickets.plan import PlanStep

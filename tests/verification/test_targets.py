@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from cdd_agent.edits.changes import ChangeSet, FileChange
+from cdd_agent.changes.change_set import ChangeSet, FileChange
 from cdd_agent.events.step_events import AttemptFailed, TestsFinished
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.tickets.plan import AffectedFile, MayFail, PlanStep

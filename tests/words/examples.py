@@ -2,7 +2,7 @@
 it.
 """
 
-from cdd_agent.edits.file_diff import FileDiff
+from cdd_agent.changes.file_diff import FileDiff
 from cdd_agent.events.dialogue_events import ReplyFinished, ReplyStarted, ToolFinished
 from cdd_agent.events.run_events import BaselineTaken, RunFinished
 from cdd_agent.events.step_events import (

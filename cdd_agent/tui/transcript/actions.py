@@ -4,7 +4,7 @@ tests that failed.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from cdd_agent.edits.file_diff import FileDiff
+from cdd_agent.changes.file_diff import FileDiff
 from cdd_agent.events.dialogue_events import ToolFinished
 from cdd_agent.events.notices import Tone
 from cdd_agent.events.shell_events import OwnCommandStarted

@@ -1,0 +1,87 @@
+"""A YAML list of actions in a reply: the same list that `cdd run` takes (`ActionPlan`),
+as far as it is about files.
+"""
+
+import re
+from collections.abc import Sequence
+
+from cdd_agent.actions.model import KINDS
+from cdd_agent.actions.plan import ActionPlan
+from cdd_agent.changes.formats.fences import Fence
+from cdd_agent.changes.formats.form import Form
+from cdd_agent.changes.model import Edit, ReplyRefused, edit_of
+from cdd_agent.errors import BadInput
+
+_KIND = rf"(?:{'|'.join(KINDS)})"
+_ITEM = (
+    r"(?:- *|\[? *\{ *|- *\{ *)?[\"']?(?:action[\"']?:"
+    rf" *[\"']?{_KIND}\b|{_KIND}[\"']?:(?!:))"
+)
+_FIRST = re.compile(
+    rf"^ *+{_ITEM}|^(?:- *|\[ *\{{ *|\{{ *)?[\"']?(?:actions|plan)[\"']?: *(?:\[ *)?$"
+)
+"""How a list of actions begins, and one that is not quite one."""
+_UNKNOWN = re.compile(r"^ *+(?:- *|\[? *\{ *|- *\{ *)[\"']?\w+[\"']?:(?: |$)")
+_FIELD = re.compile(r"[\"']?\b(?:file_path|find|replace)[\"']?: ", re.MULTILINE)
+_ALONE = re.compile(rf"^ *- +action: *[\"']?{_KIND}[\"']? *$")
+
+
+class Actions(Form):
+    """In a code block without a path."""
+
+    def takes(self, fence: Fence) -> bool:
+        return fence.path is None and _is_list(fence.language, fence.lines)
+
+    def read(self, fence: Fence) -> list[Edit]:
+        body = re.sub(
+            r"\A(?:[^\S\n]*+(?:#[^\n]*+|---[^\S\n]*+)?\n)*+actions: *\n",
+            "",
+            fence.content,
+        )
+        try:
+            actions = ActionPlan.from_yaml(body, "the list of actions").actions
+        except BadInput as refusal:
+            raise ReplyRefused(refusal.message, hint=refusal.hint) from refusal
+        edits: list[Edit] = []
+        for action in actions:
+            edit = edit_of(action)
+            if edit is None:
+                raise ReplyRefused(
+                    f"The reply asks for `{action.action_type}`, and a step's reply"
+                    " only changes files.",
+                    hint=(
+                        "Send only `create_file` and `edit`. The step's check is run"
+                        " without being asked for; what it says, and the files of the"
+                        " step, are shown in the next request."
+                    ),
+                )
+            edits.append(edit)
+        return edits
+
+    def refuse_loose(self, line: str, number: int) -> None:
+        if _ALONE.match(line):
+            raise ReplyRefused(
+                f"Line {number} of the reply begins a list of actions outside of a code"
+                " block.",
+                hint="Put the whole list into a ```yaml block.",
+            )
+
+
+def _is_list(language: str, lines: Sequence[str]) -> bool:
+    """Whether it is meant as a list of actions, be it a good one or not."""
+    told = [
+        line
+        for line in lines
+        if line.strip() not in ("", "---", "[") and not line.lstrip().startswith("#")
+    ]
+    first = told[0] if told else ""
+    if language not in ("yaml", "yml", "json", ""):
+        is_plain = language in ("text", "txt", "plaintext", "actions")
+        return (
+            is_plain
+            and _ALONE.match(first) is not None
+            and any(_FIELD.search(line) for line in told)
+        )
+    return _FIRST.match(first) is not None or (
+        _UNKNOWN.match(first) is not None and any(_FIELD.search(line) for line in told)
+    )
