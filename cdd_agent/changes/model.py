@@ -3,6 +3,7 @@ in these values.
 """
 
 from collections.abc import Mapping
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -168,6 +169,30 @@ class Doubt(Struct, frozen=True):
         )
 
 
+class BlockFate(StrEnum):
+    """What became of one block of a reply."""
+
+    APPLIED = "applied"
+    REFUSED = "refused"
+    EXPLANATION = "explanation"
+
+
+class ReplyBlock(Struct, frozen=True):
+    """One code block, mark, diff or call of a reply, and what became of it."""
+
+    line: int
+    """Its first line in the reply, counted from 1."""
+    end: int
+    """Its last line, included."""
+    kind: str
+    """What it is, in words: `code block`, `diff`, `call of create_file`."""
+    fate: BlockFate
+    path: str = ""
+    """The file that it changes, or could be."""
+    reason: str = ""
+    """Why it was refused, or taken as an explanation."""
+
+
 class Reply(Struct, frozen=True):
     """A reply as it was read: its edits in the order in which they are done, and its
     words.
@@ -177,6 +202,8 @@ class Reply(Struct, frozen=True):
     explanation: str = ""
     doubts: tuple[Doubt, ...] = ()
     """Only of files that no edit is about."""
+    blocks: tuple[ReplyBlock, ...] = ()
+    """Each block of the reply, in its order."""
 
     @property
     def changes_files(self) -> bool:

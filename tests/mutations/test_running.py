@@ -129,7 +129,7 @@ def test_the_tests_have_to_pass_without_a_fault(
 def test_what_a_run_is_for_is_there_in_number() -> None:
     places = {mutation.file.partition("/")[0] for mutation in MUTATIONS}
     assert places >= {
-        "edits",
+        "changes",
         "engine",
         "files",
         "git",
