@@ -1,0 +1,445 @@
+"""The text of a project's file, and the bytes that a text has in that file.
+
+The encoding of a file is, in this order:
+
+    1. that of its byte order mark;
+    2. that of its coding line: PEP 263, Emacs and Vim, XML, `@charset`, `<meta>`;
+    3. the charset that `.editorconfig` or `.gitattributes` declares;
+    4. UTF-8;
+    5. a guess: all encodings of `_CANDIDATES` that fit the file.
+
+An encoding that does not give the file's own bytes back is passed over. Where none
+fits, bytes that are not UTF-8 become lone surrogates, which stand for them: the file
+comes back byte for byte, and only ASCII can be added to it.
+
+New text is refused before anything is written if the encoding cannot hold it. Where the
+encoding is guessed, new characters are taken only if every encoding that fits has the
+same bytes for them.
+"""
+
+import codecs
+import re
+import unicodedata
+from collections.abc import Iterator
+from enum import Enum
+from itertools import pairwise
+from pathlib import PurePosixPath
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cdd_agent.errors import CddError
+from cdd_agent.files.charsets import Charsets
+
+_MARKS = (
+    # UTF-32 first: its mark begins with that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+)
+_WITH_MARK = {
+    "utf-8-bom": ("utf-8", codecs.BOM_UTF8),
+    "utf-16": ("utf-16-le", codecs.BOM_UTF16_LE),
+    "utf-16le-bom": ("utf-16-le", codecs.BOM_UTF16_LE),
+    "utf-32": ("utf-32-le", codecs.BOM_UTF32_LE),
+}
+"""Declared charsets in which a new file begins with a mark."""
+_HEAD = 8_000
+"""Characters in which a binary file shows a null, as for git."""
+_DECLARATION = 1_024
+"""Bytes in which a coding line is looked for."""
+_SAMPLE = 100_000
+"""Characters by which a guess is judged."""
+_CODING_LINE = re.compile(
+    rb"\A(?:[^\n]*\n)?[^\n]*?(?:#|-\*-|vim?:)[^\n]*?coding[:=][ \t]*([-\w.]+)"
+)
+_XML = re.compile(rb"\A\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([-\w.]+)[\"']")
+_STYLE_SHEET = re.compile(rb"\A@charset\s+[\"']([-\w.]+)[\"']")
+_PAGE = re.compile(rb"<meta\s[^>]*?charset\s*=\s*[\"']?([-\w.]+)", re.IGNORECASE)
+_PAGES = {".html", ".htm", ".xhtml"}
+_JAPANESE_MAIL = re.compile(rb"\x1b\$[@B]")
+"""ISO-2022-JP, all of whose bytes are ASCII, shows itself so."""
+
+_WIDE = ("cp932", "euc_jp", "gbk", "gb18030", "big5", "cp949")
+"""Encodings most of whose characters have two bytes."""
+_CANDIDATES = (
+    *("cp1252", "iso8859-1", "iso8859-15", "cp1250", "iso8859-2", "cp1254"),
+    *("cp1251", "koi8-r", "iso8859-5", "cp866", "cp1253", "iso8859-7"),
+    *("mac-roman", "cp850", "cp437"),
+    *_WIDE,
+)
+"""Encodings that are guessed at, the commonest first."""
+_KNOWN = frozenset(
+    codecs.lookup(name).name
+    for name in (
+        *_CANDIDATES,
+        *("ascii", "utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"),
+        *("gb2312", "big5hkscs", "shift_jis", "shift_jis_2004", "euc_jis_2004"),
+        *("iso2022_jp", "euc_kr", "johab", "koi8-u", "tis-620"),
+        *(f"iso8859-{number}" for number in range(1, 17) if number != 12),
+        *(f"cp{number}" for number in range(1250, 1259)),
+        *("cp775", "cp852", "cp855", "cp857", "cp858", "cp860", "cp861", "cp862"),
+        *("cp863", "cp864", "cp865", "cp869", "cp874"),
+        *("mac-cyrillic", "mac-greek", "mac-latin2", "mac-turkish"),
+    )
+)
+"""Encodings that a file or a project may name."""
+_SCRIPTS = {"LATIN", "CYRILLIC", "GREEK"}
+"""Scripts of which a word has one only."""
+_WORD = re.compile(r"[^\W\d_]+")
+_INNER_SIGN = re.compile(r"(?<=[^\W\d_])[^\s\x00-\x7f](?=[^\W\d_])")
+_USUAL_INNER_SIGNS = frozenset("’‘‐‑–—·…\xad")
+"""Signs that stand between two letters."""
+_ACCENTED_RUN = re.compile(r"[^\W\d_\x00-\x7f]{4,}")
+"""More letters beyond ASCII in a row than words in Latin script have."""
+_NOT_WIDE = re.compile(
+    "(?<![^\\x00-\\x7f])[^\\x00-\\x7f](?![^\\x00-\\x7f])|[\uff61-\uff9f]"
+)
+"""Characters of East Asian text that are rare: alone among ASCII, or of half width."""
+_ODD_SHARE = 0.1
+"""Share of a text's characters that may look wrong in an encoding that fits."""
+
+
+class TextNotHeld(CddError):
+    """A text that cannot be written in the encoding of a file."""
+
+
+class Origin(Enum):
+    """How the encoding of a file is known."""
+
+    MARK = "by its byte order mark"
+    CODING_LINE = "by its coding line"
+    DECLARED = "declared by the project"
+    UTF_8 = "valid UTF-8"
+    GUESS = "guessed"
+    NONE = "no encoding fits"
+
+
+class Encoding(Struct, frozen=True):
+    """The encoding of a file."""
+
+    codec: str
+    """Python's name."""
+    origin: Origin
+    mark: bytes = b""
+    """The byte order mark that the file begins with."""
+    others: tuple[str, ...] = ()
+    """For a guess: the other encodings that fit."""
+
+    @property
+    def shown_name(self) -> str:
+        """For people and models; empty for UTF-8, with or without a mark."""
+        if self.origin is Origin.NONE:
+            return "unknown encoding"
+        if self.codec in ("utf-8", "ascii"):
+            return ""
+        return f"{self.codec}, guessed" if self.origin is Origin.GUESS else self.codec
+
+
+_UTF_8 = Encoding("utf-8", Origin.UTF_8)
+_ASCII = Encoding("ascii", Origin.UTF_8)
+_UNKNOWN = Encoding("utf-8", Origin.NONE)
+
+
+class FileText(Struct, frozen=True):
+    """The text of a file, without its byte order mark, with its own line ends."""
+
+    text: str
+    encoding: Encoding
+
+    @property
+    def shown(self) -> str:
+        """The text; `\ufffd` stands for each byte that is no text."""
+        return re.sub("[\ud800-\udfff]", "\ufffd", self.text)
+
+    @property
+    def is_binary(self) -> bool:
+        return "\0" in self.text[:_HEAD]
+
+    @property
+    def line_end(self) -> str:
+        """The line end that most lines have; `\\n` for a text of one line."""
+        crlf = self.text.count("\r\n")
+        line_feeds = self.text.count("\n") - crlf
+        if not crlf and not line_feeds and "\r" in self.text:
+            return "\r"
+        return "\r\n" if crlf > line_feeds else "\n"
+
+    @property
+    def normal_form(self) -> Literal["NFC", "NFD"] | None:
+        """The Unicode normal form of the text; None if it has neither or both."""
+        is_composed = unicodedata.is_normalized("NFC", self.text)
+        is_decomposed = unicodedata.is_normalized("NFD", self.text)
+        if is_composed == is_decomposed:
+            return None
+        return "NFC" if is_composed else "NFD"
+
+    def in_its_form(self, new: str) -> str:
+        """New text in the normal form of this one, where that loses nothing."""
+        form = self.normal_form
+        if form is None or unicodedata.is_normalized(form, new):
+            return new
+        converted = unicodedata.normalize(form, new)
+        back = unicodedata.normalize("NFD" if form == "NFC" else "NFC", converted)
+        return converted if back == new else new
+
+
+def decode_file(
+    path: PurePosixPath, data: bytes, charsets: Charsets, *, is_cut: bool = False
+) -> FileText:
+    """The text of a file, or of its beginning (`is_cut`). Any bytes have one: see
+    `FileText.is_binary`.
+    """
+    if data.isascii() and b"\0" not in data and not _JAPANESE_MAIL.search(data):
+        return FileText(data.decode("ascii"), _ASCII)
+    for encoding in _named_encodings(path, data, charsets):
+        text = _decode(data, encoding, is_cut=is_cut)
+        if text is not None:
+            return FileText(text, encoding)
+    return _guess(data, is_cut=is_cut)
+
+
+def encode_file(
+    path: PurePosixPath, new: str, before: FileText | None, charsets: Charsets
+) -> bytes:
+    """The bytes of a new text in a file; `before` is its text so far, None for a new
+    file. Raises `TextNotHeld`.
+    """
+    encoding = _encoding_of(path, new, before, charsets)
+    if before is not None and encoding.origin in (Origin.GUESS, Origin.NONE):
+        _refuse_ambiguous(path, new, before)
+    errors = "surrogateescape" if encoding.origin is Origin.NONE else "strict"
+    try:
+        return encoding.mark + new.encode(encoding.codec, errors)
+    except UnicodeEncodeError as error:
+        raise TextNotHeld(
+            f"{_place(path, new, error.start)}: the file's encoding, {encoding.codec},"
+            f" has no {_name(new[error.start])}.",
+            hint="Write it in other characters.",
+        ) from error
+
+
+def _named_encodings(
+    path: PurePosixPath, data: bytes, charsets: Charsets
+) -> Iterator[Encoding]:
+    """Encodings that something names, the strongest first, and UTF-8."""
+    for mark, codec in _MARKS:
+        if data.startswith(mark):
+            yield Encoding(codec, Origin.MARK, mark)
+            break
+    if codec := _coding_line(path, data):
+        yield Encoding(codec, Origin.CODING_LINE)
+    if declared := _declared(path, charsets):
+        yield replace(declared, mark=b"")
+    if _JAPANESE_MAIL.search(data):
+        yield Encoding("iso2022_jp", Origin.GUESS)
+    yield _UTF_8
+
+
+def _coding_line(path: PurePosixPath, data: bytes) -> str:
+    """The codec that a file names itself; empty if it names none that is known."""
+    head = data[:_DECLARATION]
+    patterns = [_CODING_LINE, _XML, _STYLE_SHEET]
+    if path.suffix.lower() in _PAGES:
+        patterns.append(_PAGE)
+    for pattern in patterns:
+        named = pattern.search(head)
+        codec = _known_codec(named[1].decode("ascii", "replace")) if named else ""
+        if codec:
+            return codec
+    return ""
+
+
+def _named_in(path: PurePosixPath, text: str) -> str:
+    return _coding_line(path, text[:_DECLARATION].encode("utf-8", "replace"))
+
+
+def _declared(path: PurePosixPath, charsets: Charsets) -> Encoding | None:
+    charset = charsets.declared(path).lower()
+    codec, mark = _WITH_MARK.get(charset, (_known_codec(charset), b""))
+    return Encoding(codec, Origin.DECLARED, mark) if codec else None
+
+
+def _known_codec(name: str) -> str:
+    """Python's name of an encoding of text; empty for others."""
+    try:
+        codec = codecs.lookup(name).name
+    except (LookupError, ValueError):
+        return ""
+    return codec if codec in _KNOWN else ""
+
+
+def _decode(data: bytes, encoding: Encoding, *, is_cut: bool) -> str | None:
+    """The text, if the encoding gives the same bytes back for it; else None."""
+    body = data.removeprefix(encoding.mark)
+    decoder = codecs.getincrementaldecoder(encoding.codec)()
+    try:
+        text = decoder.decode(body, final=not is_cut)
+        again = text.encode(encoding.codec)
+    except UnicodeError:
+        return None
+    is_same = body.startswith(again) if is_cut else body == again
+    return text if is_same else None
+
+
+def _guess(data: bytes, *, is_cut: bool) -> FileText:
+    """The text by the likeliest of the encodings that fit."""
+    damaged = data.decode("utf-8", "surrogateescape")
+    if _is_mostly_utf8(damaged):
+        return FileText(damaged, _UNKNOWN)
+    texts: dict[str, str] = {}
+    for codec in _CANDIDATES:
+        text = _decode(data, Encoding(codec, Origin.GUESS), is_cut=is_cut)
+        if text is not None and _looks_right(text[:_SAMPLE], codec):
+            texts[codec] = text
+    if not texts:
+        return FileText(damaged, _UNKNOWN)
+    likeliest = _likeliest(data, texts)
+    others = tuple(codec for codec in texts if codec != likeliest)
+    encoding = Encoding(likeliest, Origin.GUESS, others=others)
+    return FileText(texts[likeliest], encoding)
+
+
+def _is_mostly_utf8(text: str) -> bool:
+    """Whether more of the characters beyond ASCII are UTF-8 than are not."""
+    bad = len(re.findall("[\ud800-\udfff]", text))
+    good = len(re.findall("[^\x00-\x7f\ud800-\udfff]", text))
+    return good > bad
+
+
+def _looks_right(text: str, codec: str) -> bool:
+    """Whether a text has no characters where people write none."""
+    beyond_ascii = re.findall(r"[^\x00-\x7f]", text)
+    if any(unicodedata.category(char) in ("Cc", "Cn", "Co") for char in beyond_ascii):
+        return False
+    if codec in _WIDE:
+        return len(_NOT_WIDE.findall(text)) * 2 <= len(beyond_ascii)
+    odd = sum(_is_odd_sign(sign) for sign in _INNER_SIGN.findall(text)) + sum(
+        _count_odd_letters(word) for word in _WORD.findall(text)
+    )
+    return odd <= len(beyond_ascii) * _ODD_SHARE
+
+
+def _is_odd_sign(char: str) -> bool:
+    """Whether a character between two letters is none, and none that belongs there."""
+    is_letter = unicodedata.category(char) in ("Ll", "Lu", "Lt", "Mn")
+    return not is_letter and char not in _USUAL_INNER_SIGNS
+
+
+def _count_odd_letters(word: str) -> int:
+    """How many letters of a word nobody would write there: of two scripts, a row of
+    accents, capitals after small letters.
+    """
+    letters = [char for char in word if not char.isascii()]
+    if not letters:
+        return 0
+    scripts = {unicodedata.name(char, "?").split()[0] for char in word} & _SCRIPTS
+    if len(scripts) > 1:
+        return len(letters)
+    if "LATIN" in scripts and _ACCENTED_RUN.search(word):
+        return len(letters)
+    return sum(
+        first.islower() and second.isupper() and not first.isascii()
+        for first, second in pairwise(word)
+        if not second.isascii()
+    )
+
+
+def _likeliest(data: bytes, texts: dict[str, str]) -> str:
+    """One of the encodings that fit; of equally likely ones the first."""
+    from charset_normalizer import from_bytes  # noqa: PLC0415  rarely needed, 12 ms
+
+    matches = from_bytes(data[:_SAMPLE], cp_isolation=list(texts))
+    best = matches.best()
+    if best is None:
+        return next(iter(texts))
+    likely = {
+        str(match)
+        for match in matches
+        if (match.chaos, match.coherence) == (best.chaos, best.coherence)
+    }
+    beginnings = {codec: text[:_SAMPLE] for codec, text in texts.items()}
+    return next(
+        (codec for codec, text in beginnings.items() if text in likely),
+        next(iter(texts)),
+    )
+
+
+def _encoding_of(
+    path: PurePosixPath, new: str, before: FileText | None, charsets: Charsets
+) -> Encoding:
+    """The encoding in which a new text is written. Raises `TextNotHeld` if its coding
+    line names another than the file has.
+    """
+    named = _named_in(path, new)
+    if before is None or before.encoding == _ASCII:
+        if named:
+            return Encoding(named, Origin.CODING_LINE)
+        return _declared(path, charsets) or _UTF_8
+    encoding = before.encoding
+    is_named_as_before = named == _named_in(path, before.text)
+    if is_named_as_before or new.isascii() or encoding.mark:
+        return encoding
+    by_default = "utf-8" if encoding.origin is Origin.CODING_LINE else encoding.codec
+    if (named or by_default) != encoding.codec:
+        raise TextNotHeld(
+            f"{path} is in {encoding.codec}, and the new text's coding line makes it"
+            f" {named or by_default}.",
+            hint="Leave the coding line as it is.",
+        )
+    return encoding
+
+
+def _refuse_ambiguous(path: PurePosixPath, new: str, before: FileText) -> None:
+    """Raise `TextNotHeld` if a new character would have other bytes in another encoding
+    that fits the file.
+    """
+    encoding = before.encoding
+    for char in sorted(set(new) - set(before.text)):
+        if char.isascii() or not _holds(encoding.codec, char):
+            continue
+        rivals = (
+            other
+            for other in encoding.others
+            if not _agree(char, encoding.codec, other)
+        )
+        rival = next(rivals, "")
+        if encoding.origin is Origin.NONE:
+            why = "the file is in no encoding that is known here"
+        elif rival:
+            why = f"the file may be {encoding.codec} or {rival}"
+        else:
+            continue
+        raise TextNotHeld(
+            f"{_place(path, new, new.index(char))}: the bytes of {_name(char)} are not"
+            f" known, because {why}.",
+            hint=(
+                "Use characters that the file has already, or ASCII. The user can name"
+                " its charset in .editorconfig."
+            ),
+        )
+
+
+def _holds(codec: str, char: str) -> bool:
+    try:
+        char.encode(codec)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _agree(char: str, codec: str, other: str) -> bool:
+    """Whether two encodings have the same bytes for a character of the first."""
+    return char.encode(codec) == char.encode(other, "replace")
+
+
+def _place(path: PurePosixPath, text: str, start: int) -> str:
+    lines = len(re.findall(r"\r\n|\r|\n", text[:start]))
+    return f"{path}, line {lines + 1}"
+
+
+def _name(char: str) -> str:
+    return f"{char!r} (U+{ord(char):04X})"
