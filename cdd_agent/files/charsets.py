@@ -7,10 +7,12 @@ ranges (`{1..3}`) and macros of attributes are not read.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
+
+from msgspec import Struct
 
 from cdd_agent.files.globs import PatternRefused, expand
 from cdd_agent.files.ignore import fits
@@ -25,82 +27,105 @@ _ENCODING = re.compile(r"(?:^|\s)(?:working-tree-encoding|encoding)=(?P<name>\S+
 
 
 class Charsets:
-    """The charsets that a project declares. Each file of declarations is read once."""
+    """The charsets that a project declares. Each file of declarations is read once, so
+    one of these serves a run of many files, and none is kept for long.
+    """
 
-    def __init__(self, root: Path) -> None:
-        self._root = root.resolve()
-        self._texts: dict[Path, str] = {}
+    def __init__(self, root: Path | None) -> None:
+        """`None`: no project, so nothing is declared."""
+        self._root = None if root is None else root.resolve()
+        self._settings: dict[Path, tuple[_Setting, ...]] = {}
+        self._attributes: dict[Path, tuple[tuple[str, str], ...]] = {}
 
     def declared(self, path: PurePosixPath) -> str:
         """The charset that is declared for a file of the project, as it is written
         there; empty if none is. `.editorconfig` counts first.
         """
-        return self._in_editorconfig(path) or self._in_gitattributes(path)
+        if self._root is None:
+            return ""
+        return self._in_editorconfig(self._root / path) or self._in_gitattributes(
+            self._root, path
+        )
 
-    def _in_editorconfig(self, path: PurePosixPath) -> str:
-        place = self._root / path
+    def _in_editorconfig(self, place: Path) -> str:
         for folder in place.parents:
-            text = self._read(folder / ".editorconfig")
-            charset = _editorconfig_charset(text, place.relative_to(folder).as_posix())
+            if folder not in self._settings:
+                text = read_small(folder / ".editorconfig", _LARGEST)
+                self._settings[folder] = tuple(_settings(text))
+            settings = self._settings[folder]
+            charset = _last_match(
+                [
+                    (setting.pattern, setting.value)
+                    for setting in settings
+                    if setting.is_charset
+                ],
+                place.relative_to(folder),
+            )
             if charset:
                 return "" if charset == "unset" else charset
-            if _is_top(text):
+            if any(setting.is_top for setting in settings):
                 break
         return ""
 
-    def _in_gitattributes(self, path: PurePosixPath) -> str:
+    def _in_gitattributes(self, root: Path, path: PurePosixPath) -> str:
         for folder in path.parents:
-            text = self._read(self._root / folder / ".gitattributes")
-            charset = _attributes_charset(text, path.relative_to(folder).as_posix())
+            place = root / folder
+            if place not in self._attributes:
+                text = read_small(place / ".gitattributes", _LARGEST)
+                self._attributes[place] = tuple(_attributes(text))
+            charset = _last_match(self._attributes[place], path.relative_to(folder))
             if charset:
                 return charset
         return ""
 
-    def _read(self, place: Path) -> str:
-        if place not in self._texts:
-            self._texts[place] = read_small(place, _LARGEST)
-        return self._texts[place]
+
+class _Setting(Struct, frozen=True):
+    """A setting of `.editorconfig` that matters here."""
+
+    pattern: str
+    """Of its section; empty above the first one."""
+    key: str
+    value: str
+
+    @property
+    def is_charset(self) -> bool:
+        return self.key == "charset" and bool(self.pattern)
+
+    @property
+    def is_top(self) -> bool:
+        """True if folders above this one declare nothing for it."""
+        return self.key == "root" and not self.pattern and self.value == "true"
 
 
-def _is_top(editorconfig: str) -> bool:
-    """Whether folders above this one declare nothing for it."""
-    return any(
-        not pattern and key == "root" and value == "true"
-        for pattern, key, value in _settings(editorconfig)
-    )
-
-
-def _editorconfig_charset(text: str, path: str) -> str:
-    """The last matching section wins."""
-    charset = ""
-    for pattern, key, value in _settings(text):
-        if key == "charset" and pattern and _matches(pattern, path):
-            charset = value
-    return charset
-
-
-def _settings(editorconfig: str) -> Iterator[tuple[str, str, str]]:
-    """Each setting with the pattern of its section, empty above the first one."""
+def _settings(editorconfig: str) -> Iterator[_Setting]:
     pattern = ""
     for line in editorconfig.removeprefix("\ufeff").splitlines():
         bare = line.strip()
         if section := _SECTION.match(bare):
             pattern = section["pattern"]
         elif setting := _SETTING.match(bare):
-            yield pattern, setting["key"].lower(), setting["value"].lower()
+            key = setting["key"].lower()
+            if key in ("charset", "root"):
+                yield _Setting(pattern, key, setting["value"].lower())
 
 
-def _attributes_charset(text: str, path: str) -> str:
-    """The last matching line wins."""
-    charset = ""
+def _attributes(text: str) -> Iterator[tuple[str, str]]:
+    """Each pattern of `.gitattributes` with the charset that it declares."""
     for line in text.splitlines():
         attributes = _ATTRIBUTES.fullmatch(line.strip())
         if attributes is None or line.lstrip().startswith("#"):
             continue
-        pattern = attributes["quoted"] or attributes["bare"] or ""
         encoding = _ENCODING.search(attributes["attributes"])
-        if encoding and _matches(pattern, path):
-            charset = encoding["name"]
+        if encoding:
+            yield attributes["quoted"] or attributes["bare"] or "", encoding["name"]
+
+
+def _last_match(rows: Sequence[tuple[str, str]], path: PurePath) -> str:
+    """The charset of the last pattern that matches; empty if none does."""
+    charset = ""
+    for pattern, declared in rows:
+        if _matches(pattern, path.as_posix()):
+            charset = declared
     return charset
 
 
@@ -124,3 +149,6 @@ def _matches(pattern: str, path: str) -> bool:
         )
         for each in patterns
     )
+
+
+NOTHING_DECLARED = Charsets(None)

@@ -202,6 +202,34 @@ def decode_file(
     return _guess(data, is_cut=is_cut)
 
 
+def decode_versions(
+    path: PurePosixPath, before: bytes | None, after: bytes | None, charsets: Charsets
+) -> tuple[FileText | None, FileText | None]:
+    """The texts of an older and a newer content of a file; None for no file. Where both
+    encodings would be guessed, the newer text has that of the older one if it fits.
+    """
+    old = None if before is None else decode_file(path, before, charsets)
+    if after is None:
+        return old, None
+    if after == before:
+        return old, old
+    new = decode_file(path, after, charsets)
+    if old is None or {old.encoding.origin, new.encoding.origin} != {Origin.GUESS}:
+        return old, new
+    text = _decode(after, old.encoding, is_cut=False)
+    return old, new if text is None else FileText(text, old.encoding)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text with their ends, as editors and searches count them: by line
+    feeds.
+    """
+    lines = text.split("\n")
+    last = lines.pop()
+    ended = [f"{line}\n" for line in lines]
+    return [*ended, last] if last else ended
+
+
 def encode_file(
     path: PurePosixPath, new: str, before: FileText | None, charsets: Charsets
 ) -> bytes:
@@ -278,6 +306,8 @@ def _decode(data: bytes, encoding: Encoding, *, is_cut: bool) -> str | None:
     decoder = codecs.getincrementaldecoder(encoding.codec)()
     try:
         text = decoder.decode(body, final=not is_cut)
+        if encoding.codec == "utf-8":  # has one form for each text
+            return text
         again = text.encode(encoding.codec)
     except UnicodeError:
         return None
@@ -288,7 +318,8 @@ def _decode(data: bytes, encoding: Encoding, *, is_cut: bool) -> str | None:
 def _guess(data: bytes, *, is_cut: bool) -> FileText:
     """The text by the likeliest of the encodings that fit."""
     damaged = data.decode("utf-8", "surrogateescape")
-    if _is_mostly_utf8(damaged):
+    # no encoding that is guessed at has a null in a text
+    if b"\0" in data[:_HEAD] or _is_mostly_utf8(damaged):
         return FileText(damaged, _UNKNOWN)
     texts: dict[str, str] = {}
     for codec in _CANDIDATES:

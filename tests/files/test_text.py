@@ -7,17 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdd_agent.files.charsets import Charsets
+from cdd_agent.files.charsets import NOTHING_DECLARED, Charsets
 from cdd_agent.files.text import (
     FileText,
     Origin,
     TextNotHeld,
     decode_file,
+    decode_versions,
     encode_file,
+    lines_of,
 )
 from tests.support.tables import each_row
 
-NOTHING = Charsets(Path("/nowhere"))
+NOTHING = NOTHING_DECLARED
 FILE = PurePosixPath("a.txt")
 
 
@@ -393,3 +395,38 @@ def test_a_line_that_is_taken_changes_nothing_else(
     assert encode_file(FILE, again.text, again, NOTHING) == after
     if before.encoding.origin is not Origin.NONE:
         assert again.encoding.origin is not Origin.NONE
+
+
+@each_row(
+    "before, after, codecs",
+    [
+        (
+            "Grüße €\n".encode("cp1252"),
+            "Grüße\n".encode("cp1252"),
+            ("cp1252", "cp1252"),
+        ),
+        ("Grüße\n".encode("cp1252"), "Grüße\n".encode(), ("cp1252", "utf-8")),
+        ("Grüße\n".encode(), "Grüße\n".encode("cp1252"), ("utf-8", "cp1252")),
+        (b"plain\n", "Grüße\n".encode("cp1252"), ("ascii", "cp1252")),
+        (
+            "Привет, мир\n".encode("cp1251"),
+            "Мир\n".encode("cp1251"),
+            ("cp1251", "cp1251"),
+        ),
+        (None, "日本\n".encode("utf-16"), (None, "utf-16-le")),
+        ("日本\n".encode("utf-16"), None, ("utf-16-le", None)),
+    ],
+)
+def test_two_versions_of_a_file(
+    before: bytes | None, after: bytes | None, codecs: tuple[str | None, str | None]
+) -> None:
+    versions = decode_versions(FILE, before, after, NOTHING)
+    assert tuple(text and text.encoding.codec for text in versions) == codecs
+
+
+@given(st.text())
+def test_lines_are_the_text(text: str) -> None:
+    lines = lines_of(text)
+    assert "".join(lines) == text
+    assert all(line.endswith("\n") for line in lines[:-1])
+    assert len(lines) == text.count("\n") + (not text.endswith("\n") and bool(text))
