@@ -55,6 +55,8 @@ _LOOKED_AT = 50
 class Diffs(Form):
     """In code blocks, and in prose, where every line has its mark."""
 
+    kind = "diff"
+
     def in_prose(
         self, lines: Sequence[str], taken: set[int], ends: set[int]
     ) -> list[Span]:
@@ -66,7 +68,8 @@ class Diffs(Form):
                 and (not spans or place >= spans[-1].end)
             ):
                 end = _end(lines, place, ends)
-                spans.append(Span(place, end, partial(_read, lines[place:end])))
+                read = partial(_read, lines[place:end])
+                spans.append(Span(place, end, read, kind=self.kind))
         return spans
 
     def takes(self, fence: Fence) -> bool:

@@ -26,14 +26,24 @@ class Span(Struct, frozen=True):
     """The file that its marks name, where they name only one for all."""
     names_files: bool = False
     """It says itself which files it is about: a name around it is none of its."""
+    kind: str = ""
+    """What it is, in words for `ReplyBlock.kind`: `search/replace block`, `call of
+    create_file`.
+    """
 
 
 class Form:
     """One way in which models write edits, with what most of them do not have."""
 
+    kind = "code block"
+    """What a code block that it takes is, in words for `ReplyBlock.kind`."""
+
     def marked(self, lines: Sequence[str], known: KnownNames) -> list[Span]:
         """Those that begin and end with marks of their own, in prose or in a code
-        block. Raises `ReplyRefused`.
+        block.
+
+        A block that cannot be read is a span all the same, as far as it goes: its
+        `read` raises `ReplyRefused`. Then its lines are known, and those after it.
         """
         del lines, known
         return []

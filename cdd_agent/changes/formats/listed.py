@@ -29,6 +29,8 @@ _ALONE = re.compile(rf"^ *- +action: *[\"']?{_KIND}[\"']? *$")
 class Actions(Form):
     """In a code block without a path."""
 
+    kind = "list of actions"
+
     def takes(self, fence: Fence) -> bool:
         return fence.path is None and _is_list(fence.language, fence.lines)
 

@@ -39,6 +39,8 @@ _RANGE = re.compile(r"^@@\s*-(?P<line>\d+)(?:,\d+)?\s+\+\d+(?:,\d+)?\s*@@")
 class Patches(Form):
     """Between their marks wherever they stand, and in a code block without these."""
 
+    kind = "patch"
+
     def marked(self, lines: Sequence[str], known: KnownNames) -> list[Span]:
         del known
         spans: list[Span] = []
@@ -54,6 +56,7 @@ class Patches(Form):
                         place + 1,
                         partial(_read, lines[start : place + 1]),
                         names_files=True,
+                        kind=self.kind,
                     )
                 )
                 start = None

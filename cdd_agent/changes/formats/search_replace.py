@@ -88,7 +88,13 @@ def _block(
             ]
         return [Replacement(named, tuple(find), tuple(new), Hint(number))]
 
-    return Span(start, end + 1, read, path if is_name else None)
+    return Span(
+        start,
+        end + 1,
+        read,
+        path if is_name else None,
+        kind="search/replace block",
+    )
 
 
 def _parts(
