@@ -15,6 +15,11 @@ from cdd_agent.actions.model import (
     SearchTextNotFoundError,
 )
 from cdd_agent.changes.change_set import ChangeSet, FileChange, changed_meanwhile
+from cdd_agent.changes.completeness import (
+    refuse_part,
+    refuse_shrunk,
+    refuse_whole,
+)
 from cdd_agent.changes.excerpts import (
     Ranges,
     changed_lines,
@@ -37,6 +42,7 @@ from cdd_agent.changes.model import (
     WholeFile,
 )
 from cdd_agent.changes.policy import EditPolicy
+from cdd_agent.changes.readability import refuse_unreadable
 from cdd_agent.changes.search import TextDraft, replaced_once
 from cdd_agent.changes.targets import (
     Protected,
@@ -44,12 +50,6 @@ from cdd_agent.changes.targets import (
     look_at,
     refuse_unwritable,
     writable_path,
-)
-from cdd_agent.changes.validators import (
-    refuse_part,
-    refuse_shrunk,
-    refuse_unreadable,
-    refuse_whole,
 )
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import digest, read_bytes
@@ -213,9 +213,10 @@ class _Work:
                 continue
             try:
                 self._refuse_beyond(file, after)
-                if doubt := refuse_unreadable(
-                    self._root, file.path, file.before, after
-                ):
+                before = file.before
+                if before is None and file.like is not None:
+                    before = self._files[file.like].before
+                if doubt := refuse_unreadable(self._root, file.path, before, after):
                     self._notes.append(doubt)
             except ReplyRefused as refusal:
                 self._complain(str(file.path), refusal)

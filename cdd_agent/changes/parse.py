@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdd_agent.changes.completeness import PROSE
 from cdd_agent.changes.formats.diffs import Diffs, quoted_fences
 from cdd_agent.changes.formats.fences import Fence, find_fences, unwrapped
 from cdd_agent.changes.formats.file_names import is_code
@@ -27,7 +28,7 @@ from cdd_agent.changes.formats.patches import Patches
 from cdd_agent.changes.formats.search_replace import SearchReplace
 from cdd_agent.changes.formats.thinking import without_thoughts
 from cdd_agent.changes.model import Doubt, Edit, Reply, ReplyRefused, WholeFile
-from cdd_agent.changes.validators import PROSE, is_whole
+from cdd_agent.changes.readability import is_whole
 
 _DIFFS = Diffs()
 FORMS: tuple[Form, ...] = (SearchReplace(), Patches(), _DIFFS, Actions())

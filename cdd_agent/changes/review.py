@@ -17,13 +17,13 @@ from msgspec.structs import replace
 from cdd_agent.changes.change_set import ChangeSet, FileChange
 from cdd_agent.changes.file_diff import LeftOut
 from cdd_agent.changes.model import EditProblem, ReplyRefused
+from cdd_agent.changes.readability import refuse_unreadable
 from cdd_agent.changes.targets import (
     Protected,
     collisions,
     refuse_unwritable,
     writable_path,
 )
-from cdd_agent.changes.validators import refuse_unreadable
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import digest
 

@@ -3,21 +3,97 @@ asked, and where none is at hand, nothing is refused that could be right.
 """
 
 import sys
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
 from cdd_agent.changes.model import ReplyRefused
-from cdd_agent.changes.newer_syntax import KNOWN_PYTHON
-from cdd_agent.changes.validators import complaint
+from cdd_agent.changes.readability import KNOWN_PYTHON
+from cdd_agent.files.kinds import FileKind
+from cdd_agent.files.syntax import find_fault
 from cdd_agent.project.interpreters import OURS
 from tests.changes.applying import apply
-from tests.changes.test_newer_syntax import NEWER, TOML, WRONG
 from tests.project.test_interpreters import stand_in
+from tests.support.tables import each_row
 
 NEXT = f"3.{OURS[1] + 1}"
 NEW = "try:\n    pass\nexcept A, B:\n    pass\n"
 TOO_NEW = "def f(x):\n    return x\n\n\nx = <- newer than all that is known\n"
+NEWER = [
+    "type X = int\n",
+    "type X[T: (int, str) = int] = list[T]\n",
+    "if True:\n    type X[*Ts, **P] = dict[P, tuple[*Ts]]\n",
+    "type = 3\ntype X = int\n",
+    "def f[T](x: T) -> T:\n    return x\n",
+    "def f[T: int = bool](x: T) -> T: ...\n",
+    "class C[T = int, *Ts = *tuple[int]](B): pass\n",
+    "class C[T, *Ts, **P](Base[T]): pass\n",
+    "class C:\n    async def g[\n        T: int,  # one\n    ](self): ...\n",
+    'x = f"{d["a"]}"\n',
+    "x = f'{a['b']:>{w['c']}} {x!r} {x=} {x!=y} {{}}' 'more'\n",
+    'x = f"{"\\n".join(a)}"\n',
+    "x = f'{f'{f'{1}'}'}'\n",
+    'x = f"{\n    a  # why\n}"\n',
+    'x = f"{d["]"]} {d["("]!r:>{w}}" + "("\n',
+    'x = rf"\\{d["a"]}\\d {{"\n',
+    'x = f"""{d["""a"""]}\n"""\n',
+    'x = f"\\N{EM DASH} {d["a"]:%H:%M}"\n',
+    'async def f():\n    return f"{await g("a", [b["c"] for b in x])}"\n',
+    'x = t"a {b}"\n',
+    'x = tr"\\{b["c"]!s}" t"d"\n',
+    "try:\n    pass\nexcept A, B:\n    pass\n",
+    "try:\n    pass\nexcept* A, b.C, (D):\n    pass\n",
+]
+WRONG = [
+    "x = (\n",
+    "x = )\n",
+    'x = f"{d["a"]}"\nprint(\n',
+    "type X = int\n)\n",
+    "type X =\n",
+    "def f[](x): pass\n",
+    "class C[T:\n    pass\n",
+    "def f(:\n    pass\n",
+    "def f[T](x: T) -> T\n    return x\n",
+    'x = f"{x +}"\n',
+    'x = f"{}"\n',
+    'x = f"{d["a"]"\n',
+    'x = t"{a b}"\n',
+    'x = "abc\n',
+    "try:\n    pass\nexcept A,:\n    return return\n",
+    "x = 1 +\n",
+    "retrun x\n",
+    'print "x"\n',
+    "return 1\n",
+    "if x:\ny\n",
+    "x = 1\n  y = 2\n",
+    "def f():\n\tx\n        y\n",
+    "def f(a, a): pass\n",
+    "for x in y:\n    pass\nbreak\n",
+    "f" + '"{f' * 40 + "\n",
+]
+TOML = [
+    "a = {\n  b = 1, # one\n  c = [\n    1,\n    2,\n  ],\n}\n",
+    'a = "\\e[0m \\x41 \\\\e"\n',
+    "t = 07:32\nd = 1979-05-27T07:32\ne = 1979-05-27 07:32Z\nf = 07:32:01\n",
+    "a = { b = { c = \"}\", }, }\n[x]\ny = \"{\"\nz = '''\n\\e'''\n",
+    'a = {x = """\n\\e""",\n}\n',
+]
+LEFT_TO_THE_CHECK = [
+    "type X = int\n  y\n",
+    'x = f"{d["a"]!z}"\n',
+    "try:\n    pass\nexcept A, B as e:\n    pass\n",
+    "f(a=1, b)\n",
+]
+"""Wrong in all versions, but not for the grammar."""
+WRONG_TOML = [
+    "a = {\n b = 1\n c = 2\n}\n",
+    "a = [1\n",
+    'a = "x\n',
+    "a =\n",
+    "a = { b = 1,, }\n",
+    "a = 1\na = 2\n",
+    'a = "\\q"\n',
+]
 pytestmark = pytest.mark.skipif(
     OURS >= KNOWN_PYTHON, reason="this Python reads all that is known"
 )
@@ -38,10 +114,12 @@ def block(path: str, content: str) -> str:
 
 def is_new(source: str) -> bool:
     """Whether the Python that runs this cannot read it."""
-    return bool(complaint(PurePosixPath("a.py"), source.encode()))
+    return bool(find_fault(FileKind.PYTHON, source))
 
 
-@pytest.mark.parametrize("source", [source for source in NEWER if is_new(source)])
+@pytest.mark.parametrize(
+    "source", [source for source in (*NEWER, *LEFT_TO_THE_CHECK) if is_new(source)]
+)
 @pytest.mark.parametrize("before", ["x = 1\n", None])
 def test_where_nobody_can_tell_it_is_taken_and_said(
     root: Path, before: str | None, source: str
@@ -126,10 +204,25 @@ def test_a_block_that_is_known_to_be_whole_may_be_newer(root: Path) -> None:
         apply(root, f"~~~~python:b.py\n{NEW}x = (\n")
 
 
-@pytest.mark.parametrize("text", TOML)
-def test_toml_may_be_newer_too(root: Path, text: str) -> None:
+@each_row("before", ["x = 1\n", None])
+@each_row("text", TOML)
+def test_toml_may_be_newer_too(root: Path, before: str | None, text: str) -> None:
+    if before:
+        (root / "a.toml").write_text(before)
     (note,) = apply(root, block("a.toml", text))
     assert note.startswith("a.toml ")
+    assert " 1.1" in note
+
+
+@each_row("before", ["x = 1\n", None])
+@each_row("text", WRONG_TOML)
+def test_toml_that_is_wrong_in_every_version_is_refused(
+    root: Path, before: str | None, text: str
+) -> None:
+    if before:
+        (root / "a.toml").write_text(before)
+    with pytest.raises(ReplyRefused):
+        apply(root, block("a.toml", text))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +241,7 @@ def test_toml_may_be_newer_too(root: Path, text: str) -> None:
                 "x.jsonc",
             )
         ],
-        ("a.json5", "{a: 'b', +1: .5,}\n"),
+        ("a.json5", "{a: 'b', c: +.5,}\n"),
         (
             "a.yaml",
             "--- !Tag\na: !Ref b\nc: !<tag:x,2000:y> [1]\n...\n---\nb: !!binary YQ==\n",

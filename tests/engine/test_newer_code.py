@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.changes.newer_syntax import KNOWN_PYTHON
+from cdd_agent.changes.readability import KNOWN_PYTHON
 from cdd_agent.events.notices import Notice, NoticeKind
 from cdd_agent.events.step_events import AttemptFailed
 from cdd_agent.project.interpreters import OURS

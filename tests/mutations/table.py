@@ -9,7 +9,7 @@ _MATCHING = (
     "tests/changes/test_search.py tests/changes/test_replies_edits.py",
 )
 _GUARDS = (
-    "changes/validators.py",
+    "changes/completeness.py",
     "tests/changes/test_changes.py tests/changes/test_replies_whole_files.py tests/changes/test_replies_of_models.py",
 )
 _VALUES = "tests/actions/test_values.py"
@@ -190,10 +190,14 @@ MUTATIONS = [
         for rule, old, new in [
             (
                 "a file of ten lines may be shortened",
-                "if old > _SHORT and",
-                "if old >= _SHORT - 1 and",
+                "if old > _FREELY_SHORTENED and",
+                "if old >= _FREELY_SHORTENED - 1 and",
             ),
-            ("a longer one may not", "_SHORT = 10", "_SHORT = 11"),
+            (
+                "a longer one may not",
+                "_FREELY_SHORTENED = 10",
+                "_FREELY_SHORTENED = 11",
+            ),
             ("half of a file may stay", "new * 2 < old:", "new * 2 <= old:"),
             ("less than half may not", "new * 2 < old:", "new * 2 + 1 < old:"),
             (
@@ -208,8 +212,8 @@ MUTATIONS = [
             ),
             (
                 "a remark does not stand for lines",
-                "if line not in there and (",
-                "if False and (",
+                "if line in present:",
+                "if True:",
             ),
             (
                 "marks of a merge do not get in",
@@ -218,18 +222,125 @@ MUTATIONS = [
             ),
             (
                 "numbers of lines do not get in",
-                "if _is_listing(content) and not _is_listing(old):",
+                "if _is_numbered(content) and not _is_numbered(old):",
                 "if False:",
             ),
+        ]
+    ],
+    *[
+        Mutation(rule, f"{module}.py", old, new, "tests/changes/test_kinds_of_files.py")
+        for rule, module, old, new in [
             (
-                "broken code is refused",
-                "if found.wrong and (before is None or",
-                "if not found.wrong and (before is None or",
+                "a file that breaks is refused",
+                "changes/readability",
+                "    if faults:\n",
+                "    if False:\n",
             ),
             (
                 "what was broken before may stay so",
-                "(before is None or not _read(root, path, before).wrong)",
-                "True",
+                "changes/readability",
+                "not _read(root, path, kind, before).fault:",
+                "True:",
+            ),
+            (
+                "a new template need not be valid",
+                "changes/readability",
+                "if before is None and _may_be_broken(path, kind, after):",
+                "if False:",
+            ),
+            (
+                "a file is judged in its own encoding",
+                "changes/readability",
+                "decode_file(path, data, Charsets(root)).text",
+                'data.decode("utf-8", "replace")',
+            ),
+            (
+                "a renamed file is judged by what it was",
+                "changes/build",
+                "before = self._files[file.like].before",
+                "pass",
+            ),
+            (
+                "the first line names a format",
+                "files/kinds",
+                "if by_line is not None:",
+                "if False:",
+            ),
+            (
+                "the content names a format",
+                "files/kinds",
+                "if not by_name or FileKind.YAML in by_name:",
+                "if False:",
+            ),
+            (
+                "a file may become one of another format",
+                "files/kinds",
+                'if was_json and after.lstrip()[:1] in (b"{", b"["):',
+                "if was_json:",
+            ),
+            (
+                "a notebook has a format number",
+                "files/syntax",
+                'if not isinstance(notebook.get("nbformat"), int):',
+                "if False:",
+            ),
+            (
+                "a cell has a source",
+                "files/syntax",
+                "if not isinstance(source, str | list):",
+                "if False:",
+            ),
+            (
+                "a comment is no fault where JSON may have some",
+                "files/syntax",
+                '{"comment": " ", "number": "0"}',
+                '{"number": "0"}',
+            ),
+        ]
+    ],
+    *[
+        Mutation(
+            rule,
+            "changes/readability.py",
+            old,
+            new,
+            "tests/changes/test_newer_files.py",
+        )
+        for rule, old, new in [
+            (
+                "the Python of the project decides",
+                "if result.is_of_project:",
+                "if False:",
+            ),
+            (
+                "a newer Python is believed when it accepts",
+                "if result is not None and not result.wrong:",
+                "if False:",
+            ),
+            (
+                "only an allowed Python counts",
+                "if not is_newer_allowed or not",
+                "if not",
+            ),
+            (
+                "the indentation is not left to the grammar",
+                '"indent" in fault',
+                "False",
+            ),
+            (
+                "a fault in all versions is one",
+                "or _is_python_syntax(text)",
+                "or False",
+            ),
+            (
+                "the syntax of Python 2 is no newer one",
+                "if tree is None or _OLD_STATEMENTS.search(str(tree.root_node)):",
+                "if tree is None:",
+            ),
+            (
+                "TOML 1.1 is noted",
+                "kind is FileKind.TOML and not is_toml_1_0(text)",
+                "False",
             ),
         ]
     ],

@@ -1,0 +1,161 @@
+"""Refuses changes after which a file can no longer be read in its format."""
+
+import ast
+import re
+import warnings
+from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
+
+from cdd_agent.changes.model import ReplyRefused
+from cdd_agent.context.grammars import grammar_of
+from cdd_agent.files.charsets import Charsets
+from cdd_agent.files.kinds import FileKind, kinds_by_name, kinds_of
+from cdd_agent.files.syntax import find_fault, is_toml_1_0
+from cdd_agent.files.text import decode_file
+from cdd_agent.project.interpreters import OURS, allows, opinion
+
+KNOWN_PYTHON = (3, 14)
+"""The newest Python whose syntax the grammar of tree-sitter has."""
+_OLD_STATEMENTS = re.compile(r"\((?:print|exec)_statement\b")
+"""Syntax of Python 2, which that grammar has too."""
+_TYPE_PARAMETERS = frozenset({"type_parameter", "constrained_type"})
+_NEED_ALL_LINES = frozenset(
+    {FileKind.JSON, FileKind.NOTEBOOK, FileKind.PYTHON, FileKind.TOML}
+)
+_TEMPLATE = re.compile(r"\{\{|\{%|<%|\$\{[\w.]+\}|@@?\w+@@?|__[a-z]+(?:_[a-z]+)*__\}")
+_PYTHON_TEMPLATE = re.compile(r"\{%|\{\{ ?\w[\w.]* ?\}\}")
+_MEANT_TO_BE_BROKEN = re.compile(
+    r"(?:^|[\W_])(?:bad|broken|invalid|malformed|syntax_?error)(?:$|[\W_])",
+    re.IGNORECASE,
+)
+
+
+class _Reading(Struct, frozen=True):
+    """The result of reading a file in a format. Both are empty if it can be read."""
+
+    fault: str = ""
+    doubt: str = ""
+    """Why it is unknown whether the file can be read."""
+
+
+def refuse_unreadable(
+    root: Path, path: PurePosixPath, before: bytes | None, after: bytes
+) -> str:
+    """Raise `ReplyRefused` for a file that could be read in its format before a change,
+    and cannot be read afterwards. Return a note for the user if that is unknown.
+
+    A new file must be readable too, except for YAML, which is often a template, and for
+    a file that looks like a template or is named as a broken one.
+    """
+    if before is not None and not before.strip():
+        before = None
+    faults = []
+    for kind in kinds_of(path, before, after):
+        reading = _read(root, path, kind, after)
+        if not reading.fault:
+            return f"{path} {reading.doubt}" if reading.doubt else ""
+        if before is None and _may_be_broken(path, kind, after):
+            return ""
+        if before is None or not _read(root, path, kind, before).fault:
+            faults.append(reading.fault)
+    if faults:
+        raise ReplyRefused(
+            f"{path} would not be valid: {faults[0]}.",
+            hint="Check the new text, and send it in full.",
+        )
+    return ""
+
+
+def is_whole(path: str, content: str) -> bool:
+    """True if a content can be read by itself in a format that would show a missing
+    end.
+    """
+    kinds = kinds_by_name(PurePosixPath(path))
+    if not kinds or kinds[0] not in _NEED_ALL_LINES or not content.strip():
+        return False
+    fault = find_fault(kinds[0], content)
+    is_python = kinds[0] is FileKind.PYTHON
+    return not fault or (is_python and _may_be_newer_python(content, fault))
+
+
+def _may_be_broken(path: PurePosixPath, kind: FileKind, content: bytes) -> bool:
+    """True for a new file that need not be readable."""
+    if kind is FileKind.YAML or _MEANT_TO_BE_BROKEN.search(str(path)):
+        return True
+    template = _PYTHON_TEMPLATE if kind is FileKind.PYTHON else _TEMPLATE
+    return template.search(content.decode("utf-8", errors="replace")) is not None
+
+
+def _read(root: Path, path: PurePosixPath, kind: FileKind, data: bytes) -> _Reading:
+    text = decode_file(path, data, Charsets(root)).text
+    # Python has line ends of its own, and a lone `\r` is an end of a line there.
+    if kind is not FileKind.PYTHON:
+        text = text.replace("\r\n", "\n")
+    fault = find_fault(kind, text)
+    if fault and kind is FileKind.PYTHON:
+        return _read_newer_python(root, data, text, fault)
+    if not fault and kind is FileKind.TOML and not is_toml_1_0(text):
+        return _Reading(doubt="needs a reader of TOML 1.1; TOML 1.0 is not enough")
+    return _Reading(fault)
+
+
+def _read_newer_python(root: Path, data: bytes, text: str, fault: str) -> _Reading:
+    """Read a file that the Python of this program cannot read. The Python of the
+    project decides. Without one, a newer Python may accept the file.
+    """
+    result = opinion(root, data)
+    if result is not None and not result.wrong:
+        return _Reading()
+    version = OURS
+    if result is not None:
+        version = result.version
+        fault = f"{result.wrong} (Python {version[0]}.{version[1]})"
+        if result.is_of_project:
+            return _Reading(fault)
+    newer = (
+        (version[0], minor) for minor in range(version[1] + 1, KNOWN_PYTHON[1] + 1)
+    )
+    is_newer_allowed = any(allows(root, each) for each in newer)
+    if not is_newer_allowed or not _may_be_newer_python(text, fault):
+        return _Reading(fault)
+    return _Reading(
+        doubt=f"is more than Python {version[0]}.{version[1]} can read ({fault}); a"
+        " newer version may, so it was not refused"
+    )
+
+
+def _may_be_newer_python(text: str, fault: str) -> bool:
+    """True if a newer Python may read a file that has this fault. The grammar of
+    tree-sitter decides: it has newer syntax, but accepts any indentation.
+    """
+    grammar = grammar_of("py")
+    if grammar is None or "indent" in fault or _is_python_syntax(text):
+        return False
+    tree = grammar.parse(text.encode("utf-8", "replace"))
+    if tree is None or _OLD_STATEMENTS.search(str(tree.root_node)):
+        return False
+    nodes = [tree.root_node]
+    while nodes:
+        node = nodes.pop()
+        if node.is_error or node.is_missing:
+            return False
+        for child in node.children:
+            # The grammar lacks defaults of type parameters, `def f[T = int]`.
+            is_default = child.is_error and node.type in _TYPE_PARAMETERS
+            if child.has_error and not is_default:
+                nodes.append(child)
+    return True
+
+
+def _is_python_syntax(text: str) -> bool:
+    """True if the syntax is right for this program's Python: then the fault is one in
+    all versions, such as a `return` outside a function.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except (SyntaxError, ValueError):
+        return False
+    return True
