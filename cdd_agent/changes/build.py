@@ -54,6 +54,7 @@ from cdd_agent.changes.targets import (
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.hidden_from_models import HiddenFiles
+from cdd_agent.files.notebooks import has_hidden_lines
 
 _NEAR = 10
 """Lines before and after one that the model has to see."""
@@ -309,6 +310,15 @@ class _Work:
 
     def _refuse_unseen(self, file: _File, before: bytes) -> None:
         """A file may be replaced only by someone who saw what is in it."""
+        if not self._terms.knows(file.path, before) and has_hidden_lines(
+            file.path, before
+        ):
+            raise ReplyRefused(
+                f"{file.path} is given whole, and models see notebooks without outputs"
+                " and attachments.",
+                hint=f"Change its cells with {self._terms.parts.name}.",
+                unseen=file.unseen,
+            )
         if not self._terms.was_shown(file.path):
             if not file.unseen:
                 raise ReplyRefused(

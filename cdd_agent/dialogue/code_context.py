@@ -14,6 +14,12 @@ from cdd_agent.context.places import RankedFile, in_order
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.hidden_from_models import HiddenFiles
+from cdd_agent.files.notebooks import (
+    LARGEST_NOTEBOOK,
+    find_hidden_lines,
+    is_notebook,
+    subtract_lines,
+)
 from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.sanitize import fenced
 
@@ -51,15 +57,17 @@ class ShownCode(Struct, frozen=True):
     lines: Ranges | None = None
     """None: all of them; empty where only an outline is shown."""
     why: str = ""
+    is_without_outputs: bool = False
+    """True for a notebook that is shown whole but for its outputs and attachments."""
 
     @property
     def name(self) -> str:
         """For people: the path, and what of the file is shown."""
-        return (
-            self.path
-            if self.lines is None
-            else f"{self.path} ({in_words(self.lines) or 'its outline'})"
-        )
+        if self.lines is None:
+            return self.path
+        if self.is_without_outputs:
+            return f"{self.path} (without outputs)"
+        return f"{self.path} ({in_words(self.lines) or 'its outline'})"
 
     @property
     def form(self) -> str:
@@ -97,6 +105,8 @@ class CodeText:
         self._lines = [
             line.decode().removesuffix("\n") for line in lines_of(self._text.encode())
         ]
+        self._size = len(data)
+        self._hidden = find_hidden_lines(path, self._text)
         self._language = (
             path.rpartition(".")[2] if "." in path.rpartition("/")[2] else ""
         )
@@ -105,6 +115,23 @@ class CodeText:
     def count(self) -> int:
         """Of its lines."""
         return len(self._lines)
+
+    @property
+    def visible_lines(self) -> Ranges:
+        """The lines that can be shown: all, but for outputs of a notebook."""
+        return subtract_lines(((1, self.count),), self._hidden)
+
+    @property
+    def visible_size(self) -> int:
+        """Bytes of the lines that can be shown."""
+        if not self._hidden:
+            return self._size
+        size = 0
+        for first, last in self.visible_lines:
+            size += sum(
+                len(line.encode()) + 1 for line in self._lines[first - 1 : last]
+            )
+        return size
 
     def has(self, lines: tuple[int, int]) -> bool:
         """Whether any of these is there: the file may have changed since somebody spoke
@@ -118,24 +145,30 @@ class CodeText:
         return self.whole().tokens
 
     def whole(self, why: str = "") -> ShownCode:
+        if self._hidden:
+            return self.parts(((1, self.count),), why)
         text = f"{self.path}:\n{fenced(self._text, self._language)}"
         return ShownCode(self.path, text, self.digest, None, why)
 
     def parts(self, ranges: Ranges, why: str = "") -> ShownCode:
         """Some of its lines; all of them where that is what the ranges come to."""
         ranges = self._rounded(ranges)
-        if ranges == ((1, self.count),):
+        is_all = ranges == ((1, self.count),)
+        if is_all and not self._hidden:
             return self.whole(why)
+        ranges = subtract_lines(ranges, self._hidden)
         shown = [
             f"{in_words((lines,))}:\n{fenced(text, self._language)}"
             for lines in ranges
             for text in ["\n".join(self._lines[lines[0] - 1 : lines[1]])]
         ]
+        without = ", without outputs and attachments" if self._hidden else ""
         head = (
-            f"{self.path}, in part (it has {self.count:,} lines; only what is seen of"
-            " it can be changed):"
+            f"{self.path}, in part{without} (it has {self.count:,} lines; only what is"
+            " seen of it can be changed):"
         )
-        return ShownCode(self.path, "\n".join((head, *shown)), self.digest, ranges, why)
+        text = "\n".join((head, *shown))
+        return ShownCode(self.path, text, self.digest, ranges, why, is_all)
 
     def outline(self, text: str, why: str = "") -> ShownCode:
         """Only what is in it, as the map has it, cut to a length."""
@@ -196,12 +229,14 @@ def source_of(root: Path, path: str) -> CodeText | None:
     is not there.
     """
     try:
-        if not (root / path).is_file() or (root / path).stat().st_size > _LARGEST:
+        largest = LARGEST_NOTEBOOK if is_notebook(path) else _LARGEST
+        if not (root / path).is_file() or (root / path).stat().st_size > largest:
             return None
         data = read_bytes(root / path)
         if data is None or b"\0" in data or HiddenFiles(root).why(path, data):
             return None
-        return CodeText(path, data)
+        source = CodeText(path, data)
+        return source if source.visible_lines or not source.count else None
     except (OSError, CddError, UnicodeDecodeError):
         return None
 

@@ -27,6 +27,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.files.named import NamedFile, named_files, names_in
+from cdd_agent.files.notebooks import LARGEST_NOTEBOOK, is_notebook
 from cdd_agent.files.paths import PathRefused, confine, path_inside
 from cdd_agent.files.read import locate
 from cdd_agent.files.walk import Kind, WalkEntry
@@ -194,8 +195,9 @@ class ShownFiles(Struct, dict=True):
         if place.is_dir():
             self._say(f"{path} is a folder.", path, why, added=added)
             return
+        largest = LARGEST_NOTEBOOK if is_notebook(path) else _LARGEST
         # a larger file is not shown at all
-        data = read_bytes(place, max(_LARGEST, LARGEST) + 1)
+        data = read_bytes(place, max(largest, LARGEST) + 1)
         if data is not None and (hidden := self.hidden.why(path, data)):
             self._tell_unshown(path, hidden)
             return
@@ -210,13 +212,13 @@ class ShownFiles(Struct, dict=True):
                 self._say(f"{path} does not exist yet.", path, why, added=added)
             elif media_type(data) or is_meant_as_picture(path):
                 self._add_picture(path, picture_of(path, data), why)
-            elif len(data) > _LARGEST:
-                self._tell_unshown(path, f"it has over {_LARGEST:,} bytes")
+            elif len(data) > largest:
+                self._tell_unshown(path, f"it has over {largest:,} bytes")
             else:
                 source = CodeText(path, data)
                 self._add_text(
                     source,
-                    len(data),
+                    source.visible_size,
                     why,
                     most=most,
                     added=added,
@@ -246,6 +248,9 @@ class ShownFiles(Struct, dict=True):
         lines: Ranges,
         is_own: bool,
     ) -> None:
+        if source.count and not source.visible_lines:
+            self._tell_unshown(source.path, "it is a notebook with too long lines")
+            return
         whole = source.whole()
         is_small = size <= min(most, _LARGEST_WHOLE)
         if is_small and self.room.takes(whole.tokens, beside=self._reserved):
