@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import assert_never
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from cdd_agent.actions.model import (
     FileAlreadyExistsError,
@@ -46,7 +46,7 @@ from cdd_agent.changes.readability import refuse_unreadable
 from cdd_agent.changes.search import TextDraft, replaced_once
 from cdd_agent.changes.targets import (
     Protected,
-    collisions,
+    find_collisions,
     look_at,
     refuse_unwritable,
     writable_path,
@@ -55,6 +55,8 @@ from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.files.notebooks import has_hidden_lines
+from cdd_agent.files.paths import is_spelled, parse_path
+from cdd_agent.files.spelling import read_entry, spell_for_any_disk
 
 _NEAR = 10
 """Lines before and after one that the model has to see."""
@@ -73,7 +75,8 @@ def change_set(
     Raises `ReplyRefused` that names every reason at once, in words that a model can act
     on.
     """
-    work = _Work(root, terms, protected)
+    edits = list(edits)
+    work = _Work(root, terms, protected, _find_given_up(root, edits))
     for edit in edits:
         work.take(edit)
     return work.result()
@@ -151,6 +154,8 @@ class _File(Struct):
     deleted: bytes | None = None
     """Its content when the reply deleted it, perhaps to give it anew."""
     has_failed: bool = False
+    spellings: set[str] = field(default_factory=set)
+    """The paths by which the reply names the file."""
     hidden: str = ""
     """The reason why the file is hidden from models."""
 
@@ -170,8 +175,15 @@ class _File(Struct):
 class _Work:
     """The files that a reply touches, as they are after the edits so far."""
 
-    def __init__(self, root: Path, terms: EditPolicy, protected: Protected) -> None:
+    def __init__(
+        self,
+        root: Path,
+        terms: EditPolicy,
+        protected: Protected,
+        given_up: frozenset[str],
+    ) -> None:
         self._root, self._terms, self._protected = root, terms, protected
+        self._given_up = given_up
         self._hidden = HiddenFiles(root)
         self._files: dict[PurePosixPath, _File] = {}
         self._problems: list[EditProblem] = []
@@ -224,7 +236,10 @@ class _Work:
         files = [file for file in self._files.values() if file.content != file.before]
         self._problems += [
             EditProblem("", reason)
-            for reason in collisions(file.path for file in files)
+            for reason in find_collisions(
+                [file.path for file in files if file.content is not None],
+                [file.path for file in files if file.content is None],
+            )
         ]
         if self._problems:
             reasons = list(dict.fromkeys(problem.reason for problem in self._problems))
@@ -241,10 +256,26 @@ class _Work:
                 problems=tuple(self._problems),
             )
         changes = (
-            FileChange(file.path, file.before, file.content, file.like)
+            FileChange(file.path, file.before, file.content, self._like(file))
             for file in files
         )
         return ChangeSet(tuple(changes), tuple(self._notes))
+
+    def _like(self, file: _File) -> PurePosixPath | None:
+        """Return the file whose permissions a new one gets: its old name, which may be
+        a deleted file whose name differs only in case or normal form.
+        """
+        if file.like is not None or file.before is not None:
+            return file.like
+        taken = {other.like for other in self._files.values()}
+        spelling = spell_for_any_disk(file.path)
+        for other in self._files.values():
+            is_deleted = other.content is None and other.before is not None
+            if not is_deleted or other.path in taken:
+                continue
+            if spell_for_any_disk(other.path) == spelling:
+                return other.path
+        return None
 
     def _complain(self, path: str, refusal: CddError) -> None:
         self._problems.append(EditProblem(path, refusal.in_a_line))
@@ -253,12 +284,13 @@ class _Work:
             self._lines |= refusal.lines
 
     def _file(self, text: str) -> _File:
-        path = writable_path(self._root, text, self._protected)
+        path = writable_path(self._root, text, self._protected, self._given_up)
         if path not in self._files:
             refuse_unwritable(self._root, path)
-            content = read_bytes(self._root / path)
+            content = read_entry(self._root, path)
             hidden = self._hidden.why(str(path), content or b"")
             self._files[path] = _File(path, content, content, hidden=hidden)
+        self._files[path].spellings.add(str(parse_path(text)))
         return self._files[path]
 
     def _create(self, file: _File, content: str) -> None:
@@ -465,6 +497,11 @@ class _Work:
         if present is None:
             self._notes.append(f"{file.path} is gone already")
             return
+        if file.whole is not None and len(file.spellings) > 1:
+            names = " and ".join(map(ascii, sorted(file.spellings)))
+            raise ReplyRefused(
+                f"The reply gives {file.path} and deletes it: {names} are one file."
+            )
         if not self._terms.may_delete(str(file.path)) and not self._terms.knows(
             file.path, present
         ):
@@ -489,6 +526,9 @@ class _Work:
 
     def _rename(self, file: _File, to: str) -> None:
         target = self._file(to)
+        if target is file:
+            self._refuse_other_folder(file, to)
+            return
         content = file.settle()
         if content is None and target.settle() is not None:
             self._notes.append(f"{file.path} is called {target.path} already")
@@ -500,6 +540,25 @@ class _Work:
                 f"{file.path} cannot be renamed: {target.path} exists already."
             )
         target.content, target.like, file.content = content, file.path, None
+
+    def _refuse_other_folder(self, file: _File, to: str) -> None:
+        """Refuse to give a file a name that this disk takes for the one it has."""
+        if is_spelled(self._root, to):
+            self._notes.append(f"{file.path} is called {to} already")
+            return
+        raise ReplyRefused(
+            f"{file.path} cannot be renamed to {to}: the folder is spelled"
+            f" {file.path.parent} here.",
+            hint="Only a command can rename a folder.",
+        )
+
+
+def _find_given_up(root: Path, edits: Iterable[Edit]) -> frozenset[str]:
+    """Return the names that a reply deletes or renames, spelled as on the disk: a new
+    file may be given another spelling of one.
+    """
+    names = (edit.path for edit in edits if isinstance(edit, Deletion | Renaming))
+    return frozenset(str(parse_path(name)) for name in names if is_spelled(root, name))
 
 
 def _around(file: _File, lines: Sequence[int]) -> dict[str, Ranges]:

@@ -4,32 +4,38 @@ import contextlib
 import stat
 from pathlib import Path, PurePosixPath
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.actions.model import FileAlreadyExistsError
 from cdd_agent.changes.file_diff import FileDiff
 from cdd_agent.changes.model import ReplyRefused
 from cdd_agent.errors import CddError
-from cdd_agent.files.atomic import create_exclusive, read_bytes, remove, write_atomic
+from cdd_agent.files.atomic import (
+    create_exclusive,
+    remove,
+    respell,
+    write_atomic,
+)
 from cdd_agent.files.paths import without_links
+from cdd_agent.files.spelling import is_same_entry, read_entry, spell_for_any_disk
 from cdd_agent.git.diff import Change
 from cdd_agent.git.restore import Contents, held, restore
 
 
 class FileChange(Struct, frozen=True):
-    """One file before (None: it did not exist) and after (None: it goes), as bytes on
-    the disk.
-    """
+    """One file before and after, as bytes on the disk. None: there is no file."""
 
     path: PurePosixPath
     before: bytes | None
     after: bytes | None
     like: PurePosixPath | None = None
-    """The file whose permissions a new one gets: what it was called before."""
+    """The file whose permissions a new file gets: its old name."""
 
     def by_id(self, root: Path) -> Change:
-        """By what a checkpoint would hold, to be asked before it is written."""
+        """Return the change as a checkpoint would have it. Call this before the file is
+        written.
+        """
         before = (
             None
             if self.before is None
@@ -44,13 +50,11 @@ class FileChange(Struct, frozen=True):
 
 
 class ChangeSet(Struct, frozen=True):
-    """Changes that are known to apply together. Files whose content stays as it was are
-    not in it.
-    """
+    """Changes that are known to apply together, without files that stay unchanged."""
 
     changes: tuple[FileChange, ...]
     notes: tuple[str, ...] = ()
-    """For people: edits that did not have to be done, or that nobody could judge."""
+    """For the user: edits that were not necessary, or that could not be judged."""
 
     @property
     def created(self) -> tuple[str, ...]:
@@ -75,7 +79,7 @@ class ChangeSet(Struct, frozen=True):
 
     @property
     def renamed(self) -> tuple[tuple[str, str], ...]:
-        """The old and the new name of each file that only moved."""
+        """The old and the new name of each file that was moved and not changed."""
         old_names = {
             change.before: str(change.path)
             for change in reversed(self.changes)
@@ -94,51 +98,90 @@ class ChangeSet(Struct, frozen=True):
         return (*self.created, *self.modified, *self.deleted)
 
     def diff(self) -> str:
-        """A unified diff of all, for people."""
+        """Return a unified diff of all files, for the user."""
         return "".join(file.diff for file in self.files())
 
     def files(self) -> tuple[FileDiff, ...]:
-        """The difference of each file, for people. Takes a while for large ones."""
+        """Return the difference of each file, for the user. Slow for large files."""
         return tuple(
             FileDiff.of(str(change.path), change.before, change.after)
             for change in self.changes
         )
 
     def check_still_valid(self, root: Path) -> None:
-        """Raises `ReplyRefused` if a file is no longer what it was when this was
-        computed.
-        """
+        """Raise `ReplyRefused` if a file has changed since this was computed."""
         for change in self.changes:
-            if read_bytes(root / change.path) != change.before:
-                raise changed_meanwhile(change.path)
+            _expect_unchanged(root, change)
 
     def apply(self, root: Path) -> None:
-        """Write every file, each atomically, and at last remove those that go.
+        """Write every file, each atomically, and delete files last.
 
-        Raises `ReplyRefused` for one that is no longer what it was when this was
-        computed, and `BadInput` when the disk refuses. A new one that somebody else has
-        made meanwhile stays as it is: `FileAlreadyExistsError`. On every way out but
-        the good one, what was written is restored.
+        Raises `ReplyRefused` for a file that has changed since this was computed,
+        `FileAlreadyExistsError` for a new file that someone else has created in the
+        meantime, and `BadInput` when the disk refuses. After an error, all files are
+        restored.
         """
         self.check_still_valid(root)
-        begun, contents = list[Change](), dict[str, bytes]()
+        undo = _Undo(root)
         try:
             for change in sorted(self.changes, key=lambda change: change.after is None):
-                if read_bytes(root / change.path) != change.before:
-                    raise changed_meanwhile(change.path)
-                by_id = replace(
-                    change.by_id(root), path=without_links(root, str(change.path))
-                )
-                if by_id.before is not None and change.before is not None:
-                    contents[by_id.before.content] = change.before
-                begun.append(by_id)
-                _carry_out(root, change)
+                if change.path in undo.paths:
+                    continue
+                old = self._find_old_spelling(root, change)
+                for file in (change,) if old is None else (old, change):
+                    _expect_unchanged(root, file)
+                    undo.note(file)
+                _carry_out(root, change, old)
         except BaseException:
-            for by_id in reversed(begun):
-                # as far as the disk lets us: the first error is told
-                with contextlib.suppress(CddError, OSError):
-                    restore(root, [by_id], Contents(contents))
+            undo.restore()
             raise
+
+    def _find_old_spelling(self, root: Path, change: FileChange) -> FileChange | None:
+        """Return the deleted file that the disk takes for the same one as a new file:
+        its name differs only in case or normal form.
+        """
+        if change.before is not None:
+            return None
+        for old in self.changes:
+            is_spelling = spell_for_any_disk(old.path) == spell_for_any_disk(
+                change.path
+            )
+            if old.after is None and is_spelling:
+                is_one = is_same_entry(root / old.path, root / change.path)
+                return old if is_one else None
+        return None
+
+
+class _Undo(Struct):
+    """The changes that were begun, to restore the files if a later one fails."""
+
+    root: Path
+    begun: list[Change] = field(default_factory=list)
+    contents: dict[str, bytes] = field(default_factory=dict)
+    paths: set[PurePosixPath] = field(default_factory=set)
+
+    def note(self, change: FileChange) -> None:
+        path = without_links(self.root, str(change.path))
+        by_id = replace(change.by_id(self.root), path=path)
+        if by_id.before is not None and change.before is not None:
+            self.contents[by_id.before.content] = change.before
+        self.begun.append(by_id)
+        self.paths.add(change.path)
+
+    def restore(self) -> None:
+        """Restore the files. New files are removed first, because they may be in the
+        place of old ones.
+        """
+        contents = Contents(self.contents)
+        for change in sorted(self.begun, key=lambda change: change.before is not None):
+            # as far as the disk allows: the first error is reported
+            with contextlib.suppress(CddError, OSError):
+                restore(self.root, [change], contents)
+
+
+def _expect_unchanged(root: Path, change: FileChange) -> None:
+    if read_entry(root, change.path) != change.before:
+        raise changed_meanwhile(change.path)
 
 
 def changed_meanwhile(path: PurePosixPath) -> ReplyRefused:
@@ -149,22 +192,28 @@ def changed_meanwhile(path: PurePosixPath) -> ReplyRefused:
 
 
 def permissions(place: Path) -> int:
-    """A file's permissions; 0 where there is none."""
+    """Return the permissions of a file; 0 if there is none."""
     try:
         return stat.S_IMODE(place.stat().st_mode)
     except OSError:
         return 0
 
 
-def _carry_out(root: Path, change: FileChange) -> None:
+def _carry_out(root: Path, change: FileChange, old: FileChange | None) -> None:
+    """Make one change. `old` is the deleted file that is the same one on this disk."""
     place = root / change.path
     if change.after is None:
         remove(place)
-    elif change.before is not None:
+        return
+    if old is not None:
+        data = None if change.after == old.before else change.after
+        respell(root / old.path, place, data)
+        return
+    if change.before is not None:
         write_atomic(place, change.after)
-    else:
-        try:
-            like = permissions(root / change.like) if change.like is not None else 0
-            create_exclusive(place, change.after, like or None)
-        except FileExistsError as error:
-            raise FileAlreadyExistsError(str(change.path)) from error
+        return
+    like = permissions(root / change.like) if change.like is not None else 0
+    try:
+        create_exclusive(place, change.after, like or None)
+    except FileExistsError as error:
+        raise FileAlreadyExistsError(str(change.path)) from error

@@ -20,7 +20,7 @@ from cdd_agent.changes.model import EditProblem, ReplyRefused
 from cdd_agent.changes.readability import refuse_unreadable
 from cdd_agent.changes.targets import (
     Protected,
-    collisions,
+    find_collisions,
     refuse_unwritable,
     writable_path,
 )
@@ -327,9 +327,11 @@ class Review(Struct, frozen=True):
         """
         changes = tuple(change for file in self.files for change in file.changes)
         notes, problems = list[str](), list[EditProblem]()
+        deleted = [change.path for change in changes if change.after is None]
+        given_up = frozenset(map(str, deleted))
         for change in changes:
             try:
-                path = writable_path(root, str(change.path), protected)
+                path = writable_path(root, str(change.path), protected, given_up)
                 refuse_unwritable(root, path)
                 if change.after is not None:
                     doubt = refuse_unreadable(root, path, change.before, change.after)
@@ -338,7 +340,10 @@ class Review(Struct, frozen=True):
                 problems.append(EditProblem(str(change.path), refusal.in_a_line))
         problems += [
             EditProblem("", reason)
-            for reason in collisions(change.path for change in changes)
+            for reason in find_collisions(
+                [change.path for change in changes if change.after is not None],
+                deleted,
+            )
         ]
         if problems:
             raise ReplyRefused(

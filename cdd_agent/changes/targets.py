@@ -1,33 +1,36 @@
-"""Which files a reply or an action may write, and which not."""
+"""Which files a reply or an action may write."""
 
 import os
 import stat
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.changes.model import ReplyRefused
 from cdd_agent.files.paths import PathRefused, confine
+from cdd_agent.files.spelling import has_entry, spell_for_any_disk
 from cdd_agent.git.index import read_tracked_files
 
 Protected = Callable[[Path], bool]
-"""Tells of a resolved place that no reply and no action may touch it."""
+"""True for a resolved path that no reply and no action may change."""
 
 _LARGEST = 50_000_000
 """Bytes of a file that may be edited."""
 
 
-def writable_path(root: Path, text: str, protected: Protected) -> PurePosixPath:
-    """A path text of a reply or an action as a file that it may write. Raises
-    `PathRefused`.
+def writable_path(
+    root: Path, text: str, protected: Protected, given_up: Collection[str] = ()
+) -> PurePosixPath:
+    """Return the file that a path text of a reply or an action names, if they may write
+    it. `given_up` is explained in `confine`. Raises `PathRefused`.
 
-    Judged by where the path leads, whatever links it goes through.
+    Links are resolved to judge that.
     """
-    path = confine(root, text)
+    path = confine(root, text, given_up)
     place = (root / path).resolve()
-    names = [
-        _as_any_disk_reads(part) for part in place.relative_to(root.resolve()).parts
-    ]
+    names = []
+    for part in place.relative_to(root.resolve()).parts:
+        names.append(_read_as_any_disk(part))
     if {".git", "git~1"} & set(names) or names[0] == ".cdd" or protected(place):
         raise PathRefused(
             f"{path} belongs to git or to the program itself; it must not be written"
@@ -35,17 +38,17 @@ def writable_path(root: Path, text: str, protected: Protected) -> PurePosixPath:
     return path
 
 
-def _as_any_disk_reads(name: str) -> str:
-    """Windows drops dots and spaces at the end and what follows a colon, macOS case and
-    characters without width.
+def _read_as_any_disk(name: str) -> str:
+    """Return a name without what some disk drops: Windows drops dots and spaces at the
+    end, and what follows a colon; macOS drops case and characters without width.
     """
-    seen = "".join(char for char in name if unicodedata.category(char) != "Cf")
-    return seen.partition(":")[0].rstrip(". ").casefold()
+    visible = "".join(sign for sign in name if unicodedata.category(sign) != "Cf")
+    return visible.partition(":")[0].rstrip(". ").casefold()
 
 
 def refuse_unwritable(root: Path, path: PurePosixPath) -> None:
     """Raise `ReplyRefused` if a reply or an action cannot write the file. Blocks while
-    git runs, if there is no such file on the disk.
+    git runs if the disk has no such file.
     """
     found = look_at(root, path)
     mode = found.st_mode if found else 0
@@ -60,13 +63,13 @@ def refuse_unwritable(root: Path, path: PurePosixPath) -> None:
         )
     if found is None:
         _refuse_absent(root, path)
-    # the last is the project itself
-    blocker = next(parent for parent in path.parents if look_at(root, parent))
-    if not (root / blocker).is_dir():
+    # the last parent is the project itself
+    nearest = next(parent for parent in path.parents if look_at(root, parent))
+    if not (root / nearest).is_dir():
         raise ReplyRefused(
-            f"{path} cannot be written: {blocker} is a file, not a folder."
+            f"{path} cannot be written: {nearest} is a file, not a folder."
         )
-    if not os.access(root / (path if found else blocker), os.W_OK):
+    if not os.access(root / (path if found else nearest), os.W_OK):
         raise ReplyRefused(f"{path} cannot be written: it is read-only.")
 
 
@@ -82,43 +85,38 @@ def _refuse_absent(root: Path, path: PurePosixPath) -> None:
 
 
 def look_at(root: Path, path: PurePosixPath) -> os.stat_result | None:
-    """The entry at a path, no link followed; None where nothing is. Raises
-    `PathRefused` where nobody may look.
+    """Return the status of the entry with exactly this name, no link followed; None if
+    there is no entry. Raises `PathRefused` if the folder cannot be entered.
     """
     try:
-        return (root / path).lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+        return (root / path).lstat() if has_entry(root, path) else None
     except OSError as error:
         raise PathRefused(
             f"{path} cannot be looked at: {error.strerror or error}"
         ) from error
 
 
-def collisions(paths: Iterable[PurePosixPath]) -> list[str]:
-    """A reply cannot make one path both a file and a folder, nor write one file under
-    two spellings.
+def find_collisions(
+    written: Iterable[PurePosixPath], deleted: Iterable[PurePosixPath] = ()
+) -> list[str]:
+    """Return why the changes of a reply cannot be made on every disk: one path would be
+    a file and a folder, or two written files would be one file on a disk that ignores
+    case or normal form. A new spelling of a deleted file is a rename.
     """
-    found: list[str] = []
-    known: dict[str, PurePosixPath] = {}
-    for path in paths:
-        twin = known.setdefault(_on_any_disk(path), path)
+    reasons: list[str] = []
+    files: dict[str, PurePosixPath] = {}
+    for path in written:
+        twin = files.setdefault(spell_for_any_disk(path), path)
         if twin is not path:
-            found.append(f"{path} and {twin} are the same file on some disks.")
-    for path in known.values():
-        found += [
-            f"{parent} would be both a file and a folder: the reply gives"
-            f" {known[_on_any_disk(parent)]} and {path}."
-            for parent in path.parents
-            if _on_any_disk(parent) in known
-        ]
-    return found
-
-
-def _on_any_disk(path: PurePosixPath) -> str:
-    """Some disks know no case, and some write a letter with its accent in one way
-    only.
-    """
-    return unicodedata.normalize(
-        "NFC", unicodedata.normalize("NFC", str(path)).casefold()
-    )
+            reasons.append(f"{path} and {twin} are the same file on some disks.")
+    for path in deleted:
+        files.setdefault(spell_for_any_disk(path), path)
+    for path in files.values():
+        for parent in path.parents:
+            file = files.get(spell_for_any_disk(parent))
+            if file is not None:
+                reasons.append(
+                    f"{parent} would be both a file and a folder: the reply gives"
+                    f" {file} and {path}."
+                )
+    return reasons

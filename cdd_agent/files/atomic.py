@@ -105,6 +105,31 @@ def put_link(place: Path, leads_to: str) -> None:
         temporary.replace(place)
 
 
+def respell(old: Path, new: Path, data: bytes | None = None) -> None:
+    """Rename a file where the disk takes both names for one, and give it new content if
+    there is `data`. The file keeps its permissions.
+
+    A process that is killed meanwhile leaves the old file, the new one or neither; in
+    the last case a temporary file has the content. Raises `BadInput` when the disk
+    refuses.
+    """
+    try:
+        if data is None:
+            old.rename(new)
+            if any(entry.name == new.name for entry in new.parent.iterdir()):
+                sync_folder(new.parent)
+                return
+            # Linux does not rename an entry to another spelling of its name
+            data = old.read_bytes()
+        permissions = old.stat().st_mode & 0o7777
+    except OSError as error:
+        raise NotWritten(new, error) from error
+    with _written_beside(new, (data,), new) as temporary:
+        temporary.chmod(permissions)
+        old.unlink()
+        temporary.rename(new)
+
+
 def append_line(path: Path, line: bytes, permissions: int = 0o666) -> None:
     """Add a line, which has its end, to a file in one write; one that a killed process
     left unfinished is ended first.

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.paths import confine
+from cdd_agent.files.spelling import compose
 
 _MAX_ALTERNATIVES = 100
 _ALTERNATIVES = re.compile(r"\{([^{}]*,[^{}]*)\}")
@@ -50,14 +51,15 @@ class Glob:
         project.
         """
         paths = [confine(root, text) for text in expand(pattern.replace("\\", "/"))]
-        self._patterns = [compile_glob(str(path)) for path in paths]
+        self._patterns = [compile_glob(compose(str(path))) for path in paths]
         is_plain = re.compile(r"[^*?\[]+").fullmatch
         folders = ["/".join(takewhile(is_plain, path.parts[:-1])) for path in paths]
         self.folder = PurePosixPath(posixpath.commonpath(folders))
         """Every path that matches is in this folder."""
 
     def matches(self, path: str) -> bool:
-        return any(matches(path) for matches in self._patterns)
+        composed = compose(path)
+        return any(matches(composed) for matches in self._patterns)
 
 
 def compile_glob(glob: str) -> Callable[[str], object]:

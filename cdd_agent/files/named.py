@@ -1,5 +1,6 @@
-"""Files of a project that a text names. A name is what a file is called: no list of
-suffixes knows them all.
+"""Files of a project that a text names.
+
+A name is whatever a file of the project is called: no list of suffixes knows them all.
 """
 
 import re
@@ -7,17 +8,19 @@ from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
+from cdd_agent.files.spelling import compose
+
 _TICKED = re.compile(r"(?<!`)(`{1,2})(?!`)(?P<text>[^\n]{1,300}?)(?<!`)\1(?!`)")
 _WORD = re.compile(r"[^\s`'\"“”‘’()\[\]{}<>,;:!?*|=]+")
-_SAYS_SO = re.compile(r"[./\\A-Z]")
-"""In a plain word that is no English one: `src/app`, `app.py`, `Makefile`; not `run`,
-for which there may be a file.
+_SIGN_OF_NAME = re.compile(r"[./\\A-Z]")
+"""Makes a plain word the name of a file: `src/app`, `app.py`, `Makefile`. `run` is an
+English word, though there may be a file of this name.
 """
 
 
 class NamedFile(Struct, frozen=True):
-    """A name in a text, and the files that it may mean: one, unless several are called
-    so.
+    """A name in a text, and the files that it may mean: one file, unless several have
+    this name.
     """
 
     name: str
@@ -25,43 +28,58 @@ class NamedFile(Struct, frozen=True):
 
 
 def names_in(text: str) -> Iterator[str]:
-    """Possible names of files, in the order of the text: all that stands in back-ticks,
-    and words that look like one by a dot, a slash or a capital. One with an `@` before
-    it comes also without.
+    """Yield possible names of files, in the order of the text: everything in
+    back-ticks, and words with a dot, a slash or a capital. A name after an `@` comes
+    with and without it.
     """
-    at = 0
+    start = 0
     for ticked in _TICKED.finditer(text):
-        yield from _words(text[at : ticked.start()])
+        yield from _names_in_words(text[start : ticked.start()])
         yield from _spellings(ticked["text"].strip())
-        yield from _words(ticked["text"])
-        at = ticked.end()
-    yield from _words(text[at:])
+        yield from _names_in_words(ticked["text"])
+        start = ticked.end()
+    yield from _names_in_words(text[start:])
 
 
 def named_files(text: str, paths: Collection[str]) -> list[NamedFile]:
-    """Which of these `paths` a text names, in its order: by the whole path, by its end,
-    or by the file's name alone.
+    """Return which of these `paths` a text names, in its order: by the whole path, by
+    its end, or by the file's name alone. Normal forms of Unicode do not matter, unless
+    they tell two files apart.
     """
     by_name: dict[str, list[str]] = {}
     for path in paths:
-        by_name.setdefault(path.rpartition("/")[2], []).append(path)
-    found: dict[tuple[str, ...], NamedFile] = {}
+        by_name.setdefault(_last_part(compose(path)), []).append(path)
+    named: dict[tuple[str, ...], NamedFile] = {}
     for name in names_in(text):
-        alike = by_name.get(name.rpartition("/")[2], ())
-        meant = (
-            [name]
-            if name in alike
-            else sorted(path for path in alike if path.endswith(f"/{name}"))
-        )
-        if meant:
-            found.setdefault(tuple(meant), NamedFile(name, tuple(meant)))
-    return list(found.values())
+        candidates = by_name.get(_last_part(compose(name)), [])
+        found = _choose(name, candidates)
+        if found:
+            named.setdefault(found, NamedFile(name, found))
+    return list(named.values())
 
 
-def _words(text: str) -> Iterator[str]:
+def _choose(name: str, candidates: list[str]) -> tuple[str, ...]:
+    """Return the paths that a name means: exactly this path, else the same path in
+    another normal form, else paths that end with the name.
+    """
+    if name in candidates:
+        return (name,)
+    composed = compose(name)
+    same = [path for path in candidates if compose(path) == composed]
+    if same:
+        return tuple(sorted(same))
+    end = f"/{composed}"
+    return tuple(sorted(path for path in candidates if compose(path).endswith(end)))
+
+
+def _last_part(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _names_in_words(text: str) -> Iterator[str]:
     for word in _WORD.findall(text):
         name = word.rstrip(".")  # the sentence's full stop
-        if _SAYS_SO.search(name):
+        if _SIGN_OF_NAME.search(name):
             yield from _spellings(name)
 
 

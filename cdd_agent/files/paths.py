@@ -1,11 +1,12 @@
 """Where a project begins and ends: its root, and which path texts stay inside it."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.errors import BadInput
+from cdd_agent.files.spelling import find_names, has_entry
 
 _ABSOLUTE = re.compile(r"[A-Za-z]:|[/\\~]|file:|\$\{?HOME\b|%\w+%[/\\]", re.IGNORECASE)
 """In the spelling of any system: of a shell, of Windows, and as an address."""
@@ -36,15 +37,19 @@ def find_root(start: Path) -> Path:
         ) from error
 
 
-def confine(root: Path, text: str) -> PurePosixPath:
-    """Turn a path text from a reply, plan or person into a path relative to `root`, or
-    raise `PathRefused`.
+def confine(root: Path, text: str, given_up: Collection[str] = ()) -> PurePosixPath:
+    """Return the path, relative to `root`, of the file that a text from a reply, a plan
+    or the user names. Raises `PathRefused` if it is outside the project.
 
-    Judged on resolved paths, component by component, so a symlink or a sibling such as
-    `../app-evil` does not lead outside. Windows drive and UNC forms are absolute on
-    every platform. The file need not exist.
+    Links are resolved to judge that, so a link or a sibling such as `../app-evil` does
+    not lead outside. Windows drive and UNC forms are absolute on every platform.
+
+    The path is spelled as the entries on the disk are. A name that no entry has means
+    the one entry whose name is equal after Unicode normalisation, but none of the paths
+    that are `given_up`: a new file may have another spelling of an old name. The file
+    need not exist.
     """
-    path = _relative(text)
+    path = parse_path(text)
     if ".." in path.parts:
         raise PathRefused(
             f"{text} leaves the project, or goes up in it; name it from the project's"
@@ -52,9 +57,46 @@ def confine(root: Path, text: str) -> PurePosixPath:
         )
     if not path.parts:
         raise PathRefused(f"{text} names the project itself, not a file in it")
+    _expect_inside(root, path, text)
+    spelled = _spell(root, path, given_up)
+    if spelled != path:
+        _expect_inside(root, spelled, text)
+    return spelled
+
+
+def _expect_inside(root: Path, path: PurePosixPath, text: str) -> None:
     if not _resolved(root, path).is_relative_to(root.resolve()):
         raise PathRefused(f"{text} leads outside the project through a link")
-    return path
+
+
+def _spell(root: Path, path: PurePosixPath, given_up: Collection[str]) -> PurePosixPath:
+    """Return a path with the names that its entries have on the disk."""
+    spelled = PurePosixPath()
+    for name in path.parts:
+        ignored = {
+            given.name
+            for given in map(PurePosixPath, given_up)
+            if given.parent == spelled
+        }
+        try:
+            names = find_names(root / spelled, name, ignored)
+        except (OSError, ValueError) as error:
+            raise PathRefused(f"{str(path)!r} cannot be used: {error}") from error
+        if len(names) > 1:
+            shown = " and ".join(ascii(str(spelled / other)) for other in sorted(names))
+            raise PathRefused(
+                f"{path} could be {shown}, which look the same; spell it as one of them"
+            )
+        spelled /= names[0] if names else name
+    return spelled
+
+
+def is_spelled(root: Path, text: str) -> bool:
+    """True if the disk has an entry that is spelled exactly as in the text."""
+    try:
+        return has_entry(root, parse_path(text))
+    except (PathRefused, OSError, ValueError):
+        return False
 
 
 def expect_no_link_out(root: Path, places: Iterable[Path]) -> None:
@@ -108,7 +150,7 @@ def confine_folder(root: Path, text: str) -> PurePosixPath:
     its name must be one.
     """
     folder, top = (
-        _resolved(root, _relative(text) if text else PurePosixPath()),
+        _resolved(root, parse_path(text) if text else PurePosixPath()),
         root.resolve(),
     )
     if not folder.is_relative_to(top):
@@ -127,8 +169,10 @@ def confine_folder(root: Path, text: str) -> PurePosixPath:
     return PurePosixPath(folder.relative_to(top).as_posix())
 
 
-def _relative(text: str) -> PurePosixPath:
-    """A path text that is not absolute on any platform, and usable on most."""
+def parse_path(text: str) -> PurePosixPath:
+    """Return the path that a text gives, relative to the project. Raises `PathRefused`
+    if it is absolute on any platform, or not usable on most.
+    """
     if not text.strip() or text != text.strip():
         raise PathRefused(f"{text!r} is not a usable path")
     if len(text) > _MAX_LENGTH or any(ord(char) < 32 for char in text):

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 from msgspec import Struct
 
+from cdd_agent.files.spelling import has_entry
 from cdd_agent.git.commit_git import (
     CommitGit,
     CommitRefused,
@@ -75,7 +75,7 @@ class CommitDraft(Struct, frozen=True):
         ignores and does not track are left out.
         """
         await self._ask("read-tree", self.tree)
-        present = [file for file in files if _is_file(self.git.top / file)]
+        present = [file for file in files if _is_file(self.git.top, file)]
         # Deletions come first, because a folder may have become a file. Other files are
         # not removed: they keep the mode and line ends that the disk does not know.
         await self._update("--force-remove", sorted({*files} - {*present}))
@@ -226,6 +226,13 @@ def _reversed(changes: Sequence[Change], staged: Mapping[str, Change]) -> list[C
     return back
 
 
-def _is_file(place: Path) -> bool:
-    """True for a file or a link, wherever it leads; false for a folder."""
-    return os.path.lexists(place) and (place.is_symlink() or not place.is_dir())
+def _is_file(top: Path, path: str) -> bool:
+    """True for a file or a link of exactly this name, wherever the link leads; false
+    for a folder.
+    """
+    place = top / path
+    try:
+        is_there = has_entry(top, path)
+    except OSError:
+        return False
+    return is_there and (place.is_symlink() or not place.is_dir())

@@ -26,6 +26,7 @@ from cdd_agent.files.atomic import (
     remove_leftovers,
 )
 from cdd_agent.files.regular_files import open_file
+from cdd_agent.files.spelling import has_entry
 from cdd_agent.git.diff import EXECUTABLE, LINK, PLAIN, Change, TreeEntry
 from cdd_agent.git.merge import merge_texts
 
@@ -217,7 +218,7 @@ class _Restorer(Struct, frozen=True):
             _remove_empty_parents(root, place)
         elif before == after:  # but for permissions that git does not know
             return _restore_permissions(place, before, after)
-        elif not _is_reached(root, place.parent) or not _make_room(place):
+        elif not _is_reached(root, place.parent) or not _make_room(root, change.path):
             return _Fate.KEPT  # something that was kept is in the way
         elif before.mode == LINK:
             self._save(change.path)
@@ -417,12 +418,16 @@ def _is_hollow(folder: Path) -> bool:
         )
 
 
-def _make_room(place: Path) -> bool:
-    """Remove a folder with nothing in it from where a file has to go; whether the place
-    is free for one.
+def _make_room(root: Path, path: str) -> bool:
+    """Remove a folder with nothing in it from the place of a file. True if the file can
+    be written: neither another folder nor a file with another spelling of the name is
+    in its place.
     """
-    if not os.path.lexists(place) or not _is_folder(place):
+    place = root / path
+    if not os.path.lexists(place):
         return True
+    if not _is_folder(place):
+        return has_entry(root, path)
     try:
         if not _is_hollow(place):
             return False
@@ -443,6 +448,8 @@ def _look(root: Path, path: str, like: TreeEntry | None) -> TreeEntry | None:
     try:
         if not _is_reached(root, place.parent):
             return None  # what is behind a link has another name
+        if not has_entry(root, path):
+            return None  # the disk may find an entry that is spelled otherwise
         found = place.lstat()
         if stat.S_ISDIR(found.st_mode):
             return None

@@ -1,6 +1,5 @@
 """The files that a step declares, as its project has them."""
 
-import unicodedata
 from collections.abc import Collection
 from functools import cached_property
 from itertools import islice
@@ -11,7 +10,8 @@ from msgspec.structs import replace
 
 from cdd_agent.files.globs import Glob, PatternRefused, expand, without_sets
 from cdd_agent.files.hidden_from_models import HiddenFiles, is_secret_path
-from cdd_agent.files.paths import PathRefused, confine, path_inside
+from cdd_agent.files.paths import PathRefused, confine, is_spelled, path_inside
+from cdd_agent.files.spelling import compose, has_entry
 from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.tickets.plan import AffectedFile, PlanStep
 
@@ -43,8 +43,16 @@ class DeclaredFile(Struct, frozen=True, dict=True):
         if self.refusal:
             return False
         if self.glob is None:
-            return path == self.path
+            return path == self.path or self._is_spelled_as(path)
         return self._matches(path) and not self._hidden.why_by_name(path)
+
+    def _is_spelled_as(self, path: str) -> bool:
+        """True if the path differs only in its normal form, and no file has the
+        declared one: the step has created the file in this form.
+        """
+        if compose(path) != compose(self.path):
+            return False
+        return not has_entry(self.root, self.path)
 
     def _matches(self, path: str) -> bool:
         is_ours = path.partition("/")[0] == _OWN_FOLDER
@@ -228,13 +236,16 @@ def declare_files(
     """Return the files that a step declares in a project. `without` are files and
     folders that no pattern declares.
     """
-    files = [_declare(root, file) for file in step.files_affected]
+    # a step that declares a file and another spelling of its name renames the file
+    given_up = frozenset(
+        file.path for file in step.files_affected if is_spelled(root, file.path)
+    )
+    files = [_declare(root, file, given_up) for file in step.files_affected]
     paths = {file.path for file in files}
     for position, file in enumerate(files):
         if file.glob or file.refusal or file.file.is_created:
             continue
         spelling = _find_spelling(root, file.path)
-        # a step that declares both renames one to the other
         if spelling not in paths:
             files[position] = _declare(root, replace(file.file, path=spelling))
     return DeclaredFiles(tuple(files), without)
@@ -285,12 +296,14 @@ def _find_similar(folder: Path, name: str) -> list[str]:
 
 
 def _plain_letters(name: str) -> str:
-    return unicodedata.normalize("NFC", name).casefold()
+    return compose(name).casefold()
 
 
-def _declare(root: Path, file: AffectedFile) -> DeclaredFile:
+def _declare(
+    root: Path, file: AffectedFile, given_up: Collection[str] = ()
+) -> DeclaredFile:
     try:
-        path = str(confine(root, file.path))
+        path = str(confine(root, file.path, given_up))
         place = root / path
         is_folder = place.is_dir() or (file.is_folder and not place.exists())
         glob = _make_glob(root, path, is_folder=is_folder)

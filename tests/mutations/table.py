@@ -356,8 +356,8 @@ MUTATIONS = [
             (".cdd is protected", 'or names[0] == ".cdd"', ""),
             (
                 ".cdd is protected in every spelling",
-                "        _as_any_disk_reads(part) for part in place",
-                '        part if part.casefold().startswith(".cdd") else _as_any_disk_reads(part) for part in place',
+                "names.append(_read_as_any_disk(part))",
+                'names.append(part if part.casefold().startswith(".cdd") else _read_as_any_disk(part))',
             ),
             (
                 ".cdd is protected behind links",
@@ -377,13 +377,13 @@ MUTATIONS = [
             ),
             (
                 "streams are not looked at",
-                'return seen.partition(":")[0]',
-                "return seen",
+                'return visible.partition(":")[0]',
+                "return visible",
             ),
             (
                 "characters without width are not looked at",
-                'if unicodedata.category(char) != "Cf"',
-                "if char",
+                'if unicodedata.category(sign) != "Cf"',
+                "if sign",
             ),
             ("a link is not written through", "if stat.S_ISLNK(mode):", "if False:"),
         ]
@@ -395,6 +395,77 @@ MUTATIONS = [
         "if False:",
         "tests/changes/test_replies_names.py tests/changes/test_changes.py tests/changes/test_replies_whole_files.py tests/changes/test_replies_edits.py",
     ),
+    *[
+        Mutation(
+            rule,
+            file,
+            old,
+            new,
+            "tests/files/test_spelling.py tests/changes/test_spelled_names.py tests/engine/test_renames_by_spelling.py",
+        )
+        for rule, file, old, new in [
+            (
+                "a name in another normal form is the file that has it",
+                "files/spelling.py",
+                "if compose(other) == composed]",
+                "if other == name]",
+            ),
+            (
+                "a name that a reply gives up is no file's",
+                "files/spelling.py",
+                "others = [other for other in names if other not in ignored]",
+                "others = names",
+            ),
+            (
+                "a name that several files have is refused",
+                "files/paths.py",
+                "if len(names) > 1:",
+                "if False:",
+            ),
+            (
+                "an entry is looked up as it is spelled",
+                "files/spelling.py",
+                "if is_ambiguous and name not in _list_names(folder):",
+                "if False:",
+            ),
+            (
+                "a deleted name may be given in another spelling",
+                "changes/build.py",
+                "_Work(root, terms, protected, _find_given_up(root, edits))",
+                "_Work(root, terms, protected, frozenset())",
+            ),
+            (
+                "another spelling of a deleted file keeps its permissions",
+                "changes/build.py",
+                "if spell_for_any_disk(other.path) == spelling:",
+                "if False:",
+            ),
+            (
+                "a file given and deleted under two spellings is not deleted",
+                "changes/build.py",
+                "if file.whole is not None and len(file.spellings) > 1:",
+                "if False:",
+            ),
+            (
+                "one entry is renamed, not created and deleted",
+                "changes/change_set.py",
+                "return old if is_one else None",
+                "return None",
+            ),
+            (
+                "a rename that Linux does not make is made",
+                "files/atomic.py",
+                "if any(entry.name == new.name for entry in new.parent.iterdir()):",
+                "if True:",
+            ),
+            (
+                "a file under another spelling of the name is not overwritten",
+                "git/restore.py",
+                "return has_entry(root, path)",
+                "return True",
+            ),
+        ]
+    ],
     Mutation(
         "one reply, all or nothing: a problem refuses it",
         "changes/build.py",
@@ -405,22 +476,22 @@ MUTATIONS = [
     Mutation(
         "a file changed since it was judged is not written",
         "changes/change_set.py",
-        "self.check_still_valid(root)\n        begun",
-        "begun",
+        "self.check_still_valid(root)\n        undo",
+        "undo",
         "tests/changes/test_changes.py",
     ),
     Mutation(
         "each is looked at once more as it is written",
         "changes/change_set.py",
-        "                if read_bytes(root / change.path) != change.before:\n                    raise changed_meanwhile(change.path)\n                by_id",
-        "                by_id",
+        "                    _expect_unchanged(root, file)\n",
+        "",
         "tests/changes/test_changes.py",
     ),
     Mutation(
         "what was written before a failure is restored",
         "changes/change_set.py",
-        "            for by_id in reversed(begun):",
-        "            for by_id in begun[:0]:",
+        "            undo.restore()",
+        "            pass",
         "tests/changes/test_changes.py tests/engine/test_engine.py",
     ),
     Mutation(
@@ -2591,8 +2662,8 @@ MUTATIONS = [
             ),
             (
                 "nothing is written through a link",
-                "if not _is_reached(root, place.parent) or not _make_room(place):",
-                "if not _make_room(place):",
+                "if not _is_reached(root, place.parent) or not _make_room(root, change.path):",
+                "if not _make_room(root, change.path):",
             ),
             (
                 "empty folders go",

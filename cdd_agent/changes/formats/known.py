@@ -12,6 +12,8 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import read_bytes
+from cdd_agent.files.paths import confine
+from cdd_agent.files.spelling import compose
 
 _SET_OFF = re.compile(r"`([^`\n]+)`|\"([^\"\n]+)\"|“([^”\n]+)”|\*\*([^*\n]+)\*\*")
 """Set off from the other words of a sentence; such a name may have spaces in it."""
@@ -95,11 +97,13 @@ class KnownNames(Struct, frozen=True):
         """Whether this is so of the place that has the name in the project; of none
         outside of it.
         """
-        path = PurePosixPath(_plain(name))
-        if self.root is None or path.is_absolute() or ".." in path.parts:
+        if self.root is None:
             return False
         try:
-            return asked(self.root / path)
+            path = _plain(name)
+            # an empty name is the project itself
+            is_top = not PurePosixPath(path).parts
+            return asked(self.root if is_top else self.root / confine(self.root, path))
         except (OSError, ValueError, CddError):
             return False
 
@@ -108,4 +112,4 @@ NOTHING_KNOWN = KnownNames()
 
 
 def _plain(name: str) -> str:
-    return name.strip().replace("\\", "/").removeprefix("./")
+    return compose(name.strip().replace("\\", "/").removeprefix("./"))
