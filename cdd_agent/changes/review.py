@@ -326,13 +326,17 @@ class Review(Struct, frozen=True):
         `ReplyRefused` that names every reason.
         """
         changes = tuple(change for file in self.files for change in file.changes)
+        contents = {change.path: change.before for change in changes}
         notes, problems = list[str](), list[EditProblem]()
         for change in changes:
             try:
                 path = writable_path(root, str(change.path), protected)
                 refuse_unwritable(root, path)
                 if change.after is not None:
-                    doubt = refuse_unreadable(root, path, change.before, change.after)
+                    before = change.before
+                    if before is None and change.like is not None:
+                        before = contents.get(change.like)
+                    doubt = refuse_unreadable(root, path, before, change.after)
                     notes += [doubt] if doubt else []
             except CddError as refusal:
                 problems.append(EditProblem(str(change.path), refusal.in_a_line))
