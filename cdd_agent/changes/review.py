@@ -326,6 +326,7 @@ class Review(Struct, frozen=True):
         `ReplyRefused` that names every reason.
         """
         changes = tuple(change for file in self.files for change in file.changes)
+        contents = {change.path: change.before for change in changes}
         notes, problems = list[str](), list[EditProblem]()
         deleted = [change.path for change in changes if change.after is None]
         given_up = frozenset(map(str, deleted))
@@ -334,7 +335,10 @@ class Review(Struct, frozen=True):
                 path = writable_path(root, str(change.path), protected, given_up)
                 refuse_unwritable(root, path)
                 if change.after is not None:
-                    doubt = refuse_unreadable(root, path, change.before, change.after)
+                    before = change.before
+                    if before is None and change.like is not None:
+                        before = contents.get(change.like)
+                    doubt = refuse_unreadable(root, path, before, change.after)
                     notes += [doubt] if doubt else []
             except CddError as refusal:
                 problems.append(EditProblem(str(change.path), refusal.in_a_line))

@@ -23,7 +23,7 @@ class FileKind(Enum):
     """Also files that may be JSON instead, which is almost always YAML too."""
 
 
-_NAMES: tuple[tuple[FileKind | None, str], ...] = (
+NAMES: tuple[tuple[FileKind | None, str], ...] = (
     (
         FileKind.COMMENTED_JSON,
         """*.jsonc *.json5 *.hujson *.code-workspace *.code-snippets *.yy *.yyp
@@ -38,8 +38,8 @@ _NAMES: tuple[tuple[FileKind | None, str], ...] = (
         .babelrc .babelrc.json .swcrc .parcelrc .eslintrc .eslintrc.json .oxlintrc.json
         .jshintrc .jscsrc .jsbeautifyrc .hintrc .ember-cli firebase.json
         language-configuration.json pyrightconfig.*json cspell.*json .cspell.*json
-        .markdownlint.*json .luarc.json appsettings.*json launchsettings.json
-        global.json""",
+        .markdownlint.*json .mocharc.json .luarc.json appsettings.*json
+        launchsettings.json global.json""",
     ),
     (
         FileKind.JSON,
@@ -55,7 +55,7 @@ _NAMES: tuple[tuple[FileKind | None, str], ...] = (
     (FileKind.PYTHON, "*.py *.pyi *.pyw sconstruct sconscript wscript"),
     (
         FileKind.TOML,
-        """*.toml pipfile .cargo/config
+        """*.toml pipfile .cargo/config .replit
         uv.lock poetry.lock pdm.lock cargo.lock gopkg.lock scarb.lock mise.lock""",
     ),
     (
@@ -64,8 +64,9 @@ _NAMES: tuple[tuple[FileKind | None, str], ...] = (
         podfile.lock pubspec.lock chart.lock pixi.lock dvc.lock buf.lock shard.lock
         stack.yaml.lock
         .clang-format _clang-format .clang-tidy .clangd .cmake-format .gemrc .condarc
-        .mambarc .yamllint .ansible-lint .eslintrc .prettierrc .stylelintrc
-        .lintstagedrc .commitlintrc .releaserc .postcssrc .textlintrc .remarkrc""",
+        .mambarc .yamllint .ansible-lint .rdoc_options .roomodes .eslintrc .prettierrc
+        .stylelintrc .lintstagedrc .commitlintrc .releaserc .postcssrc .textlintrc
+        .remarkrc""",
     ),
     # prose and records
     (
@@ -140,7 +141,7 @@ def _find_by_name(path: str) -> tuple[FileKind | None, ...]:
 @lru_cache(1)
 def _compile_names() -> tuple[tuple[re.Pattern[str], FileKind | None], ...]:
     compiled = []
-    for kind, names in _NAMES:
+    for kind, names in NAMES:
         alternatives = "|".join(translate(name) for name in names.split())
         compiled.append((re.compile(rf"(?:.*/)?(?:{alternatives})"), kind))
     return tuple(compiled)

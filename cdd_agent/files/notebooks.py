@@ -3,7 +3,7 @@
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import PurePosixPath
 
@@ -15,6 +15,16 @@ LARGEST_NOTEBOOK = 20_000_000
 """Bytes of a notebook that is shown without its outputs."""
 _LONGEST_LINE = 4_000
 """Characters. A longer line is a picture in a text, or a notebook without line ends."""
+_ITEM = ""
+"""Each item of a list, in a path."""
+_HIDDEN_VALUES = (
+    ("cells", _ITEM, "outputs"),
+    ("cells", _ITEM, "attachments"),
+    # format 3
+    ("worksheets", _ITEM, "cells", _ITEM, "outputs"),
+    ("metadata", "widgets"),
+)
+"""Keys that lead to values that models do not see."""
 _DECODER = json.JSONDecoder()
 _BLANKS = re.compile(r"[ \t\r\n]*")
 
@@ -68,43 +78,37 @@ def subtract_lines(ranges: Lines, hidden: Lines) -> Lines:
 
 
 def _find_hidden_values(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the places of outputs, attachments and states of widgets in a notebook;
-    none if it is not valid JSON.
-    """
+    """Yield the start and end of each hidden value; none in a text that is not JSON."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):
         return
-    for key, start, _ in _members(text, _skip_blanks(text, 0)):
-        if key == "cells":
-            yield from _find_in_cells(text, start)
-        elif key == "worksheets":
-            for _, sheet, _ in _members(text, start):
-                for name, cells, _ in _members(text, sheet):
-                    if name == "cells":
-                        yield from _find_in_cells(text, cells)
-        elif key == "metadata":
-            for name, value, end in _members(text, start):
-                if name == "widgets":
-                    yield value, end
+    yield from _find_values(text, _skip_blanks(text, 0), _HIDDEN_VALUES)
 
 
-def _find_in_cells(text: str, cells: int) -> Iterator[tuple[int, int]]:
-    for _, cell, _ in _members(text, cells):
-        for key, start, end in _members(text, cell):
-            if key in ("outputs", "attachments"):
-                yield start, end
+def _find_values(
+    text: str, start: int, paths: Iterable[Sequence[str]]
+) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each value that one of these paths leads to from the
+    object or list at `start`.
+    """
+    for key, value, end in _members(text, start):
+        inner = [path[1:] for path in paths if path[0] == key]
+        if any(not path for path in inner):
+            yield value, end
+        elif inner:
+            yield from _find_values(text, value, inner)
 
 
 def _members(text: str, start: int) -> Iterator[tuple[str, int, int]]:
-    """Yield the key of each value in a valid object or list, and where the value starts
-    and ends. Keys in a list are empty. No other value has members.
+    """Yield the key, start and end of each value in an object or list of valid JSON.
+    Other values have no members.
     """
     if text[start] not in "{[":
         return
     position = _skip_blanks(text, start + 1)
     while text[position] not in "}]":
-        key = ""
+        key = _ITEM
         if text[start] == "{":
             key, position = _DECODER.raw_decode(text, position)
             colon = _skip_blanks(text, position)

@@ -12,6 +12,8 @@ from cdd_agent.changes.build import change_set
 from cdd_agent.changes.model import Renaming, Replacement, ReplyRefused, WholeFile
 from cdd_agent.changes.policy import EditPolicy
 from cdd_agent.changes.readability import refuse_unreadable
+from cdd_agent.files import kinds
+from cdd_agent.files.kinds import FileKind
 from tests.changes.applying import apply, tree, write
 from tests.support.tables import each_row
 
@@ -209,6 +211,34 @@ def test_a_file_that_was_broken_before_is_not_judged(
 ) -> None:
     write(tmp_path, {path: f"{kind.text})]}}\n"})
     assert replace(tmp_path, path, *kind.change) == ()
+
+
+FORMATS = {
+    FileKind.JSON: JSON,
+    FileKind.COMMENTED_JSON: COMMENTED,
+    FileKind.JSON_LINES: LINES,
+    FileKind.NOTEBOOK: NOTEBOOK,
+    FileKind.PYTHON: PYTHON,
+    FileKind.TOML: TOML,
+    FileKind.YAML: YAML,
+}
+
+
+def test_each_pattern_of_names_counts_in_any_folder(tmp_path: Path) -> None:
+    unchecked = []
+    for kind, patterns in kinds.NAMES:
+        for pattern in patterns.split():
+            sample = FORMATS[kind or FileKind.JSON]
+            path = PurePosixPath("a.b", pattern.replace("*", "x"))
+            before = sample.text.encode()
+            after = sample.text.replace(*sample.faults[0]).encode()
+            try:
+                refuse_unreadable(tmp_path, path, before, after)
+            except ReplyRefused:
+                continue
+            if kind is not None:
+                unchecked.append(pattern)
+    assert unchecked == []
 
 
 OTHER_KINDS = [

@@ -217,3 +217,16 @@ def test_an_answer_is_to_certain_changes_only() -> None:
         )
         == 5
     )
+
+
+def test_a_broken_file_may_be_renamed(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_bytes(b"{\n")
+    proposal = ChangeSet(
+        (
+            change("old.json", b"{\n", None),
+            change("new.json", None, b"{\n", like="old.json"),
+        )
+    )
+    review = Review.of("1", proposal)
+    changes = review.changes(tmp_path, lambda place: False).changes
+    assert set(changes) == set(proposal.changes)

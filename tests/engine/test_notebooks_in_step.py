@@ -4,13 +4,14 @@ change what it shows.
 
 import json
 from pathlib import Path
+from typing import Any
 
 from cdd_agent.events.step_events import AttemptFailed
 from tests.engine.test_engine import of
 from tests.support.projects import Sandbox, Step, check, run_all, says
 
 PICTURE = "iVBORw0KGgo" * 300
-NOTEBOOK = {
+NOTEBOOK: dict[str, Any] = {
     "cells": [
         {
             "attachments": {"a.png": {"image/png": PICTURE}},
@@ -73,11 +74,15 @@ async def test_a_block_changes_a_cell_and_keeps_the_outputs(sandbox: Sandbox) ->
 async def test_a_large_notebook_is_shown_if_its_cells_are_small(
     sandbox: Sandbox,
 ) -> None:
-    write(sandbox, TEXT.replace(PICTURE, "iVBORw0KGgo" * 200_000))
+    lines = [f"value_{number} = {number}\n" for number in range(1_500)]
+    long = {"cell_type": "code", "metadata": {}, "outputs": [], "source": lines}
+    content = NOTEBOOK | {"cells": [*NOTEBOOK["cells"], long]}
+    text = json.dumps(content, indent=1)
+    write(sandbox, text.replace(PICTURE, "iVBORw0KGgo" * 200_000))
     sandbox.replies(BLOCK)
     await run_all(sandbox)
     assert "iVBOR" not in sandbox.prompt()
-    assert "# Prices" in sandbox.prompt()
+    assert all(json.dumps(line) in sandbox.prompt() for line in lines)
     assert sandbox.statuses() == ["completed"]
 
 

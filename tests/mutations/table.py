@@ -299,6 +299,53 @@ MUTATIONS = [
         ]
     ],
     *[
+        Mutation(rule, f"{module}.py", old, new, tests)
+        for rule, module, old, new, tests in [
+            (
+                "models do not see long lines of notebooks",
+                "files/notebooks",
+                "if len(line) > _LONGEST_LINE",
+                "if False",
+                "tests/files/test_notebooks.py",
+            ),
+            (
+                "models do not see states of widgets",
+                "files/notebooks",
+                '    ("metadata", "widgets"),\n',
+                "",
+                "tests/files/test_notebooks.py",
+            ),
+            (
+                "the lines around outputs are visible",
+                "files/notebooks",
+                "range(first, bisect_right(line_starts, end - 1))",
+                "range(first, bisect_right(line_starts, end - 1) + 1)",
+                "tests/files/test_notebooks.py",
+            ),
+            (
+                "a prompt has no outputs of notebooks",
+                "dialogue/code_context",
+                "        if self._hidden:\n            return self.parts",
+                "        if False:\n            return self.parts",
+                "tests/engine/test_notebooks_in_step.py",
+            ),
+            (
+                "the cells of a large notebook count",
+                "engine/shown_files",
+                "source.visible_size,",
+                "len(data),",
+                "tests/engine/test_notebooks_in_step.py",
+            ),
+            (
+                "a notebook of one line is named",
+                "engine/shown_files",
+                "if source.count and not source.visible_lines:",
+                "if False:",
+                "tests/engine/test_notebooks_in_step.py",
+            ),
+        ]
+    ],
+    *[
         Mutation(
             rule,
             "changes/readability.py",
