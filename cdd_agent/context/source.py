@@ -174,7 +174,7 @@ class Handwritten:
 
     def __call__(self, path: str) -> bool:
         verdict = (
-            self._rules.verdict(path, path.rpartition("/")[2], is_folder=False)
+            self._rules.decide(path, path.rpartition("/")[2], is_folder=False)
             if self._rules
             else None
         )

@@ -8,14 +8,11 @@ ranges (`{1..3}`) and macros of attributes are not read.
 
 import re
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
-from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
 
 from msgspec import Struct
 
-from cdd_agent.files.globs import PatternRefused, expand
-from cdd_agent.files.ignore import fits
+from cdd_agent.files.globs import PatternRefused, compile_glob, expand
 from cdd_agent.files.regular_files import read_small
 
 _LARGEST = 200_000
@@ -136,19 +133,10 @@ def _matches(pattern: str, path: str) -> bool:
     if "/" not in pattern:
         pattern = f"**/{pattern}"
     try:
-        patterns = expand(pattern.removeprefix("/"))
+        globs = expand(pattern.removeprefix("/"))
+        return any(compile_glob(glob)(path) for glob in globs)
     except PatternRefused:
         return False
-    return any(
-        fits(
-            path,
-            [
-                None if part == "**" else partial(fnmatchcase, pat=part)
-                for part in each.split("/")
-            ],
-        )
-        for each in patterns
-    )
 
 
 NOTHING_DECLARED = Charsets(None)

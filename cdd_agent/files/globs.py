@@ -1,51 +1,92 @@
-"""Patterns for the paths of files, such as `src/**/*.py`."""
+"""Patterns for the paths of files, such as `src/**/*.py`, with git's meaning."""
 
 import posixpath
 import re
-from fnmatch import fnmatchcase
-from functools import partial
+from collections.abc import Callable
+from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.errors import BadInput
-from cdd_agent.files.ignore import fits
 from cdd_agent.files.paths import confine
 
 _MAX_ALTERNATIVES = 100
 _ALTERNATIVES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_WILDCARD = re.compile(r"[*?\[\\]")
+_ITEM = r"\[:[^\]]*:\]|\\.|[^\\]"
+"""A member of a set: a class such as `[:space:]`, or a character."""
+_SIGN = re.compile(
+    rf"\[(?P<negation>[!^]?+)(?P<members>(?>{_ITEM})(?:(?!\])(?>{_ITEM}))*)\]"
+    r"|\\(?P<escaped>.)|(?P<plain>[^\\\[])",
+    re.DOTALL,
+)
+_MEMBER = re.compile(
+    r"\[:(?P<name>[^\]]*):\]|\\?(?P<first>.)(?:-\\?(?P<last>.))?", re.DOTALL
+)
+_CLASSES = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "blank": r" \t",
+    "cntrl": r"\x00-\x1f\x7f",
+    "digit": "0-9",
+    "graph": r"\x21-\x7e",
+    "lower": "a-z",
+    "print": r"\x20-\x7e",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r" \t\r\n",
+    "upper": "A-Z",
+    "xdigit": "0-9A-Fa-f",
+}
 
 
 class PatternRefused(BadInput):
-    """A regular expression or a file pattern that means nothing."""
+    """A regular expression or a file pattern that matches nothing."""
 
 
 class Glob:
-    """A pattern for paths from the project's root: `*` and `?` within a name, `**` for
-    any folders, `[ab]`, `{a,b}`.
-    """
+    """A pattern for paths from the project's root. `{a,b}` are alternatives."""
 
     def __init__(self, root: Path, pattern: str) -> None:
         """Raises `PatternRefused`, or `PathRefused` for a pattern that leaves the
         project.
         """
         paths = [confine(root, text) for text in expand(pattern.replace("\\", "/"))]
-        self._patterns = [
-            # `fnmatch` is never slow over a name, whatever the stars.
-            [
-                None if part == "**" else partial(fnmatchcase, pat=part)
-                for part in path.parts
-            ]
-            for path in paths
-        ]
-        plain = [
-            "/".join(takewhile(re.compile(r"[^*?\[]+").fullmatch, path.parts[:-1]))
-            for path in paths
-        ]
-        self.folder = PurePosixPath(posixpath.commonpath(plain))
-        """Every path that matches is in it."""
+        self._patterns = [compile_glob(str(path)) for path in paths]
+        is_plain = re.compile(r"[^*?\[]+").fullmatch
+        folders = ["/".join(takewhile(is_plain, path.parts[:-1])) for path in paths]
+        self.folder = PurePosixPath(posixpath.commonpath(folders))
+        """Every path that matches is in this folder."""
 
     def matches(self, path: str) -> bool:
-        return any(fits(path, pattern) for pattern in self._patterns)
+        return any(matches(path) for matches in self._patterns)
+
+
+@lru_cache(4096)
+def compile_glob(glob: str) -> Callable[[str], object]:
+    """Return a function that is true for the paths that a pattern matches. It takes
+    time in proportion to the length of the path. Raises `PatternRefused`.
+
+    A star does not cross a `/`. The name `**` matches any number of names, and at least
+    one at the end of the pattern.
+    """
+    if not _WILDCARD.search(glob):
+        return glob.__eq__
+    # the names before, between and after the `**`
+    groups: list[list[str]] = [[]]
+    for pieces in _split(glob):
+        if len(pieces) > 2 and not any(pieces):
+            groups.append([])
+        else:
+            groups[-1].append(_join_pieces(pieces))
+    *groups, names = groups
+    regex = "/".join(names)
+    if groups:
+        first, *inner = ["".join(f"{name}/" for name in group) for group in groups]
+        # A group gets its first possible place: a later one leaves less for the rest.
+        # `(?>` never tries another place, so no path takes long.
+        places = "".join(f"(?>(?:[^/]+/)*?{group})" for group in inner)
+        regex = f"{first}{places}(?:[^/]+/)*{regex or '[^/]+'}"
+    return re.compile(regex, re.DOTALL).fullmatch
 
 
 def expand(pattern: str) -> list[str]:
@@ -56,11 +97,8 @@ def expand(pattern: str) -> list[str]:
     while unfinished:
         text = unfinished.pop()
         if group := _ALTERNATIVES.search(text):
-            choices = group[1].split(",")
-            unfinished += [
-                text[: group.start()] + choice + text[group.end() :]
-                for choice in choices
-            ]
+            for choice in group[1].split(","):
+                unfinished.append(text[: group.start()] + choice + text[group.end() :])
         else:
             finished.append(text)
         if len(unfinished) + len(finished) > _MAX_ALTERNATIVES:
@@ -73,3 +111,59 @@ def expand(pattern: str) -> list[str]:
 def without_sets(pattern: str) -> str:
     """Return the pattern with `[` as a letter of names, as in `app/[id]/*.tsx`."""
     return pattern.replace("[", "[[]")
+
+
+def _split(glob: str) -> list[list[str]]:
+    """Return for each name of a pattern the regular expressions between its stars.
+    Raises `PatternRefused`.
+    """
+    names = [[""]]
+    end = 0
+    while end < len(glob):
+        sign = _SIGN.match(glob, end)
+        if sign is None:
+            raise PatternRefused(
+                f"{glob[:60]!r} is not usable: a [ has no ], or a \\ is at the end"
+            )
+        end = sign.end()
+        char = sign["escaped"] or sign["plain"]
+        if sign[0] == "*":
+            names[-1].append("")
+        elif char == "/":
+            names.append([""])
+        elif sign[0] == "?":
+            names[-1][-1] += "[^/]"
+        elif char:
+            names[-1][-1] += re.escape(char)
+        else:
+            names[-1][-1] += _translate_set(sign)
+    return names
+
+
+def _join_pieces(pieces: list[str]) -> str:
+    """Return the regular expression of a name. Its stars work like `**` for names."""
+    first, *others = pieces
+    if not others:
+        return first
+    *inner, last = others
+    places = "".join(f"(?>[^/]*?{piece})" for piece in inner)
+    return f"{first}{places}[^/]*{last}"
+
+
+def _translate_set(sign: re.Match[str]) -> str:
+    negation = "^" if sign["negation"] else ""
+    members = "".join(map(_translate_member, _MEMBER.finditer(sign["members"])))
+    # no name holds a NUL, and without it the set could be empty
+    return rf"(?!/)[{negation}\x00{members}]"
+
+
+def _translate_member(member: re.Match[str]) -> str:
+    """Return a class, a range or a character for a set of a regular expression."""
+    if member["first"] is None:
+        if member["name"] not in _CLASSES:
+            raise PatternRefused(f"{member[0]} is not a class of characters")
+        return _CLASSES[member["name"]]
+    first = member["first"]
+    # a reversed range is its first character to git
+    last = max(first, member["last"] or first)
+    return f"{re.escape(first)}-{re.escape(last)}"

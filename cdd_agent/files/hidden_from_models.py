@@ -1,8 +1,8 @@
-"""Which files no model sees unless the user says so, and why. The only module that
-answers this question.
+"""The files that no model sees unless the user allows it. The only module that decides
+this.
 
-A file is hidden if it holds secrets, by its name or by its content, or if an ignore
-file keeps it from models. Its name may be shown where only names are listed.
+A file is hidden if its name or its content suggests secrets, or if an ignore file hides
+it from models. Its name may be shown where only names are listed.
 """
 
 import re
@@ -13,31 +13,27 @@ from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
-from cdd_agent.files.ignore_lists import READ_NAMES, FolderLists, lists_from_top
+from cdd_agent.files.ignore_lists import READ_NAMES, FolderLists, read_lists_above
 from cdd_agent.files.regular_files import read_beginning
 
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CDD.md")
-"""Names of files that are written for models. The user's lists of git do not hide
-them.
-"""
+"""Files that are written for models. The user's lists of git do not hide them."""
 BY_NAME = "its name suggests secrets"
 _PRIVATE_KEY = "it holds a private key"
 _SERVICE_ACCOUNT = "it holds the key of a service account"
 _ACCESS = "it holds a password or a token"
-_KEPT = "it keeps what files held before a step"
-_RECORD_OF_STEP = re.compile(
+_STEP_RECORD = "it keeps what files held before a step"
+_STEP_RECORDS = re.compile(
     r"\.cdd/runs/(?:\.changes/)?[^/]+/(?:earlier-[^/]+/)?"
     r"(?:step-.*|(?:versions|contents|kept)/.*)"
 )
-"""Files of a run's record in which a hidden file may be, also of changes outside of
-tickets.
-"""
+"""Files of runs and of changes outside tickets that may hold a hidden file."""
 LARGEST_SEARCHED = 1_000_000
-"""Bytes of a file in which secrets are looked for."""
+"""Bytes of a file that are searched for secrets."""
 
 _ENDINGS = "json|ya?ml|toml|ini|cfg|conf|properties|xml|txt|csv"
 _WORDS = r"(?:[._-][\w.-]*)?"
-"""What may be between a name and its ending, such as `.production`."""
+"""Text between a name and its ending, such as `.production`."""
 _STORES = re.compile(
     # environment files, also as copies of editors
     r"[.#]?\.env(?:rc)?(?:[._~#-].*|\d*)|.*\.env"
@@ -50,10 +46,10 @@ _STORES = re.compile(
     r"|credentials\.tfrc\.json|\.terraformrc|\.sentryclirc|\.ftpconfig"
     r"|\.(?:msmtp|esmtp|fetchmail)rc|rclone\.conf|ngrok\.ya?ml|\.\w+_history"
     r"|application_default_credentials\.json|accesstokens\.json"
-    # what Terraform was given, and what it knows
+    # variables and state of Terraform
     r"|.*\.tfvars(?:\.json)?|.*\.tfstate(?:\..*)?"
 )
-"""Names of files that are secret in each folder."""
+"""Names of files that are secret in every folder."""
 _PROGRAMS = re.compile(
     r"(?:^|/)\.(?:aws/(?:credentials|config|(?:sso|cli)/cache/.*)|azure/[^/]+|config/gcloud/.*"
     r"|config/gh/hosts\.yml|docker/config\.json|kube/config|m2/settings\.xml"
@@ -61,7 +57,7 @@ _PROGRAMS = re.compile(
     r"|git/config|vscode/sftp\.json|kaggle/kaggle\.json|gnupg/.*"
     r"|ssh/(?!config$|known_hosts|authorized_keys)[^/]+(?<!\.pub))$"
 )
-"""Ends of paths, in folders that programs keep."""
+"""Ends of paths in the folders of programs."""
 _USUAL = re.compile(
     # keys
     r".*\.(?:pem|key|p8|p12|pkcs12|pfx|ppk|jks|bks|keystore|kdbx?|agekey|ovpn)"
@@ -88,43 +84,43 @@ _CODE = frozenset(
         *("html", "md", "rst", "svg", "png"),
     )
 )
-"""Endings of files that are code or texts, whatever their names say."""
+"""Endings of code and texts, which are not secret by name."""
 _TEMPLATE = re.compile(
     r"(?:^|[._-])(?:examples?|samples?|templates?|tmpl|tpl|dist|dummy|fake|schema)"
     r"(?:[._-]|$)"
 )
-"""Part of a file's name that says that nothing in it is true."""
+"""Parts of the names of files with made-up content."""
 _FIXTURES = re.compile(
     r"(?:^|/)(?:tests?|testing|test[_-]?data|testsuite|e2e|specs?|fixtures?|mocks?"
     r"|__(?:fixtures|tests|mocks)__)/"
 )
-"""Folders of tests, whose keys are made up."""
+"""Folders of tests, where keys are made up."""
 _TRANSLATIONS = re.compile(
     r"(?:^|/)(?:locales?|i18n|l10n|intl|lang|languages|translations|messages)/"
 )
-"""Folders of texts that users of a program see, perhaps about passwords."""
+"""Folders of a program's texts, which may be about passwords."""
 _PUBLIC = re.compile(
     r"(?:.*[._-])?(?:public|pub|certs?|certificates?|ca|cacerts?|(?:full)?chain)"
     r"(?:[._-].*)?\.pem"
 )
-"""Names of keys and certificates that everybody may see. What they hold decides."""
+"""Names of public keys and certificates. Their content decides."""
 _COPY = re.compile(
     r"#(?P<locked>.+)#|(?P<copied>.+?)(?:~|\.(?:bak|backup|old|orig|save|rej))"
     r"|\.(?P<edited>.+)\.sw[opx]"
 )
-"""Names that editors and users give to a copy of a file."""
+"""Names of copies, as editors and users make them."""
 _COPY_ENDINGS = (
     *("#", "~", ".bak", ".backup", ".old", ".orig", ".save", ".rej"),
     *(".swo", ".swp", ".swx"),
 )
-"""Their endings, which are found faster."""
+"""Their endings: testing these first is faster."""
 _OF_PROCESSES = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?environ")
-"""The variables of processes, keys among them."""
+"""The environment variables of processes, with keys."""
 _ENCRYPTED = re.compile(r"(?:^|/)(?:sealed|encrypted)[_-]?secrets?\b|\.enc(?:\.\w+)?$")
 
 _KEY_TEXT = re.compile(
     rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
-    # the end of the line, as it is in a text, JSON, YAML or code
+    # the end of the line in a text, JSON, YAML or code
     rb"(?:\\[nr]|[\s\"'+,>|#*-])*"
     rb"(?:[A-Za-z-]+: ?[^\r\n]*[\r\n]+\s*)*"
     rb"[A-Za-z0-9+/=]{40}"
@@ -134,17 +130,17 @@ _KEY_TEXT = re.compile(
 )
 _SERVICE_TEXT = re.compile(rb'"type"\s*:\s*"service_account"')
 _WORDS_OF_KEYS = (b"PRIVATE KEY", b"private_key", b"Private", b"SECRET-KEY")
-"""One of these is in each text of a key. They are looked for first: it is faster."""
+"""Each text of a key has one of these. Searching for these first is faster."""
 _ACCESS_TEXTS = {
     ".yarnrc.yml": re.compile(rb"npmAuth(?:Token|Ident):[ \t]*[\"']?[^\s\"'$]"),
     "nuget.config": re.compile(rb"cleartextpassword", re.IGNORECASE),
     ".cdd/config.yaml": re.compile(rb"\bheaders[\"']?[ \t]*:"),
 }
-"""By the end of the path of a file that is not secret as such."""
+"""Patterns of passwords and tokens, by the end of a file's path."""
 
 
 class HiddenFile(Struct, frozen=True):
-    """A file or folder of a project that is kept from models."""
+    """A file or folder of a project that is hidden from models."""
 
     path: str
     why: str
@@ -152,22 +148,23 @@ class HiddenFile(Struct, frozen=True):
 
 
 class HiddenFiles:
-    """The answer for one project, as its files are now. Ignore files are read once."""
+    """Decides which files of one project are hidden. Each ignore file is read once."""
 
     def __init__(self, root: Path, *, allowed: Collection[str] = ()) -> None:
-        """`allowed` are the paths of files that the user shows to models."""
+        """`allowed` are the paths of files that the user allows models to see."""
         self._root = root.resolve()
         self._allowed = allowed
         self._lists: dict[PurePosixPath, FolderLists] = {}
 
     def why(self, path: str, data: bytes | None = None) -> str:
-        """Return the reason why a file is hidden; empty if models may see it. `data` is
-        its content, which is read if it is not given. The path is relative to the root
-        and need not exist.
+        """Return the reason why a file is hidden; empty if it is not. `data` is its
+        content, which is read if it is not given. `path` is relative to the root and
+        need not exist.
         """
         if path in self._allowed:
             return ""
-        if why := self.why_by_name(path):
+        why = self.why_by_name(path)
+        if why:
             return why
         if data is None:
             with suppress(OSError, RuntimeError, ValueError):
@@ -176,20 +173,21 @@ class HiddenFiles:
         return secret_in(path, data or b"")
 
     def why_by_name(self, path: str) -> str:
-        """Return the reason without looking into the file. Its links are followed."""
+        """Return the reason without reading the file. Links are followed."""
         if path in self._allowed:
             return ""
         for place in dict.fromkeys((path, self._without_links(path))):
             if is_secret_path(place):
                 return BY_NAME
-            if _RECORD_OF_STEP.fullmatch(place):
-                return _KEPT
-            if found := self._ignoring_list(PurePosixPath(place)):
-                return listed_in(found)
+            if _STEP_RECORDS.fullmatch(place):
+                return _STEP_RECORD
+            list_name = self._find_list(PurePosixPath(place))
+            if list_name:
+                return listed_in(list_name)
         return ""
 
     def _without_links(self, path: str) -> str:
-        """Return where a path leads: relative to the root, or absolute outside."""
+        """Return the path behind links: relative to the root, or absolute outside."""
         try:
             place = (self._root / path).resolve()
         except (OSError, RuntimeError, ValueError):
@@ -198,8 +196,8 @@ class HiddenFiles:
             return place.relative_to(self._root).as_posix()
         return place.as_posix()
 
-    def _ignoring_list(self, path: PurePosixPath) -> str:
-        """Return the name of the list that keeps a path, or a folder above it, from
+    def _find_list(self, path: PurePosixPath) -> str:
+        """Return the name of the list that hides a path, or a folder above it, from
         models; empty if there is none.
         """
         if path.is_absolute() or ".." in path.parts or not path.parts:
@@ -210,38 +208,43 @@ class HiddenFiles:
         for place in (*reversed(path.parents[:-1]), path):
             lists = self._lists_in(place.parent)
             is_folder = place != path or (self._root / path).is_dir()
-            found = lists.list_for_models(place.name, is_folder=is_folder)
-            if not found and not is_for_models:
-                found = lists.list_of_the_user(place.name, is_folder=is_folder)
-            if found:
-                return found.name
+            rules = lists.find_model_list(place.name, is_folder=is_folder)
+            if not rules and not is_for_models:
+                rules = lists.find_user_list(place.name, is_folder=is_folder)
+            if rules:
+                return rules.name
         return ""
 
     def _lists_in(self, folder: PurePosixPath) -> FolderLists:
         if folder not in self._lists:
             if folder.parts:
                 above = self._lists_in(folder.parent)
-                lists = above.inner(folder.name)
+                lists = above.enter(folder.name)
             else:
-                lists = lists_from_top(self._root)
-            self._lists[folder] = lists.with_own(READ_NAMES)
+                lists = read_lists_above(self._root)
+            self._lists[folder] = lists.read_own(READ_NAMES)
         return self._lists[folder]
 
 
 def listed_in(name: str) -> str:
-    """Return the reason for a file that the ignore file of this name lists."""
+    """Return the reason for a file that is listed in the ignore file of this name."""
     return f"it is listed in {name}"
 
 
 def is_secret_path(path: str) -> bool:
-    """True if a file of this name is likely to hold keys or passwords. The folders in
-    `path` count too. The file need not exist.
+    """True if a file of this name is likely to hold keys or passwords. Its folders
+    count too. The file need not exist.
     """
+    if _is_secret_name(path):
+        return True
+    if not path.endswith(_COPY_ENDINGS):
+        return False
     folder, slash, name = path.replace("\\", "/").rpartition("/")
-    if path.endswith(_COPY_ENDINGS) and (copy := _COPY.fullmatch(name)):
-        original = copy[copy.lastgroup or 0]
-        return _is_secret_name(f"{folder}{slash}{original}") or _is_secret_name(path)
-    return _is_secret_name(path)
+    copy = _COPY.fullmatch(name)
+    if copy is None:
+        return False
+    original = copy[copy.lastgroup or 0]
+    return _is_secret_name(f"{folder}{slash}{original}")
 
 
 def _is_secret_name(path: str) -> bool:
@@ -252,29 +255,27 @@ def _is_secret_name(path: str) -> bool:
     if not name.isascii():
         name = unicodedata.normalize("NFKC", name).casefold()
     last = name.rpartition("/")[2]
-    is_store = _STORES.fullmatch(last) or _OF_PROCESSES.fullmatch(name)
-    if not is_store and (name.startswith(".") or "/." in name):
-        is_store = _PROGRAMS.search(name)
-    if not is_store and not (_USUAL.fullmatch(last) and not _is_no_secret(name, last)):
+    if not _suggests_secret(name, last):
         return False
     return not _TEMPLATE.search(last) and not _ENCRYPTED.search(name)
 
 
-def _is_no_secret(path: str, name: str) -> bool:
-    """True if a file with the name of a secret is a made-up or a public one."""
-    return bool(
-        _FIXTURES.search(path) or _TRANSLATIONS.search(path) or _PUBLIC.fullmatch(name)
-    )
+def _suggests_secret(path: str, name: str) -> bool:
+    if _STORES.fullmatch(name) or _OF_PROCESSES.fullmatch(path):
+        return True
+    if (path.startswith(".") or "/." in path) and _PROGRAMS.search(path):
+        return True
+    if not _USUAL.fullmatch(name) or _PUBLIC.fullmatch(name):
+        return False
+    return not _FIXTURES.search(path) and not _TRANSLATIONS.search(path)
 
 
 def secret_in(path: str, data: bytes) -> str:
-    """Return the reason why this content of a file is secret; empty if it is not. Keys
-    in the folders of tests are made up.
-    """
+    """Return the reason why the content of a file is secret; empty if it is not."""
     folded = path.casefold()
     last = folded.split("/")[-2:]
-    access = _ACCESS_TEXTS.get(last[-1]) or _ACCESS_TEXTS.get("/".join(last))
-    if access and access.search(data):
+    access_text = _ACCESS_TEXTS.get(last[-1]) or _ACCESS_TEXTS.get("/".join(last))
+    if access_text and access_text.search(data):
         return _ACCESS
     if not any(word in data for word in _WORDS_OF_KEYS) or _FIXTURES.search(folded):
         return ""

@@ -599,10 +599,10 @@ class Snapshots(Struct):
         """True if a file or folder is no part of the snapshots."""
         rules = IgnoreRules("\n".join(f"/{one}" for one in self.leave_out), 0)
         place = PurePosixPath(path)
-        if rules.verdict(path, place.name, is_folder=is_folder):
+        if rules.decide(path, place.name, is_folder=is_folder):
             return True
         return any(
-            rules.verdict(str(parent), parent.name, is_folder=True)
+            rules.decide(str(parent), parent.name, is_folder=True)
             for parent in place.parents
         )
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from cdd_agent.files.ignore_lists import READ_NAMES, FolderLists, lists_from_top
+from cdd_agent.files.ignore_lists import READ_NAMES, FolderLists, read_lists_above
 
 _NOT_OWN = frozenset(
     (
@@ -42,7 +42,7 @@ def source_folders(
     """Yield the folders of a project down to a depth. `without` are names of further
     folders to leave out. At most `_MOST_FOLDERS` are read.
     """
-    remaining = deque([("", 0, lists_from_top(root))])
+    remaining = deque([("", 0, read_lists_above(root))])
     count = 0
     while remaining and count < _MOST_FOLDERS:
         path, level, lists = remaining.popleft()
@@ -51,18 +51,18 @@ def source_folders(
         yield SourceFolder(path, files)
         if level == depth:
             continue
-        lists = lists.with_own(READ_NAMES & (files | folders))
+        lists = lists.read_own(READ_NAMES & (files | folders))
         for name in sorted(folders):
             if name in without or not _is_own(name, lists):
                 continue
             inner = f"{path}/{name}" if path else name
-            remaining.append((inner, level + 1, lists.inner(name)))
+            remaining.append((inner, level + 1, lists.enter(name)))
 
 
 def _is_own(name: str, lists: FolderLists) -> bool:
     if name.startswith(".") or name in _NOT_OWN:
         return False
-    return lists.list_of_git(name, is_folder=True) is None
+    return lists.find_git_list(name, is_folder=True) is None
 
 
 def _read(place: Path) -> tuple[frozenset[str], frozenset[str]]:

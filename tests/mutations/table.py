@@ -1386,15 +1386,15 @@ MUTATIONS = [
     Mutation(
         "the user's own lists of git hide files",
         "files/hidden_from_models.py",
-        "if not found and not is_for_models:",
+        "if not rules and not is_for_models:",
         "if False:",
         "tests/files/test_hidden_from_models.py",
     ),
     Mutation(
         "the walk leaves out what is kept from models",
         "files/walk.py",
-        "        if lists.models:\n",
-        "        if False:\n",
+        "rules = lists.find_model_list(item.name, is_folder=is_folder)",
+        "rules = None",
         "tests/files/test_hidden_from_models.py",
     ),
     Mutation(
@@ -2507,18 +2507,34 @@ MUTATIONS = [
         for rule, old, new in [
             (
                 "a pattern for a path ends at its slashes",
-                "_path_matcher(glob) if whole else _name_matcher(glob)",
-                "_name_matcher(glob)",
+                "path_in_folder if rule.is_path else name",
+                "name",
             ),
             (
                 "the last line about a path decides",
-                "tuple(_rules(text))[::-1]",
-                "tuple(_rules(text))",
+                "tuple(_read_rules(text))[::-1]",
+                "tuple(_read_rules(text))",
             ),
             (
                 "a line about folders is about folders",
-                "(is_folder or not folders_only) and matches",
-                "matches",
+                "if rule.folders_only and not is_folder:",
+                "if False:",
+            ),
+        ]
+    ],
+    *[
+        Mutation(rule, "files/globs.py", old, new, "tests/files/test_ignore.py")
+        for rule, old, new in [
+            ("a set does not match a slash", 'rf"(?!/)[', 'rf"['),
+            (
+                "two stars at the end match at least one name",
+                "regex or '[^/]+'",
+                "regex",
+            ),
+            (
+                "a set that begins with a caret is negated",
+                "(?P<negation>[!^]?+)",
+                "(?P<negation>!?+)",
             ),
         ]
     ],

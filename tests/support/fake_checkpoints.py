@@ -235,7 +235,7 @@ class FakeCheckpoints:
             rules.append(IgnoreRules(own_rules.read_text(), len(prefix)))
         for item in os.scandir(folder):
             path, is_folder = prefix + item.name, item.is_dir(follow_symlinks=False)
-            if self._left_out.verdict(path, item.name, is_folder=is_folder):
+            if self._left_out.decide(path, item.name, is_folder=is_folder):
                 continue
             if item.name == ".git" or Path(item.path) == self.folder:
                 continue
@@ -280,7 +280,7 @@ def _verdict(
 ) -> bool:
     """Whether the innermost rule about a path ignores it."""
     for one in reversed(rules):
-        verdict = one.verdict(path, name, is_folder=is_folder)
+        verdict = one.decide(path, name, is_folder=is_folder)
         if verdict is not None:
             return verdict
     return False
