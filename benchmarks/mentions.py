@@ -78,7 +78,7 @@ def main() -> None:
             asyncio.run(longest_pause(lambda: list(os.walk(root))))
             for _ in range(ROUNDS)
         )
-        paths = [path for part in index._parts for path in part.paths]
+        paths = [indexed.path for indexed in index._paths]
         print(f"{len(index):,} files and folders")
         slowest, ratio = 0.0, 0.0
         for word in TYPED:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes
-from cdd_agent.files.shared_json import json_changed
+from cdd_agent.files.shared_json import change_json
 from cdd_agent.trust import ProjectSetting
 from cdd_agent.user_folders import state_folder
 
@@ -59,7 +59,7 @@ class TrustStore(Struct, frozen=True):
             raise BadInput(
                 f"{self.file.parent} cannot be created: {error.strerror or error}"
             ) from error
-        with json_changed(self.file) as saved:
+        with change_json(self.file) as saved:
             if self._is_damaged():
                 saved.clear()
             answers = saved.setdefault(str(root), {})
@@ -78,7 +78,7 @@ class TrustStore(Struct, frozen=True):
         """
         if self.file is None or not self.file.exists() or not self.read(root):
             return False
-        with json_changed(self.file) as saved:
+        with change_json(self.file) as saved:
             del saved[str(root)]
         return True
 

@@ -1,4 +1,4 @@
-"""Reading and writing files so that a crash never leaves a half-written one."""
+"""Reading and writing files. A crash never leaves a half-written file."""
 
 import contextlib
 import errno
@@ -7,7 +7,9 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import BinaryIO
 
 import psutil
 
@@ -18,90 +20,88 @@ _IGNORE = (
 )
 _LEFTOVER = re.compile(r"\.cdd-[0-9a-f]{12}-([0-9]+)-[0-9a-f]{8}\.tmp")
 _being_written = set[Path]()
-"""The temporary files of this process, in whichever thread."""
+"""The temporary files of all threads of this process."""
 
 
-class NotWritten(BadInput):
-    """A file that the disk does not take; the `OSError` is its cause."""
+class DiskRefused(BadInput):
+    """The disk refused something about a path; the `OSError` is the cause."""
+
+    done = ""
+    advice = ""
 
     def __init__(self, path: Path, error: OSError) -> None:
-        super().__init__(
-            f"{path} could not be written: {error.strerror or error}",
-            hint="Check that the folder is writable and that the disk has space.",
-        )
+        reason = error.strerror or error
+        super().__init__(f"{path} could not be {self.done}: {reason}", hint=self.advice)
         self.path = path
 
 
-class NotRead(BadInput):
-    """A file that is there and cannot be read; the `OSError` is its cause."""
+class NotWritten(DiskRefused):
+    done = "written"
+    advice = "Check that the folder is writable and that the disk has space."
 
-    def __init__(self, path: Path, error: OSError) -> None:
-        super().__init__(f"{path} could not be read: {error.strerror or error}")
-        self.path = path
+
+class NotRead(DiskRefused):
+    """A file that exists could not be read."""
+
+    done = "read"
+
+
+class NotRemoved(DiskRefused):
+    done = "removed"
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write `data` whole or not at all: temporary file beside it, fsync, rename, fsync
-    of the folder.
-
-    Missing parent folders are made, an existing file keeps its mode, and a link is
-    followed to its target. Of several that write the same file at once, the last one's
-    data is what stays. Raises `BadInput` when the disk refuses (read-only, full, a
-    folder in the way); then nothing has changed.
+    """Write a file completely or not at all. Missing folders are made, an existing file
+    keeps its mode, and a link is followed. Of several writers at once the last one
+    wins. Raises `NotWritten`.
     """
     target = path.resolve()
-    with _written_beside(target, (data,), path) as temporary:
+    with _temporary_file(target, (data,), path) as temporary:
         if target.exists():
             temporary.chmod(target.stat().st_mode & 0o7777)
         temporary.replace(target)
 
 
 def create_exclusive(path: Path, data: bytes, permissions: int | None = None) -> None:
-    """Write a file that must not be there yet, whole or not at all. Of several that
-    create it at once, one does.
+    """Write a file that must not exist yet, completely or not at all. Of several
+    writers at once one succeeds.
 
-    It has these permissions, or those of any new file.
-
-    Raises `FileExistsError` where there is something, be it a link that leads nowhere;
-    otherwise as `write_atomic`.
+    Raises `FileExistsError` if the name exists, also as a link that leads nowhere; else
+    `NotWritten`.
     """
     target = path.parent.resolve() / path.name
-    with _written_beside(target, (data,), path) as temporary:
+    exists = False
+    with _temporary_file(target, (data,), path) as temporary:
         if permissions is not None:
             temporary.chmod(permissions)
-        is_free = True
         try:
             try:
                 os.link(temporary, target)
             except FileExistsError:
                 raise
             except OSError:
-                # a disk without hard links: whoever reads at this moment sees a part
+                # The disk has no hard links. A reader could see a part of the file.
                 _write_synced(target, (data,))
         except FileExistsError:
-            is_free = False
-    if not is_free:
+            exists = True
+    # outside the block, which would turn it into a `NotWritten`
+    if exists:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
 
 def put_file(place: Path, chunks: Iterable[bytes], permissions: int) -> None:
-    """Write a file in exactly this place, whole or not at all: a link that is there is
-    replaced, not followed.
-
-    Nobody can read it meanwhile whom `permissions` would not let. Raises `BadInput`
-    when the disk refuses.
+    """Write a file completely or not at all. A link is replaced, not followed. The file
+    is private until it has its `permissions`. Raises `NotWritten`.
     """
-    with _written_beside(place, chunks, place, 0o600) as temporary:
+    with _temporary_file(place, chunks, place, 0o600) as temporary:
         temporary.chmod(permissions)
         temporary.replace(place)
 
 
-def put_link(place: Path, leads_to: str) -> None:
-    """Make a symbolic link in exactly this place, or replace what is there by it.
-    Raises `BadInput`.
-    """
-    with _put_beside(place, place) as temporary:
-        temporary.symlink_to(leads_to)
+def put_link(place: Path, target: str) -> None:
+    """Make a symbolic link, or replace a file by it. Raises `NotWritten`."""
+    with _temporary_name(place, place) as temporary:
+        temporary.symlink_to(target)
         temporary.replace(place)
 
 
@@ -131,42 +131,32 @@ def respell(old: Path, new: Path, data: bytes | None = None) -> None:
 
 
 def append_line(path: Path, line: bytes, permissions: int = 0o666) -> None:
-    """Add a line, which has its end, to a file in one write; one that a killed process
-    left unfinished is ended first.
-
-    Missing folders are made; a new file has these permissions at most, whatever the
-    folder. Raises `BadInput`.
+    """Append a line with its end by one write. If a killed process left the last line
+    unfinished, it gets its end first. Missing folders are made. Raises `NotWritten`.
     """
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-    try:
+    with _report(NotWritten, path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, flags, permissions)
         try:
             if os.lseek(descriptor, 0, os.SEEK_END):
                 os.lseek(descriptor, -1, os.SEEK_END)
-                line = line if os.read(descriptor, 1) == b"\n" else b"\n" + line
+                if os.read(descriptor, 1) != b"\n":
+                    line = b"\n" + line
             if os.write(descriptor, line) < len(line):
                 raise OSError("only a part of the line was written")
         finally:
             os.close(descriptor)
-    except OSError as error:
-        raise NotWritten(path, error) from error
 
 
 def sync_all() -> None:
-    """See that all that was written stays, also after a cut of power; for many files at
-    once. Windows cannot.
-    """
+    """Make all files survive a power cut. Windows has no such call."""
     if hasattr(os, "sync"):
         os.sync()
 
 
 def sync_folder(folder: Path) -> None:
-    """See that the names in a folder stay, also after a cut of power.
-
-    Where the system can: Windows and some network disks cannot, and the file itself is
-    in its place by now.
-    """
+    """Make the names in a folder survive a power cut, where the system can."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -176,110 +166,94 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, if it is there. Raises `BadInput` when the disk refuses."""
-    try:
+    """Remove a file if it exists. Raises `NotRemoved`."""
+    with _report(NotRemoved, path):
         path.unlink(missing_ok=True)
-    except OSError as error:
-        raise BadInput(
-            f"{path} could not be removed: {error.strerror or error}"
-        ) from error
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder with all that is in it, if it is there. Raises `BadInput` when
-    the disk refuses.
-    """
-    try:
+    """Remove a folder and its content if it exists. Raises `NotRemoved`."""
+    with _report(NotRemoved, folder), contextlib.suppress(FileNotFoundError):
         try:
             shutil.rmtree(folder)
         except PermissionError:
-            # tests and package managers leave folders that may not be written
-            _open_folders(folder)
+            # tests and package managers leave folders that are read-only
+            _make_writable(folder)
             shutil.rmtree(folder)
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise BadInput(
-            f"{folder} could not be removed: {error.strerror or error}"
-        ) from error
 
 
-def _open_folders(top: Path) -> None:
-    """Let the owner change everything below a folder. Raises `OSError`."""
+def _make_writable(top: Path) -> None:
+    """Let the owner change all folders below a folder. Raises `OSError`."""
     folders = [top]
     while folders:
         folder = folders.pop()
         folder.chmod(0o700)
         with os.scandir(folder) as items:
-            folders += [
-                folder / item.name
-                for item in items
-                if item.is_dir(follow_symlinks=False)
-            ]
+            for item in items:
+                if item.is_dir(follow_symlinks=False):
+                    folders.append(folder / item.name)
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what writes in a folder left whose process was killed in their middle; one
-    that goes on is let be.
-    """
+    """Remove the temporary files that killed processes left in a folder."""
     for file in folder.glob(".cdd-*.tmp"):
-        found = _LEFTOVER.fullmatch(file.name)
-        if found and not _is_being_written(file, int(found[1])):
-            # somebody else was faster, or the folder is read-only by now
+        name = _LEFTOVER.fullmatch(file.name)
+        if name and not _is_being_written(file, int(name[1])):
+            # another process removed it first, or the folder is read-only
             with contextlib.suppress(OSError):
                 file.unlink()
 
 
-def read_bytes(path: Path, most: int = -1) -> bytes | None:
-    """The content of a file, or the beginning of `most` bytes; None where there is
-    none. Raises `BadInput` when it cannot be read.
+def read_bytes(path: Path, limit: int = -1) -> bytes | None:
+    """Return the content of a file, at most `limit` bytes; None if it does not exist.
+    Raises `NotRead`.
     """
-    try:
-        with path.open("rb") as file:
-            return file.read(most)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise NotRead(path, error) from error
+    with _report(NotRead, path), _open_existing(path) as file:
+        return file.read(limit) if file else None
 
 
 def read_lines(path: Path, longest: int) -> Iterator[bytes]:
-    """The lines of a file, with their ends; none where there is no file. One that is
-    longer comes in pieces.
-
-    Raises `BadInput` when it cannot be read.
+    """Yield the lines of a file with their ends; none if it does not exist. A line over
+    `longest` bytes comes in pieces. Raises `NotRead`.
     """
-    try:
-        with path.open("rb") as file:
-            while line := file.readline(longest):
-                yield line
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise NotRead(path, error) from error
+    with _report(NotRead, path), _open_existing(path) as file:
+        while file and (line := file.readline(longest)):
+            yield line
 
 
-def read_tail(path: Path, most: int) -> list[bytes]:
-    """The lines, with their ends, that begin within the last so many bytes of a file;
-    none where there is no file.
-
-    Raises `BadInput` when it cannot be read.
+def read_tail(path: Path, limit: int) -> list[bytes]:
+    """Return the lines that begin in the last `limit` bytes of a file; none if it does
+    not exist. Raises `NotRead`.
     """
+    with _report(NotRead, path), _open_existing(path) as file:
+        if file is None:
+            return []
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - limit, 0))
+        lines = file.read(limit).splitlines(keepends=True)
+    # the first one began before
+    return lines[1:] if size > limit else lines
+
+
+def _open_existing(path: Path) -> AbstractContextManager[BinaryIO | None]:
     try:
-        with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(size - most, 0))
-            lines = file.read(most).splitlines(keepends=True)
-    except FileNotFoundError:
-        return []
+        return path.open("rb")
+    except (FileNotFoundError, NotADirectoryError):
+        return contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _report(refusal: type[DiskRefused], path: Path) -> Iterator[None]:
+    """Raise an `OSError` of the block as this error about a path."""
+    try:
+        yield
     except OSError as error:
-        raise NotRead(path, error) from error
-    return lines[1:] if size > most else lines
+        raise refusal(path, error) from error
 
 
 def ignore_runs(root: Path) -> Path | None:
-    """See that git ignores what runs leave; the file that was made for it, or None when
-    it is there already.
+    """Make the file by which git ignores the records of runs. Return it; None if it
+    exists.
     """
     file = root / ".cdd" / ".gitignore"
     if file.exists():
@@ -289,68 +263,60 @@ def ignore_runs(root: Path) -> Path | None:
 
 
 def digest(data: bytes | None) -> str | None:
-    """The identity of a content in journals: its SHA-256, or None for a file that is
-    not there.
-    """
+    """Return the identity of a content; None for a file that does not exist."""
     return None if data is None else hashlib.sha256(data).hexdigest()
 
 
 @contextlib.contextmanager
-def _written_beside(
+def _temporary_file(
     target: Path, chunks: Iterable[bytes], shown: Path, mode: int = 0o666
 ) -> Iterator[Path]:
-    """A temporary file with the data, to be put in its place; gone afterwards, whatever
-    happens.
-    """
-    with _put_beside(target, shown) as temporary:
+    """Write a file that the block moves to `target`. Errors name the path `shown`."""
+    with _temporary_name(target, shown) as temporary:
         _write_synced(temporary, chunks, mode)
         yield temporary
 
 
 @contextlib.contextmanager
-def _put_beside(target: Path, shown: Path) -> Iterator[Path]:
-    """A temporary name for what is to be put in its place."""
+def _temporary_name(target: Path, shown: Path) -> Iterator[Path]:
+    """Choose a name next to `target`. Its file is removed after the block."""
     temporary = _temporary(target)
     _being_written.add(temporary)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        sync_folder(target.parent)
-    except OSError as error:
-        raise NotWritten(shown, error) from error
+        with _report(NotWritten, shown):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            yield temporary
+            sync_folder(target.parent)
     finally:
-        # what is told is the first error, not the clean-up's
+        # an error here would hide the first one
         with contextlib.suppress(OSError):
             temporary.unlink()
         _being_written.discard(temporary)
 
 
 def _temporary(target: Path) -> Path:
-    """A name that no other write uses, and by which a later process finds what a killed
-    one left.
-    """
-    of = hashlib.sha256(target.name.encode("utf-8", "surrogateescape")).hexdigest()[:12]
-    return target.parent / f".cdd-{of}-{os.getpid()}-{os.urandom(4).hex()}.tmp"
+    """Return a unique name with the number of this process, for `remove_leftovers`."""
+    name = target.name.encode("utf-8", "surrogateescape")
+    identity = hashlib.sha256(name).hexdigest()[:12]
+    unique = os.urandom(4).hex()
+    return target.parent / f".cdd-{identity}-{os.getpid()}-{unique}.tmp"
 
 
 def _is_being_written(temporary: Path, pid: int) -> bool:
-    """Whether a temporary file belongs to a write that goes on, as far as its process's
-    number tells.
-    """
+    """True if the process that writes a temporary file may still run."""
     if pid == os.getpid():
         return temporary in _being_written
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-    except psutil.Error:  # it is there, and somebody else's
+    except psutil.Error:
+        # the process belongs to another user
         return True
 
 
 def _write_synced(path: Path, chunks: Iterable[bytes], mode: int = 0o666) -> None:
-    """Make a file that is not there yet; when that fails, it is not there afterwards
-    either.
-    """
+    """Write a file that does not exist. If that fails, it does not exist afterwards."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags, mode)
     try:

@@ -133,9 +133,8 @@ def _matches(pattern: str, path: str) -> bool:
     if "/" not in pattern:
         pattern = f"**/{pattern}"
     try:
-        return any(
-            compile_glob(each)(path) for each in expand(pattern.removeprefix("/"))
-        )
+        globs = expand(pattern.removeprefix("/"))
+        return any(compile_glob(glob)(path) for glob in globs)
     except PatternRefused:
         return False
 

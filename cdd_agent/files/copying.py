@@ -16,22 +16,20 @@ _PIECE = 1 << 26
 
 
 class Copy(Struct):
-    """A copy of files of one folder in another one. Links are copied as links, and no
-    link on the way is followed.
-    """
+    """Files of one folder that are copied to another one. No link is followed."""
 
     source: Path
     target: Path
     unreadable: list[str] = field(default_factory=list)
     """Files that could not be read."""
     _folders: dict[str, bool] = field(default_factory=lambda: {"": True})
-    """True for a folder that was made; false if it is gone, or is a link."""
+    """True for a folder that was made; false for a link or a missing folder."""
 
     def add(
         self, paths: Iterable[str], before_each: Callable[[], None] = lambda: None
     ) -> None:
-        """Copy files by their paths. A file that is gone is left out. Raises `OSError`
-        if the disk refuses to write.
+        """Copy files by their paths; missing ones are left out. Raises `OSError` if the
+        disk refuses to write.
         """
         for path in paths:
             before_each()
@@ -39,27 +37,28 @@ class Copy(Struct):
                 self._copy(path)
 
     def _make_folder(self, folder: str) -> bool:
-        """Make a folder of the copy. False if the source has no such folder."""
-        if folder not in self._folders:
-            is_one = self._make_folder(folder.rpartition("/")[0])
-            place = self.source / folder
-            is_one = is_one and place.is_dir() and not place.is_symlink()
-            if is_one:
-                (self.target / folder).mkdir(exist_ok=True)
-            self._folders[folder] = is_one
-        return self._folders[folder]
+        """Make a folder of the copy. Return false if the source has no such folder."""
+        if folder in self._folders:
+            return self._folders[folder]
+        place = self.source / folder
+        exists = self._make_folder(folder.rpartition("/")[0])
+        exists = exists and place.is_dir() and not place.is_symlink()
+        if exists:
+            (self.target / folder).mkdir(exist_ok=True)
+        self._folders[folder] = exists
+        return exists
 
     def _copy(self, path: str) -> None:
         source, target = self.source / path, self.target / path
         try:
-            found = source.lstat()
+            details = source.lstat()
         except OSError:
             return
-        if stat.S_ISLNK(found.st_mode):
+        if stat.S_ISLNK(details.st_mode):
             target.symlink_to(self._find_link_target(source))
             return
-        # pipes and sockets are no part of a project
-        if not stat.S_ISREG(found.st_mode):
+        # pipes and sockets do not belong to a project
+        if not stat.S_ISREG(details.st_mode):
             return
         try:
             reading = open_file(source)
@@ -68,12 +67,13 @@ class Copy(Struct):
             return
         with reading, target.open("xb", buffering=0) as writing:
             _copy_content(reading, writing)
-            target.chmod(stat.S_IMODE(found.st_mode))
-            os.utime(writing.fileno(), ns=(found.st_atime_ns, found.st_mtime_ns))
+            target.chmod(stat.S_IMODE(details.st_mode))
+            times = (details.st_atime_ns, details.st_mtime_ns)
+            os.utime(writing.fileno(), ns=times)
 
     def _find_link_target(self, link: Path) -> Path:
-        """Return where the copy of a link leads. A relative link that leads out of the
-        source would lead elsewhere from the copy.
+        """Return the target for the copy of a link. A relative link that leads out of
+        the source becomes absolute.
         """
         target = link.readlink()
         absolute = Path(os.path.normpath(link.parent / target))
@@ -83,12 +83,12 @@ class Copy(Struct):
 
 
 def _copy_content(reading: BufferedReader, writing: FileIO) -> None:
-    """Copy a whole file. Disks that can share blocks between files do."""
+    """Copy a whole file. Some disks share the blocks of both files."""
     try:
         while os.copy_file_range(reading.fileno(), writing.fileno(), _PIECE):
             pass
     except (AttributeError, OSError):
-        # other systems, two disks, or a disk that cannot
+        # another system, two disks, or a disk that cannot share
         reading.seek(0)
         writing.seek(0)
         shutil.copyfileobj(reading, writing, _PIECE)

@@ -1,7 +1,7 @@
-"""The user's own list of ignored files for all repositories: `core.excludesFile`.
+"""The user's list of ignored files for all repositories: `core.excludesFile`.
 
-Git's settings are read here without git: the walk asks for the list in each
-repository, and a process would take longer than most walks.
+Each walk needs the path of the list, and a git process would take longer than most
+walks. So git's settings are read here.
 """
 
 import os
@@ -15,7 +15,7 @@ from cdd_agent.user_folders import git_config_folder, home_folder
 _LARGEST = 100_000
 """Bytes of a settings file that are read."""
 _DEEPEST = 5
-"""Files that include each other."""
+"""Levels of files that include each other."""
 _SECTION = re.compile(r"\s*\[\s*([\w.-]+)[^\]]*\](.*)")
 _SETTING = re.compile(r"\s*([A-Za-z][\w-]*)\s*=\s*(.*)")
 _VALUE = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^#;"])*')
@@ -26,21 +26,21 @@ def find_excludes_file(git: Path) -> Path | None:
     """Return the path of the list, which need not exist. `git` is the folder of the
     repository's settings. Sections with conditions (`includeIf`) are not read.
     """
-    chosen: Path | None = None
-    for settings in (*_settings_of_the_user(), git / "config"):
-        for value in _excludes_files(settings, _DEEPEST):
-            chosen = value
-    if chosen is None and (folder := git_config_folder()):
-        chosen = folder / "ignore"
-    return chosen
+    paths: list[Path] = []
+    for settings in (*_list_user_settings(), git / "config"):
+        paths += _find_excludes(settings, _DEEPEST)
+    if paths:
+        return paths[-1]
+    folder = git_config_folder()
+    return folder / "ignore" if folder else None
 
 
-def _settings_of_the_user() -> Iterator[Path]:
-    """Yield git's settings of this machine and of the user. The last one wins."""
+def _list_user_settings() -> Iterator[Path]:
+    """Yield git's settings of this machine, then those of the user."""
     if not os.environ.get("GIT_CONFIG_NOSYSTEM"):
         yield Path(os.environ.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig"))
-    if chosen := os.environ.get("GIT_CONFIG_GLOBAL"):
-        yield Path(chosen)
+    if "GIT_CONFIG_GLOBAL" in os.environ:
+        yield Path(os.environ["GIT_CONFIG_GLOBAL"])
         return
     if folder := git_config_folder():
         yield folder / "config"
@@ -48,7 +48,7 @@ def _settings_of_the_user() -> Iterator[Path]:
         yield home / ".gitconfig"
 
 
-def _excludes_files(settings: Path, depth: int) -> Iterator[Path]:
+def _find_excludes(settings: Path, depth: int) -> Iterator[Path]:
     for name, value in _read_paths(settings):
         place = _expand(value, settings)
         if place is None:
@@ -56,11 +56,11 @@ def _excludes_files(settings: Path, depth: int) -> Iterator[Path]:
         if name == "excludesfile":
             yield place
         elif depth:
-            yield from _excludes_files(place, depth - 1)
+            yield from _find_excludes(place, depth - 1)
 
 
 def _read_paths(settings: Path) -> Iterator[tuple[str, str]]:
-    """Yield the settings that are about files, in the order of the text."""
+    """Yield the settings of `_PATHS` in the order of the text."""
     section = ""
     for line in read_small(settings, _LARGEST).splitlines():
         rest = line
@@ -78,7 +78,7 @@ def _unquote(text: str) -> str:
     """Return a value without its comment and quotes."""
     value = _VALUE.match(text)
     bare = value[0].strip() if value else ""
-    return re.sub(r'\\(.)|"', lambda found: found[1] or "", bare)
+    return re.sub(r'\\(.)|"', lambda sign: sign[1] or "", bare)
 
 
 def _expand(text: str, settings: Path) -> Path | None:

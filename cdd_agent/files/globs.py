@@ -3,6 +3,7 @@
 import posixpath
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
@@ -62,6 +63,7 @@ class Glob:
         return any(matches(composed) for matches in self._patterns)
 
 
+@lru_cache(4096)
 def compile_glob(glob: str) -> Callable[[str], object]:
     """Return a function that is true for the paths that a pattern matches. It takes
     time in proportion to the length of the path. Raises `PatternRefused`.

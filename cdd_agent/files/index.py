@@ -1,61 +1,43 @@
-"""The names of all files and folders of a project in memory, to be found by a few
-letters while somebody types.
+"""The names of a project's files and folders in memory, found by a few letters while
+the user types.
 """
-
-from __future__ import annotations
 
 import asyncio
 import re
 import time
-from bisect import bisect
 from collections.abc import Callable, Iterator
-from itertools import accumulate, islice
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from cdd_agent.files.walk import WalkEntry, walk
+from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.threads import in_thread
 
-_TOGETHER = 4_000
-"""Paths that are searched at once; after each such part, the time is looked at."""
-_ENOUGH = 2_000
-"""Paths that fit and are ranked: with more, the letters say too little to go by."""
-_MOST = 300_000
-"""Paths that are held: of a larger project the first ones."""
+_BATCH = 4_000
+"""Paths that are compared before the time is checked again."""
+_MAX_RANKED = 2_000
+"""Matches that are ranked. With more of them the letters say too little."""
+_MAX_PATHS = 300_000
+"""Paths in the index. Of a larger project it has the first ones."""
 _FRESH = 5.0
-"""Seconds for which an index counts as up to date."""
+"""Seconds for which an index is up to date."""
 
 
-class _Part(NamedTuple):
-    """Some of the paths, as one text that is searched at once."""
-
-    paths: tuple[str, ...]
-    """A folder's ends in `/`."""
-    names: str
-    """Their last names, each after a line end, in one case."""
-    name_ends: tuple[int, ...]
-    """Where each of them ends."""
+class _IndexedPath(NamedTuple):
+    path: str
+    """A folder's path ends in `/`."""
     folded: str
-    """The whole paths, likewise."""
-    path_ends: tuple[int, ...]
+    """The path without upper case."""
+    name: str
+    """The last name without upper case."""
 
-    @classmethod
-    def of(cls, paths: tuple[str, ...]) -> _Part:
-        folded = [path.casefold() for path in paths]
-        names = [f"\n{path.removesuffix('/').rpartition('/')[2]}" for path in folded]
-        whole = [f"\n{path}" for path in folded]
-        return cls(
-            paths,
-            "".join(names),
-            tuple(accumulate(map(len, names))),
-            "".join(whole),
-            tuple(accumulate(map(len, whole))),
-        )
+
+Test = Callable[[_IndexedPath], object]
 
 
 class FileIndex:
-    """Built in a thread, when it is first asked for and then again as it ages; until
-    then the older one is searched.
+    """An index that is built in a thread, and again once it is older than a few
+    seconds. Until the new one is complete, the old one is searched.
     """
 
     def __init__(
@@ -63,94 +45,79 @@ class FileIndex:
     ) -> None:
         self.root = root
         self._is_wanted = is_wanted
-        self._parts: tuple[_Part, ...] = ()
+        self._paths: list[_IndexedPath] = []
         self._built_at: float | None = None
         self._building: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
-        return sum(len(part.paths) for part in self._parts)
+        return len(self._paths)
 
     @property
     def is_building(self) -> bool:
         return self._building is not None and not self._building.done()
 
-    def freshen(self, then: Callable[[], None]) -> None:
-        """See that there is an index of now, soon; if there is a newer one, `then` is
-        called in the event loop.
+    def freshen(self, on_built: Callable[[], None]) -> None:
+        """Start to build a new index if this one is old. `on_built` is called in the
+        event loop.
         """
-        if not self.is_building and (
-            self._built_at is None or time.monotonic() - self._built_at > _FRESH
-        ):
-            self._building = asyncio.get_running_loop().create_task(
-                self._build_aside(then)
-            )
+        if self.is_building:
+            return
+        if self._built_at is None or time.monotonic() - self._built_at > _FRESH:
+            building = self._build_in_thread(on_built)
+            self._building = asyncio.get_running_loop().create_task(building)
 
-    async def _build_aside(self, then: Callable[[], None]) -> None:
+    async def _build_in_thread(self, on_built: Callable[[], None]) -> None:
         await in_thread(self.build, name="files")
-        then()
+        on_built()
 
     def build(self) -> None:
         """Walk through the project."""
+        paths = []
         wanted = (entry for entry in walk(self.root) if self._is_wanted(entry))
-        paths = (
-            entry.text + "/" * (entry.kind == "folder")
-            for entry in islice(wanted, _MOST)
-        )
-        parts = list[_Part]()
-        while some := tuple(islice(paths, _TOGETHER)):
-            parts.append(_Part.of(some))
-        self._parts, self._built_at = tuple(parts), time.monotonic()
+        for entry in islice(wanted, _MAX_PATHS):
+            path = entry.text
+            if entry.kind is Kind.FOLDER:
+                path += "/"
+            folded = path.casefold()
+            name = folded.removesuffix("/").rpartition("/")[2]
+            paths.append(_IndexedPath(path, folded, name))
+        self._paths, self._built_at = paths, time.monotonic()
 
-    def find(self, typed: str, most: int, seconds: float) -> list[str]:
-        """The paths that fit best: by the beginning of their last name, by a part of
-        it, and where there are none, by the letters in their order anywhere in the
-        path. As far as there is time.
+    def find(self, typed: str, limit: int, seconds: float) -> list[str]:
+        """Return the paths that match best, as far as the time allows: names that begin
+        with the text, then names that contain it. If there are none: names with the
+        same letters in this order, or else paths with them.
         """
-        until = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         typed = typed.casefold()
-        text = re.escape(typed)
-        letters = "".join(
-            rf"[^{re.escape(letter)}\n]*+{re.escape(letter)}" for letter in typed
-        )
+        skipping = (f"[^{re.escape(char)}]*+{re.escape(char)}" for char in typed)
+        has_letters = re.compile("".join(skipping)).match
+
+        def rank(test: Test) -> list[str]:
+            return self._rank(test, limit, deadline)
+
         if "/" in typed:
-            found = dict.fromkeys(_ranked(self._in_paths(text, until), most))
+            paths = rank(lambda indexed: typed in indexed.folded)
         else:
-            begin = _ranked(self._in_names(rf"\n{text}", until), most)
-            found = dict.fromkeys([*begin, *_ranked(self._in_names(text, until), most)])
-        if not found:
-            found = dict.fromkeys(_ranked(self._in_names(rf"\n{letters}", until), most))
-        if not found:
-            found = dict.fromkeys(_ranked(self._in_paths(rf"\n{letters}", until), most))
-        return list(found)[:most]
+            paths = rank(lambda indexed: indexed.name.startswith(typed))
+            paths += rank(lambda indexed: typed in indexed.name)
+        paths = paths or rank(lambda indexed: has_letters(indexed.name))
+        paths = paths or rank(lambda indexed: has_letters(indexed.folded))
+        return list(dict.fromkeys(paths))[:limit]
 
-    def _in_names(self, pattern: str, until: float) -> Iterator[str]:
-        for part in self._in_time(until):
-            yield from _lines(pattern, part.names, part.name_ends, part.paths)
+    def _rank(self, test: Test, limit: int, deadline: float) -> list[str]:
+        """Return the paths that pass a test: those near the root first, then the
+        shorter ones.
+        """
+        matches = islice(self._select(test, deadline), _MAX_RANKED)
+        ranked = sorted(matches, key=lambda path: (path.count("/"), len(path), path))
+        return ranked[:limit]
 
-    def _in_paths(self, pattern: str, until: float) -> Iterator[str]:
-        for part in self._in_time(until):
-            yield from _lines(pattern, part.folded, part.path_ends, part.paths)
-
-    def _in_time(self, until: float) -> Iterator[_Part]:
-        for part in self._parts:
-            if time.monotonic() > until:
+    def _select(self, test: Test, deadline: float) -> Iterator[str]:
+        paths = self._paths
+        for start in range(0, len(paths), _BATCH):
+            if time.monotonic() > deadline:
                 return
-            yield part
-
-
-def _lines(
-    pattern: str, text: str, ends: tuple[int, ...], paths: tuple[str, ...]
-) -> Iterator[str]:
-    """The paths whose line has the pattern, each once."""
-    search, at = re.compile(pattern).search, 0
-    while found := search(text, at):
-        line = bisect(ends, found.end() - 1)
-        yield paths[line]
-        at = ends[line]
-
-
-def _ranked(paths: Iterator[str], most: int) -> list[str]:
-    """The least deep ones first, and of those the shortest."""
-    return sorted(
-        islice(paths, _ENOUGH), key=lambda path: (path.count("/"), len(path), path)
-    )[:most]
+            for indexed in paths[start : start + _BATCH]:
+                if test(indexed):
+                    yield indexed.path

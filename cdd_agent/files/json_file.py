@@ -1,5 +1,5 @@
-"""The files that a run saves: values as JSON, read back as what they were. What must
-not be used again is set aside.
+"""Values that are saved as JSON files, and files that are renamed so that they are not
+used again.
 """
 
 import json
@@ -14,11 +14,11 @@ from cdd_agent.files.atomic import read_bytes, sync_folder, write_atomic
 
 Kind = TypeVar("Kind")
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
-"""With its zone: it means the same on every machine."""
+"""A time with its zone, which means the same on every machine."""
 
 
 class Damaged(BadInput):
-    """A file of a run's own record that does not hold what belongs there."""
+    """A file of a run's record has the wrong content."""
 
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(
@@ -29,11 +29,11 @@ class Damaged(BadInput):
 
 
 class JsonFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A value that has a file."""
+    """A value with a file."""
 
     @classmethod
     def load(cls, path: Path) -> Self | None:
-        """None where there is no file. Raises `Damaged`."""
+        """Return the value; None if there is no file. Raises `Damaged`."""
         text = read_text(path)
         if text is None:
             return None
@@ -43,16 +43,12 @@ class JsonFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise Damaged(path, str(error)) from error
 
     def save(self, path: Path) -> None:
-        """Exactly as it is: for texts that may have half of a character in them there
-        is `as_json`.
-        """
+        """Write the value. For texts with half of a character, write `as_json`."""
         write_atomic(path, msgspec.json.format(msgspec.json.encode(self), indent=1))
 
 
 def from_json(data: bytes | str, kind: type[Kind]) -> Kind:
-    """A value from JSON that may be anything. Raises `ValueError`, which says what is
-    wrong with it.
-    """
+    """Decode a value. Raises `ValueError` with the reason."""
     try:
         return msgspec.json.decode(data, type=kind)
     except RecursionError as error:
@@ -60,18 +56,17 @@ def from_json(data: bytes | str, kind: type[Kind]) -> Kind:
 
 
 def as_json(saved: object, indent: int = 1) -> bytes:
-    """Texts from models and tools as JSON, where half of a character becomes `?`."""
+    """Encode texts of models and tools. Half of a character becomes `?`."""
     return msgspec.json.format(as_short_json(saved), indent=indent)
 
 
 def as_short_json(saved: object) -> bytes:
-    """The same without white space."""
+    """Encode a value like `as_json`, without white space."""
     try:
         return msgspec.json.encode(saved)
     except UnicodeEncodeError:
-        return json.dumps(msgspec.to_builtins(saved), ensure_ascii=False).encode(
-            errors="replace"
-        )
+        text = json.dumps(msgspec.to_builtins(saved), ensure_ascii=False)
+        return text.encode(errors="replace")
 
 
 def read_text(path: Path) -> str | None:
@@ -84,25 +79,24 @@ def write_text(path: Path, text: str) -> None:
 
 
 def aside_of(path: Path) -> Path:
-    """A name beside a path that nothing has yet."""
+    """Return a free name in the same folder."""
     return path.with_name(f"{path.stem}.aside-{stamp()}{path.suffix}")
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a file or folder that must neither be used nor lost. Returns where it is
-    now.
+    """Rename a file or folder that must not be used and not be lost. Return its new
+    path.
     """
     aside = aside_of(path)
     try:
         path.rename(aside)
         sync_folder(aside.parent)
     except OSError as error:
-        raise BadInput(
-            f"{path} could not be set aside: {error.strerror or error}"
-        ) from error
+        reason = error.strerror or error
+        raise BadInput(f"{path} could not be set aside: {reason}") from error
     return aside
 
 
 def stamp() -> str:
-    """The present moment as a name that sorts by time."""
+    """Return the current time as a name that sorts by time."""
     return datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")

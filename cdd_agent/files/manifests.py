@@ -37,7 +37,7 @@ class Manifests(Struct, frozen=True):
         return any((self.root / name).is_file() for name in names)
 
     def data(self, name: str) -> bytes:
-        """The bytes of a file. Raises `ManifestUnreadable`."""
+        """Return the bytes of a file. Raises `ManifestUnreadable`."""
         try:
             if not self.has(name):
                 return b""
@@ -47,34 +47,36 @@ class Manifests(Struct, frozen=True):
             raise ManifestUnreadable(name, error.strerror or str(error)) from error
 
     def text(self, name: str) -> str:
-        """The text of a file. Raises `ManifestUnreadable`."""
+        """Return the text of a file. Raises `ManifestUnreadable`."""
         try:
             return self.data(name).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise ManifestUnreadable(name, "it is not UTF-8 text") from error
 
     def content(self, name: str) -> Mapping[str, Any]:
-        """The content of a file of TOML or JSON. Raises `ManifestUnreadable`."""
+        """Parse a file of TOML or JSON. Raises `ManifestUnreadable`."""
         return parsed(name, self.text(name))
 
     @property
     def targets(self) -> set[str]:
-        """The targets of the Makefile. Raises `ManifestUnreadable`."""
+        """Return the targets of the Makefile. Raises `ManifestUnreadable`."""
         pattern = r"^([\w-]+)[ \t]*:(?!=)"
         return set(re.findall(pattern, self._makefile, re.MULTILINE))
 
     def recipe(self, target: str) -> str:
-        """The commands of a target of the Makefile; empty if it has none. Raises
-        `ManifestUnreadable`.
+        """Return the commands of a target of the Makefile; empty if there are none.
+        Raises `ManifestUnreadable`.
         """
         lines = rf"^{re.escape(target)}[ \t]*:(?!=).*\n((?:\t.*(?:\n|\Z))*)"
-        found = re.search(lines, self._makefile, re.MULTILINE)
-        return found[1] if found else ""
+        recipe = re.search(lines, self._makefile, re.MULTILINE)
+        return recipe[1] if recipe else ""
 
     @property
     def _makefile(self) -> str:
-        name = next(filter(self.has, ("GNUmakefile", "Makefile", "makefile")), "")
-        return self.data(name).decode("utf-8", errors="replace") if name else ""
+        for name in ("GNUmakefile", "Makefile", "makefile"):
+            if self.has(name):
+                return self.data(name).decode("utf-8", errors="replace")
+        return ""
 
 
 def parsed(name: str, text: str) -> Mapping[str, Any]:
@@ -82,9 +84,10 @@ def parsed(name: str, text: str) -> Mapping[str, Any]:
     `ManifestUnreadable`.
     """
     try:
-        content = (
-            json.loads(text or "{}") if name.endswith(".json") else tomllib.loads(text)
-        )
+        if name.endswith(".json"):
+            content = json.loads(text or "{}")
+        else:
+            content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise ManifestUnreadable(name, str(error)) from error
     if not isinstance(content, dict):

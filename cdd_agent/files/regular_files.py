@@ -1,4 +1,4 @@
-"""Open regular files only: no link is followed, no pipe or device is touched."""
+"""Open regular files only. No link is followed, and no pipe or device is opened."""
 
 import os
 import stat
@@ -6,36 +6,31 @@ from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 
-_CAREFULLY = os.O_RDONLY
-# whichever this system has
-for _name in (
-    "O_NOFOLLOW",
-    "O_NONBLOCK",
-    "O_CLOEXEC",
-    "O_BINARY",
-):
-    _CAREFULLY |= getattr(os, _name, 0)
+_FLAGS = os.O_RDONLY
+# each system has some of these
+for _name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
+    _FLAGS |= getattr(os, _name, 0)
 
 
 def open_file(place: Path) -> BufferedReader:
-    """Open a regular file for reading, or raise `OSError`: no link is followed, and no
-    pipe or device is touched.
-    """
-    return os.fdopen(_opened(place), "rb")
+    """Open a regular file for reading. Raises `OSError`, also for anything else."""
+    return os.fdopen(_open(place), "rb")
 
 
 def read_beginning(place: str, limit: int) -> bytes:
-    """So many bytes of a regular file at most, opened like that: for many small
-    files.
+    """Return at most `limit` bytes of a regular file. Raises `OSError`.
+
+    One call of the system reads a small file: this is faster than `open_file`.
     """
-    descriptor = _opened(place)
+    descriptor = _open(place)
     try:
         size = os.fstat(descriptor).st_size
         data = os.read(descriptor, min(limit, size + 1))
-        # it grows
-        while size < len(data) < limit and (
-            more := os.read(descriptor, limit - len(data))
-        ):
+        # the file grows
+        while size < len(data) < limit:
+            more = os.read(descriptor, limit - len(data))
+            if not more:
+                break
             data += more
         return data
     finally:
@@ -43,35 +38,44 @@ def read_beginning(place: str, limit: int) -> bytes:
 
 
 def read_small(place: Path, limit: int) -> str:
-    """The beginning of a small text file of git's; empty when it cannot be read."""
+    """Return the beginning of a text file of git; empty if it cannot be read. Links are
+    followed.
+    """
     try:
         with open_file(place.resolve()) as file:
             return file.read(limit).decode("utf-8", errors="replace")
-    except (OSError, RuntimeError):  # also links in a circle
+    # links in a circle are a `RuntimeError`
+    except (OSError, RuntimeError):
         return ""
 
 
-def _opened(place: Path | str) -> int:
-    if not stat.S_ISREG(os.lstat(place).st_mode):
-        raise OSError("not a regular file")
-    descriptor = os.open(place, _CAREFULLY)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # exchanged meanwhile
-        os.close(descriptor)
-        raise OSError("not a regular file")
-    return descriptor
-
-
 def git_folder(top: Path) -> Path | None:
-    """The `.git` of a working tree whose top this is, or where a worktree's or
-    submodule's `.git` file points.
+    """Return the `.git` of a working tree, or the folder that the `.git` file of a
+    worktree or submodule names. None if `top` is not the top of one.
     """
     git = top / ".git"
-    with suppress(OSError):  # it may be in a folder that may not be read
+    # a closed folder above it
+    with suppress(OSError):
         if git.is_dir():
             return git
     text = read_small(git, 4096).strip()
-    return (
-        top / text.removeprefix("gitdir:").strip()
-        if text.startswith("gitdir:")
-        else None
-    )
+    if text.startswith("gitdir:"):
+        return top / text.removeprefix("gitdir:").strip()
+    return None
+
+
+def _open(place: Path | str) -> int:
+    _expect_regular(os.lstat(place))
+    descriptor = os.open(place, _FLAGS)
+    try:
+        # it may be another file than before
+        _expect_regular(os.fstat(descriptor))
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _expect_regular(details: os.stat_result) -> None:
+    if not stat.S_ISREG(details.st_mode):
+        raise OSError("not a regular file")

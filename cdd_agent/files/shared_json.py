@@ -1,6 +1,4 @@
-"""A small file of JSON that several processes change."""
-
-from __future__ import annotations
+"""A small JSON file that several processes change."""
 
 import json
 from collections.abc import Iterator
@@ -14,14 +12,14 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, write_atomic
 
 _PATIENCE = 30.0
-"""Seconds; a change takes a thousandth of one."""
+"""Seconds to wait for another process. A change takes a millisecond."""
 
 
 @contextmanager
-def json_changed(path: Path) -> Iterator[dict[str, Any]]:
-    """What is made of the value in the block is written, if it is left without an
-    error; nobody else changes it meanwhile. Raises `BadInput` when the disk refuses, or
-    somebody else keeps the file for long.
+def change_json(path: Path) -> Iterator[dict[str, Any]]:
+    """Lock a file and write what the block makes of its value. After an error in the
+    block nothing is written. Raises `BadInput` if the disk refuses, or if another
+    process keeps the lock.
     """
     lock = FileLock(path.with_suffix(".lock"), timeout=_PATIENCE)
     try:
@@ -32,22 +30,21 @@ def json_changed(path: Path) -> Iterator[dict[str, Any]]:
             hint="Has a cdd been stopped by Ctrl+Z? Let it go on, or end it.",
         ) from error
     except (OSError, NotImplementedError) as error:
-        raise BadInput(
-            f"{lock.lock_file} could not be locked:"
-            f" {getattr(error, 'strerror', None) or error}"
-        ) from error
+        reason = getattr(error, "strerror", None) or error
+        raise BadInput(f"{lock.lock_file} could not be locked: {reason}") from error
     try:
-        value = json_read(path)
-        before = json.dumps(value)
+        value = read_json(path)
+        old = json.dumps(value)
         yield value
-        if (after := json.dumps(value)) != before:
-            write_atomic(path, after.encode())
+        new = json.dumps(value)
+        if new != old:
+            write_atomic(path, new.encode())
     finally:
         lock.release()
 
 
-def json_read(path: Path) -> dict[str, Any]:
-    """A file that is not there, or is damaged, is an empty one."""
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the value of a file; an empty one if it is missing or damaged."""
     try:
         value = json.loads(read_bytes(path) or b"{}")
     except ValueError:

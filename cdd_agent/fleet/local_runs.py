@@ -22,7 +22,7 @@ from cdd_agent.events.stream import to_json
 from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.json_file import as_short_json, from_json
-from cdd_agent.files.shared_json import json_read
+from cdd_agent.files.shared_json import read_json
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.job import TicketJob
 from cdd_agent.redaction import Redactor
@@ -148,7 +148,7 @@ def find_planned(
         job = TicketJob(ticket.slug)
         return load_row(root, prefix, job, ticket).state.is_completed
 
-    earlier = json_read(folder / "planned.json").get("slugs", [])
+    earlier = read_json(folder / "planned.json").get("slugs", [])
     chosen, has_unfinished = list[Ticket](), False
     for ticket in sorted(tickets, key=lambda ticket: ticket.slug):
         is_waiting = ticket.plan_path.exists() and not ticket.state_path.exists()

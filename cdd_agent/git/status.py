@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdd_agent.errors import BadInput
-from cdd_agent.files.found import Found
 from cdd_agent.files.hidden_from_models import HiddenFiles, secret_in
+from cdd_agent.files.line_list import LineList
 from cdd_agent.files.read import locate
 from cdd_agent.git.command import CONFIG, GitUnusable, NoRepository, refusal
 from cdd_agent.process.run import CommandResult
@@ -54,7 +54,7 @@ _PATCH = (
 )
 
 
-async def git_status(root: Path) -> Found:
+async def git_status(root: Path) -> LineList:
     """Return the branch and the project's differences from the last commit, one a line,
     as `git status --short` does.
     """
@@ -71,20 +71,22 @@ async def git_status(root: Path) -> Found:
     shown = list(map(sanitize_for_display, lines))
     if len(lines) < 2:
         shown.append("No changes.")
-    return Found(tuple(shown), cut)
+    return LineList(tuple(shown), cut)
 
 
-async def git_log(root: Path, path: str | None = None, limit: int = _COMMITS) -> Found:
+async def git_log(
+    root: Path, path: str | None = None, limit: int = _COMMITS
+) -> LineList:
     """Return the last commits that touched a path, or the project; the newest first,
     one a line.
     """
     git = await _git(root)
     spec = _spec(root, path)
     if not await _commit(git, "HEAD"):
-        return Found(("No commits yet.",))
+        return LineList(("No commits yet.",))
     how = ("--date=short", "--format=%h %ad %an: %s", "--encoding=UTF-8", "--no-color")
     lines, cut = _lines(await git.log(f"--max-count={limit + 1}", *how, "--", spec))
-    return Found(
+    return LineList(
         tuple(map(sanitize_for_display, lines[:limit])) or ("No commits.",),
         cut or len(lines) > limit,
     )
@@ -92,7 +94,7 @@ async def git_log(root: Path, path: str | None = None, limit: int = _COMMITS) ->
 
 async def git_diff(
     root: Path, path: str | None = None, staged: bool = False, commit: str | None = None
-) -> Found:
+) -> LineList:
     """Return the changes in the project or at a path: since the index, in the index, or
     of one commit.
 
@@ -127,7 +129,7 @@ async def git_diff(
     specs += [f":(exclude,glob){glob}" for glob in globs]
     lines, cut = _lines(await run(*which, *_PATCH, "--find-renames", *specs))
     lines = _without_keys(lines)
-    return Found(lines or ("No changes.",), cut, _note_of_hidden(hidden))
+    return LineList(lines or ("No changes.",), cut, _note_of_hidden(hidden))
 
 
 def _note_of_hidden(hidden: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from cdd_agent.files.shared_json import json_changed, json_read
+from cdd_agent.files.shared_json import change_json, read_json
 
 
 class SharedWaits(Struct, frozen=True):
@@ -20,11 +20,11 @@ class SharedWaits(Struct, frozen=True):
     @property
     def until(self) -> tuple[float, str]:
         """The time, and the reason to wait until then."""
-        found = json_read(self.path).get(self.provider, {})
+        found = read_json(self.path).get(self.provider, {})
         return float(found.get("until", 0.0)), str(found.get("reason", ""))
 
     def extend(self, until: float, reason: str) -> None:
         """Let no process ask the provider before that time."""
-        with json_changed(self.path) as waits:
+        with change_json(self.path) as waits:
             if until > waits.get(self.provider, {}).get("until", 0.0):
                 waits[self.provider] = {"until": until, "reason": reason}

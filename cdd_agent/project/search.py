@@ -11,13 +11,13 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from cdd_agent.errors import CddError
-from cdd_agent.files.found import Found
 from cdd_agent.files.globs import Glob, PatternRefused
 from cdd_agent.files.hidden_from_models import (
     HiddenFiles,
     is_secret_path,
     secret_in,
 )
+from cdd_agent.files.line_list import LineList
 from cdd_agent.files.read import (
     SourceHidden,
     file_mode,
@@ -49,14 +49,14 @@ class SearchFailed(CddError):
     """A search that failed without an answer."""
 
 
-def list_files(root: Path, under: str = ".", limit: int = _FILES) -> Found:
+def list_files(root: Path, under: str = ".", limit: int = _FILES) -> LineList:
     """List the files in a folder and below it. Raises `SourceMissing` or
     `SourceHidden`.
     """
     return _list_paths(_entries(root, locate(root, under)), limit)
 
 
-def glob_files(root: Path, pattern: str, limit: int = _FILES) -> Found:
+def glob_files(root: Path, pattern: str, limit: int = _FILES) -> LineList:
     """List the files whose path matches: `*` and `?` within a name, `**` for folders,
     `[ab]`, `{a,b}`. Raises `PatternRefused` or `PathRefused`.
     """
@@ -73,7 +73,7 @@ async def grep_files(
     limit: int = _LINES,
     *,
     seconds: float = _SECONDS,
-) -> Found:
+) -> LineList:
     """Return matching lines as `path:number:line`. `glob` selects files; without a `/`
     by name alone. Raises `PatternRefused`.
 
@@ -98,7 +98,7 @@ async def grep_files(
     return _answer(pattern, result)
 
 
-def _answer(pattern: str, result: CommandResult) -> Found:
+def _answer(pattern: str, result: CommandResult) -> LineList:
     """Read the process's output. Raises `PatternRefused` or `SearchFailed`."""
     by_kind: dict[str, list[str]] = {
         kind: [] for kind in (_LINE, _WRONG, _CUT, _NOTE, _DONE)
@@ -113,11 +113,11 @@ def _answer(pattern: str, result: CommandResult) -> Found:
     if result.timed_out:
         seconds = f"{result.seconds:.0f} s"
         note = f"not everything was searched: it took longer than {seconds}"
-        return Found(lines, cut=True, note=note)
+        return LineList(lines, cut=True, note=note)
     if not by_kind[_DONE] and not by_kind[_CUT]:
         last_line = result.stderr.strip().rpartition("\n")[2]
         raise SearchFailed(f"The search ended early. {last_line}".strip())
-    return Found(lines, cut=bool(by_kind[_CUT]), note="; ".join(by_kind[_NOTE]))
+    return LineList(lines, cut=bool(by_kind[_CUT]), note="; ".join(by_kind[_NOTE]))
 
 
 def search(wanted: str) -> None:
@@ -232,7 +232,7 @@ def _expect_shown(root: Path, path: PurePosixPath) -> int:
     return mode
 
 
-def _list_paths(entries: Iterable[WalkEntry], limit: int) -> Found:
+def _list_paths(entries: Iterable[WalkEntry], limit: int) -> LineList:
     lines: list[str] = []
     closed = 0
     for entry in entries:
@@ -240,11 +240,11 @@ def _list_paths(entries: Iterable[WalkEntry], limit: int) -> Found:
             closed += 1
         elif entry.kind in (Kind.FILE, Kind.LINK):
             if len(lines) == limit:
-                return Found(tuple(lines), cut=True)
+                return LineList(tuple(lines), cut=True)
             lines.append(entry.shown)
     if not closed:
-        return Found(tuple(lines))
+        return LineList(tuple(lines))
     folders = f"{closed:,} folders"
     if closed == 1:
         folders = "1 folder"
-    return Found(tuple(lines), note=f"{folders} could not be looked into")
+    return LineList(tuple(lines), note=f"{folders} could not be looked into")

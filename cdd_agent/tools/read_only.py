@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from cdd_agent.context.finder import CodeFinder, in_words
 from cdd_agent.context.query import Query
-from cdd_agent.files.found import Found
+from cdd_agent.files.line_list import LineList
 from cdd_agent.files.read import read_source
 from cdd_agent.forms import Written
 from cdd_agent.git.branch import current_branch
@@ -289,5 +289,5 @@ def read_only_tools(
     )
 
 
-def _list_answer(lines: Found) -> Answer:
+def _list_answer(lines: LineList) -> Answer:
     return {"output": lines.as_text(), "cut": lines.cut}

@@ -82,7 +82,7 @@ def test_the_nearest_to_the_top_come_first_and_no_more_than_are_wanted(
 def test_paths_of_all_parts_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cdd_agent.files.index._TOGETHER", 2)
+    monkeypatch.setattr("cdd_agent.files.index._BATCH", 2)
     index = made(tmp_path, *(f"file-{number}.py" for number in range(7)))
     index.build()
     assert len(index) == 7
@@ -92,7 +92,7 @@ def test_paths_of_all_parts_are_found(
 def test_of_a_project_that_is_too_large_the_first_paths_are_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cdd_agent.files.index._MOST", 3)
+    monkeypatch.setattr("cdd_agent.files.index._MAX_PATHS", 3)
     index = made(tmp_path, *(f"file-{number}.py" for number in range(7)))
     index.build()
     assert len(index) == 3

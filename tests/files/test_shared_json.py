@@ -7,20 +7,20 @@ from filelock import FileLock
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files import shared_json
-from cdd_agent.files.shared_json import json_changed, json_read
+from cdd_agent.files.shared_json import change_json, read_json
 
 
 def test_what_is_changed_is_there_and_after_an_error_it_is_as_before(
     tmp_path: Path,
 ) -> None:
     place = tmp_path / "values.json"
-    with json_changed(place) as value:
+    with change_json(place) as value:
         value["a"] = 1
-    with pytest.raises(ZeroDivisionError), json_changed(place) as value:
+    with pytest.raises(ZeroDivisionError), change_json(place) as value:
         value["a"] = 1 / 0
-    with json_changed(place) as value:
+    with change_json(place) as value:
         value["b"] = 2
-    assert json_read(place) == {"a": 1, "b": 2}
+    assert read_json(place) == {"a": 1, "b": 2}
 
 
 def test_a_file_that_somebody_keeps_is_not_waited_for_without_end(
@@ -32,7 +32,7 @@ def test_a_file_that_somebody_keeps_is_not_waited_for_without_end(
     with (
         FileLock(place.with_suffix(".lock")),
         pytest.raises(BadInput, match=r"values\.json") as refused,
-        json_changed(place),
+        change_json(place),
     ):
         pass
     assert "Ctrl+Z" in refused.value.hint
@@ -42,6 +42,6 @@ def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with (
         pytest.raises(BadInput, match="could not be locked"),
-        json_changed(tmp_path / "file" / "values.json"),
+        change_json(tmp_path / "file" / "values.json"),
     ):
         pass

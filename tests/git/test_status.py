@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.errors import BadInput
-from cdd_agent.files.found import Found
+from cdd_agent.files.line_list import LineList
 from cdd_agent.files.paths import PathRefused
 from cdd_agent.git.branch import current_branch
 from cdd_agent.git.command import GitUnusable, NoGit, NoRepository
@@ -96,8 +96,10 @@ async def test_commits_are_listed_the_newest_first(project: Path) -> None:
         f"{other} {today} Ann: Größe",
         *reversed(lines),
     )
-    assert await git_log(project, "a.txt", 2) == Found((lines[2], lines[1]), cut=True)
-    assert await git_log(project, "a.txt", 3) == Found(tuple(reversed(lines)))
+    assert await git_log(project, "a.txt", 2) == LineList(
+        (lines[2], lines[1]), cut=True
+    )
+    assert await git_log(project, "a.txt", 3) == LineList(tuple(reversed(lines)))
     assert (await git_log(project, "nothing.txt")).lines == ("No commits.",)
 
 
@@ -138,7 +140,7 @@ async def test_the_changes_of_one_commit(project: Path) -> None:
     git(project, "checkout", "--quiet", "main")
     git(project, "merge", "--quiet", "--no-ff", "--message=merge", "side")
 
-    def changed(found: Found) -> list[str]:
+    def changed(found: LineList) -> list[str]:
         return [
             line
             for line in found.lines
@@ -267,7 +269,7 @@ async def test_the_variables_of_a_git_around_this_program_do_not_count(
 # Nothing changes, nothing runs
 
 
-ASKS: dict[str, Callable[[Path], Awaitable[Found]]] = {
+ASKS: dict[str, Callable[[Path], Awaitable[LineList]]] = {
     "status": git_status,
     "log": git_log,
     "diff": git_diff,

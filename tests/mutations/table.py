@@ -1117,8 +1117,8 @@ MUTATIONS = [
             (
                 "no link on the way is followed",
                 "files/copying.py",
-                "            is_one = is_one and place.is_dir() and not place.is_symlink()\n",
-                "            is_one = is_one and place.is_dir()\n",
+                "exists = exists and place.is_dir() and not place.is_symlink()",
+                "exists = exists and place.is_dir()",
                 "engine/test_private_tree.py",
             ),
             (
@@ -2495,7 +2495,7 @@ MUTATIONS = [
         for rule, old, new in [
             (
                 "a folder is synced after a rename",
-                "        sync_folder(target.parent)\n",
+                "            sync_folder(target.parent)\n",
                 "",
             ),
             (

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdd_agent.errors import BadInput, ExitCode
-from cdd_agent.files.found import Found
 from cdd_agent.files.globs import PatternRefused
+from cdd_agent.files.line_list import LineList
 from cdd_agent.files.paths import PathRefused
 from cdd_agent.files.read import (
     SourceHidden,
@@ -71,13 +71,13 @@ def make(root: Path, files: Mapping[str, str | bytes]) -> Path:
 def test_files_are_listed_by_their_paths_from_the_root(
     project: Path, under: str, lines: str
 ) -> None:
-    assert list_files(project, under) == Found(tuple(lines.split()))
+    assert list_files(project, under) == LineList(tuple(lines.split()))
 
 
 def test_a_list_that_is_cut_says_so(project: Path) -> None:
     assert list_files(project, ".", 7) == list_files(project)
     found = list_files(project, ".", 2)
-    assert found == Found((".env", ".gitignore"), cut=True)
+    assert found == LineList((".env", ".gitignore"), cut=True)
     assert found.as_text().splitlines()[:2] == [".env", ".gitignore"]
     assert " 2)" in found.as_text().splitlines()[2]
 
@@ -163,7 +163,7 @@ async def test_a_place_that_cannot_be_searched_is_an_error(
     ],
 )
 def test_files_are_found_by_a_pattern(project: Path, pattern: str, lines: str) -> None:
-    assert glob_files(project, pattern) == Found(tuple(lines.split()))
+    assert glob_files(project, pattern) == LineList(tuple(lines.split()))
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ async def test_of_a_long_line_the_part_with_the_match_is_shown(tmp_path: Path) -
 async def test_a_search_that_finds_too_much_is_cut_and_says_so(tmp_path: Path) -> None:
     make(tmp_path, {"a": "x\n" * 1_000, "b": "x\n"})
     found = await grep_files(tmp_path, "x", limit=3)
-    assert found == Found(("a:1:x", "a:2:x", "a:3:x"), cut=True)
+    assert found == LineList(("a:1:x", "a:2:x", "a:3:x"), cut=True)
     assert (await grep_files(tmp_path, "x", limit=1_001)).cut is False
     assert len((await grep_files(tmp_path, "x")).lines) == 200
 
