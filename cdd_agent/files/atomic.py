@@ -124,7 +124,7 @@ def respell(old: Path, new: Path, data: bytes | None = None) -> None:
         permissions = old.stat().st_mode & 0o7777
     except OSError as error:
         raise NotWritten(new, error) from error
-    with _written_beside(new, (data,), new) as temporary:
+    with _temporary_file(new, (data,), new) as temporary:
         temporary.chmod(permissions)
         old.unlink()
         temporary.rename(new)
