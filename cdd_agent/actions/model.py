@@ -268,13 +268,16 @@ class FileAlreadyExistsError(ActionFailed):
 
 class SearchTextNotFoundError(ActionFailed):
     """An edit did not find its text in the `content` of the file. `closest` are the
-    most similar lines.
+    most similar lines, `difference` says how they differ, without a full stop.
     """
 
-    def __init__(self, content: str, closest: str = "") -> None:
+    def __init__(self, content: str, closest: str = "", difference: str = "") -> None:
         self.content: str = check_argument("content", Captured, content)
         self.closest: str = check_argument("closest", Captured, closest)
+        self.difference: str = check_argument("difference", Captured, difference)
         message = "The text to find is not in the file; nothing was changed"
+        if difference:
+            message += f". {difference}"
         if closest:
             message += f". The closest lines of the file are\n{closest}"
         super().__init__(message)

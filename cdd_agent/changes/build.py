@@ -1,8 +1,8 @@
 """Edits → the changes that they come to, computed and judged in full before anything is
-written.
+written. Edits work on the text of a file; its encoding is used again at the end.
 """
 
-import codecs
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import assert_never
@@ -20,6 +20,7 @@ from cdd_agent.changes.completeness import (
     refuse_shrunk,
     refuse_whole,
 )
+from cdd_agent.changes.draft import FileDraft, has_same_lines
 from cdd_agent.changes.excerpts import (
     Ranges,
     changed_lines,
@@ -43,7 +44,6 @@ from cdd_agent.changes.model import (
 )
 from cdd_agent.changes.policy import EditPolicy
 from cdd_agent.changes.readability import refuse_unreadable
-from cdd_agent.changes.search import TextDraft, replaced_once
 from cdd_agent.changes.targets import (
     Protected,
     find_collisions,
@@ -53,15 +53,24 @@ from cdd_agent.changes.targets import (
 )
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import digest, read_bytes
+from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.files.notebooks import has_hidden_lines
 from cdd_agent.files.paths import is_spelled, parse_path
 from cdd_agent.files.spelling import read_entry, spell_for_any_disk
+from cdd_agent.files.text import (
+    Encoding,
+    FileText,
+    Origin,
+    TextNotHeld,
+    decode_file,
+    encode_file,
+)
 
 _NEAR = 10
 """Lines before and after one that the model has to see."""
 _MOST_NAMED = 20
-"""Problems that are told at once."""
+"""Problems that are reported at once."""
 
 
 def change_set(
@@ -94,7 +103,8 @@ def creation(
         raise FileAlreadyExistsError(str(path))
     refuse_unwritable(root, path)
     refuse_whole(path, None, content, BY_ACTION)
-    return ChangeSet((FileChange(path, None, content.encode()),))
+    after = _Content.new(content).encode(path, Charsets(root))
+    return ChangeSet((FileChange(path, None, after),))
 
 
 def edit(
@@ -113,46 +123,102 @@ def edit(
         raise ReplyRefused(
             f"There is no file {path}.", hint="Use `create_file` to make it."
         )
+    charsets = Charsets(root)
+    content = _Content.read(path, before, charsets)
     if not find:
-        refuse_whole(path, before, replace, BY_ACTION)
-        return ChangeSet((FileChange(path, before, in_the_habit_of(before, replace)),))
-    refuse_part(path, before, find, replace, BY_ACTION)
+        refuse_whole(path, content.text, replace, BY_ACTION)
+        after = content.replaced(replace).encode(path, charsets)
+        return ChangeSet((FileChange(path, before, after),))
+    refuse_part(path, content.text, find, replace, BY_ACTION)
     try:
-        after = replaced_once(before, find, replace)
+        is_new = content.draft.replace_text(find, replace)
     except SearchTextNotFoundError as error:
         if HiddenFiles(root).why(str(path), before):
             # the message would show its lines
             raise SearchTextNotFoundError(error.content) from error
         raise
-    if after is None:
+    if not is_new:
         return ChangeSet((), (f"{path} has the new text already",))
-    return ChangeSet((FileChange(path, before, after),))
+    return ChangeSet((FileChange(path, before, content.encode(path, charsets)),))
 
 
-def in_the_habit_of(before: bytes, content: str) -> bytes:
-    """The new content with the old file's byte order mark and line ends."""
-    new = content.removeprefix("\ufeff").encode().replace(b"\r\n", b"\n")
-    if before.count(b"\r\n") * 2 > before.count(b"\n"):
-        new = new.replace(b"\n", b"\r\n")
-    return codecs.BOM_UTF8 + new if before.startswith(codecs.BOM_UTF8) else new
+class _Content(Struct):
+    """The content of a file while it is edited."""
+
+    before: FileText | None
+    """The text from which it was made; None for a new one."""
+    data: bytes
+    """The bytes of `before`."""
+    given: str = ""
+    """The text of a new one."""
+    _draft: FileDraft | None = None
+
+    @classmethod
+    def read(cls, path: PurePosixPath, data: bytes, charsets: Charsets) -> "_Content":
+        return cls(decode_file(path, data, charsets), data)
+
+    @classmethod
+    def new(cls, text: str) -> "_Content":
+        return cls(None, b"", text)
+
+    @property
+    def draft(self) -> FileDraft:
+        """For edits of parts."""
+        if self._draft is None:
+            text = self.before or FileText(self.given, Encoding("utf-8", Origin.UTF_8))
+            self._draft = FileDraft(text)
+        return self._draft
+
+    @property
+    def text(self) -> str:
+        if self._draft is not None:
+            return self._draft.text
+        return self.given if self.before is None else self.before.text
+
+    @property
+    def is_changed(self) -> bool:
+        return self.before is None or self.text != self.before.text
+
+    def replaced(self, text: str) -> "_Content":
+        """With another text, in the form of this one; in UTF-8 if this is no text."""
+        if self.before is None or self.before.is_binary or not self.before.text:
+            return _Content.new(text)
+        content = _Content(self.before, self.data)
+        content.draft.replace_all(text)
+        return content
+
+    def encode(self, path: PurePosixPath, charsets: Charsets) -> bytes:
+        """The bytes of the file. Raises `ReplyRefused` for text that its encoding does
+        not hold.
+        """
+        if not self.is_changed:
+            return self.data
+        try:
+            return encode_file(path, self.text, self.before, charsets)
+        except TextNotHeld as error:
+            raise ReplyRefused(
+                error.message, hint=error.hint, path=str(path)
+            ) from error
 
 
 class _File(Struct):
-    """One file on its way; `content` is None where there is none (any more)."""
+    """One file that a reply touches."""
 
     path: PurePosixPath
     before: bytes | None
-    content: bytes | None
-    draft: TextDraft | None = None
-    """Of its content, while blocks are taken one after the other; then it is the one
-    that counts.
-    """
+    """Its content on the disk; None if it does not exist."""
+    original: FileText | None
+    """The text of `before`."""
+    content: _Content | None
+    """Its content after the edits so far; None if it does not exist then."""
     whole: str | None = None
     """The content that the reply gave as all of it."""
     like: PurePosixPath | None = None
+    """The file that was renamed to it."""
     blocks: int = 0
-    deleted: bytes | None = None
-    """Its content when the reply deleted it, perhaps to give it anew."""
+    """Edits of parts of it so far."""
+    deleted: _Content | None = None
+    """Its content when the reply deleted it, perhaps to give it again."""
     has_failed: bool = False
     spellings: set[str] = field(default_factory=set)
     """The paths by which the reply names the file."""
@@ -161,15 +227,10 @@ class _File(Struct):
 
     @property
     def unseen(self) -> frozenset[str]:
-        """The file, as one that the model has to be shown to do better; empty for a
+        """The file, as one that the model must be shown to do better; empty for a
         hidden one.
         """
         return frozenset() if self.hidden else frozenset({str(self.path)})
-
-    def settle(self) -> bytes | None:
-        if self.draft is not None:
-            self.content, self.draft = self.draft.content, None
-        return self.content
 
 
 class _Work:
@@ -185,6 +246,7 @@ class _Work:
         self._root, self._terms, self._protected = root, terms, protected
         self._given_up = given_up
         self._hidden = HiddenFiles(root)
+        self._charsets = Charsets(root)
         self._files: dict[PurePosixPath, _File] = {}
         self._problems: list[EditProblem] = []
         self._unseen: set[str] = set()
@@ -192,6 +254,7 @@ class _Work:
         self._notes: list[str] = []
 
     def take(self, edit: Edit) -> None:
+        """Do one edit, or note why it cannot be done."""
         file: _File | None = None
         try:
             file = self._file(edit.path)
@@ -220,46 +283,58 @@ class _Work:
             self._complain(str(file.path) if file else edit.path, refusal)
 
     def result(self) -> ChangeSet:
+        """The changes. Raises `ReplyRefused` with all problems."""
+        changes: list[FileChange] = []
         for file in self._files.values():
-            after = file.settle()
-            if after is None or after == file.before or file.has_failed:
-                continue
             try:
-                self._refuse_beyond(file, after)
-                before = file.before
-                if before is None and file.like is not None:
-                    before = self._files[file.like].before
-                if doubt := refuse_unreadable(self._root, file.path, before, after):
-                    self._notes.append(doubt)
+                after = self._judge(file)
             except ReplyRefused as refusal:
                 self._complain(str(file.path), refusal)
-        files = [file for file in self._files.values() if file.content != file.before]
+                continue
+            if after != file.before:
+                changes.append(
+                    FileChange(file.path, file.before, after, self._like(file))
+                )
         self._problems += [
             EditProblem("", reason)
             for reason in find_collisions(
-                [file.path for file in files if file.content is not None],
-                [file.path for file in files if file.content is None],
+                [change.path for change in changes if change.after is not None],
+                [change.path for change in changes if change.after is None],
             )
         ]
-        if self._problems:
-            reasons = list(dict.fromkeys(problem.reason for problem in self._problems))
-            more = (
-                [f"… and {len(reasons) - _MOST_NAMED} more"]
-                if len(reasons) > _MOST_NAMED
-                else []
-            )
-            words = "\n".join(reasons[:_MOST_NAMED] + more)
-            raise ReplyRefused(
-                words,
-                unseen=frozenset(self._unseen),
-                lines=self._lines,
-                problems=tuple(self._problems),
-            )
-        changes = (
-            FileChange(file.path, file.before, file.content, self._like(file))
-            for file in files
-        )
+        self._refuse_problems()
         return ChangeSet(tuple(changes), tuple(self._notes))
+
+    def _judge(self, file: _File) -> bytes | None:
+        """The new bytes of a file. Raises `ReplyRefused` if it must not have them."""
+        if file.content is None:
+            return None
+        if file.has_failed:
+            return file.before
+        after = file.content.encode(file.path, self._charsets)
+        if after != file.before:
+            self._refuse_beyond(file, file.content.text)
+            before = file.before
+            if before is None and file.like is not None:
+                before = self._files[file.like].before
+            doubt = refuse_unreadable(self._root, file.path, before, after)
+            if doubt:
+                self._notes.append(doubt)
+        return after
+
+    def _refuse_problems(self) -> None:
+        if not self._problems:
+            return
+        reasons = list(dict.fromkeys(problem.reason for problem in self._problems))
+        more = len(reasons) - _MOST_NAMED
+        if more > 0:
+            reasons = [*reasons[:_MOST_NAMED], f"… and {more} more"]
+        raise ReplyRefused(
+            "\n".join(reasons),
+            unseen=frozenset(self._unseen),
+            lines=self._lines,
+            problems=tuple(self._problems),
+        )
 
     def _like(self, file: _File) -> PurePosixPath | None:
         """Return the file whose permissions a new one gets: its old name, which may be
@@ -284,61 +359,62 @@ class _Work:
             self._lines |= refusal.lines
 
     def _file(self, text: str) -> _File:
+        """The file that an edit names, read when it is first named."""
         path = writable_path(self._root, text, self._protected, self._given_up)
         if path not in self._files:
             refuse_unwritable(self._root, path)
-            content = read_entry(self._root, path)
-            hidden = self._hidden.why(str(path), content or b"")
-            self._files[path] = _File(path, content, content, hidden=hidden)
+            data = read_entry(self._root, path)
+            original = content = None
+            if data is not None:
+                original = decode_file(path, data, self._charsets)
+                content = _Content(original, data)
+            hidden = self._hidden.why(str(path), data or b"")
+            self._files[path] = _File(path, data, original, content, hidden=hidden)
         self._files[path].spellings.add(str(parse_path(text)))
         return self._files[path]
 
-    def _create(self, file: _File, content: str) -> None:
-        present = file.settle()
-        if not present:
-            self._refuse_incomplete(file.path, file.deleted, content)
-            file.content = content.encode()
-        elif _as_text(present) == content.replace("\r\n", "\n"):
+    def _create(self, file: _File, text: str) -> None:
+        if file.content is None or not file.content.text:
+            self._make(file, text)
+        elif has_same_lines(file.content.text, text):
             self._notes.append(f"{file.path} is there already, as it should be")
         else:
-            lines = (
-                " whose SEARCH holds lines of the file"
-                if self._terms.parts is IN_BLOCKS
-                else ""
-            )
+            lines = ""
+            if self._terms.parts is IN_BLOCKS:
+                lines = " whose SEARCH holds lines of the file"
             raise ReplyRefused(
                 f"{file.path} exists already, and is given as new.",
                 hint=f"Change it with {self._terms.parts.name}{lines}.",
                 unseen=file.unseen,
             )
 
-    def _replace_whole(self, file: _File, content: str) -> None:
-        if file.whole is not None and file.whole != content:
+    def _make(self, file: _File, text: str) -> None:
+        """Give a file that does not exist; perhaps the reply deleted it before."""
+        self._refuse_incomplete(file.path, file.deleted, text)
+        old = file.deleted or _Content.new("")
+        file.content = old.replaced(text)
+
+    def _replace_whole(self, file: _File, text: str) -> None:
+        if file.whole is not None and file.whole != text:
             raise ReplyRefused(
                 f"The reply gives {file.path} twice, with different content."
             )
-        present = file.settle()
-        given = content.replace("\r\n", "\n").removesuffix("\n")
-        as_before = _as_text(present or b"").removesuffix("\n") == given
-        if file.whole is None and file.blocks and not as_before:
+        present = "" if file.content is None else file.content.text
+        if file.whole is None and file.blocks and not has_same_lines(present, text):
             raise ReplyRefused(
                 f"The reply changes parts of {file.path}, and then gives all of it with"
                 " something else.",
                 hint="Send either the parts or the whole.",
             )
-        file.whole = content
-        if present is None or file.before is None:
-            self._refuse_incomplete(file.path, file.deleted, content)
-            file.content = content.encode()
+        file.whole = text
+        if file.content is None or file.original is None or file.before is None:
+            self._make(file, text)
             return
-        new = in_the_habit_of(file.before, content)
-        if not file.before.endswith(b"\n") and file.before.strip():
-            # a code block cannot say that there is no last line end
-            new = new.removesuffix(b"\n").removesuffix(b"\r")
-        if new != file.before:
+        before = _Content(file.original, file.before)
+        file.content = before.replaced(text)
+        if file.content.text != before.text:
             self._refuse_unseen(file, file.before)
-            self._refuse_incomplete(file.path, file.before, content)
-        file.content = new
+            self._refuse_incomplete(file.path, before, text)
 
     def _refuse_unseen(self, file: _File, before: bytes) -> None:
         """A file may be replaced only by someone who saw what is in it."""
@@ -375,7 +451,7 @@ class _Work:
         if not self._terms.knows(file.path, before):
             raise changed_meanwhile(file.path)
 
-    def _refuse_beyond(self, file: _File, after: bytes) -> None:
+    def _refuse_beyond(self, file: _File, after: str) -> None:
         """Of a file that was shown in part, only what was shown may be changed; also
         while it gets another name.
         """
@@ -384,55 +460,55 @@ class _Work:
         while origin.like is not None and origin.path not in met:
             met.add(origin.path)
             origin = self._files[origin.like]
-        name, before = str(origin.path), origin.before
+        name, before = str(origin.path), origin.original
         shown = self._terms.in_part.get(name)
         if shown is None or before is None or self._terms.seen is None:
             return
-        if self._terms.seen.get(name) != digest(before):
+        if self._terms.seen.get(name) != digest(origin.before):
             raise changed_meanwhile(origin.path)
-        if known_after(before, after, shown) is None:
-            changed = changed_lines(before, after)
-            how = (
-                "Read those first"
-                if self._terms.parts is BY_CALL
-                else "Change only what is shown"
-            )
-            raise ReplyRefused(
-                f"{name} was shown in part only ({in_words(shown)}), and the edits"
-                f" change other lines of it ({in_words((changed,))}).",
-                hint=f"{how}.",
-                unseen=origin.unseen,
-                lines={name: (changed,)} if origin.unseen else {},
-            )
+        if known_after(before.text, after, shown) is not None:
+            return
+        changed = changed_lines(before.text, after)
+        hint = "Change only what is shown."
+        if self._terms.parts is BY_CALL:
+            hint = "Read those first."
+        raise ReplyRefused(
+            f"{name} was shown in part only ({in_words(shown)}), and the edits"
+            f" change other lines of it ({in_words((changed,))}).",
+            hint=hint,
+            unseen=origin.unseen,
+            lines={name: (changed,)} if origin.unseen else {},
+        )
 
     def _refuse_incomplete(
-        self, path: PurePosixPath, before: bytes | None, content: str
+        self, path: PurePosixPath, before: _Content | None, text: str
     ) -> None:
-        refuse_whole(path, before, content, self._terms.parts)
-        if before is not None and not self._terms.may_shrink(str(path)):
-            refuse_shrunk(path, before, content, self._terms.parts)
+        parts = self._terms.parts
+        old = None if before is None else before.text
+        refuse_whole(path, old, text, parts)
+        if old is not None and not self._terms.may_shrink(str(path)):
+            refuse_shrunk(path, old, text, parts)
 
     def _replace_part(self, file: _File, edit: Replacement | TextReplacement) -> None:
         file.blocks += 1
         self._refuse_hidden(file, "change")
-        find, new = (
-            (edit.find, edit.replace)
-            if isinstance(edit, TextReplacement)
-            else ("\n".join(edit.find), "\n".join(edit.replace))
-        )
-        refuse_part(file.path, file.before, find, new, self._terms.parts)
+        if isinstance(edit, TextReplacement):
+            find, new = edit.find, edit.replace
+        else:
+            find, new = "\n".join(edit.find), "\n".join(edit.replace)
+        original = None if file.original is None else file.original.text
+        refuse_part(file.path, original, find, new, self._terms.parts)
+        draft = self._present(file).draft
         try:
             if isinstance(edit, TextReplacement):
-                file.settle()
-                after = replaced_once(self._present(file), find, new)
-                was_new = after is not None
-                file.content = after if after is not None else file.content
+                is_new = draft.replace_text(find, new)
             else:
-                file.draft = file.draft or TextDraft(self._present(file))
-                was_new = file.draft.replace(edit)
-        except (SearchTextNotFoundError, MultipleMatchesFoundError) as error:
+                is_new = draft.replace(edit)
+        except SearchTextNotFoundError as error:
             raise self._not_found(file, find, error) from error
-        if not was_new:
+        except MultipleMatchesFoundError as error:
+            raise self._found_twice(file, find, error) from error
+        if not is_new:
             self._notes.append(
                 f"{file.path}, block {file.blocks}: the new text was there already"
             )
@@ -443,7 +519,7 @@ class _Work:
                 f"{file.path} is not shown: {file.hidden}. Do not {verb} it."
             )
 
-    def _present(self, file: _File) -> bytes:
+    def _present(self, file: _File) -> _Content:
         if file.content is None:
             raise ReplyRefused(
                 f"There is no file {file.path}.",
@@ -452,49 +528,49 @@ class _Work:
         return file.content
 
     def _not_found(
-        self,
-        file: _File,
-        find: str,
-        error: SearchTextNotFoundError | MultipleMatchesFoundError,
+        self, file: _File, find: str, error: SearchTextNotFoundError
     ) -> ReplyRefused:
-        """With all that a model needs to do better: which block it was, and what the
-        file really says there.
+        """With all that a model needs to do better: which block it was, the difference,
+        and the lines of the file.
         """
-        first = next((line.strip() for line in find.split("\n") if line.strip()), "")[
-            :80
-        ]
-        in_reply = self._terms.parts is IN_BLOCKS
-        block = (
-            f"{file.path}, block {file.blocks} (it begins with {first!r})"
-            if in_reply
-            else str(file.path)
-        )
-        if isinstance(error, MultipleMatchesFoundError):
-            places = ", ".join(map(str, error.lines))
-            return ReplyRefused(
-                f"{block}: the lines to find are there more than once, beginning in"
-                f" lines {places}.",
-                hint="Add the lines before or after them, so that they are there once.",
-                unseen=file.unseen,
-                lines=_around(file, error.lines),
-            )
-        near = (
-            f" The closest lines of the file are\n{error.closest}\n"
-            if error.closest and file.unseen
-            else " "
-        )
+        words = [f"{self._block(file, find)}: the lines to find are not in the file."]
+        if error.difference and file.unseen:
+            words.append(f"{error.difference}.")
+        if error.closest and file.unseen:
+            words.append(f"The closest lines of the file are\n{error.closest}\n")
+        advice = "Copy them exactly as the file has them"
+        if self._terms.parts is IN_BLOCKS:
+            advice += ", and send all edits again"
+        words.append(f"{advice}.")
+        closest = re.findall(r"^ *(\d+) ", error.closest, re.MULTILINE)
         return ReplyRefused(
-            f"{block}: the lines to find are not in the file.{near}Copy them exactly as"
-            f" the file has them{', and send all edits again' if in_reply else ''}.",
+            " ".join(words).replace("\n ", "\n"),
             unseen=file.unseen,
-            lines=_around(
-                file, [int(line.split()[0]) for line in error.closest.splitlines()]
-            ),
+            lines=_around(file, [int(number) for number in closest]),
         )
 
+    def _found_twice(
+        self, file: _File, find: str, error: MultipleMatchesFoundError
+    ) -> ReplyRefused:
+        places = ", ".join(map(str, error.lines))
+        return ReplyRefused(
+            f"{self._block(file, find)}: the lines to find are there more than once,"
+            f" beginning in lines {places}.",
+            hint="Add the lines before or after them, so that they are there once.",
+            unseen=file.unseen,
+            lines=_around(file, error.lines),
+        )
+
+    def _block(self, file: _File, find: str) -> str:
+        """The edit in words."""
+        if self._terms.parts is not IN_BLOCKS:
+            return str(file.path)
+        filled = (line.strip() for line in find.split("\n") if line.strip())
+        first = next(filled, "")[:80]
+        return f"{file.path}, block {file.blocks} (it begins with {first!r})"
+
     def _delete(self, file: _File, lines: tuple[str, ...] | None) -> None:
-        present = file.settle()
-        if present is None:
+        if file.content is None:
             self._notes.append(f"{file.path} is gone already")
             return
         if file.whole is not None and len(file.spellings) > 1:
@@ -502,17 +578,16 @@ class _Work:
             raise ReplyRefused(
                 f"The reply gives {file.path} and deletes it: {names} are one file."
             )
-        if not self._terms.may_delete(str(file.path)) and not self._terms.knows(
-            file.path, present
-        ):
+        if not self._may_delete(file, file.content):
             self._refuse_hidden(file, "delete")
             raise ReplyRefused(
                 f"{file.path} would be deleted, and neither was all of it shown nor"
                 " does the step name it.",
                 unseen=file.unseen,
             )
-        present_lines = [line.rstrip() for line in TextDraft(present).lines]
-        if lines is not None and [line.rstrip() for line in lines] != present_lines:
+        if lines is not None and not has_same_lines(
+            file.content.text, "\n".join(lines), exactly=False
+        ):
             raise ReplyRefused(
                 f"{file.path} would be deleted, and what the diff removes is not what"
                 " is in it.",
@@ -522,20 +597,24 @@ class _Work:
                 ),
                 unseen=file.unseen,
             )
-        file.content, file.deleted = None, present
+        file.content, file.deleted = None, file.content
+
+    def _may_delete(self, file: _File, content: _Content) -> bool:
+        if self._terms.seen is None or self._terms.may_delete(str(file.path)):
+            return True
+        return not content.is_changed and self._terms.knows(file.path, content.data)
 
     def _rename(self, file: _File, to: str) -> None:
         target = self._file(to)
         if target is file:
             self._refuse_other_folder(file, to)
             return
-        content = file.settle()
-        if content is None and target.settle() is not None:
+        if file.content is None and target.content is not None:
             self._notes.append(f"{file.path} is called {target.path} already")
             return
         self._refuse_hidden(file, "rename")
         content = self._present(file)
-        if target.settle() is not None:
+        if target.content is not None:
             raise ReplyRefused(
                 f"{file.path} cannot be renamed: {target.path} exists already."
             )
@@ -568,7 +647,3 @@ def _around(file: _File, lines: Sequence[int]) -> dict[str, Ranges]:
     return {
         str(file.path): joined((max(1, line - _NEAR), line + _NEAR) for line in lines)
     }
-
-
-def _as_text(data: bytes) -> str:
-    return data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")

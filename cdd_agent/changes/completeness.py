@@ -62,7 +62,7 @@ _FREELY_SHORTENED = 10
 
 
 def refuse_whole(
-    path: PurePosixPath, before: bytes | None, content: str, parts: PartialEdits
+    path: PurePosixPath, before: str | None, content: str, parts: PartialEdits
 ) -> None:
     """Raise `ReplyRefused` if the content of a whole file cannot be all of it."""
     _refuse_marks(path, before, content, parts)
@@ -70,12 +70,11 @@ def refuse_whole(
         return
     if before.strip() and not content.strip():
         raise ReplyRefused(f"{path} would be emptied.")
-    old = before.decode("utf-8", errors="replace")
     new_lines = {line.strip() for line in content.splitlines()}
     # A remark stands for lines only if lines are missing.
-    if any(line.strip() not in new_lines for line in old.splitlines()):
-        _refuse_remarks(path, before, old, content, parts)
-    if _is_numbered(content) and not _is_numbered(old):
+    if any(line.strip() not in new_lines for line in before.splitlines()):
+        _refuse_remarks(path, before, before, content, parts)
+    if _is_numbered(content) and not _is_numbered(before):
         raise ReplyRefused(
             f"{path} is given with the numbers of its lines.",
             hint="Send its lines without them.",
@@ -83,7 +82,7 @@ def refuse_whole(
 
 
 def refuse_part(
-    path: PurePosixPath, before: bytes | None, old: str, new: str, parts: PartialEdits
+    path: PurePosixPath, before: str | None, old: str, new: str, parts: PartialEdits
 ) -> None:
     """Raise `ReplyRefused` if the text that replaces another leaves out lines or holds
     marks.
@@ -93,7 +92,7 @@ def refuse_part(
 
 
 def refuse_shrunk(
-    path: PurePosixPath, before: bytes, content: str, parts: PartialEdits
+    path: PurePosixPath, before: str, content: str, parts: PartialEdits
 ) -> None:
     """Raise `ReplyRefused` if a whole file loses more than half of its lines: most
     likely the reply holds only a part.
@@ -112,14 +111,14 @@ def refuse_shrunk(
 
 
 def _refuse_remarks(
-    path: PurePosixPath, before: bytes | None, old: str, new: str, parts: PartialEdits
+    path: PurePosixPath, before: str | None, old: str, new: str, parts: PartialEdits
 ) -> None:
     """Refuse a line that stands for other lines, unless the file has this line."""
     lines = new.splitlines()
     remarks = [place for place, line in enumerate(lines) if _is_remark(path, line)]
     if not remarks:
         return
-    present = set((before or b"").decode("utf-8", errors="replace").splitlines())
+    present = set((before or "").splitlines())
     for place in remarks:
         line = lines[place]
         if line in present:
@@ -159,14 +158,14 @@ def _replaces_lines(old: Sequence[str], new: Sequence[str], place: int) -> bool:
 
 
 def _refuse_marks(
-    path: PurePosixPath, before: bytes | None, content: str, parts: PartialEdits
+    path: PurePosixPath, before: str | None, content: str, parts: PartialEdits
 ) -> None:
     """Refuse the marks of a merge conflict or of a search/replace block in a file."""
     marks = [line for line in content.splitlines() if _MARK.match(line)]
     kinds = "".join(dict.fromkeys(line[0] for line in marks))
     if kinds != "<=>" or path.suffix.lower() in PROSE or is_whole(str(path), content):
         return
-    if marks[0].encode() not in (before or b""):
+    if marks[0] not in (before or ""):
         raise ReplyRefused(
             f"{path} would have the line {marks[0][:80]!r} in it.",
             hint=f"To change a part of a file, {parts.how}.",

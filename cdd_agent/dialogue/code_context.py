@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.changes.excerpts import Ranges, in_words, joined, lines_of
+from cdd_agent.changes.excerpts import Ranges, in_words, joined
 from cdd_agent.context.places import RankedFile, in_order
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import digest, read_bytes
@@ -20,6 +20,7 @@ from cdd_agent.files.notebooks import (
     is_notebook,
     subtract_lines,
 )
+from cdd_agent.files.text import lines_of
 from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.sanitize import fenced
 
@@ -102,9 +103,7 @@ class CodeText:
         """Raises `UnicodeDecodeError` for what is no text."""
         self.path, self.digest = path, digest(data)
         self._text = data.decode("utf-8-sig")
-        self._lines = [
-            line.decode().removesuffix("\n") for line in lines_of(self._text.encode())
-        ]
+        self._lines = [line.rstrip("\r\n") for line in lines_of(self._text)]
         self._size = len(data)
         self._hidden = find_hidden_lines(path, self._text)
         self._language = (

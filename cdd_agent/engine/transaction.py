@@ -8,7 +8,6 @@ has the old content of every file.
 """
 
 import asyncio
-import codecs
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -18,7 +17,7 @@ from msgspec.structs import replace
 
 from cdd_agent.changes.build import change_set
 from cdd_agent.changes.change_set import ChangeSet, FileChange, changed_meanwhile
-from cdd_agent.changes.excerpts import Ranges, joined, known_after, lines_of
+from cdd_agent.changes.excerpts import Ranges, joined, known_after
 from cdd_agent.changes.model import BY_CALL, IN_BLOCKS, Edit, ReplyRefused
 from cdd_agent.changes.policy import EditPolicy
 from cdd_agent.changes.review import proposal_digest
@@ -36,7 +35,9 @@ from cdd_agent.events.question_events import ChangesProposed, ChangesReviewed, C
 from cdd_agent.events.step_events import CheckpointStarted
 from cdd_agent.events.stream import Emit
 from cdd_agent.files.atomic import digest, read_bytes
+from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.paths import path_inside, without_links
+from cdd_agent.files.text import decode_file, decode_versions, lines_of
 from cdd_agent.git.diff import Change
 from cdd_agent.git.snapshot import LARGEST_SAVED
 from cdd_agent.threads import to_its_end
@@ -124,16 +125,16 @@ class StepTransaction(Struct):
             return
         now = digest(content)
         self._note_reading(path, now)
-        if is_whole and content.decode("utf-8-sig", errors="replace") == text:
+        shown = decode_file(PurePosixPath(path), content, Charsets(self.root)).shown
+        if is_whole and shown == text:
             self._seen[path] = now
             self.in_part.pop(path, None)
             return
-        lines = lines_of(content.removeprefix(codecs.BOM_UTF8))
-        count = len(lines_of(text.encode(errors="replace")))
-        in_file = b"".join(lines[first - 1 : first - 1 + count])
-        if in_file.decode(errors="replace").rstrip("\r\n") != text.rstrip("\r\n"):
+        lines = lines_of(shown)
+        in_file = lines[first - 1 : first - 1 + len(lines_of(text))]
+        if "".join(in_file).rstrip("\r\n") != text.rstrip("\r\n"):
             return
-        last = first + len(lines_of(in_file)) - 1
+        last = first + len(in_file) - 1
         known = joined((*self._known_lines(path, now), (first, last)))
         if known == ((1, len(lines)),):
             self._seen[path] = now
@@ -418,7 +419,9 @@ class StepTransaction(Struct):
         self._seen[path] = digest(after)
         lines = self.in_part.pop(path, None)
         if lines is not None and before is not None and after is not None:
-            self.in_part[path] = known_after(before, after, lines) or ()
+            old, new = decode_versions(change.path, before, after, Charsets(self.root))
+            if old is not None and new is not None:
+                self.in_part[path] = known_after(old.text, new.text, lines) or ()
 
     def _note_change(self, path: str, before: bytes | None) -> None:
         """Save the digest of a file before tools changed it: the dialogue continues

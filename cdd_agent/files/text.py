@@ -20,6 +20,7 @@ same bytes for them.
 import codecs
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
 from itertools import pairwise
@@ -99,8 +100,13 @@ _NOT_WIDE = re.compile(
     "(?<![^\\x00-\\x7f])[^\\x00-\\x7f](?![^\\x00-\\x7f])|[\uff61-\uff9f]"
 )
 """Characters of East Asian text that are rare: alone among ASCII, or of half width."""
+_NO_TEXT = "\ufffd"
+"""What a byte that is no text is shown as."""
 _ODD_SHARE = 0.1
 """Share of a text's characters that may look wrong in an encoding that fits."""
+_LINE = re.compile(r"[^\r\n]*+(?:\r{0,2}\n|\r)|[^\r\n]++")
+
+NormalForm = Literal["NFC", "NFD"]
 
 
 class TextNotHeld(CddError):
@@ -153,7 +159,7 @@ class FileText(Struct, frozen=True):
     @property
     def shown(self) -> str:
         """The text; `\ufffd` stands for each byte that is no text."""
-        return re.sub("[\ud800-\udfff]", "\ufffd", self.text)
+        return as_shown(self.text)
 
     @property
     def is_binary(self) -> bool:
@@ -162,29 +168,39 @@ class FileText(Struct, frozen=True):
     @property
     def line_end(self) -> str:
         """The line end that most lines have; `\\n` for a text of one line."""
-        crlf = self.text.count("\r\n")
-        line_feeds = self.text.count("\n") - crlf
-        if not crlf and not line_feeds and "\r" in self.text:
-            return "\r"
-        return "\r\n" if crlf > line_feeds else "\n"
+        windows = self.text.count("\r\n")
+        counts = {
+            "\n": self.text.count("\n") - windows,
+            "\r\n": windows,
+            "\r": self.text.count("\r") - windows,
+        }
+        return max(counts, key=counts.__getitem__)
 
     @property
-    def normal_form(self) -> Literal["NFC", "NFD"] | None:
-        """The Unicode normal form of the text; None if it has neither or both."""
-        is_composed = unicodedata.is_normalized("NFC", self.text)
-        is_decomposed = unicodedata.is_normalized("NFD", self.text)
-        if is_composed == is_decomposed:
+    def normal_form(self) -> NormalForm | None:
+        """The Unicode normal form of most characters that have two; None if there is no
+        such form.
+        """
+        if self.text.isascii():
             return None
-        return "NFC" if is_composed else "NFD"
+        is_composed = unicodedata.is_normalized("NFC", self.text)
+        if is_composed != unicodedata.is_normalized("NFD", self.text):
+            return "NFC" if is_composed else "NFD"
+        if is_composed:
+            return None
+        composed = sum(
+            count
+            for char, count in Counter(self.text).items()
+            if not unicodedata.is_normalized("NFD", char)
+        )
+        decomposed = len(self.text) - len(unicodedata.normalize("NFC", self.text))
+        if decomposed == composed:
+            return None
+        return "NFD" if decomposed > composed else "NFC"
 
     def in_its_form(self, new: str) -> str:
         """New text in the normal form of this one, where that loses nothing."""
-        form = self.normal_form
-        if form is None or unicodedata.is_normalized(form, new):
-            return new
-        converted = unicodedata.normalize(form, new)
-        back = unicodedata.normalize("NFD" if form == "NFC" else "NFC", converted)
-        return converted if back == new else new
+        return in_normal_form(new, self.normal_form)
 
 
 def decode_file(
@@ -221,13 +237,31 @@ def decode_versions(
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text with their ends, as editors and searches count them: by line
-    feeds.
+    """The lines of a text with their ends: a line feed, a carriage return, or both.
+
+    No other character ends a line. Two carriage returns and a line feed, which a text
+    that was converted twice has, are one end.
     """
+    if "\r" in text:
+        return _LINE.findall(text)
     lines = text.split("\n")
     last = lines.pop()
     ended = [f"{line}\n" for line in lines]
     return [*ended, last] if last else ended
+
+
+def as_shown(text: str) -> str:
+    """A text with `\\ufffd` for each byte that is no text."""
+    return re.sub("[\ud800-\udfff]", _NO_TEXT, text)
+
+
+def in_normal_form(new: str, form: NormalForm | None) -> str:
+    """New text in a normal form, where that loses nothing."""
+    if form is None or unicodedata.is_normalized(form, new):
+        return new
+    converted = unicodedata.normalize(form, new)
+    back = unicodedata.normalize("NFD" if form == "NFC" else "NFC", converted)
+    return converted if back == new else new
 
 
 def encode_file(
@@ -407,9 +441,12 @@ def _encoding_of(
     """
     named = _named_in(path, new)
     if before is None or before.encoding == _ASCII:
+        encoding = _declared(path, charsets) or _UTF_8
         if named:
-            return Encoding(named, Origin.CODING_LINE)
-        return _declared(path, charsets) or _UTF_8
+            encoding = Encoding(named, Origin.CODING_LINE)
+        if before is None or not before.text:
+            return encoding
+        return _without_change_of_ascii(encoding, before.text, new)
     encoding = before.encoding
     is_named_as_before = named == _named_in(path, before.text)
     if is_named_as_before or new.isascii() or encoding.mark:
@@ -424,13 +461,31 @@ def _encoding_of(
     return encoding
 
 
+def _without_change_of_ascii(encoding: Encoding, before: str, new: str) -> Encoding:
+    """The encoding of an ASCII file that is edited: what is there keeps its bytes."""
+    if new.isascii():
+        return _ASCII
+    try:
+        is_kept = before.encode(encoding.codec) == before.encode("ascii")
+    except UnicodeEncodeError:
+        is_kept = False
+    return replace(encoding, mark=b"") if is_kept else _UTF_8
+
+
 def _refuse_ambiguous(path: PurePosixPath, new: str, before: FileText) -> None:
     """Raise `TextNotHeld` if a new character would have other bytes in another encoding
     that fits the file.
     """
     encoding = before.encoding
+    has_no_encoding = encoding.origin is Origin.NONE
+    if has_no_encoding and new.count(_NO_TEXT) > before.text.count(_NO_TEXT):
+        raise TextNotHeld(
+            f"{_place(path, new, new.index(_NO_TEXT))}: {_name(_NO_TEXT)} stands for"
+            " bytes that are not text. An edit cannot add it.",
+            hint="Leave it where the file has it.",
+        )
     for char in sorted(set(new) - set(before.text)):
-        if char.isascii() or not _holds(encoding.codec, char):
+        if char.isascii() or not (has_no_encoding or _holds(encoding.codec, char)):
             continue
         rivals = (
             other
@@ -438,7 +493,7 @@ def _refuse_ambiguous(path: PurePosixPath, new: str, before: FileText) -> None:
             if not _agree(char, encoding.codec, other)
         )
         rival = next(rivals, "")
-        if encoding.origin is Origin.NONE:
+        if has_no_encoding:
             why = "the file is in no encoding that is known here"
         elif rival:
             why = f"the file may be {encoding.codec} or {rival}"
@@ -468,8 +523,8 @@ def _agree(char: str, codec: str, other: str) -> bool:
 
 
 def _place(path: PurePosixPath, text: str, start: int) -> str:
-    lines = len(re.findall(r"\r\n|\r|\n", text[:start]))
-    return f"{path}, line {lines + 1}"
+    lines = len(lines_of(text[: start + 1]))
+    return f"{path}, line {lines}"
 
 
 def _name(char: str) -> str:

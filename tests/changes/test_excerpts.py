@@ -178,14 +178,13 @@ def test_ranges_in_words() -> None:
 
 
 def test_what_was_changed_is_known_where_it_is_now() -> None:
-    assert known_after(
-        TEN.encode(), TEN.replace("line 2\n", "a\nb\n").encode(), SHOWN
-    ) == ((1, 3), (6, 8))
-    assert known_after(
-        TEN.encode(), TEN.replace("line 1\nline 2\n", "").encode(), SHOWN
-    ) == ((3, 5),)
-    assert known_after(b"x\nb\ny\n", b"ab\ny\n", ((1, 1), (3, 3))) is None
-    assert changed_lines(b"a\nb\n", b"a\nx\nb\n") == (1, 2)
+    assert known_after(TEN, TEN.replace("line 2\n", "a\nb\n"), SHOWN) == (
+        (1, 3),
+        (6, 8),
+    )
+    assert known_after(TEN, TEN.replace("line 1\nline 2\n", ""), SHOWN) == ((3, 5),)
+    assert known_after("x\nb\ny\n", "ab\ny\n", ((1, 1), (3, 3))) is None
+    assert changed_lines("a\nb\n", "a\nx\nb\n") == (1, 2)
 
 
 # ---------------------------------------------------------------------- the rule itself

@@ -477,7 +477,7 @@ BLOCKS: dict[str, Case] = {
     ),
     "other quotes": (
         "q.py\n" + block("x = \u2018a\u2019", "x = 'b'"),
-        Refused("\n +1  x = 'a'"),
+        {"q.py": "x = 'b'\n"},
         {"q.py": "x = 'a'\n"},
     ),
     "lines that are gone already": (

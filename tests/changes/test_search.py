@@ -1,19 +1,33 @@
 """The ladder on which every edit finds its place."""
 
+from pathlib import PurePosixPath
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cdd_agent.actions.model import MultipleMatchesFoundError, SearchTextNotFoundError
+from cdd_agent.changes.draft import FileDraft, as_lines
 from cdd_agent.changes.model import Hint, Replacement
-from cdd_agent.changes.search import TextDraft, as_lines, replaced_once
+from cdd_agent.changes.search import LineForms
+from cdd_agent.files.charsets import NOTHING_DECLARED
+from cdd_agent.files.text import decode_file, encode_file, lines_of
 from tests.support.tables import each_row
+
+FILE = PurePosixPath("a.txt")
+
+
+def draft_of(content: bytes | str) -> FileDraft:
+    data = content.encode() if isinstance(content, str) else content
+    return FileDraft(decode_file(FILE, data, NOTHING_DECLARED))
 
 
 def edited(content: bytes | str, find: str, new: str, hint: Hint = Hint()) -> bytes:  # noqa: B008
-    draft = TextDraft(content.encode() if isinstance(content, str) else content)
+    data = content.encode() if isinstance(content, str) else content
+    before = decode_file(FILE, data, NOTHING_DECLARED)
+    draft = FileDraft(before)
     draft.replace(Replacement("a", as_lines(find), as_lines(new), hint))
-    return draft.content
+    return encode_file(FILE, draft.text, before, NOTHING_DECLARED)
 
 
 LONG = """\
@@ -186,10 +200,10 @@ def test_a_line_that_is_only_quoted_has_to_be_like_the_files(
 
 
 def test_a_hint_is_of_the_lines_as_they_were_before_the_edits() -> None:
-    draft = TextDraft(b"x\na\nb\na\n")
+    draft = draft_of("x\na\nb\na\n")
     draft.replace(Replacement("a", ("x",), ("y", "z")))
     draft.replace(Replacement("a", ("a",), ("c",), Hint(line=4)))
-    assert draft.content == b"y\nz\na\nb\nc\n"
+    assert draft.text == "y\nz\na\nb\nc\n"
 
 
 @each_row("content", [b"ab ab\n", b"ab\nab\n", b"abab", b"x\r\nab ab"])
@@ -197,7 +211,7 @@ def test_a_part_of_a_line_with_two_places_is_never_decided_between(
     content: bytes,
 ) -> None:
     with pytest.raises(MultipleMatchesFoundError):
-        replaced_once(content, "ab", "x")
+        draft_of(content).replace_text("ab", "x")
 
 
 def test_a_better_rung_decides_before_a_worse_one_is_looked_at() -> None:
@@ -234,10 +248,10 @@ def test_a_wrong_hint_decides_nothing(hint: Hint) -> None:
 def test_what_is_done_already_is_not_done_again(
     before: str, find: str, new: str
 ) -> None:
-    draft = TextDraft(before.encode())
+    draft = draft_of(before)
     assert draft.replace(Replacement("a", as_lines(find), as_lines(new))) is False
-    assert draft.content == before.encode()
-    assert replaced_once(before.encode(), find, new) is None
+    assert draft.replace_text(find, new) is False
+    assert draft.text == before
 
 
 @each_row(("before", "new"), [("}\n", "}"), ("y\n", ""), ("x = 2\nx = 2\n", "x = 2")])
@@ -251,17 +265,23 @@ texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=200)
 
 @given(st.binary(max_size=300))
 def test_a_file_that_is_not_edited_stays_byte_for_byte(content: bytes) -> None:
-    assert TextDraft(content).content == content
+    assert draft_of(content).text == decode_file(FILE, content, NOTHING_DECLARED).text
 
 
 @given(texts, texts, texts)
 def test_an_edit_is_done_or_told_and_never_a_bug(
     content: str, find: str, new: str
 ) -> None:
-    draft = TextDraft(content.encode())
+    draft = draft_of(content)
+    before = draft.text
     try:
         changed = draft.replace(Replacement("a", as_lines(find), as_lines(new)))
     except (SearchTextNotFoundError, MultipleMatchesFoundError):
         changed = False
-    assert changed or draft.content == content.encode()
-    assert [line.strip() for line in draft.lines] == draft._bare
+    assert changed or draft.text == before
+    assert draft.text == "".join(lines_of(draft.text))
+    forms = LineForms(draft.lines)
+    assert (draft._file.forms.bare, draft._file.forms.ended) == (
+        forms.bare,
+        forms.ended,
+    )

@@ -4,10 +4,8 @@ breaks it.
 
 from tests.mutations.running import Mutation
 
-_MATCHING = (
-    "changes/search.py",
-    "tests/changes/test_search.py tests/changes/test_replies_edits.py",
-)
+_MATCHING_TESTS = "tests/changes/test_search.py tests/changes/test_replies_edits.py"
+_KEPT = "tests/changes/test_kept_bytes.py"
 _GUARDS = (
     "changes/completeness.py",
     "tests/changes/test_changes.py tests/changes/test_replies_whole_files.py tests/changes/test_replies_of_models.py",
@@ -94,93 +92,162 @@ MUTATIONS = [
     ],
     # --- actions: where an edit belongs -----------------------------------------------
     *[
-        Mutation(rule, _MATCHING[0], old, new, _MATCHING[1])
-        for rule, old, new in [
+        Mutation(rule, f"changes/{file}", old, new, _MATCHING_TESTS)
+        for rule, file, old, new in [
             (
                 "two places are never decided between",
-                "if len(matches) > 1:\n                places",
-                "if len(matches) > 2:\n                places",
+                "draft.py",
+                "if len(places) > 1:\n                numbers",
+                "if len(places) > 2:\n                numbers",
             ),
             (
                 "a rival stops a close match",
-                "elif _overall(bare, there) >= _RIVAL:",
-                "elif _overall(bare, there) >= 2:",
+                "search.py",
+                "elif _overall_likeness(wanted, present) >= _RIVAL:",
+                "elif _overall_likeness(wanted, present) >= 2:",
             ),
             (
                 "a rival found later stops it, too",
-                "if len(good) > 1 or not rivals:",
-                "if good or not rivals:",
+                "search.py",
+                "if len(close) > 1 or not has_rival:",
+                "if close or not has_rival:",
             ),
-            ("what is not nearly as close is no rival", "_RIVAL = 0.8", "_RIVAL = 0.3"),
+            (
+                "what is not nearly as close is no rival",
+                "search.py",
+                "_RIVAL = 0.8",
+                "_RIVAL = 0.3",
+            ),
             (
                 "two close matches are two",
-                "if rivals or len(good) > 1:",
-                "if rivals or good:",
+                "search.py",
+                "if has_rival or len(close) > 1:",
+                "if has_rival or close:",
             ),
             (
                 "a close match needs three lines",
-                "if len(told) < 3:",
-                "if len(told) < 2:",
+                "search.py",
+                "if len(voters) < 3:",
+                "if len(voters) < 2:",
             ),
             (
                 "numbers and operators must not differ",
+                "search.py",
                 "elif _skeleton(line) != _skeleton(other) or",
                 "elif",
             ),
             (
                 "a line that is quoted has to be like it",
+                "search.py",
                 "_QUOTED = 0.75",
                 "_QUOTED = 0.0",
             ),
             (
                 "a shift is one and the same for all lines",
-                "shift if shift.applied([a for a, _ in pairs]) == [b for _, b in pairs] else None",
-                "shift",
+                "search.py",
+                "if shift.apply([line for line, _ in pairs]) != [line for _, line in pairs]:",
+                "if False:",
             ),
             (
                 "quoted lines stay as the file has them",
-                'if tag == "equal":  # only quoted',
-                'if tag == "never":  # only quoted',
-            ),
-            (
-                "new lines get the file's line ends",
-                '("\\r" if self._is_crlf else "")',
-                '""',
-            ),
-            (
-                "the byte order mark stays",
-                "return (self._mark + text).encode",
-                "return text.encode",
-            ),
-            (
-                "a file without a last line end stays so",
-                "if self._raw and self.final_newline:",
-                "if self._raw:",
+                "draft.py",
+                'if tag == "equal":',
+                'if tag == "never":',
             ),
             (
                 "what is done already is not done again",
-                "if self._is_done(match, find, new):",
+                "draft.py",
+                "if self._is_done(place, find, new):",
                 "if False:",
             ),
             (
                 "a hint decides between places",
+                "draft.py",
                 "if len(at_line) == 1:",
                 "if len(at_line) == 0:",
             ),
             (
                 "a hint names lines that are there once",
-                "if len(places) != 1:\n                return matches",
-                "if not places:\n                return matches",
+                "draft.py",
+                "if len(named) != 1:\n                return places",
+                "if not named:\n                return places",
             ),
             (
                 "line numbers move with earlier edits",
-                "self._moves.append((match.start, len(lines) - count))",
+                "draft.py",
+                "self._moves.append((place.start, moved))",
                 "pass",
             ),
             (
                 "part of a line is replaced only once",
-                "if content.find(old, first + 1) >= 0:",
+                "draft.py",
+                "if len(spans) > 1:\n            numbers",
+                "if False:\n            numbers",
+            ),
+        ]
+    ],
+    *[
+        Mutation(rule, file, old, new, _KEPT)
+        for rule, file, old, new in [
+            (
+                "new lines get the file's line ends",
+                "changes/draft.py",
+                "return self._before.line_end",
+                'return "\\n"',
+            ),
+            (
+                "an edited line keeps its own line end",
+                "changes/draft.py",
+                "ends += self._ends[own][: new_to - new_from] + [self._end] * more",
+                "ends += [self._end] * (new_to - new_from)",
+            ),
+            (
+                "a file without a last line end stays so",
+                "changes/draft.py",
+                "if not self._has_final_end:",
                 "if False:",
+            ),
+            (
+                "the byte order mark stays",
+                "files/text.py",
+                "return encoding.mark + new.encode(",
+                "return new.encode(",
+            ),
+            (
+                "a changed line keeps the characters that it quotes",
+                "changes/look_alikes.py",
+                "    if own == find:\n        return new\n",
+                "    return new\n",
+            ),
+            (
+                "new text has the file's normal form",
+                "changes/draft.py",
+                "return new if new.isascii() else in_normal_form(new, self._normal_form)",
+                "return new",
+            ),
+            (
+                "a whole file keeps lines of another normal form",
+                "changes/draft.py",
+                "new.append(composed if composed in known else line)",
+                "new.append(line)",
+            ),
+            (
+                "text that the encoding does not hold is refused",
+                "files/text.py",
+                "        _refuse_ambiguous(path, new, before)\n",
+                "        pass\n",
+            ),
+            (
+                "no edit adds a sign for bytes that are no text",
+                "files/text.py",
+                "if has_no_encoding and new.count(_NO_TEXT) > before.text.count(_NO_TEXT):",
+                "if False:",
+            ),
+            (
+                "an ASCII file keeps its bytes",
+                "files/text.py",
+                "    if new.isascii():\n        return _ASCII\n",
+                "",
             ),
         ]
     ],
@@ -222,7 +289,7 @@ MUTATIONS = [
             ),
             (
                 "numbers of lines do not get in",
-                "if _is_numbered(content) and not _is_numbered(old):",
+                "if _is_numbered(content) and not _is_numbered(before):",
                 "if False:",
             ),
         ]
@@ -516,8 +583,8 @@ MUTATIONS = [
     Mutation(
         "one reply, all or nothing: a problem refuses it",
         "changes/build.py",
-        "        if self._problems:\n",
-        "        if not self._files:\n",
+        "        if not self._problems:\n",
+        "        if self._files:\n",
         "tests/changes/test_changes.py",
     ),
     Mutation(
@@ -554,8 +621,8 @@ MUTATIONS = [
             (
                 "what was not shown of a file is not changed",
                 "changes/build.py",
-                "if known_after(before, after, shown) is None:",
-                "if False:",
+                "if known_after(before.text, after, shown) is not None:",
+                "if True:",
                 "tests/changes/test_excerpts.py",
             ),
             (
@@ -573,17 +640,17 @@ MUTATIONS = [
                 "tests/changes/test_excerpts.py",
             ),
             (
-                "what was not shown stays whole lines",
+                "what was not shown stays",
                 "changes/excerpts.py",
-                "while (found := text.find(lines, at)) >= 0 and not _begins_a_line(text, found):",
-                "while (found := text.find(lines, at)) >= 0 and False:",
+                "if lines[place] == run[0] and lines[place : place + len(run)] == run:",
+                "if lines[place] == run[0]:",
                 "tests/changes/test_excerpts.py",
             ),
             (
                 "numbers before lines count only where the file has these lines",
                 "changes/search.py",
-                "if match.start + 1 == self._now(numbers[0])",
-                "if True",
+                "if place.start + 1 == now(numbers[0]):",
+                "if True:",
                 "tests/changes/test_excerpts.py",
             ),
             (

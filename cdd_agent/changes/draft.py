@@ -1,0 +1,444 @@
+"""A file's text while it is edited. Outside the edited lines it is kept exactly: each
+line's own line end, the last line end, the normal form, and bytes that are no text.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import accumulate
+
+from cdd_agent.actions.model import MultipleMatchesFoundError, SearchTextNotFoundError
+from cdd_agent.changes.look_alikes import (
+    common_ends,
+    compare,
+    find_boundaries,
+    fold,
+    quote_own,
+)
+from cdd_agent.changes.misses import describe_miss
+from cdd_agent.changes.model import Hint, Replacement
+from cdd_agent.changes.search import (
+    ALIKE_RUNGS,
+    CLOSE_RUNGS,
+    SURE_RUNGS,
+    Lines,
+    Place,
+    Rung,
+    SearchedLines,
+    find_numbered,
+    find_runs,
+)
+from cdd_agent.files.text import (
+    FileText,
+    NormalForm,
+    as_shown,
+    in_normal_form,
+    lines_of,
+)
+
+_WORD = re.compile(r"\w")
+_LINE_END = re.compile(r"\r\n|\r")
+_SHOWN_PLACES = 10
+_MOST_MISSES = 20
+"""Texts that are not found and whose difference is named."""
+
+Reading = tuple[Lines, Lines]
+"""The lines to find and the new lines, as an edit can be read."""
+
+
+class FileDraft:
+    """A file's text while it is edited."""
+
+    def __init__(self, before: FileText) -> None:
+        self._before = before
+        lines = lines_of(before.text)
+        self._file = SearchedLines([line.rstrip("\r\n") for line in lines])
+        self._ends = [
+            line[len(bare) :]
+            for line, bare in zip(lines, self._file.lines, strict=True)
+        ]
+        self._has_final_end = not lines or bool(self._ends[-1])
+        self._moves: list[tuple[int, int]] = []
+        """For the line numbers of hints: by how many lines each edit has moved what
+        follows a line.
+        """
+        self._misses = 0
+
+    @property
+    def lines(self) -> list[str]:
+        """Without their line ends."""
+        return self._file.lines
+
+    @property
+    def text(self) -> str:
+        return "".join(map("".join, zip(self.lines, self._ends, strict=True)))
+
+    def replace(self, edit: Replacement) -> bool:
+        """Do one edit; False if it was done already: the new text is in the file, and
+        the old text is not, or only within the new one.
+
+        Raises `SearchTextNotFoundError` or `MultipleMatchesFoundError`, which carry the
+        text.
+        """
+        readings = _readings(edit)
+        for rungs in (SURE_RUNGS, ALIKE_RUNGS):
+            for find, new in readings:
+                place = self._find_place(rungs, find, new, edit.hint)
+                if place is not None:
+                    return self._carry_out(place, find, new, edit.final_newline)
+        # before a close match, which could be the new text itself
+        if any(self._has_new_text(find, new) for find, new in readings):
+            return False
+        for find, new in readings:
+            place = self._find_place(CLOSE_RUNGS, find, new, edit.hint)
+            if place is not None:
+                return self._carry_out(place, find, new, edit.final_newline)
+        find, new = readings[0]
+        place = find_numbered(self._file, find, new, self._current_number)
+        if place is None:
+            raise self._not_found(find)
+        self._put(place)
+        return True
+
+    def replace_text(self, find: str, new: str) -> bool:
+        """Replace the one occurrence of a text, which may be less than a line. If it is
+        not in the file, it is searched for as lines. Returns and raises as `replace`.
+        """
+        find, new = _with_line_feeds(find), _with_line_feeds(new)
+        flat = self._flat()
+        spans = _spans(flat, find) or self._alike_spans(flat, find)
+        if not spans:
+            return self.replace(Replacement("", as_lines(find), as_lines(new)))
+        if len(spans) > 1:
+            numbers = [flat.count("\n", 0, start) + 1 for start, _ in spans]
+            raise MultipleMatchesFoundError(self._shown, numbers)
+        start, end = spans[0]
+        new = self._in_own_characters(flat[start:end], find, new)
+        around = new.find(flat[start:end])
+        is_longer = around >= 0 and len(new) > end - start
+        if is_longer and _spans(flat, new) == [
+            (start - around, start - around + len(new))
+        ]:
+            return False
+        self._put_text(flat, start, end, new)
+        return True
+
+    def replace_all(self, content: str) -> None:
+        """Make this the whole text. Lines that differ only in their normal form or line
+        end are kept, and so is the last line end.
+        """
+        old = [_composed(line) for line in self.lines]
+        known = set(old)
+        new: list[str] = []
+        for line in as_lines(content.removeprefix("\ufeff")):
+            composed = _composed(line)
+            new.append(composed if composed in known else line)
+        head, tail = common_ends(old, new)
+        find = old[head : len(old) - tail]
+        if not self._before.text.strip():
+            self._has_final_end = content.endswith(("\n", "\r"))
+        self._splice(head, find, new[head : len(new) - tail], is_alike=True)
+
+    def _find_place(
+        self, rungs: Sequence[Rung], find: Lines, new: Lines, hint: Hint
+    ) -> Place | None:
+        """The place by the first rung that has one. Raises `MultipleMatchesFoundError`
+        if it has several.
+        """
+        if not find:
+            return None
+        for rung in rungs:
+            places = list(rung(self._file, find, new))
+            if len(places) > 1:
+                places = self._choose_by_hint(places, hint)
+            if len(places) > 1:
+                numbers = [place.start + 1 for place in places[:_SHOWN_PLACES]]
+                raise MultipleMatchesFoundError(self._shown, numbers)
+            if places:
+                return places[0]
+        return None
+
+    def _choose_by_hint(self, places: list[Place], hint: Hint) -> list[Place]:
+        """The place that a hint means: the one in its line, or the first after the
+        lines that it names. All places if it means none.
+        """
+        number = self._current_number(hint.line or 0)
+        at_line = [place for place in places if place.start + 1 == number]
+        if len(at_line) == 1:
+            return at_line
+        if not hint.after:
+            return places
+        after = 0
+        for name in hint.after:
+            named = [
+                place
+                for place, line in enumerate(self._file.forms.bare)
+                if place >= after and line == name.strip()
+            ]
+            if len(named) != 1:
+                return places
+            after = named[0] + 1
+        return [place for place in places if place.start >= after][:1] or places
+
+    def _current_number(self, line: int) -> int:
+        """The current number of a line that had this number before the edits."""
+        for start, moved in self._moves:
+            if line > start + 1:
+                line += moved
+        return line
+
+    def _carry_out(
+        self, place: Place, find: Lines, new: Lines, final_newline: bool | None
+    ) -> bool:
+        if self._is_done(place, find, new):
+            return False
+        self._put(place)
+        if final_newline is not None:
+            self._has_final_end = final_newline
+            self._settle_ends(len(self.lines) - 1)
+        return True
+
+    def _is_done(self, place: Place, find: Lines, new: Lines) -> bool:
+        """True if the new text is at the place already: it is the file's, or the text
+        to find is a part of it and it is around that.
+        """
+        forms = self._file.folded if place.is_alike else self._file.forms
+        form = fold if place.is_alike else str
+        present = self.lines[place.start : place.start + len(find)]
+        if place.is_alike and present == list(place.new):
+            return True
+        if len(new) <= len(find):
+            return False
+        bare_new = [form(line).strip() for line in new]
+        bare_find = [form(line).strip() for line in find]
+        for offset in find_runs(bare_new, bare_find, Counter(bare_new)):
+            start = place.start - offset
+            if start >= 0 and forms.bare[start : start + len(new)] == bare_new:
+                return True
+        return False
+
+    def _has_new_text(self, find: Lines, new: Lines) -> bool:
+        """True if the new text is in the file once, and says something that the old
+        text did not, or leaves out lines that are not in the file.
+        """
+        old_lines = {line.strip() for line in find}
+        new_lines = {line.strip() for line in new}
+        says_more = any(_WORD.search(line) for line in new_lines - old_lines)
+        is_between = bool(find and new) and (find[0], find[-1]) == (new[0], new[-1])
+        if not says_more and is_between:
+            gone = old_lines - new_lines
+            is_gone = not any(self._file.forms.counts[line] for line in gone)
+            says_more = is_gone and any(_WORD.search(line) for line in gone)
+        if not says_more:
+            return False
+        ended = [line.rstrip() for line in new]
+        forms = self._file.forms
+        return len(list(find_runs(forms.ended, ended, forms.counts))) == 1
+
+    def _put(self, place: Place) -> None:
+        self._splice(place.start, place.find, place.new, is_alike=place.is_alike)
+        moved = len(place.new) - len(place.find)
+        if moved:
+            self._moves.append((place.start, moved))
+
+    def _splice(self, start: int, find: Lines, new: Lines, *, is_alike: bool) -> None:
+        """Replace lines of the file, for which an edit has `find`. Those that it only
+        quotes are kept; others keep the line ends of the lines that they replace.
+        """
+        lines: list[str] = []
+        ends: list[str] = []
+        for tag, find_from, find_to, new_from, new_to in compare(find, new):
+            own = slice(start + find_from, start + find_to)
+            if tag == "equal":
+                lines += self.lines[own]
+                ends += self._ends[own]
+                continue
+            changed = "\n".join(new[new_from:new_to])
+            quoted = "\n".join(find[find_from:find_to])
+            if is_alike and changed and quoted:
+                own_text = "\n".join(self.lines[own])
+                changed = self._in_own_characters(own_text, quoted, changed)
+            else:
+                changed = self._in_its_form(changed)
+            if new_to > new_from:
+                lines += changed.split("\n")
+            more = new_to - new_from - (find_to - find_from)
+            ends += self._ends[own][: new_to - new_from] + [self._end] * more
+        span = slice(start, start + len(find))
+        is_at_end = span.stop >= len(self.lines)
+        self._file.splice(span, lines)
+        self._ends[span] = ends
+        if is_at_end:
+            self._settle_ends(start)
+
+    def _settle_ends(self, start: int) -> None:
+        """Give all lines from the one before `start` their line ends, but the last only
+        if the file ends with one.
+        """
+        if not self.lines:
+            return
+        for place in range(max(0, start - 1), len(self.lines)):
+            self._ends[place] = self._ends[place] or self._end
+        if not self._has_final_end:
+            self._ends[-1] = ""
+
+    def _put_text(self, flat: str, start: int, end: int, new: str) -> None:
+        """Replace a part of the text, with all line ends as line feeds."""
+        first = flat.count("\n", 0, start)
+        last = flat.count("\n", 0, end)
+        changed = flat[:start] + new + flat[end:]
+        new_lines = as_lines(changed)
+        tail = max(0, len(self.lines) - last - 1)
+        self._has_final_end = not changed or changed.endswith("\n")
+        find = self.lines[first : len(self.lines) - tail]
+        self._put(Place(first, find, new_lines[first : len(new_lines) - tail], True))
+
+    def _in_own_characters(self, own: str, find: str, new: str) -> str:
+        """The new text in the normal form of the file, with its own characters where it
+        quotes `find`.
+        """
+        if own == find and new.isascii():
+            return new
+        return quote_own(own, self._in_its_form(find), self._in_its_form(new))
+
+    def _in_its_form(self, new: str) -> str:
+        return new if new.isascii() else in_normal_form(new, self._normal_form)
+
+    @cached_property
+    def _normal_form(self) -> NormalForm | None:
+        return self._before.normal_form
+
+    @cached_property
+    def _end(self) -> str:
+        """The line end that most lines have."""
+        return self._before.line_end
+
+    @property
+    def _shown(self) -> str:
+        return as_shown(self.text)
+
+    def _flat(self) -> str:
+        """The text with all line ends as line feeds."""
+        text = "\n".join(self.lines)
+        return f"{text}\n" if self.lines and self._has_final_end else text
+
+    def _alike_spans(self, flat: str, find: str) -> list[tuple[int, int]]:
+        """Where a text that looks like `find` is, in whole characters."""
+        folded_find = fold(find)
+        if not folded_find or (flat.isascii() and folded_find == find):
+            return []
+        lines = flat.split("\n")
+        folded = [fold(line) for line in lines]
+        starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+        folded_starts = list(accumulate((len(line) + 1 for line in folded), initial=0))
+        spans: list[tuple[int, int]] = []
+        joined = "\n".join(folded)
+        for folded_start, folded_end in _spans(joined, folded_find):
+            bounds: list[int] = []
+            for offset in (folded_start, folded_end):
+                line = joined.count("\n", 0, offset)
+                ends = find_boundaries(lines[line])
+                own = {**ends, 0: 0}.get(offset - folded_starts[line])
+                if own is not None:
+                    bounds.append(starts[line] + own)
+            if len(bounds) == 2:
+                spans.append((bounds[0], bounds[1]))
+        return spans
+
+    def _not_found(self, find: Lines) -> SearchTextNotFoundError:
+        self._misses += 1
+        if self._misses > _MOST_MISSES:
+            return SearchTextNotFoundError(self._shown)
+        earlier: list[str] = []
+        if self.text != self._before.text:
+            earlier = FileDraft(self._before).lines
+        miss = describe_miss(self._file, find, earlier)
+        return SearchTextNotFoundError(
+            self._shown, as_shown(miss.closest), as_shown(miss.difference)
+        )
+
+
+def as_lines(text: str) -> tuple[str, ...]:
+    """A text's lines without their ends; none for an empty text."""
+    text = _with_line_feeds(text)
+    return tuple(text.removesuffix("\n").split("\n")) if text else ()
+
+
+def has_same_lines(text: str, other: str, *, exactly: bool = True) -> bool:
+    """True if two texts are the same but for normal form and line ends; not `exactly`:
+    also if they only look alike, or have other white space at the ends of lines.
+    """
+    lines, others = as_lines(text), as_lines(other)
+    if exactly:
+        return [*map(_composed, lines)] == [*map(_composed, others)]
+    return _looks(lines) == _looks(others)
+
+
+def _looks(lines: Lines) -> list[str]:
+    return [fold(line).rstrip() for line in lines]
+
+
+def _with_line_feeds(text: str) -> str:
+    return _LINE_END.sub("\n", text) if "\r" in text else text
+
+
+def _readings(edit: Replacement) -> list[Reading]:
+    """An edit as it is written, and in other readings, which count if that is not
+    found.
+    """
+    readings: list[Reading] = [(edit.find, edit.replace)]
+    if edit.otherwise:
+        readings.append(edit.otherwise)
+    readings = [(_plain_lines(find), _plain_lines(new)) for find, new in readings]
+    bare = _without_blank_ends(*readings[0])
+    if bare:
+        readings.append(bare)
+    return readings
+
+
+def _plain_lines(lines: Lines) -> Lines:
+    """The lines without carriage returns, which are line ends."""
+    if not any("\r" in line for line in lines):
+        return lines
+    return as_lines("\n".join(lines) + "\n")
+
+
+def _without_blank_ends(find: Lines, new: Lines) -> Reading | None:
+    """Both texts without the blank lines around the one to find, which set it off from
+    its marks; None if there are none.
+    """
+    filled = [place for place, line in enumerate(find) if line.strip()]
+    if not filled:
+        return None
+    before, after = filled[0], len(find) - filled[-1] - 1
+    if not before and not after:
+        return None
+    bare_new = list(new)
+    for _ in range(before):
+        if bare_new and not bare_new[0].strip():
+            del bare_new[0]
+    for _ in range(after):
+        if bare_new and not bare_new[-1].strip():
+            del bare_new[-1]
+    return tuple(find[before : len(find) - after]), tuple(bare_new)
+
+
+def _spans(text: str, wanted: str) -> list[tuple[int, int]]:
+    """Where a text is in another, the first places only."""
+    spans: list[tuple[int, int]] = []
+    at = text.find(wanted)
+    while at >= 0 and len(spans) < _SHOWN_PLACES:
+        spans.append((at, at + len(wanted)))
+        at = text.find(wanted, at + 1)
+    return spans
+
+
+def _composed(line: str) -> str:
+    """A line in the one form that its normal forms share; a byte that is no text is
+    U+FFFD.
+    """
+    if line.isascii():
+        return line
+    return unicodedata.normalize("NFC", as_shown(line))

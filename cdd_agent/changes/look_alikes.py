@@ -1,0 +1,146 @@
+"""Texts that look alike and are written with other characters.
+
+A model often writes `"` where a file has `“`, a blank where it has a no-break space, or
+an `ü` of one character where it has two. `fold` gives both the same text. `quote_own`
+then writes a new text with the file's own characters, wherever the new text only quotes
+them.
+"""
+
+import difflib
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+_QUOTES = {
+    **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc", "'"),
+    **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033", '"'),
+}
+_WITHOUT_WIDTH = frozenset(
+    "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
+    "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+) | {chr(code) for code in range(0xFE00, 0xFE10)}
+"""Characters that cannot be seen: soft hyphens, joiners, marks of direction, variation
+selectors.
+"""
+_MOST_PAIRS = 50_000
+"""Equal pairs of items up to which two sequences are compared in full: beyond, it would
+take too long.
+"""
+
+Opcode = tuple[str, int, int, int, int]
+
+
+def fold(text: str) -> str:
+    """The text in the form that all texts share that look like it."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFD", text).translate(_FOLDED)
+
+
+class _FoldedCharacters(dict[int, str]):
+    """Each character's form, computed when it is first met."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = _fold_character(chr(code))
+        return self[code]
+
+
+_FOLDED = _FoldedCharacters()
+
+
+def _fold_character(char: str) -> str:
+    category = unicodedata.category(char)
+    if char in _WITHOUT_WIDTH:
+        return ""
+    if category == "Zs":
+        return " "
+    if category == "Pd" or char == "\u2212":
+        return "-"
+    if char in _QUOTES:
+        return _QUOTES[char]
+    if char == "\u2026":
+        return "..."
+    # a byte that is no text, which is shown as U+FFFD
+    if category == "Cs":
+        return "\ufffd"
+    if unicodedata.decomposition(char).startswith(("<wide>", "<narrow>")):
+        return unicodedata.normalize("NFKD", char)
+    return char
+
+
+def find_boundaries(text: str) -> dict[int, int]:
+    """Where each character with its accents ends: its end in the folded text → its end
+    in the text.
+    """
+    ends: dict[int, int] = {}
+    folded = start = 0
+    for end in range(1, len(text) + 1):
+        if end < len(text) and unicodedata.combining(text[end]):
+            continue
+        folded += len(fold(text[start:end]))
+        ends[folded] = end
+        start = end
+    return ends
+
+
+def quote_own(own: str, find: str, new: str) -> str:
+    """The new text of an edit, with the file's own characters where it quotes the text
+    to find. `own` is the file's text, which looks like `find`.
+    """
+    if own == find:
+        return new
+    pieces = list(pair_pieces(find, own))
+    written: list[str] = []
+    for tag, find_from, find_to, new_from, new_to in compare(find, new):
+        if tag != "equal":
+            written.append(new[new_from:new_to])
+            continue
+        at = find_from
+        for start, end, own_piece in pieces:
+            if at <= start and end <= find_to:
+                written.append(new[new_from + at - find_from :][: start - at])
+                written.append(own_piece)
+                at = end
+        written.append(new[new_from + at - find_from : new_to])
+    return "".join(written)
+
+
+def pair_pieces(find: str, own: str) -> Iterator[tuple[int, int, str]]:
+    """The smallest pieces of two texts that look alike: where each begins and ends in
+    the one, and its text in the other.
+    """
+    find_ends, own_ends = find_boundaries(find), find_boundaries(own)
+    start = own_start = 0
+    for folded, end in find_ends.items():
+        if folded and folded in own_ends:
+            yield start, end, own[own_start : own_ends[folded]]
+            start, own_start = end, own_ends[folded]
+
+
+def compare(old: Sequence[str], new: Sequence[str]) -> Sequence[Opcode]:
+    """The parts of two texts or lists of lines that are equal and that differ, as
+    `difflib` gives them.
+    """
+    counts = Counter(new)
+    if sum(counts[item] for item in old) <= _MOST_PAIRS:
+        matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+        return matcher.get_opcodes()
+    head, tail = common_ends(old, new)
+    old_end, new_end = len(old) - tail, len(new) - tail
+    return [
+        ("equal", 0, head, 0, head),
+        ("replace", head, old_end, head, new_end),
+        ("equal", old_end, len(old), new_end, len(new)),
+    ]
+
+
+def common_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
+    """How many items both begin with, and how many of the others both end with."""
+    most = min(len(old), len(new))
+    head = 0
+    while head < most and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < most - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    return head, tail

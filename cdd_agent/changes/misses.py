@@ -1,0 +1,272 @@
+"""Naming why a text is not in a file: the first difference from the lines that are most
+like it.
+"""
+
+import difflib
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
+
+from msgspec import Struct
+
+from cdd_agent.changes.look_alikes import common_ends, fold, pair_pieces
+from cdd_agent.changes.search import (
+    SURE_RUNGS,
+    Lines,
+    SearchedLines,
+    find_runs,
+    likeness,
+)
+
+_SHOWN_LINES = 8
+_MOST_NEAR = 300
+"""Lines that are compared letter by letter."""
+_AROUND = 3
+"""Lines around a place in which lines of the text may be."""
+_SLIP = 0.6
+"""Likeness from which a line is another one with a slip in it."""
+_LONGEST_SHOWN = 60
+_TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
+_BLANKS = {" ": "space", "\t": "tab"}
+
+
+class Miss(Struct, frozen=True):
+    """Why a text is not in a file."""
+
+    closest: str
+    """The lines of the file that are most like the text, with their numbers; empty if
+    there are none.
+    """
+    difference: str
+    """A sentence; empty if nothing is like the text."""
+
+
+def describe_miss(file: SearchedLines, find: Lines, earlier: Lines) -> Miss:
+    """Name the difference of a text that is not in a file. `earlier` are the lines of
+    the file before other edits of the same reply; empty if there were none.
+    """
+    wanted = [line.strip() for line in find]
+    start = _voted_start(file, wanted)
+    near: list[int] = []
+    if start is None:
+        near = _near_places(file, wanted)
+        places: Sequence[int] = sorted(near)
+    else:
+        first = max(0, start)
+        count = max(3, min(len(find), _SHOWN_LINES))
+        places = range(first, min(len(file.lines), first + count))
+    closest = "\n".join(f"{place + 1:>5}  {file.lines[place]}" for place in places)
+    if earlier and _is_in(earlier, find):
+        difference = "An earlier edit of this reply has changed these lines"
+    elif start is not None:
+        difference = _first_difference(file, find, start)
+    elif near:
+        number = wanted.index(_longest(wanted))
+        difference = _pair_difference(find, number, file.lines, near[0])
+    else:
+        difference = _part_of_line(file, wanted)
+    return Miss(closest, difference)
+
+
+def _voted_start(file: SearchedLines, wanted: Lines) -> int | None:
+    """Where the text would begin by most of its lines; None if none is in the file."""
+    voters = sorted({line for line in wanted if line}, key=len, reverse=True)
+    votes: Counter[int] = Counter()
+    for line in voters[:_SHOWN_LINES]:
+        for found in find_runs(file.forms.bare, [line], file.forms.counts):
+            votes[found - wanted.index(line)] += 1
+    if not votes:
+        return None
+    return max(votes, key=lambda place: (votes[place], -place))
+
+
+def _near_places(file: SearchedLines, wanted: Lines) -> list[int]:
+    """The lines most like the longest line of the text, the likest first. Only lines of
+    about its length that have one of its words are compared.
+    """
+    longest = _longest(wanted)
+    if not longest:
+        return []
+    words = set(re.findall(r"\w{3,}", longest))
+    candidates: list[str] = []
+    for line in file.forms.bare:
+        is_sized = abs(len(line) - len(longest)) <= len(longest) // 2
+        if is_sized and (not words or any(word in line for word in words)):
+            candidates.append(line)
+    likest = difflib.get_close_matches(longest, candidates[:_MOST_NEAR], n=3)
+    return [file.forms.bare.index(line) for line in dict.fromkeys(likest)]
+
+
+def _longest(wanted: Lines) -> str:
+    return max(wanted, key=len, default="")
+
+
+def _is_in(lines: Lines, find: Lines) -> bool:
+    file = SearchedLines(lines)
+    return any(next(rung(file, find, ()), None) for rung in SURE_RUNGS)
+
+
+def _first_difference(file: SearchedLines, find: Lines, start: int) -> str:
+    """The first difference of a text from the lines around its place."""
+    first = max(0, start - _AROUND)
+    present = file.forms.bare[first : max(0, start) + len(find) + _AROUND]
+    wanted = [line.strip() for line in find]
+    matcher = difflib.SequenceMatcher(None, wanted, present, autojunk=False)
+    for tag, find_from, _, own_from, own_to in matcher.get_opcodes():
+        place = first + own_from
+        if tag == "replace":
+            own_places = range(place, first + own_to)
+            likest = max(
+                own_places,
+                key=lambda own: likeness(wanted[find_from], file.forms.bare[own]),
+            )
+            return _pair_difference(find, find_from, file.lines, likest)
+        if tag == "delete":
+            shown = _shown(find[find_from])
+            return (
+                f"Line {find_from + 1} of the text to find, {shown}, is not in the file"
+                f" at line {place + 1}"
+            )
+        if tag == "insert" and 0 < find_from < len(find):
+            return (
+                f"After line {find_from} of the text to find, the file has another"
+                f" line: line {place + 1}, {_shown(file.lines[place])}"
+            )
+    return _indentation_difference(file, find, matcher, first)
+
+
+def _indentation_difference(
+    file: SearchedLines,
+    find: Lines,
+    matcher: difflib.SequenceMatcher[str],
+    first: int,
+) -> str:
+    """The first line whose indentation differs otherwise than that of the first."""
+    shift: tuple[str, str] | None = None
+    for block in matcher.get_matching_blocks():
+        for offset in range(block.size):
+            number, place = block.a + offset, first + block.b + offset
+            if not find[number].strip():
+                continue
+            pair = (_indentation(find[number]), _indentation(file.lines[place]))
+            shift = shift or pair
+            if len(pair[1]) - len(pair[0]) != len(shift[1]) - len(shift[0]):
+                return _pair_difference(find, number, file.lines, place)
+    return "The indentation of the text to find is not that of the file"
+
+
+def _pair_difference(find: Lines, number: int, lines: Lines, place: int) -> str:
+    """What differs between a line of the text and a line of the file."""
+    line, own = find[number], lines[place]
+    bare, own_bare = line.strip(), own.strip()
+    name = f"Line {number + 1} of the text to find"
+    own_name = f"line {place + 1} of the file"
+    if bare == own_bare:
+        return (
+            f"{name} begins with {_blanks(_indentation(line))}, {own_name} with"
+            f" {_blanks(_indentation(own))}"
+        )
+    if fold(bare) == fold(own_bare):
+        had, has = _characters(bare, own_bare)
+        return f"{name} has {had} where {own_name} has {has}"
+    if bare.split() == own_bare.split():
+        had, has = _different_blanks(bare, own_bare)
+        return f"{name} has {had} where {own_name} has {has}"
+    if bare.casefold() == own_bare.casefold():
+        had, has = _different_words(bare, own_bare)
+        return f"{name} has {had} where {own_name} has {has}: the case differs"
+    if bare and bare in own_bare:
+        return f"{name}, {_shown(bare)}, is only a part of {own_name}"
+    if likeness(bare, own_bare) >= _SLIP:
+        had, has = _different_words(bare, own_bare)
+        return f"{name} has {had} where {own_name} has {has}"
+    return f"{name} is {_shown(line)}, and {own_name} is {_shown(own)}"
+
+
+def _part_of_line(file: SearchedLines, wanted: Lines) -> str:
+    """For a text of which no line is in the file as a whole."""
+    first = next((line for line in wanted if line), "")
+    for place, line in enumerate(file.forms.bare):
+        if first and first in line:
+            number = wanted.index(first) + 1
+            return (
+                f"Line {number} of the text to find, {_shown(first)}, is only a part of"
+                f" line {place + 1} of the file"
+            )
+    return ""
+
+
+def _indentation(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _blanks(text: str) -> str:
+    """Blanks by their names: `4 spaces`."""
+    if not text:
+        return "no blank"
+    names: list[str] = []
+    for char, group in groupby(text):
+        count = len(list(group))
+        name = _BLANKS.get(char)
+        if name is None:
+            names.append(f"{count} {_name(char)}")
+        else:
+            names.append(f"{count} {name}{'s' * (count > 1)}")
+    return " and ".join(names)
+
+
+def _characters(line: str, own: str) -> tuple[str, str]:
+    """The first characters that differ between lines that look alike."""
+    for start, end, own_piece in pair_pieces(line, own):
+        piece = line[start:end]
+        if piece == own_piece:
+            continue
+        head, _ = common_ends(piece, own_piece)
+        return _names(piece[head:]), _names(own_piece[head:])
+    return _names(""), _names("")
+
+
+def _names(text: str) -> str:
+    return " and ".join(_name(char) for char in text) or "nothing"
+
+
+def _name(char: str) -> str:
+    number = f"U+{ord(char):04X}"
+    name = unicodedata.name(char, "")
+    return f"{name} ({number})" if name else number
+
+
+def _different_blanks(line: str, own: str) -> tuple[str, str]:
+    """The first blanks that differ between lines with the same words."""
+    runs = zip(re.findall(r"\s+", line), re.findall(r"\s+", own), strict=True)
+    for run, own_run in runs:
+        if run != own_run:
+            return _blanks(run), _blanks(own_run)
+    return _blanks(""), _blanks("")
+
+
+def _different_words(line: str, own: str) -> tuple[str, str]:
+    """The first words that differ."""
+    tokens, own_tokens = _TOKEN.findall(line), _TOKEN.findall(own)
+    matcher = difflib.SequenceMatcher(None, tokens, own_tokens, autojunk=False)
+    for tag, start, end, own_start, own_end in matcher.get_opcodes():
+        if tag != "equal":
+            had = "".join(tokens[start:end])
+            has = "".join(own_tokens[own_start:own_end])
+            return _shown(had), _shown(has)
+    return _shown(line), _shown(own)
+
+
+def _shown(text: str) -> str:
+    """A text in a sentence."""
+    text = text.strip("\r\n")
+    if not text:
+        return "nothing"
+    if not text.strip():
+        return _blanks(text)
+    text = text.strip()
+    if len(text) > _LONGEST_SHOWN:
+        text = f"{text[: _LONGEST_SHOWN - 1]}…"
+    return f"`{text}`"
