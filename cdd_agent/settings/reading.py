@@ -71,7 +71,7 @@ _OTHER_VARIABLES = (
 _MIN_LIKENESS = 0.73
 """The likeness of a misspelt variable. `CDD_MODULE` is below it for `CDD_MODEL`."""
 _YES_NO = {"yes": True, "on": True, "no": False, "off": False}
-_YAML_HINT = "in YAML, yes and on mean true, no and off mean false"
+_YAML_NOTE = "in YAML, yes and on mean true, no and off mean false"
 
 
 class SettingsFile(PartlyShown, frozen=True):
@@ -328,13 +328,16 @@ def check_settings(
     """
     valid: dict[str, Any] = {}
     faults = [*problems]
+    hint = ""
     for key, value in _split_sections(content):
         try:
             setting = getattr(read(Config, {key: _respell((key,), value)}), key)
         except WrongValue as error:
             place = error.place or (key,)
-            hint = f" ({_YAML_HINT})" if _is_boolean(value, place[1:]) else ""
-            faults.append(f"{where(place)}: {error}{hint}")
+            note = f" ({_YAML_NOTE})" if _is_boolean(value, place[1:]) else ""
+            faults.append(f"{where(place)}: {error}{note}")
+            if key not in Config.__struct_fields__:
+                hint = "docs/settings.md lists all settings."
             continue
         if isinstance(setting, Section):
             given = {name: getattr(setting, name) for name in value}
@@ -342,8 +345,7 @@ def check_settings(
         else:
             valid[key] = setting
     if faults:
-        message = "\n".join(dict.fromkeys(faults))
-        raise BadInput(message, hint="docs/settings.md lists all settings.")
+        raise BadInput("\n".join(dict.fromkeys(faults)), hint=hint)
     return valid
 
 

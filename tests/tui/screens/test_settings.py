@@ -127,7 +127,7 @@ async def test_a_wrong_value_is_refused_and_changes_nothing(
     async with person_at(sandbox, size=(160, 30)) as person:
         await settings(person)
         for name, value, allowed in (
-            ("approval", "sometimes", "'ask', 'edits' or 'auto'"),
+            ("approval", "sometimes", "one of `ask`, `auto`, `edits`"),
             ("budget.usd", "[", "budget.usd"),
             ("tickets_dir", "../elsewhere", ".."),
         ):
