@@ -64,6 +64,10 @@ class YamlEntry(Struct, frozen=True):
     def is_null(self) -> bool:
         return _is_null(self.node)
 
+    @property
+    def is_mapping(self) -> bool:
+        return isinstance(self.node, yaml.MappingNode)
+
     def at(self, source: str) -> str:
         return f"{source}:{self.line}"
 

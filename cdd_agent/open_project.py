@@ -14,17 +14,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.config import (
-    PROJECT_FILE,
-    TRUST,
-    Config,
-    SettingsFile,
-    SettingsLayers,
-    with_setting,
-)
 from cdd_agent.errors import BadInput, NotApproved
 from cdd_agent.files.paths import PathRefused, confine, expect_no_link_out, find_root
 from cdd_agent.process.policy import TrustedChecks
+from cdd_agent.settings.config import PROJECT_FILE, Config
+from cdd_agent.settings.reading import TRUST, SettingsFile, SettingsLayers
+from cdd_agent.settings.writing import with_setting
 from cdd_agent.tickets.store import TicketStore
 from cdd_agent.trust import (
     CHECK,

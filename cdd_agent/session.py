@@ -22,7 +22,6 @@ from cdd_agent.agents.run_lines import (
 from cdd_agent.agents.step_editing import StepEditing
 from cdd_agent.agents.store import LastActive
 from cdd_agent.agents.words import shell_name
-from cdd_agent.config import Config
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.outside import OutsideChanges
@@ -43,6 +42,7 @@ from cdd_agent.llm.budget import Tally
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.open_project import Project
 from cdd_agent.redaction import Redactor
+from cdd_agent.settings.config import Config
 from cdd_agent.tickets.run_outcome import judge_run
 from cdd_agent.tickets.state import load_state
 from cdd_agent.tickets.status import RunStatus

@@ -15,22 +15,15 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
-from cdd_agent.config import (
-    PROJECT_FILE,
-    ROLES,
-    Config,
-    ModelSettings,
-    Role,
-    SettingsLayers,
-    as_lines,
-    of_role,
-    with_settings,
-)
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.providers import PROVIDERS
 from cdd_agent.model_names import provider_of
 from cdd_agent.process.policy import ALWAYS_ALLOWED
 from cdd_agent.redaction import Redactor
+from cdd_agent.settings.config import PROJECT_FILE, ROLES, Config, ModelSettings, Role
+from cdd_agent.settings.models import of_role, with_settings
+from cdd_agent.settings.reading import SettingsLayers
+from cdd_agent.settings.writing import as_lines
 from cdd_agent.tickets.store import TicketStore
 from cdd_agent.verification.checks import runs_usual_program
 
@@ -149,7 +142,6 @@ SETTINGS: Mapping[str, NeedsTrust | str] = {
     "request.body": NeedsTrust("every request to a model has these fields"),
     "request.headers": NeedsTrust("every request to a model has these headers"),
     "models": "the settings of a role need trust like those of all models",
-    **dict.fromkeys((f"models.{role}" for role in ROLES), "see `models`"),
     "fallbacks": NeedsTrust(
         "your code goes to these models where yours is not available",
         lambda case: bool(case.full.fallbacks),

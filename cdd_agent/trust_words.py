@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from cdd_agent.config import PROJECT_FILE
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.open_project import ProjectTrust, TrustAnswer, TrustQuestion
+from cdd_agent.settings.config import PROJECT_FILE
 from cdd_agent.trust import ProjectSetting
 
 SHOW = "show the file"

@@ -27,7 +27,6 @@ from cdd_agent.agents.store import AgentFile, LastActive
 from cdd_agent.changes.change_set import ChangeSet
 from cdd_agent.changes.review import Review
 from cdd_agent.commands.registry import commands
-from cdd_agent.config import ROLES, Config, Role, fallbacks_of, of_role
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.cost import Cost
 from cdd_agent.engine.approval import Approval, ask_about
@@ -89,6 +88,8 @@ from cdd_agent.process.policy import (
 from cdd_agent.process.run import OnOutput, ignore_output
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import FindServers, Session
+from cdd_agent.settings.config import ROLES, Config, Role
+from cdd_agent.settings.models import fallbacks_of, of_role
 from cdd_agent.tickets.spec import SpecEmpty
 from cdd_agent.tickets.state import load_state, new_state
 from cdd_agent.tickets.store import Ticket, TicketStore

@@ -11,18 +11,14 @@ import pytest
 
 from cdd_agent.commands.registry import handle
 from cdd_agent.commands.settings import change
-from cdd_agent.config import (
-    ROLES,
-    Config,
-    fallbacks_of,
-    of_role,
-    only_model,
-)
 from cdd_agent.events.shell_events import ModelChosen
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.model_names import provider_of
 from cdd_agent.session import Session
+from cdd_agent.settings.config import ROLES, Config
+from cdd_agent.settings.models import fallbacks_of, of_role
+from cdd_agent.settings.writing import only_model
 from cdd_agent.wiring import Wiring
 from tests.support.listening import collect, tell
 from tests.support.projects import Sandbox

@@ -12,7 +12,6 @@ import pytest
 from cdd_agent.commands.model_choice import choose
 from cdd_agent.commands.settings import change, settings_of
 from cdd_agent.commands.trust_command import trust_events
-from cdd_agent.config import Commands
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice
@@ -28,6 +27,7 @@ from cdd_agent.open_project import (
     open_project,
 )
 from cdd_agent.process.policy import CommandRunner
+from cdd_agent.settings.config import Commands
 from cdd_agent.trust import ProjectSetting
 from cdd_agent.trust_store import TrustStore
 from cdd_agent.user_folders import state_folder

@@ -12,17 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import to_builtins
 
-from cdd_agent.config import (
-    ROLES,
-    Config,
-    ModelSettings,
-    SettingsFile,
-    SettingsLayers,
-    all_settings,
-    of_role,
-    with_settings,
-)
 from cdd_agent.errors import BadInput
+from cdd_agent.settings.config import ROLES, Config, ModelSettings, declared_settings
+from cdd_agent.settings.models import of_role, with_settings
+from cdd_agent.settings.reading import SettingsFile, SettingsLayers
 from cdd_agent.trust import (
     SETTINGS,
     Case,
@@ -66,7 +59,7 @@ def names(settings: list[ProjectSetting]) -> list[str]:
 
 
 def test_every_setting_has_a_rule_or_a_reason() -> None:
-    assert set(SETTINGS) == set(all_settings())
+    assert set(SETTINGS) == {setting.name for setting in declared_settings()}
     assert {*ModelSettings.__struct_fields__} <= set(SETTINGS)
     assert all(rule for rule in SETTINGS.values())
 

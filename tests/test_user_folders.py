@@ -10,11 +10,11 @@ import pytest
 import cdd_agent
 from cdd_agent import user_folders
 from cdd_agent.cluster.cache import cache_folder as folder_of_worker
-from cdd_agent.config import user_file
 from cdd_agent.engine.whereabouts import copy_id
 from cdd_agent.errors import BadInput
 from cdd_agent.faults import FaultLog
 from cdd_agent.process.session import execute_command_tool
+from cdd_agent.settings.reading import user_file
 from cdd_agent.tui.themes import ThemeChoice, remember, remembered
 from tests.support.settings import load_config
 

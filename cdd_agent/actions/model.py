@@ -14,7 +14,7 @@ from msgspec import Meta, StructMeta, to_builtins
 from msgspec.structs import force_setattr
 
 from cdd_agent.errors import CddError
-from cdd_agent.forms import Captured, CapturedName, Checked, Written, check_argument
+from cdd_agent.typed_values import Checked, Written, check_argument
 
 _LONGEST_TITLE = 100
 
@@ -26,7 +26,7 @@ class _AbstractStruct(StructMeta, ABCMeta):
     pass
 
 
-class Action(
+class BaseAction(
     Checked,
     frozen=True,
     forbid_unknown_fields=True,
@@ -54,7 +54,7 @@ class Action(
         return {name: value for name, value in written.items() if value is not None}
 
 
-class ExecuteAction(Action, frozen=True, tag="execute"):
+class ExecuteAction(BaseAction, frozen=True, tag="execute"):
     command: Annotated[Written, Meta(description="As in `pytest -q`.")]
     cwd: Folder | None = None
     env: Annotated[
@@ -72,7 +72,7 @@ class ExecuteAction(Action, frozen=True, tag="execute"):
         return "\n".join(lines)
 
 
-class CreateFileAction(Action, frozen=True, tag="create_file"):
+class CreateFileAction(BaseAction, frozen=True, tag="create_file"):
     """Create a new file, and its folders."""
 
     file_path: FilePath
@@ -87,7 +87,7 @@ class CreateFileAction(Action, frozen=True, tag="create_file"):
         return self.content
 
 
-class EditAction(Action, frozen=True, tag="edit"):
+class EditAction(BaseAction, frozen=True, tag="edit"):
     file_path: FilePath
     find: Annotated[
         str,
@@ -106,7 +106,7 @@ class EditAction(Action, frozen=True, tag="edit"):
         return "\n".join(removed + added)
 
 
-class ReadAction(Action, frozen=True, tag="read"):
+class ReadAction(BaseAction, frozen=True, tag="read"):
     """Read a file or folder of the project, or a web page."""
 
     source: Annotated[
@@ -120,7 +120,7 @@ class ReadAction(Action, frozen=True, tag="read"):
         return f"read {self.source}"
 
 
-class ChatWithUserAction(Action, frozen=True, tag="chat_with_user"):
+class ChatWithUserAction(BaseAction, frozen=True, tag="chat_with_user"):
     prompt: Annotated[Written, Meta(description="The question.")]
 
     def title(self) -> str:
@@ -130,7 +130,7 @@ class ChatWithUserAction(Action, frozen=True, tag="chat_with_user"):
         return "" if _is_one_line(self.prompt) else self.prompt
 
 
-class ResearchAction(Action, frozen=True, tag="research"):
+class ResearchAction(BaseAction, frozen=True, tag="research"):
     queries: Annotated[
         tuple[Written, ...], Meta(min_length=1, description="One search for each.")
     ]
@@ -139,12 +139,22 @@ class ResearchAction(Action, frozen=True, tag="research"):
         return f"search the web: {'; '.join(self.queries)}"
 
 
-class ParsePlanAction(Action, frozen=True, tag="parse_plan"):
+class ParsePlanAction(BaseAction, frozen=True, tag="parse_plan"):
     """Reading a wrong plan. It occurs only in reports."""
 
     def title(self) -> str:
         return "read the plan"
 
+
+Action = (
+    ExecuteAction
+    | CreateFileAction
+    | EditAction
+    | ReadAction
+    | ChatWithUserAction
+    | ResearchAction
+    | ParsePlanAction
+)
 
 KINDS: dict[str, type[Action]] = {
     "execute": ExecuteAction,
@@ -170,11 +180,11 @@ class ActionResult(Checked, frozen=True):
 
     action: Action
     status: ActionStatus
-    output: Captured = ""
+    output: str = ""
     """The text that was printed, read or answered; for a failed `create_file` or
     `edit`, the content of the file.
     """
-    error: Captured = ""
+    error: str = ""
     """The reason of a failure; for a successful command, its standard error."""
     return_code: int | None = None
 
@@ -203,7 +213,7 @@ class RunSummary(Checked, frozen=True):
 
 class RunEnvironment(Checked, frozen=True):
     os: Written
-    cwd: CapturedName
+    cwd: Written
 
 
 class ExecutionReport(Checked, frozen=True):
@@ -259,7 +269,7 @@ class FileAlreadyExistsError(ActionFailed):
     """`create_file` found an existing file, and wrote nothing."""
 
     def __init__(self, file_path: str) -> None:
-        self.file_path: str = check_argument("file_path", CapturedName, file_path)
+        self.file_path: str = check_argument("file_path", Written, file_path)
         super().__init__(
             f"{file_path} exists already; nothing was written",
             hint="Use `edit` to change it.",
@@ -272,9 +282,9 @@ class SearchTextNotFoundError(ActionFailed):
     """
 
     def __init__(self, content: str, closest: str = "", difference: str = "") -> None:
-        self.content: str = check_argument("content", Captured, content)
-        self.closest: str = check_argument("closest", Captured, closest)
-        self.difference: str = check_argument("difference", Captured, difference)
+        self.content: str = check_argument("content", str, content)
+        self.closest: str = check_argument("closest", str, closest)
+        self.difference: str = check_argument("difference", str, difference)
         message = "The text to find is not in the file; nothing was changed"
         if difference:
             message += f". {difference}"
@@ -287,7 +297,7 @@ class MultipleMatchesFoundError(ActionFailed):
     """An edit found its text at several `lines` of the `content` of the file."""
 
     def __init__(self, content: str, lines: Sequence[int] = ()) -> None:
-        self.content: str = check_argument("content", Captured, content)
+        self.content: str = check_argument("content", str, content)
         self.lines: tuple[int, ...] = check_argument("lines", tuple[int, ...], lines)
         places = f" (lines {', '.join(map(str, lines))})" if lines else ""
         super().__init__(

@@ -1,6 +1,5 @@
 """Action plans: lists of actions in YAML. docs/action-plan.md describes the format."""
 
-import difflib
 from typing import Annotated, Self
 
 import yaml
@@ -8,7 +7,6 @@ from msgspec import Meta
 
 from cdd_agent.actions.model import KINDS, Action
 from cdd_agent.errors import BadInput
-from cdd_agent.forms import Checked, Fault, NotOfForm, read
 from cdd_agent.guarded_yaml import (
     Tree,
     YamlEntry,
@@ -18,8 +16,8 @@ from cdd_agent.guarded_yaml import (
     list_items,
     read_node,
 )
+from cdd_agent.typed_values import Checked, WrongValue, read, suggest
 
-_KINDS = ", ".join(KINDS)
 _MOST_PROBLEMS = 10
 _LONGEST_NAME = 60
 
@@ -153,26 +151,12 @@ def _make_action(
     values = {name: entry.tree for name, entry in fields.items() if not entry.is_null}
     try:
         return read(KINDS[kind], values)
-    except NotOfForm as error:
-        fault = error.faults[0]
-        name = str(fault.place[0])
-        if name in fields:
-            place = fields[name].at(source)
-        raise BadInput(f"{place}: {kind}: {_describe(fault, name)}") from error
-
-
-def _describe(fault: Fault, name: str) -> str:
-    if fault.kind != "unknown":
-        return str(fault)
-    similar = difflib.get_close_matches(name, fault.allowed, n=1)
-    advice = f"its keys are {', '.join(fault.allowed)}"
-    if similar:
-        advice = f"did you mean `{similar[0]}`?"
-    return f"there is no key `{name}`; {advice}"
+    except WrongValue as error:
+        for name in error.place[:1]:
+            if name in fields:
+                place = fields[str(name)].at(source)
+        raise BadInput(f"{place}: {kind}: {error}") from error
 
 
 def _suggest_kind(name: Tree) -> str:
-    if isinstance(name, str):
-        for similar in difflib.get_close_matches(name, KINDS, n=1):
-            return f"; did you mean `{similar}`?"
-    return f"; there are {_KINDS}"
+    return suggest(name if isinstance(name, str) else "", KINDS)

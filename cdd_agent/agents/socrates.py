@@ -23,7 +23,7 @@ from cdd_agent.agents.socrates_prompt import (
 )
 from cdd_agent.agents.spec_draft import Draft, RebasedDraft, plain_words
 from cdd_agent.agents.spec_losses import lost_words, spec_diff
-from cdd_agent.agents.spec_proposal import Proposal
+from cdd_agent.agents.spec_proposal import Proposal, respell_proposal
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.cost import Cost
 from cdd_agent.dialogue.fitted_prompt import FittedPrompt
@@ -498,6 +498,7 @@ class SocratesAgent(ReadsWords):
                     before.problems(proposal, is_answer=is_answer)
                 ),
                 keep=lambda added: notebook.add(added.messages),
+                respell=respell_proposal,
             )
         except ContextTooLong as error:
             if notebook.forget_rounds():  # else every later try would be too long, too

@@ -6,25 +6,6 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from cdd_agent.forms import Respelled
-
-
-def _as_item(value: Any) -> Any:
-    """Return a bare text as an item: some models leave out the braces."""
-    return {"text": value} if isinstance(value, str) else value
-
-
-def _as_items(value: Any) -> Any:
-    """Return lists by area, as spec.yaml has them, as items."""
-    if not isinstance(value, dict):
-        return value
-    items = []
-    for area, texts in value.items():
-        for text in texts if isinstance(texts, list) else [texts]:
-            items.append({"area": area, "text": text})
-    return items
-
-
 _Id = Meta(description="Of one that is there; none for a new one.")
 
 
@@ -74,12 +55,11 @@ class Proposal(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
     acceptance_criteria: Annotated[
-        tuple[Annotated[CriterionChange, Respelled(_as_item)], ...],
+        tuple[CriterionChange, ...],
         Meta(description="Those that are new, changed or removed."),
     ] = ()
     implementation_scope: Annotated[
-        tuple[Annotated[ScopeChange, Respelled(_as_item)], ...],
-        Respelled(_as_items),
+        tuple[ScopeChange, ...],
         Meta(description="Those that are new, changed or removed."),
     ] = ()
     technical_notes: Annotated[
@@ -122,3 +102,29 @@ class Proposal(Struct, frozen=True, forbid_unknown_fields=True):
             )
         ),
     ] = False
+
+
+def respell_proposal(value: Any) -> Any:
+    """Return a decoded proposal in the spelling of `Proposal`. Some models leave out
+    the braces of items, and some write the scope as lists by area, as spec.yaml does.
+    """
+    if not isinstance(value, dict):
+        return value
+    respelled = dict(value)
+    for name in ("acceptance_criteria", "implementation_scope"):
+        items = value.get(name)
+        if name == "implementation_scope" and isinstance(items, dict):
+            items = _list_areas(items)
+        if isinstance(items, list):
+            respelled[name] = [
+                {"text": item} if isinstance(item, str) else item for item in items
+            ]
+    return respelled
+
+
+def _list_areas(areas: dict[str, Any]) -> list[Any]:
+    items = []
+    for area, texts in areas.items():
+        for text in texts if isinstance(texts, list) else [texts]:
+            items.append({"area": area, "text": text})
+    return items

@@ -14,17 +14,6 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
-from cdd_agent.config import (
-    PROJECT_FILE,
-    ROLES,
-    Config,
-    Models,
-    as_lines,
-    existing_user_file,
-    fallbacks_of,
-    of_role,
-    user_file,
-)
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.files.paths import find_root
 from cdd_agent.git.branch import current_branch
@@ -34,6 +23,10 @@ from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.llm.port import ModelError
 from cdd_agent.open_project import Decide, Project, leave_out, open_project
 from cdd_agent.process.policy import CommandRunner
+from cdd_agent.settings.config import PROJECT_FILE, ROLES, Config, Models
+from cdd_agent.settings.models import fallbacks_of, of_role
+from cdd_agent.settings.reading import existing_user_file, user_file
+from cdd_agent.settings.writing import as_lines
 from cdd_agent.trust_words import left_out_in_words
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.checks import project_checks

@@ -24,7 +24,6 @@ from cdd_agent.cli.outside import go_through_outside
 from cdd_agent.cli.trusting import open_for_work
 from cdd_agent.cli.without_screen import open_project_of, printer_for, reference
 from cdd_agent.cli.working import Output, preparing_model, whoever_answers
-from cdd_agent.config import only_model
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.whereabouts import how_to_hand_back, in_its_tree
 from cdd_agent.errors import BadInput, ExitCode
@@ -37,6 +36,7 @@ from cdd_agent.llm.purse import SharedCalls
 from cdd_agent.open_project import Project, accept_once, in_tree, open_project
 from cdd_agent.printer import JsonPrinter, TextPrinter
 from cdd_agent.redaction import Redactor
+from cdd_agent.settings.writing import only_model
 from cdd_agent.tickets.plan import NoSuchStep
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.wiring import Wiring, keeping_lease, prepare_model

@@ -11,11 +11,11 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from cdd_agent.config import Config
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import Git
 from cdd_agent.git.repository import repository_of
 from cdd_agent.redaction import Redactor
+from cdd_agent.settings.config import Config
 from cdd_agent.travel.own_tree import OwnTree
 from cdd_agent.user_folders import home_folder
 

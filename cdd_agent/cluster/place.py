@@ -22,7 +22,6 @@ from cdd_agent.cluster.identity import author_of, project_id, settings_to_send
 from cdd_agent.cluster.task import carry_out, version
 from cdd_agent.cluster.words import ClientGone, Order, Over, heard
 from cdd_agent.cluster.worker import ENVIRONMENT
-from cdd_agent.config import of_role
 from cdd_agent.errors import BadInput, CddError, ExitCode
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.stream import to_json
@@ -30,6 +29,7 @@ from cdd_agent.fleet.job import Ending
 from cdd_agent.fleet.order import RunOrder, Tell
 from cdd_agent.llm.purse import Purse
 from cdd_agent.open_project import Project, config_without_user
+from cdd_agent.settings.models import of_role
 from cdd_agent.version import VERSION
 from cdd_agent.wiring import open_own_tree
 

@@ -36,7 +36,6 @@ from cdd_agent.cluster.words import (
     Over,
     heard,
 )
-from cdd_agent.config import Config
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.ledger import STORE, no_part
 from cdd_agent.engine.record import RunRecord
@@ -45,7 +44,6 @@ from cdd_agent.events.dialogue_events import ReplyDelta, ThinkingDelta
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.step_events import CommandOutput
 from cdd_agent.events.stream import Event, to_json
-from cdd_agent.forms import read
 from cdd_agent.frontend import Nobody
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.command import Git
@@ -58,12 +56,14 @@ from cdd_agent.open_project import Project
 from cdd_agent.project.own_packages import own_packages
 from cdd_agent.project.tree_needs import Equipment
 from cdd_agent.redaction import Redactor
+from cdd_agent.settings.config import Config
 from cdd_agent.tickets.store import Ticket, TicketStore
 from cdd_agent.travel.arrival import Arrival
 from cdd_agent.travel.bundles import RunHere, bundle
 from cdd_agent.travel.parcel import MANIFEST
 from cdd_agent.travel.reference import RunReference
 from cdd_agent.travel.travelling import utc_now
+from cdd_agent.typed_values import read
 from cdd_agent.version import VERSION
 from cdd_agent.wiring import Wiring, prepare_model
 

@@ -32,7 +32,6 @@ from cdd_agent.commands.ticket_commands import (
     status_events,
 )
 from cdd_agent.commands.trust_command import trust_events
-from cdd_agent.config import PROJECT_FILE
 from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.engine.logged_run import LoggedRun
 from cdd_agent.engine.record import RunRecord
@@ -48,6 +47,7 @@ from cdd_agent.open_project import Project
 from cdd_agent.project.context import project_context
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import Session
+from cdd_agent.settings.config import PROJECT_FILE
 from cdd_agent.tickets.plan import STEP_LABEL
 
 

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from cdd_agent.agents.mention_completion import complete_choice, complete_mention
 from cdd_agent.commands.registry import commands
 from cdd_agent.completion import Completion, fitting
-from cdd_agent.config import ROLES, fallbacks_of
 from cdd_agent.llm.known_models import known_model, models_of
 from cdd_agent.llm.providers import PROVIDERS
 from cdd_agent.session import Session
+from cdd_agent.settings.config import ROLES
+from cdd_agent.settings.models import fallbacks_of
 
 _MOST = 50
 

@@ -2,68 +2,30 @@
 missing and never overwritten.
 """
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from msgspec import to_builtins
+
 from cdd_agent.commands.agents_file import FILE, agents_file
-from cdd_agent.config import PROJECT_FILE
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.files.atomic import create_exclusive, ignore_runs
 from cdd_agent.open_project import Project
+from cdd_agent.settings.config import PROJECT_FILE, declared_settings
 from cdd_agent.tickets.templates import copy_bundled
 from cdd_agent.user_folders import home_folder
 
-# as it is written to the disk, a key with its comment on each line
-CONFIG = """\
+_SETTINGS_HEAD = """\
 # Settings of this project; commit this file. Every key is shown with its default.
 # Keys come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, ...
-# Your own templates for new tickets go into .cdd/templates/; `cdd init --templates` copies the bundled ones there.
+# Your own templates for new tickets go into .cdd/templates/; `cdd init --templates`
+# copies the bundled ones there.
 
-# model: anthropic/claude-sonnet-4-5   # any litellm model string
-# api_base: null                       # a server of your own, e.g. http://127.0.0.1:8080/v1
-# model_adapter: auto                  # auto: directly where the protocol is spoken | direct | litellm
-# tool_calls: auto                     # auto: to models that are known to call tools | on | off
-# context_window: null                 # tokens that the model takes in; null: what is known of it
-# pictures: null                       # true, false: whether the model takes pictures; null: what is known of it
-# effort: null                         # how much the model thinks: none | low | medium | high | max; null: its default
-# temperature: null                    # 0 to 2; null: the provider's default
-# max_output_tokens: null              # the longest reply, thoughts included; null: the model's own limit
-# request:                             # what every request has besides, as the provider calls it
-#   body: {}
-#   headers: {}
-# models: {}                           # by role: planner, executor, chat, socrates; a model, or a mapping of the above
-# fallbacks: []                        # models to ask where the provider is down, or has no quota left
-# tickets_dir: tickets                 # the folder of tickets, inside the project
-# test_command: null                   # null: found by what the project holds
-# test_timeout: 300                    # seconds
-# max_attempts: 3                      # model attempts a step without a screen, the first included
-# jobs: 1                              # steps that run at once, where they can
-# approval: edits                      # ask: before files are written | edits | auto
-# require: off                         # verified: a step fails unless its tests passed | checked: unless it was checked | off
-# strength: null                       # a percentage: `cdd verify --strength` calls a lower score weak
-# strength_faults: 30                  # small faults that it tries for a step, at most
-# strength_seconds: 300                # and the time for a step
-# commit: off                          # step: one git commit for each completed step, of its files alone
-# budget:                              # of a run: it stops before the call that could pass it
-#   usd: null                          # dollars, where the model's price is known
-#   tokens: null
-# record: null                         # a file that keeps what the model is asked and answers
-# commands:
-#   mode: safe                         # safe: refuse what is not on the list | ask | unsafe: a real shell
-#   allow: []                          # programs beside ls, cat, python, pytest, ruff, make, ...
-#   timeout: 60                        # seconds
-#   hide_env: []                       # variables that no command sees, beside those that look like secrets
-#   pass_env: []                       # variables that commands see although they look like secrets
-# web:
-#   private: false                     # true: pages of this machine and its network may be read
-# notifications:                       # while the terminal of the shell is not in focus
-#   bell: true
-#   desktop: auto                      # auto: where the terminal is known to show them | osc9 | osc777 | off
-#   title: true                        # the terminal's title says how far a run is
-#   progress: auto                     # so does the taskbar: auto | on | off
-"""  # noqa: E501
+"""
+_COMMENT_COLUMN = 40
 
 _SYSTEM = (
     *("/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/sbin", "/sys"),
@@ -107,7 +69,7 @@ def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]
         + (", a git repository." if (root / ".git").exists() else ".")
     )
     made = [file] if (file := ignore_runs(root)) else []
-    made += _created(root / PROJECT_FILE, CONFIG)
+    made += _created(root / PROJECT_FILE, settings_template())
     if not (tickets := root / project.config.tickets_dir).is_dir():
         made += _created(tickets / ".gitkeep", "")  # git keeps no empty folder
     try:
@@ -144,6 +106,24 @@ def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]
             Tone.GOOD,
             kind=NoticeKind.NOT_DONE,
         )
+
+
+def settings_template() -> str:
+    """Return a settings file in which all settings are comments, with their defaults
+    and descriptions.
+    """
+    lines = []
+    for setting in declared_settings():
+        section, _, key = setting.name.rpartition(".")
+        line = f"#   {key}:" if section else f"# {key}:"
+        if not setting.is_section:
+            value = setting.example or setting.default
+            text = json.dumps(to_builtins(value))
+            line += f" {value if isinstance(value, str) else text}"
+        if setting.description:
+            line = f"{line:<{_COMMENT_COLUMN}}# {setting.description}"
+        lines.append(f"{line}\n")
+    return _SETTINGS_HEAD + "".join(lines)
 
 
 class NoPlace(BadInput):

@@ -10,18 +10,6 @@ from msgspec import to_builtins
 
 from cdd_agent.commands.initialise import initialise
 from cdd_agent.commands.registry import WrongUsage
-from cdd_agent.config import (
-    PROJECT_FILE,
-    ROLES,
-    Config,
-    ModelSettings,
-    Role,
-    changed_text,
-    is_same_server,
-    of_role,
-    with_model,
-    without_own_model,
-)
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.shell_events import ModelChosen
@@ -32,6 +20,9 @@ from cdd_agent.llm.local_servers import USUAL_PORTS
 from cdd_agent.llm.providers import endpoint_of
 from cdd_agent.open_project import stored_config, trust_written
 from cdd_agent.session import Session
+from cdd_agent.settings.config import PROJECT_FILE, ROLES, Config, ModelSettings, Role
+from cdd_agent.settings.models import is_same_server, of_role
+from cdd_agent.settings.writing import changed_text, with_model, without_own_model
 from cdd_agent.threads import to_its_end
 
 _ABOUT_MODELS = """\

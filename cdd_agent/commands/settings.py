@@ -1,41 +1,32 @@
 """Every setting, with its value, where that comes from, and its words; and changing one
 in the project's file.
-
-The words are those of the settings file that `/init` makes.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 from msgspec import Struct, to_builtins
 
-from cdd_agent.commands.initialise import CONFIG, initialise
-from cdd_agent.config import (
-    PROJECT_FILE,
-    Config,
-    ModelSettings,
-    changed_text,
-    existing_user_file,
-    is_same_server,
-    set_in_environment,
-    set_in_file,
-    with_setting,
-    with_settings,
-)
+from cdd_agent.commands.initialise import initialise
 from cdd_agent.files.atomic import write_atomic
 from cdd_agent.files.paths import confine
 from cdd_agent.guarded_yaml import read_file, read_mapping
 from cdd_agent.open_project import Project, stored_config, trust_written
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import Session
+from cdd_agent.settings.config import (
+    PROJECT_FILE,
+    Config,
+    ModelSettings,
+    declared_settings,
+)
+from cdd_agent.settings.models import is_same_server, with_settings
+from cdd_agent.settings.reading import SettingsFile, existing_user_file, find_variable
+from cdd_agent.settings.writing import changed_text, with_setting
 from cdd_agent.threads import to_its_end
 
-_LINE = re.compile(r"# (?P<margin> *)(?P<key>[a-z_]+):(?P<rest>.*)$")
 _SECRET = ("request.headers", "request.body", "models", "fallbacks")
 """Settings that may hold a key: only whether they are set is shown, and they are
 changed in the file alone.
@@ -64,17 +55,20 @@ def settings_of(project: Project) -> list[Setting]:
     """
     stored = stored_config(project)
     user_file = existing_user_file()
-    of_user = set_in_file(user_file) if user_file else frozenset()
-    of_project = set_in_file(project.root / PROJECT_FILE)
+    of_user = SettingsFile.read(user_file).names if user_file else set()
+    of_project = SettingsFile.read(project.root / PROJECT_FILE).names
     left_out = [f"{setting.name}." for setting in project.trust.left_out]
     redactor = Redactor.of_environment(project.config.commands.hide_env)
     settings = []
-    for name, words in words_of_settings().items():
+    for declared in declared_settings():
+        name = declared.name
+        if declared.is_section:
+            continue
         value = _value(project.config, name)
         origin = "default"
         if value != _value(stored, name):
             origin = "session"
-        elif variable := set_in_environment(name):
+        elif variable := find_variable(name):
             origin = variable
         elif any(left.startswith(f"{name}.") for left in left_out):
             origin = "untrusted"
@@ -90,8 +84,9 @@ def settings_of(project: Project) -> list[Setting]:
         shown = redactor.redact(text)
         if name in _SECRET and value != _value(Config(), name):
             shown = "set, not shown"
+        can_be_changed = name not in _SECRET and shown == text
         settings.append(
-            Setting(name, shown, origin, words, name not in _SECRET and shown == text)
+            Setting(name, shown, origin, declared.description, can_be_changed)
         )
     return settings
 
@@ -122,7 +117,7 @@ async def change(session: Session, name: str, typed: str) -> str:
         return "It holds from the next start on."
     if name == "model" and "api_base" in changes:
         return f"`api_base` is unset: {now.api_base} was for {now.model}."
-    variable = set_in_environment(name)
+    variable = find_variable(name)
     return (
         f"{variable} is set in the environment and goes before the file at the next"
         " start."
@@ -145,30 +140,6 @@ def _changed(now: Config, name: str, value: Any) -> tuple[Config, dict[str, Any]
     if now.api_base is not None:
         changes["api_base"] = None
     return with_settings(now, ModelSettings(model=changed.model)), changes
-
-
-@cache
-def words_of_settings() -> Mapping[str, str]:
-    """By name, what the settings file says of each."""
-    words: dict[str, str] = {}
-    section = ""
-    for line in CONFIG.splitlines():
-        if (found := _LINE.match(line)) is None:
-            continue
-        key, about = (
-            found["key"],
-            (
-                found["rest"].rpartition(" # ")[2].strip()
-                if " # " in found["rest"]
-                else ""
-            ),
-        )
-        if found["margin"]:
-            words[f"{section}.{key}"] = about or words.get(section, "")
-        elif key in Config.__struct_fields__:
-            section, words[key] = key, about
-    sections = {name.partition(".")[0] for name in words if "." in name}
-    return {name: text for name, text in words.items() if name not in sections}
 
 
 def _value(config: Config, name: str) -> Any:

@@ -12,11 +12,11 @@ from contextlib import contextmanager, suppress
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from cdd_agent.config import USER_CONFIG, VARIABLES, misspelt
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import CONFIG, Git
 from cdd_agent.open_project import open_project, trust_project
 from cdd_agent.secret_names import is_secret_name
+from cdd_agent.settings.reading import USER_CONFIG, VARIABLES, misspelt_variables
 
 SLUG = "feature-monthly-report"
 _CONFIG = (
@@ -42,7 +42,7 @@ def own_environment() -> Iterator[None]:
     `PATH`.
     """
     before = dict(os.environ)
-    hidden = (*_HIDDEN, *misspelt(before))
+    hidden = (*_HIDDEN, *misspelt_variables(before))
     for name in before:
         if is_secret_name(name, hide=hidden):
             del os.environ[name]

@@ -7,21 +7,23 @@ model that can write.
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.dialogue.turns import Added, Dialogue, Turn
 from cdd_agent.events.notices import Notice, Tone
-from cdd_agent.forms import Fault, NotOfForm, read_json, schema_of
 from cdd_agent.llm.port import BadAnswer, Message
 from cdd_agent.sanitize import fenced
+from cdd_agent.typed_values import WrongValue, parse_json, read
+from cdd_agent.value_schemas import schema_of
 
 FENCE = "json"
 TRIES = 3
 """Replies that a model gets to be right: the first and two more."""
 _MOST_NAMED = 12
+_MORE_FAULTS = "Compare the rest with the schema, too: only the first fault is named."
 
 T = TypeVar("T", bound=Struct)
 
@@ -55,10 +57,12 @@ async def structured(
     *,
     check: Check[T] = lambda value: (),
     keep: Callable[[Added], None] = lambda added: None,
+    respell: Callable[[Any], Any] = lambda value: value,
     step: int | None = None,
 ) -> Structured[T]:
     """Ask for a value of `kind`, with tools in between if the dialogue has some. `keep`
-    is given what was `Added` to the conversation.
+    is given what was `Added` to the conversation. `respell` receives the decoded JSON,
+    and returns it in the spelling of `kind`.
 
     The first message is the system's; how to answer is added to it. Raises
     `NoUsableAnswer`, and what `Dialogue.turn` raises.
@@ -74,7 +78,7 @@ async def structured(
 
     for left in reversed(range(TRIES)):
         turn = await dialogue.turn(spoken, keep=keep_it, step=step, hidden=FENCE)
-        value, problems = _read(turn, kind)
+        value, problems = _read(turn, kind, respell)
         if value is not None:
             problems = tuple(check(value))
             best = Structured(value, turn.text.strip(), problems)
@@ -134,7 +138,9 @@ def how_to_answer(kind: type[Struct]) -> str:
     )
 
 
-def _read(turn: Turn, kind: type[T]) -> tuple[T | None, tuple[str, ...]]:
+def _read(
+    turn: Turn, kind: type[T], respell: Callable[[Any], Any]
+) -> tuple[T | None, tuple[str, ...]]:
     """The value, or what is wrong with it."""
     if turn.problem:
         return None, (f"{turn.problem} Be briefer.",)
@@ -147,18 +153,9 @@ def _read(turn: Turn, kind: type[T]) -> tuple[T | None, tuple[str, ...]]:
     if not turn.blocks and not written.startswith("{"):
         return None, (f"There is no code block of `{FENCE}` in the answer.",)
     try:
-        return read_json(kind, written), ()
-    except NotOfForm as error:
-        return None, tuple(map(_told, error.faults[:_MOST_NAMED]))
-
-
-def _told(fault: Fault) -> str:
-    allowed = (
-        f"; allowed are {', '.join(f'`{name}`' for name in fault.allowed)}"
-        if fault.kind == "unknown"
-        else ""
-    )
-    return f"{fault}{allowed}"
+        return read(kind, respell(parse_json(written))), ()
+    except WrongValue as error:
+        return None, (str(error), _MORE_FAULTS)
 
 
 def _short(problems: Sequence[str]) -> str:

@@ -34,7 +34,6 @@ from cdd_agent.errors import CddError
 from cdd_agent.events.dialogue_events import ToolFinished
 from cdd_agent.events.stream import Event
 from cdd_agent.files.read import read_source
-from cdd_agent.forms import NotOfForm, read_json
 from cdd_agent.git.ignored_files import IgnoredStates, changed, read_ignored
 from cdd_agent.llm.port import Message, ToolCall
 from cdd_agent.process.policy import CommandRunner
@@ -52,6 +51,7 @@ from cdd_agent.tools.read_only import (
     ReadFileTool,
     read_only_tools,
 )
+from cdd_agent.typed_values import WrongValue, read_json
 
 _LONGEST_REFUSAL = 300
 """Characters of a refused call and its reason, when both are repeated for the model."""
@@ -312,7 +312,7 @@ def _edit_of(call: ToolCall) -> Edit | None:
         return None
     try:
         return edit_of(read_json(kind, call.arguments))
-    except NotOfForm as error:
+    except WrongValue as error:
         raise ReplyRefused(f"The saved call of {call.name} is damaged.") from error
 
 

@@ -7,7 +7,6 @@ from typing import Self
 
 from msgspec import Struct
 
-from cdd_agent.config import Config
 from cdd_agent.engine.project_digest import digest_project
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.saved_faults import MeasuredStep, SavedFaults, path_of_saved
@@ -17,6 +16,7 @@ from cdd_agent.events.strength_events import (
     Strength,
     UnnoticedFault,
 )
+from cdd_agent.settings.config import Config
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.served_criteria import CriterionStanding, find_standings
 from cdd_agent.tickets.state import ExecutionState, completed_steps

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, convert
 
 from cdd_agent.errors import BadInput
-from cdd_agent.forms import Fault, NotOfForm, read
 from cdd_agent.guarded_yaml import decoded, read_mapping
 from cdd_agent.llm.port import (
     Done,
@@ -27,6 +26,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.recorded_call import RecordedCall
 from cdd_agent.llm.scripted_reply import ERRORS, ScriptedReply
+from cdd_agent.typed_values import WrongValue, read
 
 EVENTS: dict[str, type[ModelEvent | Done]] = {
     "text": TextDelta,
@@ -68,13 +68,10 @@ def read_script(path: Path) -> tuple[float, list[ScriptedReply | RecordedCall]]:
         values = {str(key): entry.value(source) for key, entry in content.items()}
         try:
             pace = read(_Script, values).pace
-        except NotOfForm as error:
+        except WrongValue as error:
             lines = {str(key): entry.line for key, entry in content.items()}
-            wrong += [
-                f"{source}:{lines.get(str(fault.place[0]), 1)}:"
-                f" {_complaint(fault, values)}"
-                for fault in error.faults
-            ]
+            line = lines.get(str(error.place[0]), 1) if error.place else 1
+            wrong.append(f"{source}:{line}: {error}.")
         if isinstance(replies := values.get("replies"), list):
             lines_of = [
                 node.start_mark.line + 1 for node in content["replies"].node.value
@@ -84,10 +81,6 @@ def read_script(path: Path) -> tuple[float, list[ScriptedReply | RecordedCall]]:
     for line, entry in found:
         try:
             entries.append(read(_form(entry), entry).entry(line))
-        except NotOfForm as error:
-            wrong += [
-                f"{source}:{line}: {_complaint(fault, entry)}" for fault in error.faults
-            ]
         except ValueError as error:
             wrong.append(f"{source}:{line}: {error}.")
     if wrong:
@@ -253,17 +246,3 @@ def _form(entry: Any) -> type[_WrittenEntry | _RecordedEntry]:
             return _WrittenCalls
         case _:
             return _WrittenReply
-
-
-def _complaint(fault: Fault, content: Any) -> str:
-    if not fault.place:
-        return f"not an entry of a script: it is {fault.why}."
-    if fault.kind == "missing":
-        return f"`{fault.path}` is missing."
-    if fault.kind == "unknown":
-        return (
-            f"`{fault.path}` is not a key here; allowed are {', '.join(fault.allowed)}."
-        )
-    for key in fault.place:
-        content = content[key]
-    return f"`{fault.path}` is {content!r:.{_LONGEST_SHOWN}}, {fault.why}."

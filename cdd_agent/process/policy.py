@@ -18,10 +18,8 @@ from typing import Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.config import Commands
 from cdd_agent.errors import BadInput
 from cdd_agent.files.paths import PathRefused, confine_folder
-from cdd_agent.forms import Captured
 from cdd_agent.process.command_segments import PIECE
 from cdd_agent.process.environments import (
     OWN_PROGRAMS,
@@ -38,6 +36,7 @@ from cdd_agent.process.run import (
     shell_argv,
 )
 from cdd_agent.sanitize import UNSEEN
+from cdd_agent.settings.config import Commands
 from cdd_agent.work_clock import WorkClock
 
 ALWAYS_ALLOWED = (
@@ -109,9 +108,9 @@ class Refused(CommandResult, frozen=True):
     `CommandRefused`.
     """
 
-    program: Captured = ""
+    program: str = ""
     allowed: tuple[str, ...] = ()
-    hint: Captured = ""
+    hint: str = ""
     """For the user. A model cannot do anything about it."""
 
     @property

@@ -25,11 +25,11 @@ from typing import IO, Literal
 import psutil
 from msgspec import Struct, field
 
-from cdd_agent.forms import Captured, Checked
 from cdd_agent.process.ending import GRACE, MARK, end_marked, noted
 from cdd_agent.process.programs import find_program
 from cdd_agent.secret_names import is_secret_name
 from cdd_agent.threads import in_thread, to_its_end
+from cdd_agent.typed_values import Checked
 
 if sys.platform == "linux":
     import fcntl
@@ -70,8 +70,8 @@ class CommandResult(Checked, frozen=True):
     could not be started or was refused, and negative for a signal.
     """
 
-    stdout: Captured
-    stderr: Captured
+    stdout: str
+    stderr: str
     return_code: int
     seconds: float = 0.0
     timed_out: bool = False

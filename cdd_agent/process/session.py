@@ -6,9 +6,10 @@ import os
 import re
 from pathlib import Path
 
-from cdd_agent.config import Commands, switched
 from cdd_agent.files.paths import PathRefused, confine_folder
 from cdd_agent.process.policy import CommandRunner, as_tool_answer
+from cdd_agent.settings.config import Commands
+from cdd_agent.settings.reading import use_switches
 from cdd_agent.threads import waited_for
 from cdd_agent.user_folders import data_folder
 
@@ -45,7 +46,7 @@ def execute_command_tool(
                 f" {error.strerror or error}"
             )
         }
-    runner = CommandRunner(folder, switched(Commands(), os.environ))
+    runner = CommandRunner(folder, use_switches(Commands(), os.environ))
     return as_tool_answer(command, waited_for(runner.execute(command, cwd)), cwd or ".")
 
 

@@ -19,10 +19,10 @@ from cdd_agent.files.hidden_from_models import (
 )
 from cdd_agent.files.read import SourceMissing, SourceUnreadable, read_source
 from cdd_agent.files.walk import Kind, WalkEntry, walk
-from cdd_agent.forms import Captured, CapturedName, Checked
 from cdd_agent.git.branch import current_branch
 from cdd_agent.process.programs import find_program
 from cdd_agent.sanitize import fenced, sanitize_for_display
+from cdd_agent.typed_values import Checked, Written
 
 _LINES = 1_000
 _WIDTH = 200
@@ -39,28 +39,28 @@ _GITIGNORE = 10_000
 class FileContext(Checked, frozen=True):
     """A requested file."""
 
-    file_path: CapturedName
-    content: Captured | None
+    file_path: Written
+    content: str | None
     status: Literal["found", "not_found"]
-    problem: Captured = ""
+    problem: str = ""
 
 
 class Environment(Checked, frozen=True):
     """The environment of commands."""
 
-    os: Captured
-    python: Captured
-    shell: Captured
-    cwd: Captured
-    git: Captured
+    os: str
+    python: str
+    shell: str
+    cwd: str
+    git: str
 
 
 class ContextResult(Checked, frozen=True):
     """The context of a project."""
 
-    repo_tree: Captured
+    repo_tree: str
     environment_info: Environment
-    gitignore_content: Captured
+    gitignore_content: str
     """The `.gitignore` at the root; empty without one."""
     file_contexts: tuple[FileContext, ...]
     hidden_files: tuple[HiddenFile, ...] = ()

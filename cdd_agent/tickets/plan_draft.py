@@ -5,17 +5,15 @@ model.
 from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
 from string import ascii_lowercase, digits
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from cdd_agent.forms import Respelled
 from cdd_agent.tickets.criteria import name_criteria
 from cdd_agent.tickets.plan import (
     DELETED,
     NEW,
-    NO_CHECK,
     AffectedFile,
     ImplementationPlan,
     MayFail,
@@ -68,12 +66,6 @@ class FileDraft(Struct, frozen=True, forbid_unknown_fields=True):
         return file
 
 
-def _as_text(value: Any) -> Any:
-    """Return a number as text: models write the numbers of criteria in both ways."""
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    return str(value) if is_number else value
-
-
 class MayFailDraft(Struct, frozen=True, forbid_unknown_fields=True):
     tests: tuple[str, ...]
     until: Annotated[
@@ -111,7 +103,7 @@ class StepDraft(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ]
     serves: Annotated[
-        tuple[Annotated[str, Respelled(_as_text)], ...],
+        tuple[str | int, ...],
         Meta(description="The criteria that it serves, by number or by words."),
     ]
     removes_tests: Annotated[
@@ -165,25 +157,12 @@ class StepDraft(Struct, frozen=True, forbid_unknown_fields=True):
             dependencies=self.dependencies,
             files_affected=tuple(file.to_file(previous) for file in self.files),
             checks=checks,
-            serves=self.serves,
+            serves=tuple(map(str, self.serves)),
             removes_tests=removes_tests,
             may_fail=tuple(may_fail),
             label=previous.label if previous else "",
             id=previous.id if previous else "",
         )
-
-
-def _with_checks(draft: Any) -> Any:
-    """Return a decoded step in today's form: older drafts have one check in
-    `verify`.
-    """
-    if not isinstance(draft, dict) or "checks" in draft or "verify" not in draft:
-        return draft
-    checks = draft["verify"]
-    if isinstance(checks, str):
-        checks = [] if checks.strip().lower() == NO_CHECK else [checks]
-    others = {key: value for key, value in draft.items() if key != "verify"}
-    return {**others, "checks": checks}
 
 
 class PlanDraft(Struct, frozen=True, forbid_unknown_fields=True):
@@ -199,7 +178,7 @@ class PlanDraft(Struct, frozen=True, forbid_unknown_fields=True):
     complexity: _Complexity
     estimated_time: _Text
     steps: Annotated[
-        tuple[Annotated[StepDraft, Respelled(_with_checks)], ...],
+        tuple[StepDraft, ...],
         Meta(min_length=1, max_length=_MAX_STEPS),
     ]
     risks: Annotated[
@@ -255,7 +234,7 @@ class PlanChanges(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ]
     steps: Annotated[
-        tuple[Annotated[ChangedStep, Respelled(_with_checks)], ...],
+        tuple[ChangedStep, ...],
         Meta(max_length=_MAX_STEPS),
     ] = ()
     removed: Annotated[

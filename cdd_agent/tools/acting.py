@@ -16,13 +16,13 @@ from cdd_agent.actions.model import (
     Folder,
     ResearchAction,
 )
-from cdd_agent.config import Commands
 from cdd_agent.process.policy import (
     CommandRunner,
     IShellExecutor,
     as_tool_answer,
     execute_inside,
 )
+from cdd_agent.settings.config import Commands
 from cdd_agent.tools.action_runner import ActionRunner
 from cdd_agent.tools.base import Answer, Tool
 

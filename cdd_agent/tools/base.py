@@ -14,7 +14,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 from msgspec import NODEFAULT, Struct, structs
 
 from cdd_agent.errors import CddError
-from cdd_agent.forms import Checked, Fault, NotOfForm, read, schema_of
+from cdd_agent.typed_values import Checked, WrongValue, read
+from cdd_agent.value_schemas import schema_of
 
 Answer = dict[str, Any]
 """The answer of a tool, as a JSON object: its result, or `error` with a message that a
@@ -27,7 +28,6 @@ class Arguments(Checked, frozen=True, forbid_unknown_fields=True):
 
 
 A = TypeVar("A", bound=Struct)
-_MOST_NAMED = 10
 
 
 class Tool(ABC, Generic[A]):
@@ -71,8 +71,7 @@ class Tool(ABC, Generic[A]):
         try:
             given = _name_arguments(self.arguments, values, kwargs)
             return await self.run(read(self.arguments, given))
-        except NotOfForm as error:
-            problems = "; ".join(map(str, error.faults[:_MOST_NAMED]))
+        except WrongValue as error:
             required = self.parameters_schema["required"]
             parameters = []
             for name, field in self.parameters_schema["properties"].items():
@@ -80,7 +79,7 @@ class Tool(ABC, Generic[A]):
                 parameters.append(f"`{name}` ({_type_name(field)}{need})")
             return {
                 "error": (
-                    f"{self.name} was called wrongly: {problems}. Its parameters:"
+                    f"{self.name} was called wrongly: {error}. Its parameters:"
                     f" {', '.join(parameters) or 'none'}."
                 )
             }
@@ -129,10 +128,10 @@ def _name_arguments(
     """Return the positional and named arguments of a call by name."""
     names = arguments.__struct_fields__
     if len(values) > len(names):
-        raise NotOfForm([Fault((), f"called with {len(values)} positional arguments")])
+        raise WrongValue((), f"has {len(values)} positional arguments")
     given = dict(zip(names, values, strict=False))
     for name in given.keys() & kwargs.keys():
-        raise NotOfForm([Fault((name,), "given twice")])
+        raise WrongValue((name,), "is given twice")
     return {**given, **kwargs}
 
 

@@ -12,12 +12,12 @@ from cdd_agent.context.finder import CodeFinder, in_words
 from cdd_agent.context.query import Query
 from cdd_agent.files.line_list import LineList
 from cdd_agent.files.read import read_source
-from cdd_agent.forms import Written
 from cdd_agent.git.branch import current_branch
 from cdd_agent.git.status import git_diff, git_log, git_status
 from cdd_agent.project.search import glob_files, grep_files, list_files
 from cdd_agent.threads import in_thread
 from cdd_agent.tools.base import A, Answer, Arguments, Tool
+from cdd_agent.typed_values import Written
 
 _MOST_LINES = 1000
 

@@ -17,7 +17,6 @@ from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
-from cdd_agent.config import PROJECT_FILE
 from cdd_agent.engine.attempt import VERSIONS, Attempt
 from cdd_agent.engine.ledger_file import LedgerFile, expect_inside
 from cdd_agent.engine.old_records import OLD_FILES, expect_readable
@@ -29,6 +28,7 @@ from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.content_store import ContentStore, hash_content
 from cdd_agent.git.diff import Change
 from cdd_agent.git.restore import FILE_MODES
+from cdd_agent.settings.config import PROJECT_FILE
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState, read_state_file

@@ -30,7 +30,6 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.config import PROJECT_FILE
 from cdd_agent.engine.attempt import VERSIONS
 from cdd_agent.engine.ledger_file import Entry as LedgerEntry
 from cdd_agent.engine.ledger_file import LedgerFile, encode_ledger
@@ -45,6 +44,7 @@ from cdd_agent.git.diff import Change
 from cdd_agent.git.new_commit import Entry, new_commit
 from cdd_agent.git.snapshot import Snapshots
 from cdd_agent.redaction import Redactor
+from cdd_agent.settings.config import PROJECT_FILE
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.user_folders import home_folder

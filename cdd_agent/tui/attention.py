@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cdd_agent.changes.review import Review
-    from cdd_agent.config import Notifications
     from cdd_agent.cost import Cost
     from cdd_agent.frontend import Frontend, Reviewed
+    from cdd_agent.settings.config import Notifications
 
 _LONGEST = 160
 """Characters of a title or a notification."""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from cdd_agent.config import Commands, runs_others
 from cdd_agent.errors import BadInput
 from cdd_agent.files.paths import PathRefused, confine_folder
 from cdd_agent.process.command_folder import split_folder
@@ -20,6 +19,7 @@ from cdd_agent.process.policy import (
     needs_shell,
     split,
 )
+from cdd_agent.settings.config import Commands, runs_others
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.detection import detect, survey

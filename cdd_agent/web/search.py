@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from cdd_agent.errors import CddError
-from cdd_agent.forms import Captured, Checked, Written, check_argument
 from cdd_agent.threads import in_thread
+from cdd_agent.typed_values import Checked, Written, check_argument
 from cdd_agent.web.readable import one_line
 
 _LONGEST_TITLE = 300
@@ -20,9 +20,9 @@ _LONGEST_URL = 2000
 class SearchResult(Checked, frozen=True):
     """A page that a search engine found, as the engine describes it."""
 
-    title: Captured
+    title: str
     url: Written
-    snippet: Captured = ""
+    snippet: str = ""
 
 
 class QueryResult(Checked, frozen=True):

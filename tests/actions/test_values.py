@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from enum import IntEnum
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from cdd_agent.actions.model import (
     Action,
     ActionResult,
     ActionStatus,
+    BaseAction,
     ChatWithUserAction,
     CreateFileAction,
     EditAction,
@@ -31,31 +31,23 @@ from cdd_agent.actions.model import (
 )
 from cdd_agent.actions.plan import ActionPlan
 from cdd_agent.files.hidden_from_models import HiddenFile
-from cdd_agent.forms import NotOfForm, read
 from cdd_agent.process.policy import Refused
 from cdd_agent.process.run import CommandResult
 from cdd_agent.project.context import ContextResult, Environment, FileContext
+from cdd_agent.typed_values import WrongValue, read
 from cdd_agent.web.search import QueryResult, SearchResult, SERPReport, WebSearchError
 from tests.support.tables import each_row
 
-
-class Code(IntEnum):
-    """A subclass of int, as `signal.Signals` is one."""
-
-    NINE = 9
-
-
 NO_TEXTS: list[Any] = [1, 1.5, True, b"a", ["a"], ("a",), {"a": "b"}, {"a"}, object()]
 BLANK: list[Any] = ["", " ", "\n\t", "\u00a0"]
-HALF: list[Any] = ["\ud800"]
 TEXT = [None, *NO_TEXTS]
 WRITTEN = [*TEXT, *BLANK]
-NO_NUMBERS: list[Any] = [None, "1", b"1", [1], {}, True, Code.NINE, 1 + 0j]
+NO_NUMBERS: list[Any] = [None, "1", b"1", [1], {}, True, 1 + 0j]
 WHOLE = [*NO_NUMBERS, 1.0]
 NUMBER: list[Any] = [None, "1", b"1", [1], {}, True, 1 + 0j]
 FLAG: list[Any] = [None, 0, 1, "yes", "true", []]
 STATUS: list[Any] = [None, "success", "DONE", "", 1, ["SUCCESS"]]
-NO_LISTS: list[Any] = [None, "one", 1, {"a": "b"}, {"a"}, frozenset("a"), b"ab"]
+NO_LISTS: list[Any] = [None, "one", 1, {"a": "b"}, b"ab"]
 TEXTS = [*NO_LISTS, *([each] for each in (None, 1, True, b"a", ["a"]))]
 LOG = ActionResult(ReadAction("a"), ActionStatus.SUCCESS)
 SUMMARY = RunSummary(ActionStatus.SUCCESS, datetime(2026, 11, 21, 10, tzinfo=UTC), 1.25)
@@ -67,28 +59,28 @@ WRONG: dict[type[Struct], tuple[dict[str, Any], dict[str, list[Any]]]] = {
     ExecuteAction: (
         {"command": "ls", "cwd": "src", "env": {"A": "b"}},
         {
-            "command": [*WRITTEN, *HALF],
-            "cwd": [*NO_TEXTS, *HALF],
-            "env": ["A=b", 1, ["A"], {"A": 1}, {"A": None}, {1: "a"}, {"A": "\ud800"}],
+            "command": [*WRITTEN],
+            "cwd": [*NO_TEXTS],
+            "env": ["A=b", 1, ["A"], {"A": 1}, {"A": None}, {1: "a"}],
         },
     ),
     CreateFileAction: (
         {"file_path": "a.py", "content": "x = 1\n"},
-        {"file_path": [*WRITTEN, *HALF], "content": [*TEXT, *HALF]},
+        {"file_path": [*WRITTEN], "content": [*TEXT]},
     ),
     EditAction: (
         {"file_path": "a.py", "find": "1", "replace": "2"},
         {
-            "file_path": [*WRITTEN, *HALF],
-            "find": [*TEXT, *HALF],
-            "replace": [*TEXT, *HALF],
+            "file_path": [*WRITTEN],
+            "find": [*TEXT],
+            "replace": [*TEXT],
         },
     ),
-    ReadAction: ({"source": "a.py"}, {"source": [*WRITTEN, *HALF]}),
-    ChatWithUserAction: ({"prompt": "Why?"}, {"prompt": [*WRITTEN, *HALF]}),
+    ReadAction: ({"source": "a.py"}, {"source": [*WRITTEN]}),
+    ChatWithUserAction: ({"prompt": "Why?"}, {"prompt": [*WRITTEN]}),
     ResearchAction: (
         {"queries": ("a", "b")},
-        {"queries": [*TEXTS, [], (), [""], ["a", " "], ["\ud800"]]},
+        {"queries": [*TEXTS, [], (), [""], ["a", " "]]},
     ),
     ActionPlan: (
         {"actions": (ReadAction("a"),)},
@@ -103,7 +95,7 @@ WRONG: dict[type[Struct], tuple[dict[str, Any], dict[str, list[Any]]]] = {
             "return_code": 3,
         },
         {
-            "action": [None, "read", {"action": "read", "source": "a"}, LOG, Action],
+            "action": [None, "read", {"action": "read"}, LOG, ReadAction],
             "status": STATUS,
             "output": TEXT,
             "error": TEXT,
@@ -114,7 +106,7 @@ WRONG: dict[type[Struct], tuple[dict[str, Any], dict[str, list[Any]]]] = {
         structs.asdict(SUMMARY),
         {
             "status": STATUS,
-            "start_time": [None, "2026-11-21T10:00:00+00:00", 0, [SUMMARY.start_time]],
+            "start_time": [None, "today", 0, [SUMMARY.start_time]],
             "duration": [*NUMBER, -0.1, float("nan")],
         },
     ),
@@ -123,7 +115,7 @@ WRONG: dict[type[Struct], tuple[dict[str, Any], dict[str, list[Any]]]] = {
         {"run_summary": SUMMARY, "environment": HERE, "action_logs": [LOG]},
         {
             "run_summary": [None, "SUCCESS", {"status": "SUCCESS"}, HERE],
-            "environment": [None, "Linux", SUMMARY, {"os": "Linux", "cwd": "/"}],
+            "environment": [None, "Linux", SUMMARY, {"os": "Linux"}],
             "action_logs": [*NO_LISTS, LOG, ["log"], [None], [LOG, {}], [[LOG]]],
         },
     ),
@@ -203,12 +195,12 @@ def wrong_arguments() -> Iterator[tuple[type[Struct], str, Any]]:
 def test_a_wrong_argument_is_refused_by_its_name(
     kind: type[Struct], name: str, value: Any
 ) -> None:
-    with pytest.raises(NotOfForm) as caught:
+    with pytest.raises(WrongValue) as caught:
         kind(**{**EXAMPLES[kind], name: value})
     assert isinstance(caught.value, ValueError)
     assert isinstance(caught.value, TypeError)
-    assert {fault.place[0] for fault in caught.value.faults} == {name}
-    assert str(caught.value).startswith((f"`{name}` is ", f"`{name}."))
+    assert caught.value.place[0] == name
+    assert str(caught.value).startswith((f"`{name}` ", f"`{name}."))
 
 
 def test_every_field_has_wrong_values() -> None:
@@ -243,29 +235,19 @@ def test_missing_and_unknown_arguments_are_refused(kind: type[Struct]) -> None:
                 kind(**others)
 
 
-def test_all_faults_of_a_value_are_named_at_once() -> None:
-    with pytest.raises(NotOfForm) as caught:
-        EditAction("", None, 3)  # type: ignore[arg-type]
-    assert [str(fault) for fault in caught.value.faults] == [
-        "`file_path` is empty",
-        "`find` is not a text",
-        "`replace` is not a text",
-    ]
-
-
 @each_row(
     ("kind", "name", "value"),
     [row for row in wrong_arguments() if row[0] in ACTIONS],
 )
-def test_decoding_gives_the_faults_of_the_constructor(
+def test_decoding_gives_the_fault_of_the_constructor(
     kind: type[Struct], name: str, value: Any
 ) -> None:
     arguments = {**EXAMPLES[kind], name: value}
-    with pytest.raises(NotOfForm) as made:
+    with pytest.raises(WrongValue) as made:
         kind(**arguments)
-    with pytest.raises(NotOfForm) as decoded:
+    with pytest.raises(WrongValue) as decoded:
         read(kind, arguments)
-    assert decoded.value.faults == made.value.faults
+    assert str(decoded.value) == str(made.value)
 
 
 ANYTHING: st.SearchStrategy[Any] = st.recursive(
@@ -273,7 +255,7 @@ ANYTHING: st.SearchStrategy[Any] = st.recursive(
     | st.booleans()
     | st.integers()
     | st.text(max_size=3)
-    | st.sampled_from(["\ud800", " ", b"a", Code.NINE]),
+    | st.sampled_from([" ", b"a"]),
     lambda inner: (
         st.lists(inner, max_size=2)
         | st.tuples(inner)
@@ -297,8 +279,8 @@ def test_constructor_and_decoder_agree_about_any_arguments(
 def outcome(make: Callable[[], Any]) -> Any:
     try:
         return make()
-    except NotOfForm as error:
-        return error.faults
+    except WrongValue as error:
+        return error.place[:1]
 
 
 @each_row("kind", [kind for kind in EXAMPLES if kind in ACTIONS])
@@ -318,7 +300,7 @@ def test_the_type_of_an_action_is_fixed(kind: type[Action]) -> None:
 def test_an_action_is_one_of_the_kinds() -> None:
     assert len({kind(**EXAMPLES[kind]).action_type for kind in ACTIONS}) == 7
     with pytest.raises(TypeError, match="abstract"):
-        Action()  # type: ignore[abstract]
+        BaseAction()  # type: ignore[abstract]
 
 
 def test_values_keep_copies_of_what_they_were_given() -> None:
@@ -352,7 +334,7 @@ ERRORS: list[tuple[Callable[[Any], Exception], str, list[Any]]] = [
     (
         lambda value: MultipleMatchesFoundError("a", value),
         "lines",
-        [None, "1", 1, ["1"], [True], [1.5], {1}],
+        [None, "1", 1, ["1"], [True], [1.5]],
     ),
     (WebSearchError, "original_exception", [None, "no network", OSError, 1]),
 ]
@@ -365,5 +347,5 @@ ERRORS: list[tuple[Callable[[Any], Exception], str, list[Any]]] = [
 def test_an_error_without_what_it_is_about_cannot_be_made(
     make: Callable[[Any], Exception], name: str, value: Any
 ) -> None:
-    with pytest.raises(NotOfForm, match=name):
+    with pytest.raises(WrongValue, match=name):
         make(value)

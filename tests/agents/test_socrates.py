@@ -174,7 +174,7 @@ async def test_socrates_has_no_tool_to_write_files(
         ("Who-needs-it?", "There is no code block of `json`"),
         ("Who?\n```json\n{\n```\n", "not valid JSON"),
         (asks("a?", "b?", "c?", "d?"), "Ask at most 3"),
-        (asks("Who?", titel="x"), "`titel` is unknown; allowed are `title`, "),
+        (asks("Who?", titel="x"), "`titel` is unknown (did you mean `title`?)"),
         (asks("Who?", title="<what it is about>"), "`title` is a placeholder"),
         (asks(title="Say words"), "You ask nothing, although something is open"),
         (

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from cdd_agent.agents.notebook import bounded
 from cdd_agent.agents.spec_draft import Draft
 from cdd_agent.agents.spec_losses import lost_words, sentences, spec_diff
-from cdd_agent.agents.spec_proposal import Proposal
-from cdd_agent.forms import read
+from cdd_agent.agents.spec_proposal import Proposal, respell_proposal
 from cdd_agent.llm.port import Message
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import MAX_BYTES
+from cdd_agent.typed_values import read
 from tests.support.tables import each_row
 
 LOGIN, LOGOUT, RESET = "a user can log in", "logout works", "a password can be reset"
@@ -31,12 +31,12 @@ MANY = tuple(f"criterion {number}" for number in range(55))
 
 
 def proposed(draft: Draft, *, is_answer: bool = True, **fields: Any) -> Draft:
-    proposal = read(Proposal, fields)
+    proposal = read(Proposal, respell_proposal(fields))
     return draft.with_proposal(proposal, QUIET, is_answer=is_answer)
 
 
 def problems(draft: Draft, *, is_answer: bool = True, **fields: Any) -> str:
-    proposal = read(Proposal, {"questions": ["Why?"], **fields})
+    proposal = read(Proposal, respell_proposal({"questions": ["Why?"], **fields}))
     return "\n".join(draft.problems(proposal, is_answer=is_answer))
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from cdd_agent.changes import changes
+from cdd_agent.changes import change_set
 from cdd_agent.cli.main import main
 from cdd_agent.errors import BadInput
 from tests.changes.applying import CALC, PROJECT, tree, write
@@ -198,7 +198,7 @@ def test_when_the_disk_refuses_what_was_written_is_taken_back(
     def full(place: Path) -> None:
         raise BadInput(f"{place} could not be removed: disk error")
 
-    monkeypatch.setattr(changes, "remove", full)  # the last thing that is done
+    monkeypatch.setattr(change_set, "remove", full)  # the last thing that is done
     assert main(["apply", saved(root, REPLY), "--root", str(root)]) == 1
     assert tree(root) == PROJECT
 

@@ -45,7 +45,7 @@ from tests.support.tables import each_row
         (["exec", SLUG, "--model", "script:nothing.yaml"], "nothing.yaml"),
         (
             ["exec", SLUG, "--model", ""],
-            "--model: `model: ` is not allowed; give a model string",
+            "--model: `model` is empty",
         ),
         (["exec", SLUG, "--model", "x", "--max-attempts", "0"], "--max-attempts"),
         (["plan", "show", "nope"], "no ticket"),

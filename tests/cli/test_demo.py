@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.cli.main import main
-from cdd_agent.config import VARIABLES, Config
 from cdd_agent.demo.sample import copy_sample, own_environment
 from cdd_agent.errors import ExitCode
 from cdd_agent.llm.port import Message, Request
 from cdd_agent.llm.providers import PROVIDERS
 from cdd_agent.llm.scripted import ScriptedModel
+from cdd_agent.settings.config import Config
+from cdd_agent.settings.reading import VARIABLES
 from tests.git.repositories import git
 from tests.support.screens import Screen
 from tests.support.settings import load_config

@@ -38,7 +38,7 @@ def test_doctor_says_what_is_missing(
         ("CDD_MODEL", "script:nothing.yaml", "nothing.yaml is not there"),
         ("CDD_TEST_COMMAND", "no-such-tester -q", "no-such-tester is not there"),
         ("CDD_TEST_COMMAND", "a && b", "needs a shell"),
-        ("CDD_MAX_ATTEMPTS", "many", "a whole number from 1 to 100"),
+        ("CDD_MAX_ATTEMPTS", "many", "a whole number (at least 1, at most 100)"),
         ("CDD_API_BASE", "localhost:1234", "begins with http:// or https://"),
         (
             "OPENAI_BASE_URL",
@@ -84,7 +84,7 @@ def test_doctor_finds_what_would_stop_a_run_and_still_looks_at_the_rest(
         (
             {"MODEL": "groq/llama", "MODEL_ADAPTER": "curl"},
             2,
-            "allowed: 'auto', 'litellm' or 'direct'",
+            "not one of `auto`, `direct`, `litellm`",
         ),
     ],
 )

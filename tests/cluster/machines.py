@@ -14,11 +14,11 @@ from cdd_agent.cluster.desk import Desk
 from cdd_agent.cluster.identity import author_of, project_id, settings_to_send
 from cdd_agent.cluster.words import Answer, ClientFailed, ClientGone, Order, Over, heard
 from cdd_agent.cluster.worker import carry_out
-from cdd_agent.config import of_role
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.port import Request
 from cdd_agent.llm.purse import Purse
 from cdd_agent.open_project import open_project
+from cdd_agent.settings.models import of_role
 from cdd_agent.version import VERSION
 from cdd_agent.wiring import open_own_tree
 from tests.llm.server import Answer as ModelAnswer

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import pytest
 
 from cdd_agent.commands.registry import handle
-from cdd_agent.config import of_role
 from cdd_agent.errors import BadInput
 from cdd_agent.events.dialogue_events import ReplyDelta
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
@@ -18,6 +17,7 @@ from cdd_agent.events.stream import Event
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.local_servers import USUAL_PORTS, LocalServer
 from cdd_agent.session import Session
+from cdd_agent.settings.models import of_role
 from cdd_agent.wiring import Wiring
 from cdd_agent.wording.describe import describe
 from tests.commands.completions import completions
@@ -109,8 +109,8 @@ async def test_another_provider_s_model_does_not_use_the_old_address(
         ("/model openai/x localhost:1234", "begins with http://"),
         ("/model --save", "Usage"),
         ("/model x --keep", "--keep"),
-        ("/model ''", "give a model string"),
-        ("/model ' '", "give a model string"),
+        ("/model ''", "`model` is empty"),
+        ("/model ' '", "`model` is empty"),
         ("/model a b c", "Usage"),
         ("/model script:nothing.yaml", "nothing.yaml"),
     ],
@@ -404,7 +404,7 @@ async def test_a_settings_file_that_cannot_be_edited_stays_unchanged(
     (sandbox.root / ".cdd").mkdir()
     (sandbox.root / FILE).write_text(text)
     session = session_in(sandbox, OLLAMA)
-    with pytest.raises(BadInput, match="was left as it was") as refused:
+    with pytest.raises(BadInput, match="was left unchanged") as refused:
         await say(session, "/model 2 --save")
     written = ["model: openai/llama3.2", f"api_base: {OLLAMA.api_base}"]
     assert refused.value.hint.splitlines()[-2:] == written

@@ -219,7 +219,7 @@ async def test_other_refusals_are_raised(
         ),
         ("read_file", '{"path": ', "The arguments of read_file are not valid JSON"),
         ("read_file", "[1]", "The arguments of read_file are not a JSON object"),
-        ("read_file", {"file": "a.txt"}, "`path` is missing"),
+        ("read_file", {"file": "a.txt"}, "`file` is unknown; allowed are `path`"),
         ("read_file", {"path": "../secret"}, "leaves the project"),
         ("read_file", "[" * 100_000, "not valid JSON"),
         ("grep_files", {"pattern": "("}, "pattern"),

@@ -564,13 +564,13 @@ def test_an_undo_that_was_killed_is_finished_by_the_next(
 
 DYING = """
 import os, sys
-from cdd_agent.changes import changes
-create = changes.create_exclusive
+from cdd_agent.changes import change_set
+create = change_set.create_exclusive
 def die(*arguments):
     create(*arguments)
     if arguments[0].name == "second.txt":
         os._exit(9)
-changes.create_exclusive = die
+change_set.create_exclusive = die
 from cdd_agent.cli.main import main
 main(["apply", sys.argv[1], "--root", sys.argv[2]])
 """

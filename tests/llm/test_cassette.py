@@ -196,7 +196,7 @@ async def test_a_torn_line_is_skipped_and_later_lines_are_read(path: Path) -> No
     [
         (None, "is not there"),
         ("", ":1: `replies` is missing"),
-        ('{"a": 1}\n', ":1: `a` is not a key"),
+        ('{"a": 1}\n', ":1: `a` is unknown"),
         (
             '{"request": {"messages": []}, "events": [], "error": null}\n',
             ":1: `model` is missing",

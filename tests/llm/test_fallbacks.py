@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.config import Budget, Config, ModelSettings
 from cdd_agent.errors import BudgetExhausted
 from cdd_agent.llm.budget import Tally
 from cdd_agent.llm.fallbacks import REST, WithFallbacks
@@ -35,6 +34,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
+from cdd_agent.settings.config import Budget, Config, ModelSettings
 from cdd_agent.wiring import equipped, make_model, with_fallbacks
 from tests.llm.server import Answer, LoopbackServer, failure
 from tests.support.projects import FakeTime

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cdd_agent.config import Config, OwnRequest
 from cdd_agent.llm.port import Message, Request
+from cdd_agent.settings.config import Config, OwnRequest
 from cdd_agent.wiring import make_model
 from tests.llm.server import LoopbackServer, Recorded
 from tests.support.replies import all_of

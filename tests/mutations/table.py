@@ -19,6 +19,7 @@ _DETECTION = "tests/verification/test_detection.py"
 _FAULTS = "tests/verification/strength/test_faults.py"
 _SCORE = "tests/verification/strength/test_score.py"
 _OPENING = "tests/test_open_project.py"
+_TYPED_VALUES = "tests/test_typed_values.py"
 
 MUTATIONS = [
     # --- actions: values that check themselves, and the folders of commands -----------
@@ -27,38 +28,38 @@ MUTATIONS = [
         for rule, file, old, new, tests in [
             (
                 "a value in code is not converted to its type",
-                "forms.py",
-                "if self.is_decoded or value is None:",
-                "if True:",
+                "typed_values.py",
+                "        return convert(value, kind)\n",
+                "        return convert(value, kind, strict=False)\n",
                 _VALUES,
             ),
             (
-                "an enum of numbers is no whole number",
-                "forms.py",
-                "return type(value) in _EXACT[form]",
-                "return isinstance(value, _EXACT[form])",
-                _VALUES,
+                "a broken rule is reported with its field",
+                "typed_values.py",
+                "            place = (*place, rule.field)\n",
+                "            pass\n",
+                _TYPED_VALUES,
             ),
             (
-                "a mapping in code is no value",
-                "forms.py",
-                "if is_struct and self.is_decoded and isinstance(value, dict):",
-                "if is_struct and isinstance(value, dict):",
-                _VALUES,
+                "a text with half of a character is refused",
+                "typed_values.py",
+                "skipkeys=True, default=str).encode()",
+                "skipkeys=True, default=str)",
+                _TYPED_VALUES,
             ),
             (
-                "the items of a list are checked",
-                "forms.py",
-                "            items.append(self.value(item_kind, item, (*place, index)))",
-                "            items.append(item)",
-                _VALUES,
+                "an unknown key is reported with the keys that it may stand for",
+                "typed_values.py",
+                "    if similar:\n",
+                "    if False:\n",
+                _TYPED_VALUES,
             ),
             (
-                "a list must not be empty where it needs items",
-                "forms.py",
-                "is_short = len(value) < (meta.min_length or 0)",
-                "is_short = False",
-                _VALUES,
+                "a message about a wrong value names its limits",
+                "value_schemas.py",
+                "        if key in schema:\n",
+                "        if False:\n",
+                _TYPED_VALUES,
             ),
             (
                 "a result keeps a copy of its action",
@@ -3144,22 +3145,25 @@ MUTATIONS = [
         ]
     ],
     *[
-        Mutation(rule, "config.py", old, new, "tests/test_model_addresses.py")
-        for rule, old, new in [
+        Mutation(rule, f"settings/{file}", old, new, "tests/test_model_addresses.py")
+        for rule, file, old, new in [
             (
                 "a hosted model is not asked at a local server",
+                "models.py",
                 'return is_hosted_model(model or "") or not is_hosted_model(other)',
                 "return True",
             ),
             (
                 "a gateway on this computer is kept for hosted models",
+                "models.py",
                 'return is_hosted_model(model or "") or not',
                 "return not",
             ),
             (
                 "an address of an earlier layer stays with its model",
-                "            self.merged = {\n                name: value",
-                "            _ = {\n                name: value",
+                "reading.py",
+                "                self.merged.pop(name, None)\n",
+                "                pass\n",
             ),
         ]
     ],

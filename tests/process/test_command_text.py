@@ -7,12 +7,12 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdd_agent.config import Commands
 from cdd_agent.process.policy import (
     CommandRefused,
     CommandRunner,
     split,
 )
+from cdd_agent.settings.config import Commands
 from tests.process.programs import posix
 from tests.support.tables import each_row
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.config import Commands
 from cdd_agent.process.command_segments import split_segments
 from cdd_agent.process.hidden_arguments import find_hidden_uses
 from cdd_agent.process.policy import CommandRunner, Permission
 from cdd_agent.process.run import CommandResult
+from cdd_agent.settings.config import Commands
 from tests.crash.story import git
 from tests.support.fake_programs import FakePrograms
 
@@ -86,8 +86,6 @@ git unpack-file abc123
 git for-each-ref --format=%(raw)
 git -c alias.x=show x HEAD
 git --namespace x show HEAD:.env
-env cat .env
-xargs -a .env echo
 find . -exec cat {} +
 find . -name *.json -exec cat {} +
 git show HEAD:.env
@@ -97,6 +95,8 @@ git blame .env
 git cat-file -p abc123
 """.replace("\n\n", "\n")
 IN_A_SHELL = r"""
+env cat .env
+xargs -a .env echo
 cat .e*
 cat .e''nv
 cat .e"n"v

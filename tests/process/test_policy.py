@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cdd_agent.config import Commands
 from cdd_agent.process.environments import as_started
 from cdd_agent.process.policy import (
     ALWAYS_ALLOWED,
@@ -22,6 +21,7 @@ from cdd_agent.process.policy import (
 )
 from cdd_agent.process.programs import find_program
 from cdd_agent.process.run import CommandResult, OnOutput, OutputChunk, ignore_output
+from cdd_agent.settings.config import Commands
 from tests.process.programs import posix, script
 from tests.support.promised import NOT_ALLOWED, NOT_FOUND, TIMED_OUT
 from tests.support.tables import each_row

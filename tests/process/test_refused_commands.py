@@ -9,7 +9,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import Struct, field
 
-from cdd_agent.config import Commands, runs_others
 from cdd_agent.process.policy import (
     ALWAYS_ALLOWED,
     Command,
@@ -19,6 +18,7 @@ from cdd_agent.process.policy import (
 )
 from cdd_agent.process.programs import find_program
 from cdd_agent.process.run import CommandResult, OnOutput, ignore_output
+from cdd_agent.settings.config import Commands, runs_others
 from tests.process.programs import posix, script
 from tests.support.tables import each_row
 

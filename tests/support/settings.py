@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cdd_agent.config import PROJECT_FILE, Config, SettingsFile, SettingsLayers
+from cdd_agent.settings.config import PROJECT_FILE, Config
+from cdd_agent.settings.reading import SettingsFile, SettingsLayers
 
 
 def load_config(

@@ -25,9 +25,9 @@ from cdd_agent.actions.model import (
 )
 from cdd_agent.changes import build as judging
 from cdd_agent.changes.change_set import ChangeSet
-from cdd_agent.config import Commands
 from cdd_agent.errors import NotApproved
 from cdd_agent.process.policy import CommandRunner
+from cdd_agent.settings.config import Commands
 from cdd_agent.tools import action_runner as run
 from cdd_agent.tools.action_runner import ActionRunner
 from cdd_agent.web.pages import PageReader

@@ -13,7 +13,6 @@ from cdd_agent.actions.model import (
     ExecuteAction,
 )
 from cdd_agent.actions.plan import ActionPlan
-from cdd_agent.config import Commands
 from cdd_agent.engine.action_plan import ActionPlanRun
 from cdd_agent.errors import ExitCode, NotApproved
 from cdd_agent.events.action_events import ActionFinished, ActionOutput
@@ -21,6 +20,7 @@ from cdd_agent.events.stream import Event
 from cdd_agent.frontend import Nobody
 from cdd_agent.process.policy import CommandRunner, IShellExecutor
 from cdd_agent.process.run import CommandResult, OutputChunk
+from cdd_agent.settings.config import Commands
 from cdd_agent.tools.acting import ExecuteCommandTool
 from cdd_agent.tools.action_runner import ActionRunner
 from cdd_agent.web.pages import PageReader

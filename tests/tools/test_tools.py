@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import NODEFAULT, structs
 
-from cdd_agent.config import Commands
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.turns import definitions
 from cdd_agent.process.policy import (
@@ -25,6 +24,7 @@ from cdd_agent.process.policy import (
     RunProgram,
 )
 from cdd_agent.process.run import CommandResult, run_command
+from cdd_agent.settings.config import Commands
 from cdd_agent.tools.acting import ExecuteCommandTool, acting_tools
 from cdd_agent.tools.action_runner import ActionRunner
 from cdd_agent.tools.base import Tool
@@ -353,13 +353,8 @@ async def test_a_program_that_cannot_start_has_the_promised_code(
             {"command": "ls", "env": '{"A": "b"}'},
             "`env` is not a mapping (each a text)",
         ),
-        ("list_files", {"path": "\ud800"}, "`path` is no text that can be written"),
+        ("list_files", {"path": "\ud800"}, "half of a character"),
         ("read_file", {"path": "a", "self": 1}, "`self` is unknown"),
-        (
-            "create_file",
-            {"file_path": "a", "action": "create_file"},
-            "`action` is unknown",
-        ),
         ("git_status", {"path": "."}, "`path` is unknown"),
     ],
 )
@@ -413,21 +408,6 @@ async def test_arguments_may_be_positional(root: Path, name: str) -> None:
     assert received
 
 
-async def test_all_faults_of_a_call_are_named_at_once(
-    tools: dict[str, Tool[Any]],
-) -> None:
-    wrong = {
-        "regex": "x",
-        "path": 1,
-        "glob": [],
-        "ignore_case": "maybe",
-        "limit": 0,
-        "case": True,
-    }
-    said = (await tools["grep_files"].execute(**wrong))["error"]
-    assert all(f"`{name}` is " in said for name in (*wrong, "pattern"))
-
-
 @each_row(
     ("name", "arguments", "output"),
     [
@@ -438,7 +418,7 @@ async def test_all_faults_of_a_call_are_named_at_once(
         ),
         (
             "grep_files",
-            {"pattern": "LOGIN", "ignore_case": "yes", "limit": "5"},
+            {"pattern": "LOGIN", "ignore_case": "true", "limit": "5"},
             "src/app.py:1",
         ),
         ("read_file", {"path": "README.md"}, "# Shop\n\nWords."),

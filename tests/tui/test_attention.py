@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from msgspec import convert
 from textual import events
 
-from cdd_agent.config import Notifications
 from cdd_agent.cost import Cost
 from cdd_agent.events.shell_events import AgentChanged
 from cdd_agent.events.step_summary import StepFinished, StepSummary
 from cdd_agent.events.ticket_events import PlanOpened
+from cdd_agent.settings.config import Notifications
 from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.tui.attention import Attention, TerminalKind
 from tests.support.projects import SLUG, Sandbox, Step, says

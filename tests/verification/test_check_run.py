@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cdd_agent.config import Commands
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult
+from cdd_agent.settings.config import Commands
 from cdd_agent.verification.check_run import run_check
 from cdd_agent.verification.checks import parse_command
 from tests.support.tables import each_row

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from msgspec.structs import astuple
 
 from cdd_agent.changes.change_set import ChangeSet, FileChange
-from cdd_agent.config import Commands
 from cdd_agent.errors import BadInput
 from cdd_agent.process.policy import CommandRunner
+from cdd_agent.settings.config import Commands
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.verification.baseline import Baseline, is_of_use

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.config import Commands
 from cdd_agent.errors import BadInput, ExitCode, NotApproved
 from cdd_agent.events.question_events import Choice, CommandProposed, Proposal
 from cdd_agent.events.step_events import TestsFinished
@@ -14,6 +13,7 @@ from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
 from cdd_agent.frontend import Nobody
 from cdd_agent.process.policy import CommandRunner
+from cdd_agent.settings.config import Commands
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.verification.before import Before

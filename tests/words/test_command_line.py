@@ -341,7 +341,7 @@ def test_settings_that_are_wrong(
             "list",
             2,
             [
-                "✗ cdd: ROOT/.cdd/config.yaml:1: `test_timeout: soon` is not allowed; allowed: a number of seconds over 0, at most 86400"
+                "✗ cdd: ROOT/.cdd/config.yaml:1: `test_timeout` is not a number (over 0, at most 86,400)",
             ],
         ),
     ):

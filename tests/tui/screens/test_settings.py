@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from cdd_agent.commands.settings import settings_of, words_of_settings
-from cdd_agent.config import Config, user_file
+from cdd_agent.commands.settings import settings_of
+from cdd_agent.settings.config import Config
+from cdd_agent.settings.reading import user_file
 from cdd_agent.tui.screens.settings import SettingsScreen
 from tests.support.projects import Sandbox
 from tests.support.settings import load_config
@@ -62,8 +63,10 @@ def leaves(settings: Struct, prefix: str = "") -> set[str]:
     return found
 
 
-def test_every_setting_is_shown() -> None:
-    assert set(words_of_settings()) == leaves(Config())
+def test_every_setting_is_shown_with_its_description(sandbox: Sandbox) -> None:
+    settings = settings_of(sandbox.project)
+    assert {setting.name for setting in settings} == leaves(Config())
+    assert all(setting.words for setting in settings)
 
 
 def test_each_setting_shows_where_its_value_comes_from(
@@ -124,7 +127,7 @@ async def test_a_wrong_value_is_refused_and_changes_nothing(
     async with person_at(sandbox, size=(160, 30)) as person:
         await settings(person)
         for name, value, allowed in (
-            ("approval", "sometimes", "'ask', 'edits' or 'auto'"),
+            ("approval", "sometimes", "one of `ask`, `auto`, `edits`"),
             ("budget.usd", "[", "budget.usd"),
             ("tickets_dir", "../elsewhere", ".."),
         ):

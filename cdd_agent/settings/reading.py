@@ -1,0 +1,389 @@
+"""Read settings: the user's own file, then the project's `.cdd/config.yaml`, then
+`CDD_*` variables, then flags.
+
+The later layer wins, key by key; an address stays with its model. A wrong key or value
+is an error that names the file, the line and the allowed values.
+"""
+
+import difflib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from cdd_agent.errors import BadInput
+from cdd_agent.guarded_yaml import YamlEntry, read_file, read_mapping
+from cdd_agent.partly_shown import PartlyShown
+from cdd_agent.settings.config import (
+    Commands,
+    Config,
+    ModelSettings,
+    Section,
+    declared_settings,
+    with_values,
+)
+from cdd_agent.settings.models import SERVER_DEFAULTS, is_same_server
+from cdd_agent.typed_values import Place, WrongValue, read
+from cdd_agent.user_folders import config_folder
+from cdd_agent.value_schemas import find_schema
+
+USER_CONFIG = "CDD_USER_CONFIG"
+"""The variable with the path of the user's own settings file."""
+TRUST = "CDD_TRUST"
+"""The variable by which a script accepts all settings of a project."""
+_UNSAFE_SWITCHES = ("CDD_ENABLE_UNSAFE_COMMANDS", "HIVE_ENABLE_UNSAFE_COMMANDS")
+_FROM_ENVIRONMENT = (
+    "model",
+    "api_base",
+    "model_adapter",
+    "tool_calls",
+    "context_window",
+    "pictures",
+    "effort",
+    "temperature",
+    "max_output_tokens",
+    "tickets_dir",
+    "test_command",
+    "test_timeout",
+    "max_attempts",
+    "jobs",
+    "approval",
+    "require",
+)
+"""The settings that have a variable."""
+VARIABLES = (
+    USER_CONFIG,
+    TRUST,
+    *_UNSAFE_SWITCHES,
+    *(f"CDD_{name.upper()}" for name in _FROM_ENVIRONMENT),
+)
+"""All variables that settings come from."""
+_OTHER_VARIABLES = (
+    "CDD_COMMAND",
+    "CDD_WORKSPACES",
+    "CDD_CLUSTER_PATIENCE",
+    "CDD_WORKER_ENVIRONMENT",
+)
+"""Variables that are read elsewhere, and are no settings."""
+_MIN_LIKENESS = 0.73
+"""The likeness of a misspelt variable. `CDD_MODULE` is below it for `CDD_MODEL`."""
+_YES_NO = {"yes": True, "on": True, "no": False, "off": False}
+_YAML_NOTE = "in YAML, yes and on mean true, no and off mean false"
+
+
+class SettingsFile(PartlyShown, frozen=True):
+    """The settings of a file, all valid, and their lines. The file was read once."""
+
+    unshown = ("text", "values", "_entries")
+
+    path: Path
+    text: str = ""
+    values: dict[str, Any] = field(default_factory=dict)
+    _entries: Mapping[Any, YamlEntry] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> "SettingsFile":
+        """Read a file. A missing or empty one has no settings. Raises `BadInput`."""
+        text = read_file(path)
+        return cls(path) if text is None else cls.parse(text, path)
+
+    @classmethod
+    def parse(cls, text: str, path: Path) -> "SettingsFile":
+        """Read the text of a file. Raises `BadInput`."""
+        source = str(path)
+        entries = read_mapping(text, source, "a config")
+        content = {key: entry.value(source) for key, entry in entries.items()}
+        file = cls(path, text, {}, entries)
+        values = check_settings(content, lambda place: f"{path}:{file.line(*place)}")
+        return replace(file, values=values)
+
+    def line(self, *place: str | int) -> int:
+        """Return the line, from 1, of the last key of `place` that the file has."""
+        line, entries = 1, self._entries
+        for key in place:
+            entry = {str(name): entry for name, entry in entries.items()}.get(str(key))
+            if entry is None:
+                break
+            line = entry.line
+            entries = {}
+            if entry.is_mapping:
+                entries = entry.entries(str(self.path))
+        return line
+
+    @property
+    def names(self) -> set[str]:
+        """The names of the settings that the file sets, such as `budget.usd`."""
+        names = set(self.values)
+        for name, value in self.values.items():
+            if isinstance(value, dict):
+                names |= {f"{name}.{key}" for key in value}
+        return names
+
+
+class SettingsLayers(PartlyShown, frozen=True):
+    """The settings of a project by their origin. The files were read once: the settings
+    that are shown are those that are used.
+    """
+
+    unshown = ("user", "environment", "flags")
+
+    user: dict[str, Any]
+    project: SettingsFile
+    environment: dict[str, Any]
+    flags: dict[str, Any]
+    is_unsafe: bool
+    """True if a variable switches all limits of commands off."""
+
+    @classmethod
+    def read(
+        cls,
+        project: SettingsFile,
+        flags: Mapping[str, Any],
+        environment: Mapping[str, str] | None = None,
+    ) -> "SettingsLayers":
+        """Read the other layers. `flags` whose value is None were not given. Raises
+        `BadInput`.
+        """
+        environment = os.environ if environment is None else environment
+        user_settings = existing_user_file()
+        variables = {}
+        for name in _FROM_ENVIRONMENT:
+            value = environment.get(f"CDD_{name.upper()}")
+            if value:
+                variables[name] = value.strip()
+        given = {name: value for name, value in flags.items() if value is not None}
+        return cls(
+            SettingsFile.read(user_settings).values if user_settings else {},
+            project,
+            check_settings(
+                variables,
+                lambda place: f"CDD_{str(place[0]).upper()}",
+                list(misspelt_variables(environment).values()),
+            ),
+            check_settings(given, lambda place: f"--{str(place[0]).replace('_', '-')}"),
+            _is_switched(environment),
+        )
+
+    def without(self, leave_out: Iterable[tuple[str, ...]]) -> "SettingsLayers":
+        """Return the layers without some settings of the project's file, each named by
+        its keys.
+        """
+        values = without_settings(self.project.values, leave_out)
+        return replace(self, project=replace(self.project, values=values))
+
+    @property
+    def config(self) -> Config:
+        """The settings that take effect."""
+        return self._merge(self.project.values)
+
+    @property
+    def own_config(self) -> Config:
+        """The settings that take effect without the project's file."""
+        return self._merge({})
+
+    def _merge(self, project: dict[str, Any]) -> Config:
+        layers = _Layers()
+        layers.add(self.user)
+        layers.add(project)
+        layers.add(self.environment, is_for_any_model="model" not in self.environment)
+        if self.is_unsafe:
+            layers.add({"commands": {"mode": "unsafe"}})
+        layers.add(self.flags)
+        return with_values(Config(), layers.merged)
+
+
+class _Layers(Struct):
+    """The settings of the layers so far. The later layer wins, key by key."""
+
+    merged: dict[str, Any] = field(default_factory=dict)
+    _address_model: str | None = None
+    """The model that `api_base` was given with; None if it is for any model."""
+
+    def add(self, layer: dict[str, Any], *, is_for_any_model: bool = False) -> None:
+        """Put a layer over the others. A model without an address is not asked at the
+        server of another model. `is_for_any_model`: the layer's `api_base` is for
+        any model that a later layer names.
+        """
+        model, address = layer.get("model"), self.merged.get("api_base")
+        if (
+            model
+            and self._address_model
+            and not is_same_server(self._address_model, address, model)
+        ):
+            for name in SERVER_DEFAULTS:
+                self.merged.pop(name, None)
+            self._address_model = None
+        for name, value in layer.items():
+            section = self.merged.get(name)
+            is_section = isinstance(section, dict) and isinstance(value, dict)
+            self.merged[name] = section | value if is_section else value
+        if "api_base" in layer:
+            self._address_model = None if is_for_any_model else self.merged.get("model")
+
+
+def without_settings(
+    values: dict[str, Any], leave_out: Iterable[tuple[str, ...]]
+) -> dict[str, Any]:
+    """Return the settings of a file without some, each named by its keys."""
+    for name, *keys in leave_out:
+        section = values.get(name)
+        rest = {key: value for key, value in values.items() if key != name}
+        if not keys:
+            values = rest
+        elif isinstance(section, ModelSettings):
+            given = {key: v for key, v in section.given.items() if key != keys[0]}
+            values = rest | {name: ModelSettings(**given)}
+        elif isinstance(section, dict):
+            values = rest | {name: without_settings(section, [tuple(keys)])}
+    return values
+
+
+def misspelt_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that look like misspelt ones of this program, each with a
+    message. Other unknown variables may be those of other programs.
+    """
+    settings = {
+        setting.name.replace(".", "_").upper(): setting.name
+        for setting in declared_settings()
+    }
+    names = sorted({name.partition("_")[2] for name in VARIABLES})
+    messages = {}
+    for variable, value in environment.items():
+        is_known = variable in VARIABLES or variable in _OTHER_VARIABLES
+        if is_known or not value or not variable.startswith("CDD_"):
+            continue
+        name = variable.removeprefix("CDD_")
+        similar = difflib.get_close_matches(name, names, n=2, cutoff=_MIN_LIKENESS)
+        advice = ""
+        if name in settings:
+            advice = f"`{settings[name]}` is set in a settings file"
+        elif similar:
+            advice = f"did you mean {' or '.join(f'CDD_{one}' for one in similar)}?"
+        if advice:
+            messages[variable] = f"{variable}: there is no such variable; {advice}"
+    return messages
+
+
+def find_variable(name: str, environment: Mapping[str, str] = os.environ) -> str | None:
+    """Return the variable that sets a setting, if there is one."""
+    variables: Sequence[str] = ()
+    if name == "commands.mode":
+        variables = _UNSAFE_SWITCHES
+    elif name in _FROM_ENVIRONMENT:
+        variables = [f"CDD_{name.upper()}"]
+    return next((one for one in variables if environment.get(one)), None)
+
+
+def use_switches(commands: Commands, environment: Mapping[str, str]) -> Commands:
+    """Return the settings with the mode `unsafe` if a variable asks for it."""
+    return replace(commands, mode="unsafe") if _is_switched(environment) else commands
+
+
+def _is_switched(environment: Mapping[str, str]) -> bool:
+    values = [environment.get(name, "").strip().lower() for name in _UNSAFE_SWITCHES]
+    return any(value in ("true", "1", "yes") for value in values)
+
+
+def user_file() -> Path | None:
+    """Return the path of the user's settings for all projects, or None without a home.
+
+    It is the file that `CDD_USER_CONFIG` names, or `config.yaml` in the platform's
+    folder. The file may not exist.
+    """
+    chosen = os.environ.get(USER_CONFIG)
+    if chosen:
+        return Path(chosen)
+    folder = config_folder()
+    return folder / "config.yaml" if folder else None
+
+
+def existing_user_file() -> Path | None:
+    """Return the file of the user's settings, or None if there is none.
+
+    A container often has a `HOME` that its user must not enter, so a folder that
+    cannot be entered has no settings. A file that the user named is always returned.
+    """
+    file = user_file()
+    if file is None or os.environ.get(USER_CONFIG):
+        return file
+    try:
+        file.stat()
+    except OSError:
+        return None
+    return file
+
+
+def check_settings(
+    content: Mapping[Any, Any],
+    where: Callable[[Place], str],
+    problems: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return the given settings, also of sections, as values of their types.
+
+    `where` names the place of a wrong one. Raises `BadInput` with the first fault of
+    each setting, after other `problems` that the caller knows.
+    """
+    valid: dict[str, Any] = {}
+    faults = [*problems]
+    hint = ""
+    for key, value in _split_sections(content):
+        try:
+            setting = getattr(read(Config, {key: _respell((key,), value)}), key)
+        except WrongValue as error:
+            place = error.place or (key,)
+            note = f" ({_YAML_NOTE})" if _is_boolean(value, place[1:]) else ""
+            faults.append(f"{where(place)}: {error}{note}")
+            if key not in Config.__struct_fields__:
+                hint = "docs/settings.md lists all settings."
+            continue
+        if isinstance(setting, Section):
+            given = {name: getattr(setting, name) for name in value}
+            valid[key] = valid.get(key, {}) | given
+        else:
+            valid[key] = setting
+    if faults:
+        raise BadInput("\n".join(dict.fromkeys(faults)), hint=hint)
+    return valid
+
+
+def _split_sections(content: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield each key with its value; a mapping once for each of its keys."""
+    for key, value in content.items():
+        if isinstance(value, dict) and value:
+            for name, item in value.items():
+                yield str(key), {name: item}
+        else:
+            yield str(key), value
+
+
+def _is_boolean(value: Any, place: Place) -> bool:
+    for step in place:
+        value = value.get(step) if isinstance(value, dict) else None
+    return isinstance(value, bool)
+
+
+def _respell(place: Place, value: Any) -> Any:
+    """Return a value as its type has it. YAML reads `on` and `off` as booleans, and
+    variables have `on` and `off` for them. A model string stands for a mapping.
+    """
+    if isinstance(value, list):
+        return [_respell((*place, number), item) for number, item in enumerate(value)]
+    if isinstance(value, dict):
+        return {key: _respell((*place, key), item) for key, item in value.items()}
+    if len(place) == 2 and place[0] in ("models", "fallbacks"):
+        return {"model": value} if isinstance(value, str) else value
+    return _respell_word(place, value)
+
+
+def _respell_word(place: Place, value: Any) -> Any:
+    is_word = isinstance(value, str) and value.lower() in _YES_NO
+    if not is_word and not isinstance(value, bool):
+        return value
+    schema = find_schema(Config, place)
+    if is_word and schema.get("type") == "boolean":
+        return _YES_NO[value.lower()]
+    word = "on" if value else "off"
+    return word if not is_word and word in schema.get("enum", ()) else value

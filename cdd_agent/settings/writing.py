@@ -1,0 +1,169 @@
+"""Change settings, also in a file that the user edits, too: only the lines of the
+settings change there.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from cdd_agent.errors import BadInput
+from cdd_agent.guarded_yaml import YamlEntry, read_mapping
+from cdd_agent.settings.config import Config, Models, ModelSettings, Role, with_values
+from cdd_agent.settings.models import with_settings
+from cdd_agent.settings.reading import check_settings
+
+_ANSWER_OPTIONS = ("effort", "temperature", "max_output_tokens")
+_PLAIN_TEXT = re.compile(r"[A-Za-z][\w.+-]*[/:][\w./:@+-]*[\w/]", re.ASCII)
+"""Texts that mean themselves without quotes, such as model strings."""
+
+
+def with_setting(config: Config, name: str, value: object) -> Config:
+    """Return the settings with another value for one of them, such as `budget.usd`.
+    Raises `BadInput`, which names the allowed values.
+    """
+    section, _, key = name.rpartition(".")
+    content = {section: {key: value}} if section else {key: value}
+    return with_values(config, check_settings(content, lambda place: "The value"))
+
+
+def with_model(
+    config: Config,
+    model: str,
+    api_base: str | None,
+    where: str,
+    role: Role | None = None,
+) -> Config:
+    """Return the settings with another model for one role, or for all roles that have
+    none. Raises `BadInput`, which names `where` it was chosen.
+    """
+    content = {"model": model, "api_base": api_base}
+    choice = ModelSettings(**check_settings(content, lambda place: where))
+    if role is None:
+        return with_settings(config, choice)
+    return _with_role(config, role, choice)
+
+
+def only_model(config: Config, model: str, api_base: str | None) -> Config:
+    """Return the settings with one model for all roles, and without fallbacks."""
+    content = {"model": model, "api_base": api_base} if api_base else {"model": model}
+    given = check_settings(content, lambda place: f"--{place[0]}".replace("_", "-"))
+    config = with_settings(config, ModelSettings(**given))
+    return replace(config, models=Models(), fallbacks=())
+
+
+def without_own_model(config: Config, role: Role) -> Config:
+    """Return the settings in which a role asks the model of all, at its address."""
+    return _with_role(config, role, ModelSettings())
+
+
+def _with_role(config: Config, role: Role, choice: ModelSettings) -> Config:
+    """Return the settings with another model of a role, which answers as before."""
+    before: ModelSettings = getattr(config.models, role)
+    options = {name: getattr(before, name) for name in _ANSWER_OPTIONS}
+    return with_values(config, {"models": {role: replace(choice, **options)}})
+
+
+def changed_text(text: str, source: str, changes: Mapping[str, object]) -> str:
+    """Return a settings file with other values for some of its keys; of a section,
+    those that are given. Everything else stays unchanged, also comments.
+
+    A new key comes after the comment that shows it, or at the end. Raises `BadInput`,
+    which names the lines to write, if the file cannot be changed line by line.
+    """
+    before = _read_values(text, source)
+    wanted = dict(before)
+    for name, value in changes.items():
+        section: Any = before.get(name)
+        is_section = isinstance(section, dict) and isinstance(value, dict)
+        wanted[name] = section | value if is_section else value
+    try:
+        changed = text
+        for name, value in changes.items():
+            if _is_block(_read_entries(changed, source).get(name)):
+                assert isinstance(value, dict)
+                for key, item in value.items():
+                    changed = _set_in_section(changed, source, name, key, item)
+            else:
+                changed = _set_line(changed, source, name, wanted[name])
+        is_changed = _read_values(changed, source) == wanted
+    except BadInput:
+        is_changed = False
+    if not is_changed:
+        lines = as_lines({name: wanted[name] for name in changes})
+        raise BadInput(
+            f"{source} is not written line by line, and was left unchanged",
+            hint=f"Write into it:\n{lines}",
+        )
+    return changed
+
+
+def as_lines(settings: Mapping[str, object]) -> str:
+    """Return settings as a file has them, one a line."""
+    return "\n".join(f"{name}: {_as_yaml(value)}" for name, value in settings.items())
+
+
+def _read_entries(text: str, source: str) -> dict[object, YamlEntry]:
+    return read_mapping(text, source, "a config")
+
+
+def _read_values(text: str, source: str) -> dict[object, object]:
+    entries = _read_entries(text, source)
+    return {name: entry.value(source) for name, entry in entries.items()}
+
+
+def _is_block(entry: YamlEntry | None) -> bool:
+    """True for a section with each key on a line of its own."""
+    node: Any = entry.node if entry and entry.is_mapping else None
+    return node is not None and not node.flow_style
+
+
+def _set_in_section(
+    text: str, source: str, section: str, name: str, value: object
+) -> str:
+    """Set a key of a section. A new key becomes its first."""
+    entry = _read_entries(text, source)[section]
+    old = entry.entries(source).get(name)
+    if old:
+        return _replace_value(text, old.node, value)
+    start = entry.node.start_mark
+    margin = text[start.index - start.column : start.index]
+    line = f"{name}: {_as_yaml(value)}{_line_end(text)}{margin}"
+    return text[: start.index] + line + text[start.index :]
+
+
+def _set_line(text: str, source: str, name: str, value: object) -> str:
+    """Set a key that is on one line, or add its line."""
+    old = _read_entries(text, source).get(name)
+    if old:
+        return _replace_value(text, old.node, value)
+    line = f"{name}: {_as_yaml(value)}{_line_end(text)}"
+    comment = re.search(rf"^#[ \t]*{re.escape(name)}:.*\n", text, re.MULTILINE)
+    if comment:
+        return text[: comment.end()] + line + text[comment.end() :]
+    if text and not text.endswith("\n"):
+        text += _line_end(text)
+    return text + line
+
+
+def _replace_value(text: str, node: Any, value: object) -> str:
+    """Replace a value that is on one line."""
+    start, end = node.start_mark, node.end_mark
+    if start.line != end.line:
+        return text
+    before = text[: start.index]
+    space = " " if before.endswith(":") else ""
+    return f"{before}{space}{_as_yaml(value)}{text[end.index :]}"
+
+
+def _line_end(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _as_yaml(value: object) -> str:
+    """Return a value on one line, in quotes unless it is surely read as itself."""
+    if isinstance(value, str) and _PLAIN_TEXT.fullmatch(value):
+        return value
+    return json.dumps(value, ensure_ascii=False)
