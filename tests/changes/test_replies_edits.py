@@ -581,7 +581,7 @@ ACTIONS: dict[str, tuple[str, Outcome]] = {
     ),
     "a wrong key": (
         "```yaml\n- action: edit\n  file: a\n```",
-        Refused("no key `file`"),
+        Refused("`file` is unknown"),
     ),
     "not found": (
         (
