@@ -5,8 +5,10 @@ judged.
 """
 
 import codecs
+import math
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from itertools import pairwise
@@ -24,6 +26,40 @@ _SAMPLE = 4_000
 """Bytes of the words by which a guess is judged."""
 _BETWEEN_WORDS = re.compile(rb"[\x00-\x2f:-?]+")
 """Bytes that are in no character of two bytes."""
+_LETTERS = {
+    "German": "üäöß",
+    "French": "éèàêçùîôâûëïœ",
+    "Spanish": "óíáéñúü¿¡",
+    "Portuguese": "ãçéáíóõêúâàô",
+    "Italian": "èàòùìé",
+    "Swedish": "äåöé",
+    "Danish": "åøæé",
+    "Dutch": "ëéïèö",
+    "Icelandic": "áíðéóþúöæý",
+    "Catalan": "àéóèíòçú·ïü",
+    "Polish": "łąęóżśćńź",
+    "Czech": "íáéěřýžčšůúťďňó",
+    "Slovak": "áíčéýžšúľťôňäďóĺŕ",
+    "Hungarian": "áéöóőüíúű",
+    "Croatian": "čšžćđ",
+    "Romanian": "ăşîţâ",
+    "Turkish": "ıüşçğöİâî",
+    "Russian": "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъё",
+    "Ukrainian": "оаинівертслкдумпзябгьчйхцюжїєшфщґ",
+    "Greek": "αοιετσνηυρπκμάλίόςέγδήωχύθφώβξζψϊϋ",
+}
+"""The letters of languages beyond ASCII, the most frequent first."""
+_SIGNS = "’‘“”„«»–—…•°§©®€£¿¡·×²³µ±½ºª\xa0№"
+"""Signs of all languages."""
+_PRIORS = {
+    **dict.fromkeys(("cp1252", "iso8859-1", "iso8859-15"), 0.0),
+    **dict.fromkeys(("mac-roman", "cp850", "cp437", "cp866"), -8.0),
+}
+_USUAL_PRIOR = -3.0
+"""Logarithms of how usual encodings are, for texts of few letters."""
+_STRANGE = math.log(0.000_01)
+"""Probability of each other character."""
+
 _SCRIPTS = {"LATIN", "CYRILLIC", "GREEK"}
 """Scripts of which a word has one only."""
 _WORD = re.compile(r"[^\W\d_]+")
@@ -38,6 +74,21 @@ _NOT_WIDE = re.compile(
 """Characters of East Asian text that are rare: alone among ASCII, or of half width."""
 _ODD_SHARE = 0.1
 """Share of a text's characters that may look wrong in an encoding that fits."""
+
+_ROWS = {
+    "cp932": ("euc_jp", (((4, 5), 0.5), ((16, 47), 0.35), ((1, 3), 0.14))),
+    "gbk": ("gb2312", (((16, 55), 0.85), ((1, 3), 0.14))),
+    "big5": ("big5", (((4, 38), 0.85), ((1, 3), 0.14))),
+    "cp949": ("euc_kr", (((16, 40), 0.85), ((1, 3), 0.14))),
+}
+"""The rows of the tables of characters that are in common use (kana, frequent
+characters, signs), each with its share in usual texts.
+"""
+_TABLE_OF = {"euc_jp": "cp932", "gb18030": "gbk"}
+_RARE = 0.01 / 6_000
+"""Probability of each other character."""
+_RARE_SHARE = 0.1
+"""Share of rare characters in an East Asian text."""
 
 
 def fitting_encodings(data: bytes, *, is_cut: bool) -> list[str]:
@@ -57,7 +108,7 @@ def fitting_encodings(data: bytes, *, is_cut: bool) -> list[str]:
             texts[codec] = text
     if not texts:
         return []
-    likeliest = _likeliest(texts, sample)
+    likeliest = _likeliest_east_asian(texts) or _likeliest(texts)
     return [likeliest, *(codec for codec in texts if codec != likeliest)]
 
 
@@ -119,19 +170,70 @@ def _script(char: str) -> str:
     return unicodedata.name(char, "?").split()[0]
 
 
-def _likeliest(texts: dict[str, str], sample: bytes) -> str:
-    """One of the encodings that fit a sample; of equally likely ones the first."""
-    from charset_normalizer import from_bytes  # noqa: PLC0415  rarely needed, 12 ms
+def _likeliest_east_asian(texts: dict[str, str]) -> str:
+    """The East Asian encoding in which nearly all characters are common ones, the
+    likeliest of several; empty if there is none.
+    """
+    best = ""
+    best_score = -math.inf
+    for codec, text in texts.items():
+        if codec not in _EAST_ASIAN:
+            continue
+        chances = _chances(_TABLE_OF.get(codec, codec))
+        beyond_ascii = re.findall(r"[^\x00-\x7f]", text)
+        found = [chances.get(char, _RARE) for char in beyond_ascii]
+        score = sum(map(math.log, found))
+        is_common = found.count(_RARE) <= len(found) * _RARE_SHARE
+        if found and is_common and score > best_score:
+            best, best_score = codec, score
+    return best
 
-    matches = from_bytes(sample, cp_isolation=list(texts))
-    best = matches.best()
-    if best is None:
-        return next(iter(texts))
-    likely = {
-        str(match)
-        for match in matches
-        if (match.chaos, match.coherence) == (best.chaos, best.coherence)
-    }
-    return next(
-        (codec for codec, text in texts.items() if text in likely), next(iter(texts))
-    )
+
+@cache
+def _chances(codec: str) -> dict[str, float]:
+    """The probability of each common character of an East Asian encoding."""
+    table, groups = _ROWS[codec]
+    chances: dict[str, float] = {}
+    for (first, last), share in groups:
+        rows = b"".join(
+            bytes((row + 0xA0, column))
+            for row in range(first, last + 1)
+            for column in range(0x40 if table == "big5" else 0xA1, 0xFF)
+        )
+        chars = set(rows.decode(table, "ignore"))
+        chances |= dict.fromkeys(chars, share / len(chars))
+    return chances
+
+
+def _likeliest(texts: dict[str, str]) -> str:
+    """The encoding whose letters are the likeliest in any of the languages; of equally
+    likely ones the first.
+    """
+    best = ""
+    best_score = -math.inf
+    for codec, text in texts.items():
+        beyond_ascii = Counter(re.findall(r"[^\x00-\x7f]", text))
+        for language in _LETTERS:
+            chances = _chances_of_letters(language)
+            score = sum(
+                count * chances.get(char, _STRANGE)
+                for char, count in beyond_ascii.items()
+            )
+            score += _PRIORS.get(codec, _USUAL_PRIOR)
+            if score > best_score:
+                best, best_score = codec, score
+    return best
+
+
+@cache
+def _chances_of_letters(language: str) -> dict[str, float]:
+    """The logarithm of the probability of each letter and sign."""
+    chances = dict.fromkeys(_SIGNS, math.log(0.1 / len(_SIGNS)))
+    letters = _LETTERS[language]
+    total = sum(1 / (rank + 1) for rank in range(len(letters)))
+    for rank, letter in enumerate(letters):
+        chance = 0.9 / (rank + 1) / total
+        chances[letter] = math.log(chance)
+        if letter.upper() != letter and len(letter.upper()) == 1:
+            chances[letter.upper()] = math.log(chance / 20)
+    return chances
