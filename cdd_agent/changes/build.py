@@ -55,7 +55,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.hidden_from_models import HiddenFiles
-from cdd_agent.files.notebooks import has_hidden_lines
+from cdd_agent.files.notebooks import find_hidden_lines
 from cdd_agent.files.paths import is_spelled, parse_path
 from cdd_agent.files.spelling import read_entry, spell_for_any_disk
 from cdd_agent.files.text import (
@@ -418,9 +418,9 @@ class _Work:
 
     def _refuse_unseen(self, file: _File, before: bytes) -> None:
         """A file may be replaced only by someone who saw what is in it."""
-        if not self._terms.knows(file.path, before) and has_hidden_lines(
-            file.path, before
-        ):
+        text = "" if file.original is None else file.original.text
+        is_known = self._terms.knows(file.path, before)
+        if not is_known and find_hidden_lines(file.path, text):
             raise ReplyRefused(
                 f"{file.path} is given whole, and models see notebooks without outputs"
                 " and attachments.",

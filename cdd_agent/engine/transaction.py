@@ -36,6 +36,7 @@ from cdd_agent.events.step_events import CheckpointStarted
 from cdd_agent.events.stream import Emit
 from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.charsets import Charsets
+from cdd_agent.files.notebooks import find_hidden_lines, find_shown_lines
 from cdd_agent.files.paths import path_inside, without_links
 from cdd_agent.files.text import decode_file, decode_versions, lines_of
 from cdd_agent.git.diff import Change
@@ -131,12 +132,22 @@ class StepTransaction(Struct):
             self.in_part.pop(path, None)
             return
         lines = lines_of(shown)
+        if find_hidden_lines(path, shown):
+            seen = find_shown_lines(path, shown, text, first)
+            self._remember_lines(path, now, seen, len(lines))
+            return
         in_file = lines[first - 1 : first - 1 + len(lines_of(text))]
         if "".join(in_file).rstrip("\r\n") != text.rstrip("\r\n"):
             return
         last = first + len(in_file) - 1
-        known = joined((*self._known_lines(path, now), (first, last)))
-        if known == ((1, len(lines)),):
+        self._remember_lines(path, now, ((first, last),), len(lines))
+
+    def _remember_lines(
+        self, path: str, now: str | None, seen: Ranges, line_count: int
+    ) -> None:
+        """Add lines to those that the model knows of a file with this digest."""
+        known = joined((*self._known_lines(path, now), *seen))
+        if known == ((1, line_count),):
             self._seen[path] = now
             self.in_part.pop(path, None)
         elif path in self.in_part:

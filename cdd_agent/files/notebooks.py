@@ -8,6 +8,7 @@ from itertools import groupby
 from pathlib import PurePosixPath
 
 from cdd_agent.files.kinds import FileKind, kinds_by_name
+from cdd_agent.files.text import lines_of
 
 Lines = tuple[tuple[int, int], ...]
 """Ranges of lines in their order, with the first and the last line, from 1."""
@@ -40,15 +41,12 @@ def find_hidden_lines(path: PurePosixPath | str, text: str) -> Lines:
     """
     if not is_notebook(path):
         return ()
-    lines = text.split("\n")
-    hidden = {
-        number
-        for number, line in enumerate(lines, start=1)
-        if len(line) > _LONGEST_LINE
-    }
+    hidden = set()
     line_starts = [0]
-    for line in lines:
-        line_starts.append(line_starts[-1] + len(line) + 1)
+    for number, line in enumerate(lines_of(text), start=1):
+        if len(line) > _LONGEST_LINE:
+            hidden.add(number)
+        line_starts.append(line_starts[-1] + len(line))
     for start, end in _find_hidden_values(text):
         # The first line has the key, and the last one the closing bracket.
         first = bisect_right(line_starts, start) + 1
@@ -56,9 +54,47 @@ def find_hidden_lines(path: PurePosixPath | str, text: str) -> Lines:
     return _as_ranges(sorted(hidden))
 
 
-def has_hidden_lines(path: PurePosixPath | str, data: bytes) -> bool:
-    """True for a notebook that has outputs, attachments or too long lines."""
-    return bool(find_hidden_lines(path, data.decode("utf-8-sig", errors="replace")))
+def replace_hidden_lines(text: str, first: int, hidden: Lines) -> str:
+    """Return some lines of a notebook, of which `first` is the number of the first one,
+    with a remark in the place of those that are hidden.
+    """
+    lines = lines_of(text)
+    last = first + len(lines) - 1
+    shown = []
+    start = first
+    for hidden_start, hidden_end in (*hidden, (last + 1, last + 1)):
+        shown += lines[start - first : max(hidden_start - first, 0)]
+        if hidden_end >= first and hidden_start <= last:
+            which = f"lines {hidden_start} to {hidden_end} are"
+            if hidden_start == hidden_end:
+                which = f"line {hidden_start} is"
+            shown.append(f"… ({which} not shown)\n")
+        start = max(start, hidden_end + 1)
+    return "".join(shown)
+
+
+def find_shown_lines(
+    path: PurePosixPath | str, text: str, shown: str, first: int
+) -> Lines:
+    """Return the lines of a notebook that a shown text has. It begins at the line
+    `first`, and has the remarks of `replace_hidden_lines`.
+    """
+    lines = lines_of(text)
+    hidden = find_hidden_lines(path, text)
+    number = first
+    numbers = []
+    for line in lines_of(shown):
+        hidden_end = next(
+            (end for start, end in hidden if start <= number <= end), None
+        )
+        if hidden_end is not None:
+            number = hidden_end + 1
+        elif number <= len(lines) and line.rstrip() == lines[number - 1].rstrip():
+            numbers.append(number)
+            number += 1
+        else:
+            break
+    return _as_ranges(numbers)
 
 
 def subtract_lines(ranges: Lines, hidden: Lines) -> Lines:

@@ -20,6 +20,12 @@ from cdd_agent.files.hidden_from_models import (
     HiddenFiles,
     secret_in,
 )
+from cdd_agent.files.notebooks import (
+    LARGEST_NOTEBOOK,
+    find_hidden_lines,
+    is_notebook,
+    replace_hidden_lines,
+)
 from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.files.regular_files import open_file
 from cdd_agent.files.text import FileText, decode_file
@@ -76,6 +82,8 @@ class SourceText(Struct, frozen=True):
     replaced: bool = False
     """Some bytes could not be decoded; `\ufffd` stands for each."""
     is_folder: bool = False
+    is_without_outputs: bool = False
+    """True for a notebook whose outputs are not shown."""
 
     @property
     def note(self) -> str:
@@ -90,6 +98,8 @@ class SourceText(Struct, frozen=True):
             )
         if self.encoding_note:
             notes.append(self.encoding_note)
+        if self.is_without_outputs:
+            notes.append("outputs and attachments of a notebook are not shown")
         return "; ".join(notes)
 
     def as_text(self) -> str:
@@ -237,7 +247,12 @@ def _read_file(
 ) -> SourceText:
     size = file.seek(0, 2)
     file.seek(0)
-    head = file.read(LARGEST_DECODED)
+    largest = LARGEST_NOTEBOOK if is_notebook(path) else LARGEST_DECODED
+    head = file.read(largest)
+    if is_notebook(path) and len(head) < size:
+        raise SourceUnreadable(
+            f"{path} is not shown: it is a notebook of {size:,} bytes"
+        )
     decoded = decode_file(path, head, charsets, is_cut=len(head) < size)
     if decoded.is_binary:
         raise _binary(path, size)
@@ -248,20 +263,23 @@ def _read_file(
         stream = _decoding(file, decoded)
     with stream:
         _skip_lines(path, stream, lines.start - 1)
-        text = _read_lines(stream, lines, limit + 1)
+        hidden = find_hidden_lines(path, decoded.text)
+        text = _read_lines(stream, lines, len(decoded.text) if hidden else limit + 1)
     if "\0" in text:
         raise _binary(path, size)
     if lines.start > 1 and not text:
         raise _too_few_lines(path, lines.start - 1)
     _expect_no_secret(path, text.encode("utf-8", "surrogateescape"))
-    shown = FileText(text[:limit], decoded.encoding)
+    visible = replace_hidden_lines(text, lines.start, hidden) if hidden else text
+    shown = FileText(visible[:limit], decoded.encoding)
     return SourceText(
         path,
         shown.shown,
         size,
-        cut=len(text) > limit,
+        cut=len(visible) > limit,
         encoding_note=shown.note,
         replaced=shown.shown != shown.text,
+        is_without_outputs=visible != text,
     )
 
 

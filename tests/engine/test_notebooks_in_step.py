@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from cdd_agent.events.step_events import AttemptFailed
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from tests.engine.test_engine import of
+from tests.engine.tool_steps import calls, replace
 from tests.support.projects import Sandbox, Step, check, run_all, says
 
 PICTURE = "iVBORw0KGgo" * 300
@@ -122,3 +124,35 @@ async def test_a_notebook_on_one_line_is_named(sandbox: Sandbox) -> None:
     await run_all(sandbox)
     assert "iVBOR" not in sandbox.prompt()
     assert "n.ipynb exists and cannot be shown" in sandbox.prompt()
+
+
+async def test_lines_of_a_notebook_that_were_read_can_be_changed(
+    sandbox: Sandbox,
+) -> None:
+    sources = [
+        [f"{name}_{number} = {number}\n" for number in range(1_000)]
+        for name in ("first", "second")
+    ]
+    cells = [
+        {"cell_type": "code", "metadata": {}, "outputs": [], "source": source}
+        for source in sources
+    ]
+    plot = NOTEBOOK["cells"][1]
+    content = NOTEBOOK | {"cells": [cells[0], plot, cells[1], plot]}
+    text = json.dumps(content, indent=1)
+    place = write(sandbox, text)
+    line = '    "second_990 = 990\\n",'
+    number = text.split("\n").index(line) + 1
+    lines = {"path": "n.ipynb", "start_line": number, "end_line": number + 40}
+    new = line.replace("= 990", "= 0")
+    sandbox.flags = {"context_window": 12_000, "tool_calls": "on"}
+    sandbox.replies(
+        calls(("read_file", lines)),
+        calls(replace("n.ipynb", f"{line}\n", f"{new}\n")),
+        ScriptedReply("Done."),
+    )
+    await run_all(sandbox)
+    assert line not in sandbox.prompt(0)
+    answer = json.loads(sandbox.model.requests[1].messages[-1].content)
+    assert answer["output"].startswith(f"{line}\n")
+    assert place.read_text() == text.replace(line, new)

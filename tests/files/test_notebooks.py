@@ -6,7 +6,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdd_agent.files.notebooks import find_hidden_lines, subtract_lines
+from cdd_agent.files.notebooks import (
+    Lines,
+    find_hidden_lines,
+    find_shown_lines,
+    replace_hidden_lines,
+    subtract_lines,
+)
 from tests.support.tables import each_row
 
 PICTURE = "iVBORw0KGgo" * 40
@@ -92,6 +98,44 @@ def test_a_notebook_without_line_ends_is_hidden() -> None:
         visible(json.dumps(notebook(cell("a = 1", outputs=[output(PICTURE * 9)]))))
         == ""
     )
+
+
+REPLACED = [
+    ("a\nb\nc\nd\n", 1, ((2, 3),), "a\n… (lines 2 to 3 are not shown)\nd\n"),
+    ("b\nc", 2, ((2, 3),), "… (lines 2 to 3 are not shown)\n"),
+    ("c\nd", 3, ((2, 3), (6, 7)), "… (lines 2 to 3 are not shown)\nd"),
+    ("d\ne", 4, ((2, 3), (6, 7)), "d\ne"),
+    ("a\nb", 1, ((2, 3),), "a\n… (lines 2 to 3 are not shown)\n"),
+    (
+        "a\nb\nc\nd",
+        1,
+        ((1, 1), (3, 3)),
+        "… (line 1 is not shown)\nb\n… (line 3 is not shown)\nd",
+    ),
+]
+
+
+def test_the_lines_that_a_text_shows_are_found() -> None:
+    content = notebook(cell("a = 1\n", outputs=[output(PICTURE)]), cell("b\n"))
+    text = json.dumps(content, indent=1)
+    hidden = find_hidden_lines("n.ipynb", text)
+    count = len(text.split("\n"))
+    visible_lines = subtract_lines(((1, count),), hidden)
+    for first in (1, 3, hidden[0][0], hidden[0][1] + 1):
+        lines = "\n".join(text.split("\n")[first - 1 :])
+        shown = replace_hidden_lines(lines, first, hidden)
+        found = find_shown_lines("n.ipynb", text, f"{shown}\n… (a note)\n", first)
+        assert found == subtract_lines(((first, count),), hidden)
+        assert set(found) <= set(visible_lines) or first > 1
+    assert find_shown_lines("n.ipynb", text, "something else", 1) == ()
+    assert find_shown_lines("n.ipynb", text, "}\nmore", count + 5) == ()
+
+
+@each_row("text, first, hidden, shown", REPLACED)
+def test_hidden_lines_are_replaced(
+    text: str, first: int, hidden: Lines, shown: str
+) -> None:
+    assert replace_hidden_lines(text, first, hidden) == shown
 
 
 values = st.recursive(

@@ -372,8 +372,8 @@ MUTATIONS = [
             (
                 "models do not see long lines of notebooks",
                 "files/notebooks",
-                "if len(line) > _LONGEST_LINE",
-                "if False",
+                "if len(line) > _LONGEST_LINE:",
+                "if False:",
                 "tests/files/test_notebooks.py",
             ),
             (
@@ -395,6 +395,20 @@ MUTATIONS = [
                 "dialogue/code_context",
                 "        if self._hidden:\n            return self.parts",
                 "        if False:\n            return self.parts",
+                "tests/engine/test_notebooks_in_step.py",
+            ),
+            (
+                "the reading tool shows no outputs of notebooks",
+                "files/read",
+                "replace_hidden_lines(text, lines.start, hidden) if hidden else text",
+                "text",
+                "tests/tools/test_reading_notebooks.py",
+            ),
+            (
+                "lines of a notebook that were read may be changed",
+                "engine/transaction",
+                "        if find_hidden_lines(path, shown):\n",
+                "        if False:\n",
                 "tests/engine/test_notebooks_in_step.py",
             ),
             (
