@@ -38,7 +38,7 @@ def load_prompt(root: Path, name: str) -> str:
     problem = (
         (source.is_folder and "is a folder, not a prompt")
         or (source.cut and f"is longer than {LONGEST:,} characters")
-        or (source.replaced and "is not UTF-8 text")
+        or (source.replaced and "has bytes that are no text")
         or (not source.text.strip() and "is empty")
     )
     if problem:

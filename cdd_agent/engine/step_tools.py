@@ -182,7 +182,7 @@ class StepTools(Struct):
             source = await asyncio.to_thread(read_source, self.transaction.root, path)
         except CddError as error:
             return error.message
-        return source.as_text()
+        return source.as_text() if source.cut else source.text
 
     async def execute(
         self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None

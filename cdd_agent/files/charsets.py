@@ -7,8 +7,9 @@ ranges (`{1..3}`) and macros of attributes are not read.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePath, PurePosixPath
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
@@ -23,6 +24,35 @@ _ATTRIBUTES = re.compile(r'(?:"(?P<quoted>[^"]*)"|(?P<bare>\S+))\s+(?P<attribute
 _ENCODING = re.compile(r"(?:^|\s)(?:working-tree-encoding|encoding)=(?P<name>\S+)")
 
 
+class _Rule(Struct, frozen=True):
+    """The files of a folder that match a pattern have this charset."""
+
+    folder: Path
+    pattern: str
+    charset: str
+
+    def matches(self, place: Path) -> bool:
+        """True if the pattern matches the path from the folder, or the name where the
+        pattern has no slash.
+        """
+        path = place.name
+        if "/" in self.pattern:
+            path = place.relative_to(self.folder).as_posix()
+        matchers = _compile(self.pattern.removeprefix("/"))
+        return any(matches(path) for matches in matchers)
+
+
+@cache
+def _compile(pattern: str) -> list[Callable[[str], object]]:
+    """Functions of which one is true for the paths that match; none for a pattern that
+    is unusable.
+    """
+    try:
+        return [compile_glob(glob) for glob in expand(pattern)]
+    except PatternRefused:
+        return []
+
+
 class Charsets:
     """The charsets that a project declares. Each file of declarations is read once, so
     one of these serves a run of many files, and none is kept for long.
@@ -31,8 +61,9 @@ class Charsets:
     def __init__(self, root: Path | None) -> None:
         """`None`: no project, so nothing is declared."""
         self._root = None if root is None else root.resolve()
-        self._settings: dict[Path, tuple[_Setting, ...]] = {}
-        self._attributes: dict[Path, tuple[tuple[str, str], ...]] = {}
+        self._rules: dict[PurePosixPath, tuple[_Rule, ...]] = {}
+        self._editorconfig_rules: dict[Path, tuple[_Rule, ...]] = {}
+        self._attribute_rules: dict[PurePosixPath, tuple[_Rule, ...]] = {}
 
     def declared(self, path: PurePosixPath) -> str:
         """The charset that is declared for a file of the project, as it is written
@@ -40,40 +71,42 @@ class Charsets:
         """
         if self._root is None:
             return ""
-        return self._in_editorconfig(self._root / path) or self._in_gitattributes(
-            self._root, path
-        )
-
-    def _in_editorconfig(self, place: Path) -> str:
-        for folder in place.parents:
-            if folder not in self._settings:
-                text = read_small(folder / ".editorconfig", _LARGEST)
-                self._settings[folder] = tuple(_settings(text))
-            settings = self._settings[folder]
-            charset = _last_match(
-                [
-                    (setting.pattern, setting.value)
-                    for setting in settings
-                    if setting.is_charset
-                ],
-                place.relative_to(folder),
+        folder = path.parent
+        if folder not in self._rules:
+            self._rules[folder] = (
+                *self._read_editorconfig(self._root / folder),
+                *self._read_attributes(self._root, folder),
             )
-            if charset:
-                return "" if charset == "unset" else charset
-            if any(setting.is_top for setting in settings):
-                break
+        for rule in self._rules[folder]:
+            if rule.matches(self._root / path):
+                return "" if rule.charset == "unset" else rule.charset
         return ""
 
-    def _in_gitattributes(self, root: Path, path: PurePosixPath) -> str:
-        for folder in path.parents:
+    def _read_editorconfig(self, folder: Path) -> tuple[_Rule, ...]:
+        """The rules for the files of a folder, the strongest first."""
+        if folder not in self._editorconfig_rules:
+            settings = list(_settings(_read(folder / ".editorconfig")))
+            rules = [
+                _Rule(folder, setting.pattern, setting.value)
+                for setting in reversed(settings)
+                if setting.is_charset
+            ]
+            is_top = any(setting.is_top for setting in settings)
+            if folder != folder.parent and not is_top:
+                rules += self._read_editorconfig(folder.parent)
+            self._editorconfig_rules[folder] = tuple(rules)
+        return self._editorconfig_rules[folder]
+
+    def _read_attributes(self, root: Path, folder: PurePosixPath) -> tuple[_Rule, ...]:
+        """The rules for the files of a folder, the strongest first."""
+        if folder not in self._attribute_rules:
             place = root / folder
-            if place not in self._attributes:
-                text = read_small(place / ".gitattributes", _LARGEST)
-                self._attributes[place] = tuple(_attributes(text))
-            charset = _last_match(self._attributes[place], path.relative_to(folder))
-            if charset:
-                return charset
-        return ""
+            rows = list(_attributes(_read(place / ".gitattributes")))
+            rules = [_Rule(place, *row) for row in reversed(rows)]
+            if folder != folder.parent:
+                rules += self._read_attributes(root, folder.parent)
+            self._attribute_rules[folder] = tuple(rules)
+        return self._attribute_rules[folder]
 
 
 class _Setting(Struct, frozen=True):
@@ -92,6 +125,10 @@ class _Setting(Struct, frozen=True):
     def is_top(self) -> bool:
         """True if folders above this one declare nothing for it."""
         return self.key == "root" and not self.pattern and self.value == "true"
+
+
+def _read(place: Path) -> str:
+    return read_small(place, _LARGEST) if place.is_file() else ""
 
 
 def _settings(editorconfig: str) -> Iterator[_Setting]:
@@ -115,28 +152,6 @@ def _attributes(text: str) -> Iterator[tuple[str, str]]:
         encoding = _ENCODING.search(attributes["attributes"])
         if encoding:
             yield attributes["quoted"] or attributes["bare"] or "", encoding["name"]
-
-
-def _last_match(rows: Sequence[tuple[str, str]], path: PurePath) -> str:
-    """The charset of the last pattern that matches; empty if none does."""
-    charset = ""
-    for pattern, declared in rows:
-        if _matches(pattern, path.as_posix()):
-            charset = declared
-    return charset
-
-
-def _matches(pattern: str, path: str) -> bool:
-    """Whether a pattern of either file matches a path from that file's folder. One
-    without a slash matches the name in any folder.
-    """
-    if "/" not in pattern:
-        pattern = f"**/{pattern}"
-    try:
-        globs = expand(pattern.removeprefix("/"))
-        return any(compile_glob(glob)(path) for glob in globs)
-    except PatternRefused:
-        return False
 
 
 NOTHING_DECLARED = Charsets(None)

@@ -30,6 +30,8 @@ _STEP_RECORDS = re.compile(
 """Files of runs and of changes outside tickets that may hold a hidden file."""
 LARGEST_SEARCHED = 1_000_000
 """Bytes of a file that are searched for secrets."""
+_UTF_16_SHOWS = 8_000
+"""Bytes in which a text of UTF-16 has a null."""
 
 _ENDINGS = "json|ya?ml|toml|ini|cfg|conf|properties|xml|txt|csv"
 _WORDS = r"(?:[._-][\w.-]*)?"
@@ -272,6 +274,8 @@ def _suggests_secret(path: str, name: str) -> bool:
 
 def secret_in(path: str, data: bytes) -> str:
     """Return the reason why the content of a file is secret; empty if it is not."""
+    if b"\0" in data[:_UTF_16_SHOWS]:
+        data = data.replace(b"\0", b"")  # UTF-16 and UTF-32 become plain
     folded = path.casefold()
     last = folded.split("/")[-2:]
     access_text = _ACCESS_TEXTS.get(last[-1]) or _ACCESS_TEXTS.get("/".join(last))

@@ -1,19 +1,20 @@
-"""Reading one thing in a project for people and models: a file, some lines of it, or
-what is in a folder.
+"""Read a file of a project, some lines of it, or the entries of a folder, for users and
+models.
 
-Whatever it is, little of it is in memory at a time, nothing outside the project is
-opened, and nothing that would make the reader wait.
+Little of a large file is in memory at a time. Nothing outside the project is opened,
+and nothing that would make the reader wait.
 """
 
 import stat
 from difflib import get_close_matches
-from io import BufferedReader
+from io import BufferedReader, StringIO, TextIOBase, TextIOWrapper
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
 from cdd_agent.errors import CddError
+from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.hidden_from_models import (
     LARGEST_SEARCHED,
     HiddenFiles,
@@ -21,19 +22,21 @@ from cdd_agent.files.hidden_from_models import (
 )
 from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.files.regular_files import open_file
+from cdd_agent.files.text import FileText, decode_file
 from cdd_agent.files.walk import TOP, walk
 
 _LIMIT = 100_000
 """Characters of a file that are shown."""
 _ENTRIES = 1_000
 """Entries of a folder that are shown."""
+LARGEST_DECODED = 5_000_000
+"""Bytes by which the encoding of a file is judged, and that are in memory."""
 _SCANNED = 100_000_000
-"""Bytes that are looked through for the first line of a range."""
+"""Characters before the first line of a range."""
 _PIECE = 65_536
-_HEAD = 8_000
-"""Bytes in which a binary file shows itself, as for git."""
+"""Characters of a long line that are read at once."""
 _CANDIDATES = 20_000
-"""Entries among which a missing file's likely names are looked for."""
+"""Entries among which the likely names of a missing file are searched."""
 
 _NO_FILE = {
     stat.S_IFIFO: "a pipe",
@@ -60,7 +63,7 @@ class SourceMissing(SourceUnreadable):
 
 
 class SourceText(Struct, frozen=True):
-    """A file's text or a folder's listing, as far as it is shown."""
+    """The text of a file or the listing of a folder, as far as it is shown."""
 
     path: PurePosixPath
     text: str
@@ -68,13 +71,15 @@ class SourceText(Struct, frozen=True):
     """Bytes of the whole file; 0 for a folder."""
     cut: bool = False
     """There is more than what is shown."""
+    encoding_note: str = ""
+    """Says how the text differs from UTF-8; mostly empty."""
     replaced: bool = False
-    """Some bytes were not UTF-8; each is shown as `\ufffd`."""
+    """Some bytes could not be decoded; `\ufffd` stands for each."""
     is_folder: bool = False
 
     @property
     def note(self) -> str:
-        """For the reader, besides the text; mostly empty."""
+        """A note for the reader about the text; mostly empty."""
         notes = []
         if self.cut and self.is_folder:
             notes.append(f"cut: only the first {_ENTRIES:,} entries are shown")
@@ -83,28 +88,36 @@ class SourceText(Struct, frozen=True):
                 f"cut: {len(self.text):,} characters of a file of {self.size:,} bytes;"
                 " ask for a range of lines"
             )
-        if self.replaced:
-            notes.append("not UTF-8: what could not be decoded is shown as \ufffd")
+        if self.encoding_note:
+            notes.append(self.encoding_note)
         return "; ".join(notes)
 
     def as_text(self) -> str:
-        """The text, and the note below it where there is one."""
+        """The text, and the note below it if there is one."""
         if not self.note:
             return self.text
-        return (
-            f"{self.text}{'' if self.text.endswith(chr(10)) else chr(10)}…"
-            f" ({self.note})\n"
-        )
+        line_end = "" if self.text.endswith("\n") else "\n"
+        return f"{self.text}{line_end}… ({self.note})\n"
 
 
-def is_binary(file: BufferedReader) -> bool:
-    """Whether a file that is about to be read has no text, judged by its beginning."""
-    return b"\0" in file.peek(_HEAD)[:_HEAD]
+class _Range(Struct, frozen=True):
+    """Lines from `start` to `end`, counted from 1; to the last one if `end` is None."""
+
+    start: int
+    end: int | None
+
+    def check(self, path: PurePosixPath) -> None:
+        """Raises `SourceUnreadable`."""
+        if self.start < 1 or (self.end is not None and self.end < self.start):
+            raise SourceUnreadable(
+                f"{path}: lines {self.start} to {self.end} are no range; lines are"
+                " counted from 1"
+            )
 
 
 def locate(root: Path, text: str) -> PurePosixPath:
-    """Like `confine`, for what is only looked at: the project itself (`.`) is fine,
-    what belongs to git is not.
+    """Like `confine`, for what is only read: the project itself (`.`) is allowed, git's
+    own files are not.
     """
     try:
         is_root = bool(text) and not PurePosixPath(text.replace("\\", "/")).parts
@@ -121,7 +134,7 @@ def locate(root: Path, text: str) -> PurePosixPath:
 
 
 def resolved(root: Path, path: PurePosixPath) -> PurePosixPath:
-    """Where in the project a path leads, links followed; it is known to stay inside."""
+    """The place in the project that a path leads to, links followed."""
     return PurePosixPath((root / path).resolve().relative_to(root.resolve()).as_posix())
 
 
@@ -146,55 +159,50 @@ def read_source(
     end: int | None = None,
     *,
     limit: int = _LIMIT,
+    charsets: Charsets | None = None,
 ) -> SourceText:
-    """A file's text, its lines from `start` to `end` (counted from 1, both included),
-    or what is in a folder.
+    """Return the text of a file, its lines from `start` to `end` (counted from 1, both
+    included), or the entries of a folder. Pass `charsets` to read many files.
 
-    Raises `PathRefused` for what is outside the project, `SourceMissing` where nothing
-    is, `SourceHidden` for what is kept from models, and `SourceUnreadable` for what has
-    no text to show (binary, a pipe, a device) and for git's own files.
+    Raises `PathRefused` for a path outside the project, `SourceMissing` if nothing is
+    there, `SourceHidden` for a file that is kept from models, and `SourceUnreadable`
+    for what has no text (a binary file, a pipe, a device) and for git's own files.
     """
     path = locate(root, text)
     place = _file(root, path)
     if place is None:
-        entries = list(islice(walk(root, path, deep=False), _ENTRIES + 1))
-        if [entry.path for entry in entries] == [path]:
-            raise SourceUnreadable(
-                f"{path} could not be read: it is a folder that may not be looked into"
-            )
-        lines = [entry.shown_name for entry in entries[:_ENTRIES]] or [
-            "(empty, or all of it is ignored)"
-        ]
-        return SourceText(
-            path, "\n".join(lines) + "\n", cut=len(entries) > _ENTRIES, is_folder=True
-        )
+        return _list_folder(root, path)
+    lines = _Range(1 if start is None else start, end)
     try:
         with open_file(place) as file:
-            return _excerpt(path, file, 1 if start is None else start, end, limit)
+            return _read_file(path, file, lines, limit, charsets or Charsets(root))
     except OSError as error:
         raise _refused_by_disk(path, error) from error
 
 
 def read_bytes(root: Path, text: str, most: int) -> bytes | None:
-    """The beginning of a file, whatever it is, up to `most` bytes; None for a folder.
-    Raises as `read_source` does.
+    """Return up to `most` bytes of a file of any kind; None for a folder. Raises the
+    errors of `read_source`.
     """
     path = locate(root, text)
     place = _file(root, path)
+    if place is None:
+        return None
     try:
-        if place is None:
-            return None
         with open_file(place) as file:
-            return _expect_no_secret(path, file.read(most))
+            data = file.read(most)
+            _expect_no_secret(path, data)
+            return data
     except OSError as error:
         raise _refused_by_disk(path, error) from error
 
 
 def _file(root: Path, path: PurePosixPath) -> Path | None:
-    """Where a file is that may be shown, links followed; None for a folder. Raises
+    """The place of a file that may be shown, links followed; None for a folder. Raises
     `SourceHidden` for what is kept from models.
     """
-    place, mode = (root / path).resolve(), file_mode(root, path)
+    place = (root / path).resolve()
+    mode = file_mode(root, path)
     if path.parts and (why := HiddenFiles(root).why_by_name(str(path))):
         raise SourceHidden(path, why)
     if stat.S_ISDIR(mode):
@@ -207,62 +215,105 @@ def _file(root: Path, path: PurePosixPath) -> Path | None:
     return place
 
 
-def _excerpt(
-    path: PurePosixPath, file: BufferedReader, start: int, end: int | None, limit: int
+def _list_folder(root: Path, path: PurePosixPath) -> SourceText:
+    entries = list(islice(walk(root, path, deep=False), _ENTRIES + 1))
+    if [entry.path for entry in entries] == [path]:
+        raise SourceUnreadable(
+            f"{path} could not be read: it is a folder that may not be looked into"
+        )
+    names = [entry.shown_name for entry in entries[:_ENTRIES]]
+    if not names:
+        names = ["(empty, or all of it is ignored)"]
+    listing = "\n".join(names) + "\n"
+    return SourceText(path, listing, cut=len(entries) > _ENTRIES, is_folder=True)
+
+
+def _read_file(
+    path: PurePosixPath,
+    file: BufferedReader,
+    lines: _Range,
+    limit: int,
+    charsets: Charsets,
 ) -> SourceText:
     size = file.seek(0, 2)
     file.seek(0)
-    if is_binary(file):
+    head = file.read(LARGEST_DECODED)
+    decoded = decode_file(path, head, charsets, is_cut=len(head) < size)
+    if decoded.is_binary:
         raise _binary(path, size)
-    _expect_no_secret(path, file.read(LARGEST_SEARCHED))
-    file.seek(0)
-    if start < 1 or (end is not None and end < start):
-        raise SourceUnreadable(
-            f"{path}: lines {start} to {end} are no range; lines are counted from 1"
-        )
-    skipped, in_line = 0, False
-    while skipped < start - 1 and (piece := file.readline(_PIECE)):
-        in_line = not piece.endswith(b"\n")
-        skipped += not in_line
-        if file.tell() > _SCANNED:
-            raise SourceUnreadable(
-                f"{path}: line {start} is too far into the file to be looked for"
-            )
-    if start > 1 and not file.peek(1):
-        lines = skipped + in_line
-        raise SourceUnreadable(
-            f"{path} has only {lines} line{'' if lines == 1 else 's'}"
-        )
-    most = limit * 4  # bytes of that many characters
-    data, lines = bytearray(file.read(most + 1) if end is None else b""), 0
-    while (
-        end is not None
-        and lines <= end - start
-        and (piece := file.readline(most + 1 - len(data)))
-    ):
-        data += piece
-        lines += piece.endswith(b"\n")
-    if b"\0" in data:
+    _expect_no_secret(path, head[:LARGEST_SEARCHED])
+    lines.check(path)
+    stream: TextIOBase = StringIO(decoded.text)
+    if len(head) < size:
+        stream = _decoding(file, decoded)
+    with stream:
+        _skip_lines(path, stream, lines.start - 1)
+        text = _read_lines(stream, lines, limit + 1)
+    if "\0" in text:
         raise _binary(path, size)
-    if start == 1:
-        data = data.removeprefix(b"\xef\xbb\xbf")
-    _expect_no_secret(path, bytes(data))
-    text = data.decode("utf-8", errors="replace")
-    shown = text[:limit]
+    if lines.start > 1 and not text:
+        raise _too_few_lines(path, lines.start - 1)
+    _expect_no_secret(path, text.encode("utf-8", "surrogateescape"))
+    shown = FileText(text[:limit], decoded.encoding)
     return SourceText(
         path,
-        shown,
+        shown.shown,
         size,
-        cut=len(data) > most or len(text) > limit,
-        replaced=not data.startswith(shown.encode()),
+        cut=len(text) > limit,
+        encoding_note=shown.note,
+        replaced=shown.shown != shown.text,
     )
 
 
-def _expect_no_secret(path: PurePosixPath, data: bytes) -> bytes:
-    """Return this content of a file. Raises `SourceHidden` if it is secret."""
+def _decoding(file: BufferedReader, beginning: FileText) -> TextIOBase:
+    """The text of a large file, decoded piece by piece as its beginning is."""
+    codec = beginning.encoding.codec
+    errors = "replace"
+    if codec in ("ascii", "utf-8"):
+        codec, errors = "utf-8", "surrogateescape"
+    file.seek(len(beginning.encoding.mark))
+    return TextIOWrapper(file, codec, errors, newline="\n")
+
+
+def _skip_lines(path: PurePosixPath, stream: TextIOBase, count: int) -> None:
+    """Read this many lines. Raises `SourceUnreadable`."""
+    skipped = scanned = 0
+    piece = ""
+    while skipped < count:
+        is_in_line = bool(piece) and not piece.endswith("\n")
+        piece = stream.readline(_PIECE)
+        if not piece:
+            raise _too_few_lines(path, skipped + is_in_line)
+        scanned += len(piece)
+        skipped += piece.endswith("\n")
+        if scanned > _SCANNED:
+            raise SourceUnreadable(
+                f"{path}: line {count + 1} is too far into the file to be searched for"
+            )
+
+
+def _read_lines(stream: TextIOBase, lines: _Range, most: int) -> str:
+    """Return as many of the lines as have `most` characters together."""
+    if lines.end is None:
+        return stream.read(most)
+    pieces: list[str] = []
+    missing = lines.end - lines.start + 1
+    while missing and most and (piece := stream.readline(most)):
+        pieces.append(piece)
+        most -= len(piece)
+        missing -= piece.endswith("\n")
+    return "".join(pieces)
+
+
+def _expect_no_secret(path: PurePosixPath, data: bytes) -> None:
+    """Raises `SourceHidden`."""
     if why := secret_in(str(path), data):
         raise SourceHidden(path, why)
-    return data
+
+
+def _too_few_lines(path: PurePosixPath, count: int) -> SourceUnreadable:
+    plural = "" if count == 1 else "s"
+    return SourceUnreadable(f"{path} has only {count} line{plural}")
 
 
 def _binary(path: PurePosixPath, size: int) -> SourceUnreadable:
@@ -276,8 +327,8 @@ def _refused_by_disk(path: PurePosixPath, error: OSError) -> SourceUnreadable:
 
 
 def _alike(root: Path, path: PurePosixPath) -> str:
-    """A hint at what a missing file was probably meant to be: one of the same name
-    elsewhere, or of a similar name.
+    """A hint at the file that was probably meant: one of the same name elsewhere, or of
+    a similar name.
     """
     entries = list(islice(walk(root), _CANDIDATES))
     names = {entry.name for entry in entries}

@@ -6,7 +6,7 @@ The encoding of a file is, in this order:
     2. that of its coding line: PEP 263, Emacs and Vim, XML, `@charset`, `<meta>`;
     3. the charset that `.editorconfig` or `.gitattributes` declares;
     4. UTF-8;
-    5. a guess: all encodings of `_CANDIDATES` that fit the file.
+    5. a guess, by `encoding_guess`.
 
 An encoding that does not give the file's own bytes back is passed over. Where none
 fits, bytes that are not UTF-8 become lone surrogates, which stand for them: the file
@@ -23,7 +23,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
-from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -32,6 +31,7 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import CddError
 from cdd_agent.files.charsets import Charsets
+from cdd_agent.files.encoding_guess import CANDIDATES, fitting_encodings
 
 _MARKS = (
     # UTF-32 first: its mark begins with that of UTF-16
@@ -48,12 +48,11 @@ _WITH_MARK = {
     "utf-32": ("utf-32-le", codecs.BOM_UTF32_LE),
 }
 """Declared charsets in which a new file begins with a mark."""
-_HEAD = 8_000
+BYTES_ARE_SHOWN = "\ufffd stands for each byte that could not be decoded"
+HEAD = 8_000
 """Characters in which a binary file shows a null, as for git."""
 _DECLARATION = 1_024
 """Bytes in which a coding line is looked for."""
-_SAMPLE = 100_000
-"""Characters by which a guess is judged."""
 _CODING_LINE = re.compile(
     rb"\A(?:[^\n]*\n)?[^\n]*?(?:#|-\*-|vim?:)[^\n]*?coding[:=][ \t]*([-\w.]+)"
 )
@@ -64,19 +63,10 @@ _PAGES = {".html", ".htm", ".xhtml"}
 _JAPANESE_MAIL = re.compile(rb"\x1b\$[@B]")
 """ISO-2022-JP, all of whose bytes are ASCII, shows itself so."""
 
-_WIDE = ("cp932", "euc_jp", "gbk", "gb18030", "big5", "cp949")
-"""Encodings most of whose characters have two bytes."""
-_CANDIDATES = (
-    *("cp1252", "iso8859-1", "iso8859-15", "cp1250", "iso8859-2", "cp1254"),
-    *("cp1251", "koi8-r", "iso8859-5", "cp866", "cp1253", "iso8859-7"),
-    *("mac-roman", "cp850", "cp437"),
-    *_WIDE,
-)
-"""Encodings that are guessed at, the commonest first."""
 _KNOWN = frozenset(
     codecs.lookup(name).name
     for name in (
-        *_CANDIDATES,
+        *CANDIDATES,
         *("ascii", "utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"),
         *("gb2312", "big5hkscs", "shift_jis", "shift_jis_2004", "euc_jis_2004"),
         *("iso2022_jp", "euc_kr", "johab", "koi8-u", "tis-620"),
@@ -88,22 +78,8 @@ _KNOWN = frozenset(
     )
 )
 """Encodings that a file or a project may name."""
-_SCRIPTS = {"LATIN", "CYRILLIC", "GREEK"}
-"""Scripts of which a word has one only."""
-_WORD = re.compile(r"[^\W\d_]+")
-_INNER_SIGN = re.compile(r"(?<=[^\W\d_])[^\s\x00-\x7f](?=[^\W\d_])")
-_USUAL_INNER_SIGNS = frozenset("’‘‐‑–—·…\xad")
-"""Signs that stand between two letters."""
-_ACCENTED_RUN = re.compile(r"[^\W\d_\x00-\x7f]{4,}")
-"""More letters beyond ASCII in a row than words in Latin script have."""
-_NOT_WIDE = re.compile(
-    "(?<![^\\x00-\\x7f])[^\\x00-\\x7f](?![^\\x00-\\x7f])|[\uff61-\uff9f]"
-)
-"""Characters of East Asian text that are rare: alone among ASCII, or of half width."""
 _NO_TEXT = "\ufffd"
 """What a byte that is no text is shown as."""
-_ODD_SHARE = 0.1
-"""Share of a text's characters that may look wrong in an encoding that fits."""
 _LINE = re.compile(r"[^\r\n]*+(?:\r{0,2}\n|\r)|[^\r\n]++")
 
 NormalForm = Literal["NFC", "NFD"]
@@ -162,8 +138,18 @@ class FileText(Struct, frozen=True):
         return as_shown(self.text)
 
     @property
+    def note(self) -> str:
+        """Says how the text differs from UTF-8, for its reader; mostly empty."""
+        notes = []
+        if self.encoding.shown_name:
+            notes.append(f"in {self.encoding.shown_name}")
+        if self.shown != self.text:
+            notes.append(BYTES_ARE_SHOWN)
+        return "; ".join(notes)
+
+    @property
     def is_binary(self) -> bool:
-        return "\0" in self.text[:_HEAD]
+        return "\0" in self.text[:HEAD]
 
     @property
     def line_end(self) -> str:
@@ -209,7 +195,7 @@ def decode_file(
     """The text of a file, or of its beginning (`is_cut`). Any bytes have one: see
     `FileText.is_binary`.
     """
-    if data.isascii() and b"\0" not in data and not _JAPANESE_MAIL.search(data):
+    if data.isascii() and b"\0" not in data and not _is_japanese_mail(data):
         return FileText(data.decode("ascii"), _ASCII)
     for encoding in _named_encodings(path, data, charsets):
         text = _decode(data, encoding, is_cut=is_cut)
@@ -252,7 +238,7 @@ def lines_of(text: str) -> list[str]:
 
 def as_shown(text: str) -> str:
     """A text with `\\ufffd` for each byte that is no text."""
-    return re.sub("[\ud800-\udfff]", _NO_TEXT, text)
+    return text if text.isascii() else re.sub("[\ud800-\udfff]", _NO_TEXT, text)
 
 
 def in_normal_form(new: str, form: NormalForm | None) -> str:
@@ -296,9 +282,13 @@ def _named_encodings(
         yield Encoding(codec, Origin.CODING_LINE)
     if declared := _declared(path, charsets):
         yield replace(declared, mark=b"")
-    if _JAPANESE_MAIL.search(data):
+    if _is_japanese_mail(data):
         yield Encoding("iso2022_jp", Origin.GUESS)
     yield _UTF_8
+
+
+def _is_japanese_mail(data: bytes) -> bool:
+    return b"\x1b" in data and _JAPANESE_MAIL.search(data) is not None
 
 
 def _coding_line(path: PurePosixPath, data: bytes) -> str:
@@ -337,11 +327,11 @@ def _known_codec(name: str) -> str:
 def _decode(data: bytes, encoding: Encoding, *, is_cut: bool) -> str | None:
     """The text, if the encoding gives the same bytes back for it; else None."""
     body = data.removeprefix(encoding.mark)
-    decoder = codecs.getincrementaldecoder(encoding.codec)()
     try:
+        if encoding.codec == "utf-8" and not is_cut:  # has one form for each text
+            return body.decode()
+        decoder = codecs.getincrementaldecoder(encoding.codec)()
         text = decoder.decode(body, final=not is_cut)
-        if encoding.codec == "utf-8":  # has one form for each text
-            return text
         again = text.encode(encoding.codec)
     except UnicodeError:
         return None
@@ -353,19 +343,15 @@ def _guess(data: bytes, *, is_cut: bool) -> FileText:
     """The text by the likeliest of the encodings that fit."""
     damaged = data.decode("utf-8", "surrogateescape")
     # no encoding that is guessed at has a null in a text
-    if b"\0" in data[:_HEAD] or _is_mostly_utf8(damaged):
+    if b"\0" in data[:HEAD] or _is_mostly_utf8(damaged):
         return FileText(damaged, _UNKNOWN)
-    texts: dict[str, str] = {}
-    for codec in _CANDIDATES:
-        text = _decode(data, Encoding(codec, Origin.GUESS), is_cut=is_cut)
-        if text is not None and _looks_right(text[:_SAMPLE], codec):
-            texts[codec] = text
-    if not texts:
+    codecs_that_fit = fitting_encodings(data, is_cut=is_cut)
+    if not codecs_that_fit:
         return FileText(damaged, _UNKNOWN)
-    likeliest = _likeliest(data, texts)
-    others = tuple(codec for codec in texts if codec != likeliest)
-    encoding = Encoding(likeliest, Origin.GUESS, others=others)
-    return FileText(texts[likeliest], encoding)
+    likeliest, *others = codecs_that_fit
+    encoding = Encoding(likeliest, Origin.GUESS, others=tuple(others))
+    text = _decode(data, encoding, is_cut=is_cut)
+    return FileText(damaged, _UNKNOWN) if text is None else FileText(text, encoding)
 
 
 def _is_mostly_utf8(text: str) -> bool:
@@ -373,64 +359,6 @@ def _is_mostly_utf8(text: str) -> bool:
     bad = len(re.findall("[\ud800-\udfff]", text))
     good = len(re.findall("[^\x00-\x7f\ud800-\udfff]", text))
     return good > bad
-
-
-def _looks_right(text: str, codec: str) -> bool:
-    """Whether a text has no characters where people write none."""
-    beyond_ascii = re.findall(r"[^\x00-\x7f]", text)
-    if any(unicodedata.category(char) in ("Cc", "Cn", "Co") for char in beyond_ascii):
-        return False
-    if codec in _WIDE:
-        return len(_NOT_WIDE.findall(text)) * 2 <= len(beyond_ascii)
-    odd = sum(_is_odd_sign(sign) for sign in _INNER_SIGN.findall(text)) + sum(
-        _count_odd_letters(word) for word in _WORD.findall(text)
-    )
-    return odd <= len(beyond_ascii) * _ODD_SHARE
-
-
-def _is_odd_sign(char: str) -> bool:
-    """Whether a character between two letters is none, and none that belongs there."""
-    is_letter = unicodedata.category(char) in ("Ll", "Lu", "Lt", "Mn")
-    return not is_letter and char not in _USUAL_INNER_SIGNS
-
-
-def _count_odd_letters(word: str) -> int:
-    """How many letters of a word nobody would write there: of two scripts, a row of
-    accents, capitals after small letters.
-    """
-    letters = [char for char in word if not char.isascii()]
-    if not letters:
-        return 0
-    scripts = {unicodedata.name(char, "?").split()[0] for char in word} & _SCRIPTS
-    if len(scripts) > 1:
-        return len(letters)
-    if "LATIN" in scripts and _ACCENTED_RUN.search(word):
-        return len(letters)
-    return sum(
-        first.islower() and second.isupper() and not first.isascii()
-        for first, second in pairwise(word)
-        if not second.isascii()
-    )
-
-
-def _likeliest(data: bytes, texts: dict[str, str]) -> str:
-    """One of the encodings that fit; of equally likely ones the first."""
-    from charset_normalizer import from_bytes  # noqa: PLC0415  rarely needed, 12 ms
-
-    matches = from_bytes(data[:_SAMPLE], cp_isolation=list(texts))
-    best = matches.best()
-    if best is None:
-        return next(iter(texts))
-    likely = {
-        str(match)
-        for match in matches
-        if (match.chaos, match.coherence) == (best.chaos, best.coherence)
-    }
-    beginnings = {codec: text[:_SAMPLE] for codec, text in texts.items()}
-    return next(
-        (codec for codec, text in beginnings.items() if text in likely),
-        next(iter(texts)),
-    )
 
 
 def _encoding_of(

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from cdd_agent.errors import CddError
+from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.globs import Glob, PatternRefused
 from cdd_agent.files.hidden_from_models import (
     HiddenFiles,
@@ -19,13 +20,14 @@ from cdd_agent.files.hidden_from_models import (
 )
 from cdd_agent.files.line_list import LineList
 from cdd_agent.files.read import (
+    LARGEST_DECODED,
     SourceHidden,
     file_mode,
-    is_binary,
     locate,
     resolved,
 )
 from cdd_agent.files.regular_files import open_file
+from cdd_agent.files.text import HEAD, Origin, decode_file
 from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.process.run import WHOLE, CommandResult, run_command
 
@@ -33,7 +35,7 @@ _FILES, _LINES = 1_000, 200
 _SECONDS = 20.0
 _MAX_LINE = 300
 """Characters of a line that are shown."""
-_MAX_FILE = 5_000_000
+_MAX_FILE = LARGEST_DECODED
 """Bytes of a file that is searched."""
 _MAX_PATTERN = 2_000
 _PACKAGE = Path(__file__).resolve().parents[2]
@@ -147,9 +149,11 @@ def _search(wanted: _Wanted) -> Iterator[str]:
     except (OverflowError, RecursionError) as error:
         yield f"{_WRONG}{error}"
         return
-    root, count, left_out = Path(wanted.root), 0, 0
+    root = Path(wanted.root)
+    charsets = Charsets(root)
+    count = left_out = 0
     for entry in _files_to_search(root, wanted):
-        text = _read_text(root, entry)
+        text = _read_text(root, entry, charsets)
         if text is None:
             left_out += 1
             continue
@@ -186,20 +190,28 @@ def _matching_lines(expression: re.Pattern[str], path: str, text: str) -> Iterat
             yield f"{path}:{number}:{_around(line_text, match.start())}"
 
 
-def _read_text(root: Path, entry: WalkEntry) -> str | None:
+def _read_text(root: Path, entry: WalkEntry, charsets: Charsets) -> str | None:
     """Return a text: empty for a binary file, None for one that is left out."""
     if is_secret_path(entry.text):
         return None
+    path = PurePosixPath(entry.text)
     try:
         with open_file(root / entry.text) as file:
-            if is_binary(file):
+            data = file.read(HEAD)
+            if (
+                b"\0" in data
+                and decode_file(path, data, charsets, is_cut=True).is_binary
+            ):
                 return ""
-            data = file.read(_MAX_FILE + 1)
+            data += file.read(_MAX_FILE + 1 - len(data))
     except OSError:
         return None
     if len(data) > _MAX_FILE or secret_in(entry.text, data):
         return None
-    return data.decode("utf-8", errors="replace")
+    decoded = decode_file(path, data, charsets)
+    if decoded.encoding.origin is Origin.NONE:
+        return decoded.shown
+    return decoded.text
 
 
 def _around(line: str, at: int) -> str:

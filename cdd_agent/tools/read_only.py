@@ -45,7 +45,9 @@ class ReadFileTool(_ReadOnlyTool[ReadArguments]):
 
     name = "read_file"
     tags = ("file", "read")
-    returns = "`output`, `cut` (true if shortened), or `error`."
+    returns = (
+        "`output`, `cut` (true if shortened), a `note` (why, encoding), or `error`."
+    )
     examples = (
         {"path": "README.md"},
         {"path": "src/app.py", "start_line": 40, "end_line": 80},
@@ -61,7 +63,8 @@ class ReadFileTool(_ReadOnlyTool[ReadArguments]):
             start=arguments.start_line,
             end=arguments.end_line,
         )
-        return {"output": source.as_text(), "cut": source.cut}
+        note = {"note": source.note} if source.note else {}
+        return {"output": source.text, "cut": source.cut, **note}
 
 
 class _ListArguments(Arguments, frozen=True):

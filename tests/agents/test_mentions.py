@@ -121,10 +121,9 @@ def test_a_link_out_of_the_project_is_not_followed(
     assert "through a link" in told(root, "@link.txt")
 
 
-def test_replaced_bytes_are_reported(root: Path) -> None:
+def test_the_encoding_of_a_file_is_named(root: Path) -> None:
     text = with_mentions(root, "@latin.txt", ROOM).text
-    assert "Gr\ufffd\ufffde" in text
-    assert "not UTF-8" in text
+    assert "latin.txt (in cp1252, guessed):\n```txt\nGröße\n" in text
 
 
 def test_all_attached_files_share_one_limit(root: Path) -> None:

@@ -32,13 +32,18 @@ def test_the_project_s_prompt_replaces_the_default(tmp_path: Path) -> None:
     assert load_prompt(tmp_path, "socrates") == OWN
 
 
+def test_a_prompt_may_have_another_encoding(tmp_path: Path) -> None:
+    own(tmp_path, f"{OWN} Größe\n".encode("cp1252"))
+    assert load_prompt(tmp_path, "socrates") == f"{OWN} Größe"
+
+
 @each_row(
     ("content", "reason"),
     [
         (b"", "is empty"),
         (b" \n", "is empty"),
         (b"x" * (LONGEST + 1), "is longer than 50,000 characters"),
-        (b"Gr\xf6\xdfe", "is not UTF-8 text"),
+        ("Größe ".encode() + b"\xff", "has bytes that are no text"),
         (b"a\0b", "binary file"),
     ],
 )

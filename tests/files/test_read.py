@@ -10,11 +10,14 @@ import pytest
 from cdd_agent.errors import ExitCode
 from cdd_agent.files.paths import PathRefused
 from cdd_agent.files.read import (
+    LARGEST_DECODED,
     SourceMissing,
     SourceUnreadable,
     locate,
     read_source,
 )
+from cdd_agent.files.text import BYTES_ARE_SHOWN, lines_of
+from tests.support.encoded_files import ENCODED, Encoded
 from tests.support.tables import each_row
 
 
@@ -128,22 +131,58 @@ def test_one_endless_line_is_no_problem(tmp_path: Path) -> None:
 
 
 @each_row(
-    ("data", "text", "replaced"),
+    ("data", "text", "note"),
     [
-        (b"caf\xe9\n", "caf\ufffd\n", True),
-        (b"cut short \xe2\x82", "cut short \ufffd", True),
-        ("genuine \ufffd".encode(), "genuine \ufffd", False),
-        (b"\xed\xa0\x80", "\ufffd\ufffd\ufffd", True),
-        (b"\x1b[31mred\x07", "\x1b[31mred\x07", False),
+        (b"caf\xe9\n", "café\n", "in cp1252, guessed"),
+        (b"cut short \xe2\x82", "cut short â‚", "in cp1252, guessed"),
+        ("genuine \ufffd".encode(), "genuine \ufffd", ""),
+        (
+            "schön ".encode() + b"\xed\xa0\x80",
+            "schön \ufffd\ufffd\ufffd",
+            f"in unknown encoding; {BYTES_ARE_SHOWN}",
+        ),
+        (b"\x1b[31mred\x07", "\x1b[31mred\x07", ""),
+        ("text\n".encode("utf-16"), "text\n", "in utf-16-le"),
     ],
 )
-def test_what_is_not_utf8_is_replaced_and_said(
-    tmp_path: Path, data: bytes, text: str, replaced: bool
+def test_what_is_not_utf8_is_decoded_and_said(
+    tmp_path: Path, data: bytes, text: str, note: str
 ) -> None:
     (tmp_path / "a").write_bytes(data)
     source = read_source(tmp_path, "a")
-    assert (source.text, source.replaced) == (text, replaced)
-    assert ("not UTF-8" in source.as_text()) is replaced
+    assert (source.text, source.note) == (text, note)
+    assert source.replaced is (BYTES_ARE_SHOWN in note)
+
+
+@each_row("encoded", ENCODED)
+def test_lines_of_a_file_in_any_encoding(tmp_path: Path, encoded: Encoded) -> None:
+    encoded.write(tmp_path)
+    source = read_source(tmp_path, encoded.path)
+    assert (source.text, source.encoding_note) == (encoded.text, encoded.note)
+    lines = lines_of(encoded.text)
+    for start in range(1, len(lines) + 1):
+        source = read_source(tmp_path, encoded.path, start, start + 1)
+        assert source.text == "".join(lines[start - 1 : start + 1])
+
+
+@each_row("encoded", ENCODED[2:5])
+def test_lines_far_into_a_large_file_in_any_encoding(
+    tmp_path: Path, encoded: Encoded
+) -> None:
+    large = encoded.of_length(LARGEST_DECODED)
+    large.write(tmp_path)
+    count = len(lines_of(large.text))
+    source = read_source(tmp_path, large.path, count - 1, count)
+    assert source.text == "".join(lines_of(large.text)[-2:])
+    assert source.encoding_note == encoded.note
+    with pytest.raises(SourceUnreadable, match=f"has only {count} lines"):
+        read_source(tmp_path, large.path, count + 1)
+
+
+def test_bytes_behind_the_part_that_is_decoded_at_once(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x\n" * (LARGEST_DECODED // 2) + b"caf\xe9\n")
+    source = read_source(tmp_path, "a", LARGEST_DECODED // 2 + 1)
+    assert (source.text, source.replaced) == ("caf\ufffd\n", True)
 
 
 @each_row(
@@ -152,7 +191,6 @@ def test_what_is_not_utf8_is_replaced_and_said(
         b"\x89PNG\r\n\0\0",
         b"a" * 7_000 + b"\0",
         b"a\n" * 10_000 + b"\0",
-        "text".encode("utf-16"),
     ],
 )
 def test_a_binary_file_is_an_error_with_its_size(tmp_path: Path, data: bytes) -> None:
@@ -162,6 +200,14 @@ def test_a_binary_file_is_an_error_with_its_size(tmp_path: Path, data: bytes) ->
     ) as caught:
         read_source(tmp_path, "a.png")
     assert caught.value.exit_code is ExitCode.FAILED
+
+
+def test_a_key_in_another_encoding_is_a_secret(tmp_path: Path) -> None:
+    key = f"-----BEGIN PRIVATE KEY-----\n{'A' * 64}\n-----END PRIVATE KEY-----\n"
+    for codec in ("utf-16", "utf-16-be", "utf-32", "utf-8-sig"):
+        (tmp_path / "notes.txt").write_bytes(f"a note\n{key}".encode(codec))
+        with pytest.raises(SourceUnreadable, match=r"private key|binary"):
+            read_source(tmp_path, "notes.txt")
 
 
 # Folders

@@ -22,6 +22,7 @@ from cdd_agent.files.read import (
 )
 from cdd_agent.project import search
 from cdd_agent.project.search import glob_files, grep_files, list_files
+from tests.support.encoded_files import ENCODED
 from tests.support.time_of_loops import leap
 
 TREE = {
@@ -299,7 +300,7 @@ async def test_what_cannot_be_searched_is_left_out_and_counted(tmp_path: Path) -
             "a": "x" * 5_000_001,
             "b": b"x\0",
             "id_rsa": "x",
-            "c": b"x\xff",
+            "c": "grüßex".encode() + b"\xff",
             ".git/config": "x",
         },
     )
@@ -309,7 +310,7 @@ async def test_what_cannot_be_searched_is_left_out_and_counted(tmp_path: Path) -
     os.mkfifo(tmp_path / "pipe")
 
     found = await grep_files(tmp_path, "x")
-    assert found.lines == ("c:1:x\ufffd",)
+    assert found.lines == ("c:1:grüßex\ufffd",)
     assert "… (2 files " in found.as_text()
     with pytest.raises(SourceHidden, match="secrets"):
         await grep_files(tmp_path, "x", "notes")
@@ -411,3 +412,25 @@ async def test_nothing_of_the_project_is_imported(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     assert len((await grep_files(tmp_path, "canary")).lines) == 4
     assert not (tmp_path / "canary").exists()
+
+
+async def test_words_are_found_in_files_in_any_encoding(tmp_path: Path) -> None:
+    expected = []
+    for number, encoded in enumerate(ENCODED):
+        folder = make(tmp_path / f"{number:02}", {".editorconfig": "root = true\n"})
+        encoded.write(folder)
+        expected += [
+            f"{number:02}/{encoded.path}:{place}:{line}"
+            for place, line in enumerate(encoded.text.splitlines(), 1)
+            if encoded.word in line
+        ]
+    words = {encoded.word for encoded in ENCODED}
+    found = await grep_files(tmp_path, "|".join(words))
+    assert [line for line in found.lines if line in expected] == expected
+    assert not found.note
+
+
+async def test_bytes_that_are_no_text_are_found_as_signs(tmp_path: Path) -> None:
+    make(tmp_path, {"a.txt": "schön, größer, ".encode() + b"\xff\n", "b.bin": b"sch\0"})
+    found = await grep_files(tmp_path, "sch|größer")
+    assert found.lines == ("a.txt:1:schön, größer, \ufffd",)

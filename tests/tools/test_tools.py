@@ -31,6 +31,7 @@ from cdd_agent.tools.base import Tool
 from cdd_agent.tools.read_only import ReadFileTool, read_only_tools
 from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import ScriptedSearcher, SearchResult
+from tests.support.encoded_files import ENCODED
 from tests.support.promised import NOT_ALLOWED, NOT_FOUND, NOT_STARTED, TIMED_OUT
 from tests.support.tables import each_row
 
@@ -440,13 +441,26 @@ async def test_the_read_only_tools_answer(
 
 async def test_a_cut_result_is_marked(tools: dict[str, Tool[Any]], root: Path) -> None:
     (root / "huge.txt").write_text("a line\n" * 100_000)
+    read = await tools["read_file"].execute(path="huge.txt")
+    assert read["cut"] is True
+    assert "700,000 bytes" in read["note"]
     for answer in (
-        await tools["read_file"].execute(path="huge.txt"),
         await tools["grep_files"].execute(pattern="line", limit=5),
         await tools["list_files"].execute(limit=1),
     ):
         assert answer["cut"] is True
         assert "…" in answer["output"].splitlines()[-1]
+
+
+async def test_a_file_is_read_as_it_is_and_its_encoding_is_named(
+    tools: dict[str, Tool[Any]], root: Path
+) -> None:
+    for number, encoded in enumerate(ENCODED):
+        (root / str(number)).mkdir()
+        encoded.write(root / str(number))
+        answer = await tools["read_file"].execute(path=f"{number}/{encoded.path}")
+        assert answer["output"] == encoded.text
+        assert answer.get("note", "") == encoded.note
 
 
 @each_row("path", ["../x", "/etc/passwd", "missing", "C:\\x"])

@@ -1,0 +1,239 @@
+"""The encodings that a text may have of which nothing names one.
+
+All encodings here hold ASCII as it is, so that only the words with other bytes are
+judged.
+"""
+
+import codecs
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
+from itertools import pairwise
+
+_EAST_ASIAN = ("cp932", "euc_jp", "gbk", "gb18030", "big5", "cp949")
+"""Encodings most of whose characters have two bytes."""
+CANDIDATES = (
+    *("cp1252", "iso8859-1", "iso8859-15", "cp1250", "iso8859-2", "cp1254"),
+    *("cp1251", "koi8-r", "iso8859-5", "cp866", "cp1253", "iso8859-7"),
+    *("mac-roman", "cp850", "cp437"),
+    *_EAST_ASIAN,
+)
+"""Encodings that are guessed at, the commonest first."""
+_SAMPLE = 4_000
+"""Bytes of the words by which a guess is judged."""
+_BETWEEN_WORDS = re.compile(rb"[\x00-\x2f:-?]+")
+"""Bytes that are in no character of two bytes."""
+_LETTERS = {
+    "German": "üäöß",
+    "French": "éèàêçùîôâûëïœ",
+    "Spanish": "óíáéñúü¿¡",
+    "Portuguese": "ãçéáíóõêúâàô",
+    "Italian": "èàòùìé",
+    "Swedish": "äåöé",
+    "Danish": "åøæé",
+    "Dutch": "ëéïèö",
+    "Icelandic": "áíðéóþúöæý",
+    "Catalan": "àéóèíòçú·ïü",
+    "Polish": "łąęóżśćńź",
+    "Czech": "íáéěřýžčšůúťďňó",
+    "Slovak": "áíčéýžšúľťôňäďóĺŕ",
+    "Hungarian": "áéöóőüíúű",
+    "Croatian": "čšžćđ",
+    "Romanian": "ăşîţâ",
+    "Turkish": "ıüşçğöİâî",
+    "Russian": "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъё",
+    "Ukrainian": "оаинівертслкдумпзябгьчйхцюжїєшфщґ",
+    "Greek": "αοιετσνηυρπκμάλίόςέγδήωχύθφώβξζψϊϋ",
+}
+"""The letters of languages beyond ASCII, the most frequent first."""
+_SIGNS = "’‘“”„«»–—…•°§©®€£¿¡·×²³µ±½ºª\xa0№"
+"""Signs of all languages."""
+_PRIORS = {
+    **dict.fromkeys(("cp1252", "iso8859-1", "iso8859-15"), 0.0),
+    **dict.fromkeys(("mac-roman", "cp850", "cp437", "cp866"), -8.0),
+}
+_USUAL_PRIOR = -3.0
+"""Logarithms of how usual encodings are, for texts of few letters."""
+_STRANGE = math.log(0.000_01)
+"""Probability of each other character."""
+
+_SCRIPTS = {"LATIN", "CYRILLIC", "GREEK"}
+"""Scripts of which a word has one only."""
+_WORD = re.compile(r"[^\W\d_]+")
+_INNER_SIGN = re.compile(r"(?<=[^\W\d_])[^\s\x00-\x7f](?=[^\W\d_])")
+_USUAL_INNER_SIGNS = frozenset("’‘‐‑–—·…\xad")
+"""Signs that stand between two letters."""
+_ACCENTED_RUN = re.compile(r"[^\W\d_\x00-\x7f]{4,}")
+"""More letters beyond ASCII in a row than words in Latin script have."""
+_NOT_WIDE = re.compile(
+    "(?<![^\\x00-\\x7f])[^\\x00-\\x7f](?![^\\x00-\\x7f])|[\uff61-\uff9f]"
+)
+"""Characters of East Asian text that are rare: alone among ASCII, or of half width."""
+_ODD_SHARE = 0.1
+"""Share of a text's characters that may look wrong in an encoding that fits."""
+
+_ROWS = {
+    "cp932": ("euc_jp", (((4, 5), 0.5), ((16, 47), 0.35), ((1, 3), 0.14))),
+    "gbk": ("gb2312", (((16, 55), 0.85), ((1, 3), 0.14))),
+    "big5": ("big5", (((4, 38), 0.85), ((1, 3), 0.14))),
+    "cp949": ("euc_kr", (((16, 40), 0.85), ((1, 3), 0.14))),
+}
+"""The rows of the tables of characters that are in common use (kana, frequent
+characters, signs), each with its share in usual texts.
+"""
+_TABLE_OF = {"euc_jp": "cp932", "gb18030": "gbk"}
+_RARE = 0.01 / 6_000
+"""Probability of each other character."""
+_RARE_SHARE = 0.1
+"""Share of rare characters in an East Asian text."""
+
+
+def fitting_encodings(data: bytes, *, is_cut: bool) -> list[str]:
+    """The encodings that fit bytes which are not UTF-8, the likeliest first. `is_cut`:
+    the last character may be incomplete.
+    """
+    lines = b"\n".join(_without_ascii(data.split(b"\n")))
+    joined = b"\n".join(_without_ascii(_BETWEEN_WORDS.split(lines)))
+    sample = joined[:_SAMPLE].rpartition(b"\n")[0] if len(joined) > _SAMPLE else joined
+    sample = sample or joined[:_SAMPLE]
+    texts: dict[str, str] = {}
+    for codec in CANDIDATES:
+        if not _holds_all(joined, codec, is_cut=is_cut):
+            continue
+        text = codecs.getincrementaldecoder(codec)().decode(sample)
+        if _looks_right(text, codec):
+            texts[codec] = text
+    if not texts:
+        return []
+    likeliest = _likeliest_east_asian(texts) or _likeliest(texts)
+    return [likeliest, *(codec for codec in texts if codec != likeliest)]
+
+
+def _without_ascii(pieces: Iterable[bytes]) -> list[bytes]:
+    """Each different piece that is not ASCII."""
+    return list(dict.fromkeys(piece for piece in pieces if not piece.isascii()))
+
+
+def _holds_all(data: bytes, codec: str, *, is_cut: bool) -> bool:
+    """True if the encoding gives the same bytes back."""
+    try:
+        text = codecs.getincrementaldecoder(codec)().decode(data, final=not is_cut)
+        return data.startswith(text.encode(codec))
+    except UnicodeError:
+        return False
+
+
+def _looks_right(text: str, codec: str) -> bool:
+    """True if a text has no characters where nobody writes them."""
+    beyond_ascii = re.findall(r"[^\x00-\x7f]", text)
+    if any(unicodedata.category(char) in ("Cc", "Cn", "Co") for char in beyond_ascii):
+        return False
+    if codec in _EAST_ASIAN:
+        return len(_NOT_WIDE.findall(text)) * 2 <= len(beyond_ascii)
+    odd = sum(_is_odd_sign(sign) for sign in _INNER_SIGN.findall(text))
+    odd += sum(_count_odd_letters(word) for word in _WORD.findall(text))
+    return odd <= len(beyond_ascii) * _ODD_SHARE
+
+
+def _is_odd_sign(char: str) -> bool:
+    """True if a character between two letters is no letter, and does not belong
+    there.
+    """
+    is_letter = unicodedata.category(char) in ("Ll", "Lu", "Lt", "Mn")
+    return not is_letter and char not in _USUAL_INNER_SIGNS
+
+
+def _count_odd_letters(word: str) -> int:
+    """Count the letters of a word that nobody would write there: of two scripts, a row
+    of accents, capitals after small letters.
+    """
+    letters = [char for char in word if not char.isascii()]
+    if not letters:
+        return 0
+    scripts = {_script(char) for char in word} & _SCRIPTS
+    if len(scripts) > 1:
+        return len(letters)
+    if "LATIN" in scripts and _ACCENTED_RUN.search(word):
+        return len(letters)
+    return sum(
+        first.islower() and second.isupper() and not first.isascii()
+        for first, second in pairwise(word)
+        if not second.isascii()
+    )
+
+
+@cache
+def _script(char: str) -> str:
+    return unicodedata.name(char, "?").split()[0]
+
+
+def _likeliest_east_asian(texts: dict[str, str]) -> str:
+    """The East Asian encoding in which nearly all characters are common ones, the
+    likeliest of several; empty if there is none.
+    """
+    best = ""
+    best_score = -math.inf
+    for codec, text in texts.items():
+        if codec not in _EAST_ASIAN:
+            continue
+        chances = _chances(_TABLE_OF.get(codec, codec))
+        beyond_ascii = re.findall(r"[^\x00-\x7f]", text)
+        found = [chances.get(char, _RARE) for char in beyond_ascii]
+        score = sum(map(math.log, found))
+        is_common = found.count(_RARE) <= len(found) * _RARE_SHARE
+        if found and is_common and score > best_score:
+            best, best_score = codec, score
+    return best
+
+
+@cache
+def _chances(codec: str) -> dict[str, float]:
+    """The probability of each common character of an East Asian encoding."""
+    table, groups = _ROWS[codec]
+    chances: dict[str, float] = {}
+    for (first, last), share in groups:
+        rows = b"".join(
+            bytes((row + 0xA0, column))
+            for row in range(first, last + 1)
+            for column in range(0x40 if table == "big5" else 0xA1, 0xFF)
+        )
+        chars = set(rows.decode(table, "ignore"))
+        chances |= dict.fromkeys(chars, share / len(chars))
+    return chances
+
+
+def _likeliest(texts: dict[str, str]) -> str:
+    """The encoding whose letters are the likeliest in any of the languages; of equally
+    likely ones the first.
+    """
+    best = ""
+    best_score = -math.inf
+    for codec, text in texts.items():
+        beyond_ascii = Counter(re.findall(r"[^\x00-\x7f]", text))
+        for language in _LETTERS:
+            chances = _chances_of_letters(language)
+            score = sum(
+                count * chances.get(char, _STRANGE)
+                for char, count in beyond_ascii.items()
+            )
+            score += _PRIORS.get(codec, _USUAL_PRIOR)
+            if score > best_score:
+                best, best_score = codec, score
+    return best
+
+
+@cache
+def _chances_of_letters(language: str) -> dict[str, float]:
+    """The logarithm of the probability of each letter and sign."""
+    chances = dict.fromkeys(_SIGNS, math.log(0.1 / len(_SIGNS)))
+    letters = _LETTERS[language]
+    total = sum(1 / (rank + 1) for rank in range(len(letters)))
+    for rank, letter in enumerate(letters):
+        chance = 0.9 / (rank + 1) / total
+        chances[letter] = math.log(chance)
+        if letter.upper() != letter and len(letter.upper()) == 1:
+            chances[letter.upper()] = math.log(chance / 20)
+    return chances
