@@ -167,8 +167,8 @@ class CodeText:
         ]
         without = ", without outputs and attachments" if self._hidden else ""
         head = (
-            f"{self._heading}, in part{without} (it has {self.count:,} lines; only what is"
-            " seen of it can be changed):"
+            f"{self._heading}, in part{without} (it has {self.count:,} lines; only what"
+            " is seen of it can be changed):"
         )
         text = "\n".join((head, *shown))
         return ShownCode(self.path, text, self.digest, ranges, why, is_all)
