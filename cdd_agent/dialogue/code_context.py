@@ -4,7 +4,7 @@ much as there is room for.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from cdd_agent.changes.excerpts import Ranges, in_words, joined
 from cdd_agent.context.places import RankedFile, in_order
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import digest, read_bytes
+from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.files.notebooks import (
     LARGEST_NOTEBOOK,
@@ -20,7 +21,7 @@ from cdd_agent.files.notebooks import (
     is_notebook,
     subtract_lines,
 )
-from cdd_agent.files.text import lines_of
+from cdd_agent.files.text import decode_file, lines_of
 from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.sanitize import fenced
 
@@ -97,13 +98,16 @@ class CodeContext(Struct, frozen=True):
 
 
 class CodeText:
-    """A file's text, of which any part can be shown."""
+    """The text of a file, of which any part can be shown."""
 
-    def __init__(self, path: str, data: bytes) -> None:
-        """Raises `UnicodeDecodeError` for what is no text."""
-        self.path, self.digest = path, digest(data)
-        self._text = data.decode("utf-8-sig")
+    def __init__(self, path: str, data: bytes, charsets: Charsets) -> None:
+        decoded = decode_file(PurePosixPath(path), data, charsets)
+        self.path = path
+        self.digest = digest(data)
+        self.is_binary = decoded.is_binary
+        self._text = decoded.shown
         self._lines = [line.rstrip("\r\n") for line in lines_of(self._text)]
+        self._heading = f"{path} ({decoded.note})" if decoded.note else path
         self._size = len(data)
         self._hidden = find_hidden_lines(path, self._text)
         self._language = (
@@ -146,7 +150,7 @@ class CodeText:
     def whole(self, why: str = "") -> ShownCode:
         if self._hidden:
             return self.parts(((1, self.count),), why)
-        text = f"{self.path}:\n{fenced(self._text, self._language)}"
+        text = f"{self._heading}:\n{fenced(self._text, self._language)}"
         return ShownCode(self.path, text, self.digest, None, why)
 
     def parts(self, ranges: Ranges, why: str = "") -> ShownCode:
@@ -163,8 +167,8 @@ class CodeText:
         ]
         without = ", without outputs and attachments" if self._hidden else ""
         head = (
-            f"{self.path}, in part{without} (it has {self.count:,} lines; only what is"
-            " seen of it can be changed):"
+            f"{self._heading}, in part{without} (it has {self.count:,} lines; only what"
+            " is seen of it can be changed):"
         )
         text = "\n".join((head, *shown))
         return ShownCode(self.path, text, self.digest, ranges, why, is_all)
@@ -223,21 +227,23 @@ class CodeText:
         )
 
 
-def source_of(root: Path, path: str) -> CodeText | None:
-    """None for what has no text that parts could be shown of, is hidden from models, or
-    is not there.
+def source_of(root: Path, path: str, charsets: Charsets) -> CodeText | None:
+    """Return the text of a file; None if it has no text that could be shown in part, is
+    hidden from models, or does not exist.
     """
     try:
         largest = LARGEST_NOTEBOOK if is_notebook(path) else _LARGEST
         if not (root / path).is_file() or (root / path).stat().st_size > largest:
             return None
         data = read_bytes(root / path)
-        if data is None or b"\0" in data or HiddenFiles(root).why(path, data):
+        if data is None or HiddenFiles(root).why(path, data):
             return None
-        source = CodeText(path, data)
-        return source if source.visible_lines or not source.count else None
-    except (OSError, CddError, UnicodeDecodeError):
+    except (OSError, CddError):
         return None
+    source = CodeText(path, data, charsets)
+    if source.is_binary or (source.count and not source.visible_lines):
+        return None
+    return source
 
 
 def parts_that_matter(
@@ -308,7 +314,7 @@ def packed(
     ).done(outline)
 
 
-class _Packing(Struct):
+class _Packing(Struct, dict=True):
     root: Path
     ranked: Sequence[RankedFile]
     tokens: int
@@ -404,8 +410,12 @@ class _Packing(Struct):
 
     def _source(self, path: str) -> CodeText | None:
         if path not in self._sources:
-            self._sources[path] = source_of(self.root, path)
+            self._sources[path] = source_of(self.root, path, self._charsets)
         return self._sources[path]
+
+    @cached_property
+    def _charsets(self) -> Charsets:
+        return Charsets(self.root)
 
 
 def _indent(line: str) -> int:

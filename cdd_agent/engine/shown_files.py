@@ -25,6 +25,7 @@ from cdd_agent.dialogue.token_budget import TokenBudget
 from cdd_agent.engine.choices import Choices
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import read_bytes
+from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.files.named import NamedFile, named_files, names_in
 from cdd_agent.files.notebooks import LARGEST_NOTEBOOK, is_notebook
@@ -127,6 +128,10 @@ class ShownFiles(Struct, dict=True):
     def hidden(self) -> HiddenFiles:
         return HiddenFiles(self.root, allowed=self.allowed)
 
+    @cached_property
+    def charsets(self) -> Charsets:
+        return Charsets(self.root)
+
     @property
     def text(self) -> str:
         """The files that every attempt at the step shows."""
@@ -215,7 +220,7 @@ class ShownFiles(Struct, dict=True):
             elif len(data) > largest:
                 self._tell_unshown(path, f"it has over {largest:,} bytes")
             else:
-                source = CodeText(path, data)
+                source = CodeText(path, data, self.charsets)
                 self._add_text(
                     source,
                     source.visible_size,
@@ -227,8 +232,6 @@ class ShownFiles(Struct, dict=True):
                 )
         except PictureUnusable as error:
             self._tell_unshown(path, error.message)
-        except UnicodeDecodeError:
-            self._tell_unshown(path, "it is not UTF-8 text")
 
     def _shown_equal(self, path: str) -> str | None:
         """Return another file that has this one's text and is shown."""
@@ -248,6 +251,9 @@ class ShownFiles(Struct, dict=True):
         lines: Ranges,
         is_own: bool,
     ) -> None:
+        if source.is_binary:
+            self._tell_unshown(source.path, f"it is a binary file of {size:,} bytes")
+            return
         if source.count and not source.visible_lines:
             self._tell_unshown(source.path, "it is a notebook with too long lines")
             return
@@ -461,7 +467,7 @@ def _show_matched(
             continue
         if why := shown.hidden.why(path):
             shown.name(path, why)
-        elif source_of(shown.root, path) is None:
+        elif source_of(shown.root, path, shown.charsets) is None:
             no_text.append(path)
         elif tokens <= 0 or shown.is_full:
             no_room.append(path)

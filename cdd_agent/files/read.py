@@ -258,7 +258,7 @@ def _read_file(
         raise _binary(path, size)
     _expect_no_secret(path, head[:LARGEST_SEARCHED])
     lines.check(path)
-    stream: TextIOBase = StringIO(decoded.text)
+    stream: TextIOBase = StringIO(decoded.text, newline="")
     if len(head) < size:
         stream = _decoding(file, decoded)
     with stream:
@@ -290,7 +290,7 @@ def _decoding(file: BufferedReader, beginning: FileText) -> TextIOBase:
     if codec in ("ascii", "utf-8"):
         codec, errors = "utf-8", "surrogateescape"
     file.seek(len(beginning.encoding.mark))
-    return TextIOWrapper(file, codec, errors, newline="\n")
+    return TextIOWrapper(file, codec, errors, newline="")
 
 
 def _skip_lines(path: PurePosixPath, stream: TextIOBase, count: int) -> None:
@@ -298,12 +298,12 @@ def _skip_lines(path: PurePosixPath, stream: TextIOBase, count: int) -> None:
     skipped = scanned = 0
     piece = ""
     while skipped < count:
-        is_in_line = bool(piece) and not piece.endswith("\n")
+        is_in_line = bool(piece) and not _ends_line(piece, _PIECE)
         piece = stream.readline(_PIECE)
         if not piece:
             raise _too_few_lines(path, skipped + is_in_line)
         scanned += len(piece)
-        skipped += piece.endswith("\n")
+        skipped += _ends_line(piece, _PIECE)
         if scanned > _SCANNED:
             raise SourceUnreadable(
                 f"{path}: line {count + 1} is too far into the file to be searched for"
@@ -318,9 +318,16 @@ def _read_lines(stream: TextIOBase, lines: _Range, most: int) -> str:
     missing = lines.end - lines.start + 1
     while missing and most and (piece := stream.readline(most)):
         pieces.append(piece)
+        missing -= _ends_line(piece, most)
         most -= len(piece)
-        missing -= piece.endswith("\n")
     return "".join(pieces)
+
+
+def _ends_line(piece: str, most: int) -> bool:
+    """True if a piece of at most `most` characters ends its line. A carriage return at
+    its last place may have a line feed behind it.
+    """
+    return piece.endswith("\n") or (piece.endswith("\r") and len(piece) < most)
 
 
 def _expect_no_secret(path: PurePosixPath, data: bytes) -> None:

@@ -238,7 +238,7 @@ def lines_of(text: str) -> list[str]:
 
 def as_shown(text: str) -> str:
     """A text with `\\ufffd` for each byte that is no text."""
-    return re.sub("[\ud800-\udfff]", _NO_TEXT, text)
+    return text if text.isascii() else re.sub("[\ud800-\udfff]", _NO_TEXT, text)
 
 
 def in_normal_form(new: str, form: NormalForm | None) -> str:

@@ -27,7 +27,7 @@ from cdd_agent.files.read import (
     resolved,
 )
 from cdd_agent.files.regular_files import open_file
-from cdd_agent.files.text import HEAD, Origin, decode_file
+from cdd_agent.files.text import HEAD, Origin, decode_file, lines_of
 from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.process.run import WHOLE, CommandResult, run_command
 
@@ -184,8 +184,11 @@ def _files_to_search(root: Path, wanted: _Wanted) -> Iterator[WalkEntry]:
 
 
 def _matching_lines(expression: re.Pattern[str], path: str, text: str) -> Iterator[str]:
-    for number, line in enumerate(text.split("\n"), 1):
-        line_text = line.removesuffix("\r")
+    lines = text.split("\n")
+    if "\r" in text:
+        lines = lines_of(text)
+    for number, line in enumerate(lines, 1):
+        line_text = line.rstrip("\r\n")
         if match := expression.search(line_text):
             yield f"{path}:{number}:{_around(line_text, match.start())}"
 

@@ -277,7 +277,7 @@ def test_folders_and_files_that_cannot_be_shown_are_named(
     for name in ("- dir/:", "data.bin", "new.txt"):
         assert f"\n{name} " in prompt.text
     assert [note.split()[0] for note in prompt.notes] == ["data.bin"]
-    assert "UTF-8" in prompt.notes[0]
+    assert "binary" in prompt.notes[0]
     assert "dir" not in prompt.shown.files
     assert prompt.shown.files == {"new.txt": None}
 
@@ -407,7 +407,7 @@ def test_one_that_git_ignores_is_shown_if_it_is_named_whole(shop: Sandbox) -> No
 
 def test_what_cannot_be_shown_is_told_and_hides_nothing_after_it(shop: Sandbox) -> None:
     (shop.root / "huge.json").write_text(f'"{"x" * 300_000}"\n')
-    (shop.root / "logo.bmp").write_bytes(b"BM\xff")
+    (shop.root / "logo.bmp").write_bytes(b"BM\xff\0")
     (shop.root / ".env").write_text("KEY=hush\n")
     named = "`huge.json`, `logo.bmp`, `.env`, `util.py`, `Makefile`"
     prompt = prompt_of(

@@ -46,6 +46,8 @@ def test_a_file_is_its_text(tmp_path: Path) -> None:
         (b"1\n\n\n4\n", 2, 3, "\n\n"),
         (b"1\r\n2\r\n", 2, 2, "2\r\n"),
         (b"1\x0c2\xe2\x80\xa83\n4\n", 2, 2, "4\n"),
+        (b"1\r2\r\n3\r", 2, 3, "2\r\n3\r"),
+        (b"x" * 65_535 + b"\r\n2\n", 2, 2, "2\n"),
         (b"\xef\xbb\xbf1\n2\n", 1, 1, "1\n"),
         (b"\xef\xbb\xbf1\n2\n", None, None, "1\n2\n"),
         (b"", None, None, ""),
@@ -180,8 +182,8 @@ def test_lines_far_into_a_large_file_in_any_encoding(
 
 
 def test_bytes_behind_the_part_that_is_decoded_at_once(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"x\n" * (LARGEST_DECODED // 2) + b"caf\xe9\n")
-    source = read_source(tmp_path, "a", LARGEST_DECODED // 2 + 1)
+    (tmp_path / "a").write_bytes(b"x" * LARGEST_DECODED + b"\ncaf\xe9\n")
+    source = read_source(tmp_path, "a", 2)
     assert (source.text, source.replaced) == ("caf\ufffd\n", True)
 
 

@@ -317,10 +317,10 @@ async def test_what_cannot_be_searched_is_left_out_and_counted(tmp_path: Path) -
 
 
 async def test_odd_names_and_lines_stay_one_line_each(tmp_path: Path) -> None:
-    make(tmp_path, {"two\nlines": "a\u2028x\x0cb\ry\n", "z": "\x1b[31mx"})
+    make(tmp_path, {"two\nlines": "1\ra\u2028x\x0cb\ry\n", "z": "\x1b[31mx"})
     (tmp_path / os.fsdecode(b"\xff")).write_text("x")
     assert (await grep_files(tmp_path, "x")).lines == (
-        "two␊lines:1:a\u2028x\x0cb\ry",
+        "two␊lines:2:a\u2028x\x0cb",
         "z:1:\x1b[31mx",
         "\ufffd:1:x",
     )
