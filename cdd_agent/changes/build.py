@@ -41,6 +41,7 @@ from cdd_agent.changes.model import (
     ReplyRefused,
     TextReplacement,
     WholeFile,
+    list_reasons,
 )
 from cdd_agent.changes.policy import EditPolicy
 from cdd_agent.changes.readability import refuse_unreadable
@@ -69,8 +70,6 @@ from cdd_agent.files.text import (
 
 _NEAR = 10
 """Lines before and after one that the model has to see."""
-_MOST_NAMED = 20
-"""Problems that are reported at once."""
 
 
 def change_set(
@@ -325,12 +324,8 @@ class _Work:
     def _refuse_problems(self) -> None:
         if not self._problems:
             return
-        reasons = list(dict.fromkeys(problem.reason for problem in self._problems))
-        more = len(reasons) - _MOST_NAMED
-        if more > 0:
-            reasons = [*reasons[:_MOST_NAMED], f"… and {more} more"]
         raise ReplyRefused(
-            "\n".join(reasons),
+            list_reasons(self._problems),
             unseen=frozenset(self._unseen),
             lines=self._lines,
             problems=tuple(self._problems),

@@ -2,7 +2,7 @@
 in these values.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
@@ -10,6 +10,9 @@ from msgspec import Struct
 from cdd_agent.actions.model import Action, CreateFileAction, EditAction
 from cdd_agent.changes.excerpts import Ranges
 from cdd_agent.errors import StepFailed
+
+_MOST_REASONS = 20
+"""Reasons in one message of a refusal."""
 
 
 class EditProblem(Struct, frozen=True):
@@ -21,11 +24,51 @@ class EditProblem(Struct, frozen=True):
     reason: str
 
 
+class BlockFate(StrEnum):
+    """What became of one block of a reply."""
+
+    APPLIED = "applied"
+    REFUSED = "refused"
+    EXPLANATION = "explanation"
+
+
+class ReplyBlock(Struct, frozen=True):
+    """One code block, mark, diff or call of a reply, and what became of it.
+
+    A block that changes several files is listed once for each.
+    """
+
+    line: int
+    """Its first line in the reply, counted from 1."""
+    end: int
+    """Its last line, included."""
+    kind: str
+    """What it is, in words: `code block`, `diff`, `call of create_file`."""
+    fate: BlockFate
+    path: str = ""
+    """The file that it changes, or could change."""
+    reason: str = ""
+    """Why it was refused, or read as an explanation."""
+    is_doubtful: bool = False
+    """True for an explanation that could change a file which no edit is about."""
+    is_requested: bool = False
+    """True if it is doubtful, and the task names its file, and not as code."""
+
+    def __str__(self) -> str:
+        what = f"The {self.kind} in line {self.line} of the reply"
+        if not self.is_doubtful:
+            return f"{what}: {self.fate}. {self.reason}".rstrip()
+        if self.path:
+            return f"{what} could be {self.path}, and was taken for explanation"
+        return f"{what} names no file, and was taken for explanation"
+
+
 class ReplyRefused(StepFailed):
     """A reply that must not be applied: nothing was written.
 
-    `unseen` are paths whose present content the model has to be shown before it may
-    replace them; of those in `lines` these lines are enough.
+    `unseen` are paths whose content must be shown to the model before the model may
+    replace them; `lines` names the lines that are enough. `blocks` are all blocks of
+    the reply, if the reply itself could not be read.
     """
 
     def __init__(
@@ -37,13 +80,49 @@ class ReplyRefused(StepFailed):
         unseen: frozenset[str] = frozenset(),
         lines: Mapping[str, Ranges] | None = None,
         problems: tuple[EditProblem, ...] = (),
+        blocks: tuple[ReplyBlock, ...] = (),
     ) -> None:
         super().__init__(message, hint=hint)
+        self.path = path
         self.unseen = unseen
         self.lines = lines or {}
         self.problems = problems or (
             EditProblem(path, "\n".join(filter(None, (message, hint)))),
         )
+        self.blocks = blocks
+
+
+def join_refusals(
+    refusals: Sequence[ReplyRefused], blocks: tuple[ReplyBlock, ...] = ()
+) -> ReplyRefused:
+    """Return one refusal with all reasons."""
+    if len(refusals) == 1:
+        (refusal,) = refusals
+        refusal.blocks = blocks
+        return refusal
+    problems: list[EditProblem] = []
+    for refusal in refusals:
+        if len(refusal.problems) == 1:
+            problems.append(EditProblem(refusal.path, refusal.in_a_line))
+        else:
+            problems += refusal.problems
+    messages = (EditProblem("", refusal.message) for refusal in refusals)
+    hints = dict.fromkeys(refusal.hint for refusal in refusals if refusal.hint)
+    return ReplyRefused(
+        list_reasons(tuple(messages)),
+        hint="\n".join(hints),
+        problems=tuple(problems),
+        blocks=blocks,
+    )
+
+
+def list_reasons(problems: Sequence[EditProblem]) -> str:
+    """Return the reasons of problems, each once and on a line of its own."""
+    reasons = list(dict.fromkeys(problem.reason for problem in problems))
+    more = len(reasons) - _MOST_REASONS
+    if more > 0:
+        reasons[_MOST_REASONS:] = [f"… and {more} more"]
+    return "\n".join(reasons)
 
 
 class PartialEdits(Struct, frozen=True):
@@ -151,60 +230,20 @@ def edit_of(action: Action) -> Edit | None:
             return None
 
 
-class Doubt(Struct, frozen=True):
-    """A code block that no form says to be a file, and that could be one: it was taken
-    for explanation.
-    """
-
-    line: int
-    """Of the reply, from 1."""
-    path: str
-    is_asked: bool = False
-    """The task names it, and not as code."""
-
-    def __str__(self) -> str:
-        return (
-            f"The code block in line {self.line} of the reply could be {self.path}, and"
-            " was taken for explanation"
-        )
-
-
-class BlockFate(StrEnum):
-    """What became of one block of a reply."""
-
-    APPLIED = "applied"
-    REFUSED = "refused"
-    EXPLANATION = "explanation"
-
-
-class ReplyBlock(Struct, frozen=True):
-    """One code block, mark, diff or call of a reply, and what became of it."""
-
-    line: int
-    """Its first line in the reply, counted from 1."""
-    end: int
-    """Its last line, included."""
-    kind: str
-    """What it is, in words: `code block`, `diff`, `call of create_file`."""
-    fate: BlockFate
-    path: str = ""
-    """The file that it changes, or could be."""
-    reason: str = ""
-    """Why it was refused, or taken as an explanation."""
-
-
 class Reply(Struct, frozen=True):
-    """A reply as it was read: its edits in the order in which they are done, and its
-    words.
-    """
+    """The edits of a reply in the order in which they are made, and its words."""
 
     edits: tuple[Edit, ...]
     explanation: str = ""
-    doubts: tuple[Doubt, ...] = ()
-    """Only of files that no edit is about."""
     blocks: tuple[ReplyBlock, ...] = ()
     """Each block of the reply, in its order."""
 
     @property
+    def doubts(self) -> tuple[ReplyBlock, ...]:
+        """The explanations that could change a file which no edit is about."""
+        return tuple(block for block in self.blocks if block.is_doubtful)
+
+    @property
     def changes_files(self) -> bool:
+        """True if an edit changes content, not only permissions."""
         return not all(isinstance(edit, ModeChange) for edit in self.edits)

@@ -14,9 +14,16 @@ from msgspec.structs import replace
 from cdd_agent.changes.build import change_set
 from cdd_agent.changes.change_set import ChangeSet
 from cdd_agent.changes.formats.known import KnownNames
-from cdd_agent.changes.model import Doubt, EditProblem, ReplyRefused
+from cdd_agent.changes.model import (
+    BlockFate,
+    EditProblem,
+    Reply,
+    ReplyBlock,
+    ReplyRefused,
+)
 from cdd_agent.changes.parse import parse_reply
 from cdd_agent.changes.policy import EditPolicy
+from cdd_agent.changes.reply.fates import refused
 from cdd_agent.cli.outside import undo_command
 from cdd_agent.cli.without_screen import print_json
 from cdd_agent.engine.outside import OutsideChanges
@@ -39,8 +46,8 @@ class Outcome(Struct, frozen=True):
     changes: ChangeSet = _NONE
     failed: tuple[EditProblem, ...] = ()
     explanation: str = ""
-    doubts: tuple[Doubt, ...] = ()
-    """Of the reply, for people."""
+    blocks: tuple[ReplyBlock, ...] = ()
+    """What became of each block of the reply."""
     notices: tuple[str, ...] = ()
     """About earlier work that was cut off, and about how to undo this."""
 
@@ -55,6 +62,17 @@ class Outcome(Struct, frozen=True):
                 for problem in self.failed
             ],
             "explanation": self.explanation,
+            "blocks": [
+                {
+                    "line": block.line,
+                    "end": block.end,
+                    "kind": block.kind,
+                    "fate": block.fate,
+                    "path": block.path,
+                    "reason": block.reason,
+                }
+                for block in self.blocks
+            ],
         }
 
 
@@ -67,16 +85,16 @@ def apply_reply(
     Whoever applies it answers for files that its author had not seen; all other rules
     are those of a step.
     """
-    text, explanation = _read(source), ""
+    reply = Reply(())
+    text = _read(source)
     try:
         reply = parse_reply(text, KnownNames.of(project.root))
-        explanation = reply.explanation
         changes = change_set(
             project.root, reply.edits, EditPolicy(seen=None), project.tickets.owns
         )
-        outcome = Outcome(changes, explanation=explanation, doubts=reply.doubts)
+        outcome = Outcome(changes, (), reply.explanation, reply.blocks)
     except ReplyRefused as refusal:
-        outcome = Outcome(failed=refusal.problems, explanation=explanation)
+        outcome = _failed(reply, refusal.problems, refusal.blocks)
     if outcome.changes.changes and not dry_run:
         notices: list[str] = []
         try:
@@ -85,9 +103,7 @@ def apply_reply(
                 outcome.changes.apply(project.root)
             outcome = replace(outcome, notices=tuple(notices))
         except CddError as error:
-            outcome = Outcome(
-                failed=(EditProblem("", error.in_a_line),), explanation=explanation
-            )
+            outcome = _failed(reply, (EditProblem("", error.in_a_line),))
     if as_json:
         print_json(outcome.to_json())
     elif dry_run:
@@ -98,6 +114,21 @@ def apply_reply(
     for line in lines:
         sys.stderr.write(sanitize_for_display(line) + "\n")
     return ExitCode.FAILED if outcome.failed else ExitCode.DONE
+
+
+def _failed(
+    reply: Reply,
+    problems: tuple[EditProblem, ...],
+    blocks: tuple[ReplyBlock, ...] = (),
+) -> Outcome:
+    """Return the outcome of a reply of which nothing was written. `blocks` are those
+    of a reply that could not be read.
+    """
+    return Outcome(
+        failed=problems,
+        explanation=reply.explanation,
+        blocks=blocks or refused(reply.blocks, problems),
+    )
 
 
 @contextmanager
@@ -187,7 +218,21 @@ def _words(outcome: Outcome, *, dry_run: bool) -> list[str]:
     lines += [f"{would}changed {path}" for path in changes.modified]
     lines += [f"{would}deleted {path}" for path in changes.deleted]
     lines += [f"{note}." for note in changes.notes]
-    return [
-        *(lines or ["The reply changes no file."]),
-        *(f"{doubt}." for doubt in outcome.doubts),
-    ]
+    return [*(lines or ["The reply changes no file."]), *_not_applied(outcome)]
+
+
+def _not_applied(outcome: Outcome) -> Iterator[str]:
+    """Say which blocks were not applied: a line for each that could be a change, and
+    one for all others.
+    """
+    others: list[str] = []
+    for block in outcome.blocks:
+        if block.is_doubtful:
+            yield f"{block}."
+        elif block.fate is BlockFate.EXPLANATION:
+            others.append(str(block.line))
+    if len(others) == 1:
+        yield f"1 block was read as an explanation: line {others[0]}."
+    elif others:
+        lines = ", ".join(others)
+        yield f"{len(others)} blocks were read as explanations: lines {lines}."

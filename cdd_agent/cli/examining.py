@@ -14,6 +14,8 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
+from cdd_agent.changes.formats.added import left_out as left_out_forms
+from cdd_agent.changes.formats.all_forms import all_forms
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.files.paths import find_root
 from cdd_agent.git.branch import current_branch
@@ -33,7 +35,7 @@ from cdd_agent.verification.checks import project_checks
 from cdd_agent.verification.collection import collect_tests
 from cdd_agent.verification.detection import survey
 from cdd_agent.verification.runners import all_runners
-from cdd_agent.verification.runners.added import left_out
+from cdd_agent.verification.runners.added import left_out as left_out_runners
 from cdd_agent.version import VERSION
 from cdd_agent.wiring import NO_MODEL_HINT, direct_endpoint, make_model
 
@@ -135,6 +137,9 @@ def examine(
         "commands",
         f"{mode}: {modes[mode]}{f'; also allowed: {allow}' if allow else ''}",
     )
+    all_forms()
+    for form, problem in left_out_forms.items():
+        say(None, "replies", f"the reply form {form} is left out: {problem}")
     fit = _tests(project, say) and git is not None
     with console.status("Looking at the model ..."):
         servers = asyncio.run(find_local_servers(ports))
@@ -189,7 +194,7 @@ def _version_of_other_program() -> str | None:
 def _tests(project: Project, say: Callable[[bool | None, str, str], None]) -> bool:
     """Show how steps are checked, and why so. False if a command cannot run."""
     all_runners()
-    for name, problem in left_out.items():
+    for name, problem in left_out_runners.items():
         say(None, "tests", f"the test runner {name} is left out: {problem}")
     commands = CommandRunner(project.root, project.config.commands)
     test_command = project.config.test_command

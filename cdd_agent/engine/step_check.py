@@ -78,7 +78,7 @@ def usable_reply(transaction: StepTransaction) -> Reply:
     unclear = [
         doubt
         for doubt in reply.doubts
-        if not has_acted or (doubt.is_asked and doubt.path not in written)
+        if not has_acted or (doubt.is_requested and doubt.path not in written)
     ]
     if unclear:
         hint = (

@@ -259,4 +259,4 @@ def test_any_text_can_be_asked_about(tmp_path: Path, name: str) -> None:
     assert not known.is_file(name)
     assert known.is_folder(name) is (name == "")
     assert not known.is_quotation(name, "x")
-    assert known.is_told(name) in (True, False)
+    assert known.is_named(name) in (True, False)

@@ -104,6 +104,46 @@ def test_a_reply_is_applied_and_told_to_scripts(cdd: Apply, root: Path) -> None:
     }
 
 
+def fates(done: Done) -> list[tuple[int, str, str, str]]:
+    return [
+        (block["line"], block["kind"], block["fate"], block["path"])
+        for block in outcome(done)["blocks"]
+    ]
+
+
+def test_each_block_of_a_reply_is_listed(cdd: Apply, root: Path) -> None:
+    more = f"{REPLY}\n```sh\nmake\n```\n\n### NEWS\n\n```\nNew.\n```\n"
+    done = cdd(root, saved(root, more), "--json", "--dry-run")
+    assert fates(done) == [
+        (4, "search/replace block", "applied", "src/calc.py"),
+        (10, "code block", "applied", "notes.txt"),
+        (14, "patch", "applied", "README.md"),
+        (18, "code block", "explanation", ""),
+        (24, "code block", "explanation", "NEWS"),
+    ]
+    assert {"line", "end", "kind", "fate", "path", "reason"} == set(
+        outcome(done)["blocks"][0]
+    )
+
+
+@pytest.mark.parametrize("reply", [WRONG, REPLY.replace("=======\n", "")])
+def test_no_block_of_a_refused_reply_is_applied(
+    cdd: Apply, root: Path, reply: str
+) -> None:
+    done = cdd(root, saved(root, reply), "--json")
+    assert [fate for _, _, fate, _ in fates(done)] == ["refused"] * 3
+    reasons = [block["reason"] for block in outcome(done)["blocks"]]
+    assert outcome(done)["failed"][0]["reason"].split("\n")[0] in reasons[0]
+    assert all(reasons)
+
+
+def test_what_was_not_applied_is_said(cdd: Apply, root: Path) -> None:
+    more = f"{REPLY}\n```sh\nmake\n```\n\n### NEWS\n\n```\nNew.\n```\n"
+    lines = cdd(root, saved(root, more)).stderr.splitlines()
+    assert any("line 24" in line and "NEWS" in line for line in lines)
+    assert any("line 18" in line for line in lines)
+
+
 def test_one_wrong_edit_and_nothing_is_written(cdd: Apply, root: Path) -> None:
     done = cdd(root, saved(root, WRONG), "--json")
     told = outcome(done)

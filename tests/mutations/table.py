@@ -517,6 +517,95 @@ MUTATIONS = [
             ("a link is not written through", "if stat.S_ISLNK(mode):", "if False:"),
         ]
     ],
+    *[
+        Mutation(rule, f"changes/{file}.py", old, new, f"tests/changes/{tests}.py")
+        for rule, file, old, new, tests in [
+            (
+                "a reply with a refused block is refused",
+                "parse",
+                "    if refusals:\n",
+                "    if len(refusals) > 1:\n",
+                "test_reply_blocks",
+            ),
+            (
+                "a file in two versions is refused",
+                "parse",
+                "            return part, ReplyRefused(reason, path=edit.path)",
+                "            return None",
+                "test_reply_blocks",
+            ),
+            (
+                "thoughts are not edits",
+                "reply/lines",
+                '        lines[: last + 1] = [*[""] * last, rest]\n',
+                "        return reply\n",
+                "test_reply_blocks",
+            ),
+            (
+                "a block without its end is refused",
+                "formats/search_replace",
+                '    return _Fault(len(lines), "is never closed")',
+                "    return _Parts(start + 1, len(lines))",
+                "test_reply_blocks",
+            ),
+            (
+                "words between the blocks of a fence are refused",
+                "reply/parts",
+                "            if has_words:",
+                "            if False:",
+                "test_replies_habits",
+            ),
+            (
+                "a search/replace block below another file's name is that file's",
+                "reply/parts",
+                "                path = None\n            path, end",
+                "                pass\n            path, end",
+                "test_reply_blocks",
+            ),
+            (
+                "a cut file is refused",
+                "reply/boundaries",
+                "            return part, _cut(path)",
+                "            pass",
+                "test_reply_blocks",
+            ),
+            (
+                "a block that could be a file is doubtful",
+                "reply/fates",
+                '        return True, f"It could be {name},',
+                '        return False, f"It could be {name},',
+                "test_reply_blocks",
+            ),
+            (
+                "a diff that names no file is doubtful",
+                "reply/fates",
+                '        return True, "The diff names no file."',
+                '        return False, "The diff names no file."',
+                "test_reply_blocks",
+            ),
+            (
+                "no block of a refused reply is applied",
+                "reply/fates",
+                "        if block.fate is BlockFate.APPLIED\n",
+                "        if not block.path\n",
+                "test_reply_blocks",
+            ),
+            (
+                "a word above commands names no file",
+                "formats/verdicts",
+                "WORD         unnamed    SHELL,CODE   F?-----",
+                "WORD         unnamed    SHELL,CODE   F?-??--",
+                "test_name_verdicts",
+            ),
+            (
+                "a form of another package that fails is not used again",
+                "formats/added",
+                "        if self._full_name in left_out:",
+                "        if not left_out:",
+                "test_added_forms",
+            ),
+        ]
+    ],
     Mutation(
         "one file is not written under two spellings",
         "changes/targets.py",

@@ -273,6 +273,30 @@ def test_a_run_and_the_way_back(
         assert cdd(sandbox, capsys, line) == (code, printed), line
 
 
+def test_what_a_saved_reply_leaves_out(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (sandbox.root / ".cdd").mkdir()
+    reply = sandbox.root / "reply.md"
+    commands = "```sh\nmake\n```\n"
+    diff = "```diff\n- x\n+ y\n```\n"
+    for text, printed in (
+        (commands, ["1 block was read as an explanation: line 1."]),
+        (commands * 2, ["2 blocks were read as explanations: lines 1, 4."]),
+        (
+            f"### NEWS\n```\nx\n```\n{diff}",
+            [
+                "The code block in line 2 of the reply could be NEWS, and was taken for explanation.",
+                "The diff in line 5 of the reply names no file, and was taken for explanation.",
+            ],
+        ),
+    ):
+        reply.write_text(text)
+        code, lines = cdd(sandbox, capsys, f"apply {reply}")
+        expected = ["The reply changes no file.", *printed]
+        assert (code, lines) == (0, [f"✗ {line}" for line in expected])
+
+
 def test_a_saved_reply_and_the_way_back(
     sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:

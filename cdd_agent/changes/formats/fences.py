@@ -1,15 +1,13 @@
-"""The code blocks of a reply, and which file each is.
+"""The code blocks of a reply, and the file that each names.
 
-Fences are found by CommonMark's rules
-(https://spec.commonmark.org/0.31.2/#fenced-code-blocks). What stands inside of
-search/replace blocks and patches is kept out of its sight: the marks of these forms say
-better where they end.
+Fences follow CommonMark (https://spec.commonmark.org/0.31.2/#fenced-code-blocks).
+Search/replace blocks and patches are hidden from them: the marks of these forms say
+better where they end. Tags such as `<source>` on lines of their own are fences, too:
+aider asks for them where the text of a file has fences.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from itertools import chain, islice
 from pathlib import PurePosixPath
@@ -18,22 +16,34 @@ from markdown_it import MarkdownIt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.changes.formats.file_names import SHELLS, Grade, grade, is_in_language
+from cdd_agent.changes.formats.file_names import (
+    SHELLS,
+    Grade,
+    fits,
+    grade,
+    is_code,
+    is_in_language,
+    names_file,
+)
 from cdd_agent.changes.formats.known import NOTHING_KNOWN, KnownNames
 from cdd_agent.changes.formats.naming import (
     Named,
-    in_comment,
-    in_info,
-    in_line,
-    mentioned,
-    of_edits,
+    files_mentioned,
+    name_above_edits,
+    name_in_comment,
+    name_in_info,
+    name_in_line,
 )
 
 _OPENING = re.compile(r"^(?P<container>[\s>]*)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
-_WRAPPERS = {"", "markdown", "md", "text", "txt", "plaintext"}
-_STAND_INS = (range(0xE000, 0xF900), range(0xF0000, 0xFFFFE))
-"""The numbers of characters that mean nothing: a pair that a text does not have hides
-fences in it.
+_TAG = re.compile(
+    r"^<(?P<tag>source|sourcecode|code|codeblock|pre)>(?P<info>[\w+#-]*)$"
+)
+_PRIVATE_CHARACTERS = (range(0xE000, 0xF900), range(0xF0000, 0xFFFFE))
+"""Characters without a meaning. Two that a text does not have hide fences in it."""
+_CAPTION = re.compile(r"^\s*(?:#{1,6}\s|(?:[-*]\s+)?\*\*)|:[\s*_]*$")
+"""A line that introduces the block below it: a heading, bold, or with a colon at its
+end.
 """
 
 
@@ -51,15 +61,13 @@ class Fence(Struct, frozen=True):
     is_closed: bool
     info: str = ""
     is_named_apart: bool = True
-    """Its name is in its info string, or stands after a blank line: it is not the end
-    of what was before.
+    """True if its name is in the info string or below a blank line, so that the name
+    cannot be the end of the text before.
     """
     above: str | None = None
-    """The file that the line above names, whatever the language: for edits in any kind
-    of code block.
-    """
+    """The file that the line above names, in any language: for edits in the block."""
     doubt: str = ""
-    """A name that it is given, where it is of no file for certain, but could be."""
+    """A file that it could be, if nothing says so for certain."""
 
     @property
     def lines(self) -> list[str]:
@@ -67,22 +75,23 @@ class Fence(Struct, frozen=True):
 
     @property
     def is_file_of_diffs(self) -> bool:
-        """It is a file that holds diffs, and no edits by them."""
+        """True for a file that holds diffs, which are not edits."""
         return self.path is not None and self.path.lower().endswith((".diff", ".patch"))
 
     def holds_a_name(self, known: KnownNames) -> bool:
-        """Whether a file's name is all that it holds: it names the block after it."""
-        is_plain = (
-            self.path is None and self.language not in SHELLS and len(self.lines) == 1
-        )
-        named = in_line(self.content.strip(), "", known) if is_plain else None
+        """True if the name of a file is all that it holds: it names the next block."""
+        if self.path is not None or self.language in SHELLS or len(self.lines) != 1:
+            return False
+        named = name_in_line(self.content.strip(), "", known)
         return named is not None and named.is_file
 
     @property
     def holds_an_opening(self) -> bool:
-        """A line that opens a fence just like this one: perhaps this one should have
-        ended later.
+        """True if a line could open a fence like this one. Perhaps this one should end
+        later.
         """
+        if self.mark.startswith("<"):
+            return False
         opening = re.compile(
             rf"^[ \t>]*{re.escape(self.mark)}[`~]*[ \t]*[A-Za-z{{]", re.MULTILINE
         )
@@ -94,124 +103,154 @@ def find_fences(
     hidden: Collection[int] = (),
     known: KnownNames = NOTHING_KNOWN,
 ) -> list[Fence]:
-    """The fences of a text, in its order; `hidden` are lines in which none begins or
-    ends.
+    """Return the code blocks of a text, in its order. In `hidden` lines no fence begins
+    or ends.
     """
     hidden_lines = set(hidden)
-    lines = _straightened(lines, hidden_lines)
+    straight, tagged = _straighten(lines, hidden_lines)
+    for fence in tagged:
+        hidden_lines.update(range(fence.start, fence.end))
+    unnamed = [*tagged, *_markdown_fences(straight, hidden_lines)]
+    fences: list[Fence] = []
+    for fence in sorted(unnamed, key=lambda fence: fence.start):
+        previous = fences[-1] if fences else None
+        floor = previous.end if previous else 0
+        above, is_apart = _line_above(straight, floor, fence.start)
+        between = straight[floor : fence.start]
+        is_next = not any(line.strip(" \t>") for line in between)
+        if previous and is_next and previous.holds_a_name(known):
+            above, is_apart = previous.content.strip(), True
+        fences.append(_named(fence, above, is_apart, known))
+    return fences
+
+
+def _markdown_fences(lines: Sequence[str], hidden: set[int]) -> list[Fence]:
+    """Return the fences of Markdown, still without names."""
+    # a hidden line with a fence becomes one without, also behind the mark of a list
     hide: dict[int, str] = {}
     show: dict[int, str] = {}
-    if hidden_lines:
-        # a line that has no fence is made of one that may have, also behind the mark of
-        # a list
-        there = set().union(*lines)
-        backtick, tilde = islice(
-            (char for char in map(chr, chain(*_STAND_INS)) if char not in there), 2
+    if hidden:
+        used = set().union(*lines)
+        unused = (
+            char for char in map(chr, chain(*_PRIVATE_CHARACTERS)) if char not in used
         )
-        hide, show = (
-            {ord("`"): backtick, ord("~"): tilde},
-            {ord(backtick): "`", ord(tilde): "~"},
-        )
+        backtick, tilde = islice(unused, 2)
+        hide = {ord("`"): backtick, ord("~"): tilde}
+        show = {ord(backtick): "`", ord(tilde): "~"}
     text = "\n".join(
-        line.translate(hide) if place in hidden_lines else line
+        line.translate(hide) if place in hidden else line
         for place, line in enumerate(lines)
     )
     fences: list[Fence] = []
-    last_end = 0
     for token in _parser().parse(text):
         if token.type != "fence" or token.map is None:
             continue
         (start, end), mark = token.map, token.markup
         last = lines[end - 1].strip(" \t>")
-        is_closed = (
-            end - start > 1 and len(last) >= len(mark) and not last.rstrip(mark[0])
+        is_mark = len(last) >= len(mark) and not last.rstrip(mark[0])
+        fences.append(
+            Fence(
+                start,
+                end,
+                mark,
+                "",
+                None,
+                token.content.translate(show),
+                is_mark and end - start > 1,
+                token.info,
+            )
         )
-        above, is_apart = _above(lines, last_end, start)
-        if (
-            fences
-            and not any(line.strip(" \t>") for line in lines[last_end:start])
-            and fences[-1].holds_a_name(known)
-        ):
-            above, is_apart = fences[-1].content.strip(), True
-        fence = Fence(
-            start,
-            end,
-            mark,
-            "",
-            None,
-            token.content.translate(show),
-            is_closed,
-            token.info,
-        )
-        fences.append(_named(fence, above, is_apart, known))
-        last_end = end
     return fences
-
-
-def unwrapped(lines: Sequence[str]) -> range | None:
-    """The lines inside of a reply that is itself in a fence; None for any other."""
-    told = [place for place, line in enumerate(lines) if line.strip()]
-    if len(told) < 3:
-        return None
-    opening = _OPENING.match(lines[told[0]])
-    if (
-        opening is None
-        or opening["container"]
-        or opening["info"].strip().lower() not in _WRAPPERS
-    ):
-        return None
-    if lines[told[-1]].strip() != opening["mark"]:
-        return None
-    return range(told[0] + 1, told[-1])
 
 
 @cache
 def _parser() -> MarkdownIt:
-    """Asked for blocks only; imported when the first reply comes. Indented code is what
-    a list makes of a fence.
-    """
+    """A parser of blocks alone. Lists make indented code of fences, so it stays on."""
     return MarkdownIt("commonmark").disable(["inline", "html_block", "reference"])
 
 
-def _straightened(lines: Sequence[str], hidden: Collection[int]) -> list[str]:
-    """The same lines, but a fence is not indented where a line in it is less so: then
-    only the fence was moved.
+def _straighten(
+    lines: Sequence[str], hidden: Collection[int]
+) -> tuple[list[str], list[Fence]]:
+    """Return the lines, and the blocks between tags.
+
+    A fence loses its indentation if a line in it has less: then only the fence was
+    moved.
     """
     straight = list(lines)
+    tagged: list[Fence] = []
+    # the last line of each text: a tag without its end is not looked for twice
+    last = {
+        line.strip(): place for place, line in enumerate(lines) if place not in hidden
+    }
     place = 0
     while place < len(lines):
-        opening = _OPENING.match(lines[place]) if place not in hidden else None
-        if opening and not ("`" in opening["mark"] and "`" in opening["info"]):
-            start, mark = place, opening["mark"]
+        if place in hidden:
             place += 1
-            while place < len(lines):
-                bare = lines[place].strip(" \t>")
-                if (
-                    place not in hidden
-                    and len(bare) >= len(mark)
-                    and not bare.strip(mark[0])
-                ):
-                    break
-                place += 1
-            indent = opening["container"]
-            inside = (line for line in lines[start + 1 : place] if line.strip())
-            is_moved = (
-                bool(indent)
-                and not indent.strip()
-                and not all(line.startswith(indent) for line in inside)
+            continue
+        if block := _between_tags(lines, place, last, hidden):
+            tagged.append(block)
+            place = block.end
+            continue
+        opening = _OPENING.match(lines[place])
+        if opening is None or ("`" in opening["mark"] and "`" in opening["info"]):
+            place += 1
+            continue
+        end = _find_closing(lines, place, opening["mark"], hidden)
+        indent = opening["container"]
+        if indent and not indent.strip() and end < len(lines):
+            inside = [line for line in lines[place + 1 : end] if line.strip()]
+            if not all(line.startswith(indent) for line in inside):
+                straight[place] = lines[place].lstrip()
+                straight[end] = lines[end].lstrip()
+        place = end + 1
+    return straight, tagged
+
+
+def _find_closing(
+    lines: Sequence[str], start: int, mark: str, hidden: Collection[int]
+) -> int:
+    """Return the line of a closing fence, or the end of the text."""
+    for place in range(start + 1, len(lines)):
+        bare = lines[place].strip(" \t>")
+        is_mark = len(bare) >= len(mark) and not bare.strip(mark[0])
+        if is_mark and place not in hidden:
+            return place
+    return len(lines)
+
+
+def _between_tags(
+    lines: Sequence[str],
+    start: int,
+    last: Mapping[str, int],
+    hidden: Collection[int],
+) -> Fence | None:
+    """Return the code block that begins with a tag in this line."""
+    opening = _TAG.match(lines[start].rstrip())
+    if opening is None:
+        return None
+    closing = f"</{opening['tag']}>"
+    if last.get(closing, start) == start:
+        return None
+    for place in range(start + 1, len(lines)):
+        if lines[place].strip() == closing and place not in hidden:
+            content = "".join(f"{line}\n" for line in lines[start + 1 : place])
+            return Fence(
+                start,
+                place + 1,
+                f"<{opening['tag']}>",
+                "",
+                None,
+                content,
+                is_closed=True,
+                info=opening["info"],
             )
-            if is_moved and place < len(lines):
-                straight[start], straight[place] = (
-                    lines[start].lstrip(),
-                    lines[place].lstrip(),
-                )
-        place += 1
-    return straight
+    return None
 
 
-def _above(lines: Sequence[str], floor: int, start: int) -> tuple[str, bool]:
-    """The line above a fence, at most one blank line away, and whether it stands apart
-    from what is before it.
+def _line_above(lines: Sequence[str], floor: int, start: int) -> tuple[str, bool]:
+    """Return the line above a fence, at most one blank line away, and whether it is
+    apart from the text before it.
     """
     place = start - 1
     if place >= floor and not lines[place].strip(" \t>"):
@@ -219,66 +258,73 @@ def _above(lines: Sequence[str], floor: int, start: int) -> tuple[str, bool]:
     if place < floor or not lines[place].strip():
         return "", False
     line = lines[place]
-    return line, place == 0 or (
-        place > floor and not lines[place - 1].strip()
-    ) or "#" in line[:4]
+    is_below_blank = place > floor and not lines[place - 1].strip()
+    return line, place == 0 or is_below_blank or "#" in line[:4]
 
 
 def _named(fence: Fence, above: str, is_apart: bool, known: KnownNames) -> Fence:
-    """A fence with its language and its file: its info string, the line above, and its
-    first line may say which; and a sentence above, as in "Change `src/app.py` as
-    follows:", which it could be.
-    """
-    language, named = in_info(fence.info, known)
+    """Return a fence with its language, and the file that it is or could be."""
+    language, in_info = name_in_info(fence.info, known)
     fence = replace(fence, language=language)
-    if named is not None and named.is_file:
-        return replace(fence, path=named.path)
+    if in_info is not None and in_info.is_file:
+        return replace(fence, path=in_info.path)
     content = fence.content
-    by_line = _not_of_commands(content, language, in_line(above, language, known))
-    by_comment = None
-    if content and not (by_line and by_line.is_file):
-        first, _, rest = content.partition("\n")
-        by_comment = in_comment(first, language, known)
-        if by_comment is not None and by_comment.path.endswith(".json"):
-            content = rest  # JSON has no comments: the line is not the file's
-    said = [one for one in (by_line, by_comment, named) if one is not None]
-    path = next((one.path for one in said if one.is_file), None)
-    spoken_of = (
-        set(mentioned(above, known))
-        if above.rstrip(" *_").endswith(":")
-        else set[str]()
-    )
-    others = [
-        name
-        for name in spoken_of
-        if len(spoken_of) == 1 and is_in_language(language, name)
-    ]
-    doubt = "" if path else next(iter([*(one.path for one in said), *others]), "")
-    of_blocks = of_edits(above, known) or (doubt if known.is_file(doubt) else None)
-    is_apart = is_apart and by_line is not None and by_line.is_file
+    in_line = _unless_commands(content, language, name_in_line(above, language, known))
+    is_in_line = in_line is not None and in_line.is_file
+    in_comment = None
+    first, _, rest = content.partition("\n")
+    if content and not is_in_line:
+        in_comment = name_in_comment(first, language, known)
+        # JSON has no comments: the line is not part of the file
+        if in_comment is not None and in_comment.path.endswith(".json"):
+            content = rest
+    names = [named for named in (in_line, in_comment, in_info) if named is not None]
+    path = next((named.path for named in names if named.is_file), None)
+    doubt = ""
+    if path is None:
+        doubts = [*(named.path for named in names), *_could_be(fence, above, known)]
+        doubt = doubts[0] if doubts else ""
+    of_edits = name_above_edits(above, known)
     return replace(
         fence,
         path=path,
         content=content,
-        is_named_apart=is_apart,
-        above=of_blocks,
+        is_named_apart=is_apart and is_in_line,
+        above=of_edits or (doubt if known.is_file(doubt) else None),
         doubt=doubt,
     )
 
 
-def _not_of_commands(content: str, language: str, named: Named | None) -> Named | None:
-    """Not a program whose name stands above commands that call it; nor, for certain, a
-    word above others.
+def _could_be(fence: Fence, above: str, known: KnownNames) -> list[str]:
+    """Return the files that a block without a name could be: the only one that the
+    caption above mentions, or a name that is its whole first line.
+    """
+    found: list[str] = []
+    mentioned = set(files_mentioned(above, known)) if _CAPTION.search(above) else set()
+    if len(mentioned) == 1:
+        (name,) = mentioned
+        if is_in_language(fence.language, name):
+            found.append(name)
+        elif not fence.language:
+            is_set_off = any(f"{mark}{name}{mark}" in above for mark in ("`", "**"))
+            if is_set_off and name not in fence.content:
+                found.append(name)
+    first = fence.content.partition("\n")[0].strip()
+    if is_code(fence.language) and names_file(first) and fits(fence.language, first):
+        found.append(first)
+    return found
+
+
+def _unless_commands(content: str, language: str, named: Named | None) -> Named | None:
+    """Return a name, but not that of a program above commands that call it. A word
+    above other commands is possible at most.
     """
     name = PurePosixPath(named.path).name if named else ""
     if named is None or PurePosixPath(name).suffix or content.startswith("#!"):
         return named
-    if re.search(
-        rf"^[ \t]*(?:\$ +)?(?:\S*/)?{re.escape(name)}(?:\s|$)", content, re.MULTILINE
-    ):
+    call = rf"^[ \t]*(?:\$ +)?(?:\S*/)?{re.escape(name)}(?:\s|$)"
+    if re.search(call, content, re.MULTILINE):
         return None
-    return (
-        Named(named.path, False)
-        if language in SHELLS and grade(named.path) is Grade.WORD
-        else named
-    )
+    if language in SHELLS and grade(named.path) is Grade.WORD:
+        return Named(named.path, False)
+    return named

@@ -1,9 +1,7 @@
-"""Names of files: whether a text is a file's path, and whether a block in some language
-can be that file.
+"""What texts look like names of files, and which languages fit a name.
 
-What the project has and the task names is known (`known.py`), and a form that says
-"this is a file" is believed, whatever the name. The lists below are for what is left:
-whether a heading is a file's name or a title, where nobody else says so.
+The lists below are guesses. They decide only about names that neither the project nor
+the task knows (`known.py`), and that the reply does not call a file.
 """
 
 import re
@@ -30,12 +28,12 @@ BARE_NAMES = _split(
     "SConstruct SConscript wscript Kconfig Kbuild BUCK OWNERS meson.build"
     " meson.options",
 )
-"""Names that need neither a folder nor a suffix."""
+"""Names of files that need neither a folder nor a suffix."""
 _LIBRARIES = _split("node vue next nuxt react express three d3 chart")
 WORDS = _split("README CHANGELOG VERSION NOTICE AUTHORS WORKSPACE BUILD") | {
     f"{name}.js" for name in _LIBRARIES
 }
-"""Names of files that are words of headings, too."""
+"""Names of files that are also words of headings."""
 _NO_PATHS = {"asp.net", "vb.net", *(f"{name.capitalize()}.js" for name in _LIBRARIES)}
 _SUFFIXES = {
     **dict.fromkeys(("python", "py", "python3"), "py pyi pyw"),
@@ -65,9 +63,7 @@ _SUFFIXES = {
     "powershell": "ps1",
     "log": "log",
 }
-"""The suffixes of files in a language, for those that models use; of any other language
-nothing is known.
-"""
+"""The suffixes of files in the languages that models use most."""
 SHELLS = _split("bash sh shell zsh")
 _PLAIN = _split("text txt plaintext plain")
 _DATA = _split("md markdown mdx log ini cfg conf json toml yaml yml xml svg html htm")
@@ -91,15 +87,13 @@ _KNOWN = (
         "ejs hbs erb haml slim pug njk liquid pyx pxd pth typed in spec cff ac am m4"
         " lockb resolved",
         "editorconfig cabal opam rockspec nimble ipkg asd rosinstall gyp gypi gni gn"
-        " pri pro qbs pc pkl",
+        " pri pro qbs pc pkl gs",
         "code-workspace sublime-project iml nuspec vcxproj fsproj vbproj xcconfig"
         " pbxproj entitlements",
         "flowconfig gpr adb ads scm lisp el vim fnl",
     )
 )
-"""Suffixes by which a name without a folder is a file's: `os.path` and `example.com`
-are none.
-"""
+"""Suffixes that make a file's name of a word: `os.path` and `example.com` have none."""
 _PATH = re.compile(r"[\w.@+\[\](){}$~-]+(?:[/\\][\w.@+\[\](){}$~ -]+)*")
 _SUFFIX = re.compile(r"\.[A-Za-z][\w-]{0,14}$")
 
@@ -111,13 +105,21 @@ _CAPTIONS = _split(
     " important info input json key log logs",
     "new note notes now old optional options or output prompt python query request"
     " response result results run sample",
-    "also and approach checks finally first here implementation installation layout"
-    " like next running so",
+    "also and add approach become becomes by change changed checks current for"
+    " from if in instead into is",
+    "of original previous replace see show to update updated updates was with",
+    "finally first here implementation installation layout like next running so",
     "structure thus verification server setup shell snippet solution sql step steps"
     " summary syntax terminal",
     "test testing tests text then tip title toml tree types usage use warning why yaml",
 )
-"""Words that stand above blocks that are no files."""
+"""Words above blocks that are not files."""
+_BEGINNINGS = _split(
+    "add also and at change changes create edit file for from here here's in modify",
+    "new next now of our replace",
+    "see show the their then this to update updated your",
+)
+"""Words before a name in a caption: `For app.py`, `Changes to the app.py`."""
 _OPTIONS = re.compile(
     r"(?:no-)?(?:line-?numbers|collapsed-lines|v-pre|wrap|copy|highlight|run)(?:[={"
     r" ].*)?",
@@ -134,7 +136,7 @@ _OF_A_SYSTEM = re.compile(
     r"|var|Applications|Library|Users"
     r"|Volumes|Windows)[\\/]"
 )
-"""Absolute paths that are no addresses of a web server, such as `/users`."""
+"""Absolute paths that cannot be addresses of a web server, such as `/users`."""
 
 
 _LANGUAGES = (
@@ -166,26 +168,23 @@ _LANGUAGES = (
         " wasm wat webidl wgsl yacc zig",
     )
 )
-"""Words that stand first in an info string, before a file's name."""
+"""Languages that can be the first word of an info string."""
 
 
 class Grade(IntEnum):
-    """How much a text looks like a file's name, by itself."""
+    """How much a text looks like the name of a file."""
 
     NONE = 0
     WORD = 1
-    """A word, as titles are words."""
+    """A word, as in a title."""
     NAME = 2
-    """No word of a language, but perhaps the name of something else: `os.path`, `NEWS`,
-    `and/or`.
+    """Not a word, but perhaps the name of something else: `os.path`, `NEWS`, `and/or`.
     """
     FILE = 3
 
 
 def grade(text: str, language: str = "") -> Grade:
-    """How much a text looks like a file's name in a block of some language. What is
-    known is not asked.
-    """
+    """Return how much a text looks like the name of a file in some language."""
     if is_absolute(text):
         is_certain = _OF_A_SYSTEM.match(text) or names_file(
             re.sub(r"^[\\/]+", "", text), language
@@ -193,7 +192,7 @@ def grade(text: str, language: str = "") -> Grade:
         return Grade.FILE if is_certain else Grade.NAME
     if _OPTIONS.fullmatch(text):
         return Grade.NONE
-    # but it may have a file's suffix after signs that names seldom have: `Q&A.md`
+    # a known suffix after signs that names seldom have: `Q&A.md`
     if not _looks_like_a_path(text):
         suffix = _SUFFIX.search(text)
         is_odd = (
@@ -214,19 +213,17 @@ def grade(text: str, language: str = "") -> Grade:
 
 
 def is_in_capitals(text: str) -> bool:
-    """A name such as NEWS or LICENSE-MIT."""
+    """True for a name such as NEWS or LICENSE-MIT."""
     return re.fullmatch(r"[A-Z][A-Z0-9]+(?:[-_.][A-Za-z0-9]+)*", text) is not None
 
 
 def is_caption(text: str) -> bool:
-    """A word that says of a block that it is an example, an output, commands."""
+    """True for a word that says what a block shows: an example, an output, commands."""
     return text.casefold() in _CAPTIONS
 
 
 def is_absolute(text: str) -> bool:
-    """Whether a path begins elsewhere than in the project, in the spelling of any
-    system.
-    """
+    """True if a path does not begin in the project, in the spelling of any system."""
     return (
         _ABSOLUTE.match(text) is not None
         and not text.startswith(("/*", "//*"))
@@ -235,20 +232,35 @@ def is_absolute(text: str) -> bool:
 
 
 def is_in_language(language: str, path: str) -> bool:
-    """Whether it has a suffix that files in this language have, or is called as they
-    are.
+    """True if a name has a suffix of this language, or is made of the language's name:
+    `Dockerfile`, `.env`.
     """
-    suffix, name = PurePosixPath(path).suffix.lstrip(".").lower(), _last(path).lower()
-    suffixes = (language, *_SUFFIXES.get(language, "").split())
-    return bool(language) and (
-        suffix in suffixes if suffix else name in (language, f"{language}file")
-    )
+    suffix = PurePosixPath(path).suffix.lstrip(".").lower()
+    if not language:
+        return False
+    if suffix:
+        return suffix in (language, *_SUFFIXES.get(language, "").split())
+    return _last(path).lower().lstrip(".") in (language, f"{language}file")
+
+
+def without_beginning(phrase: str) -> str:
+    """Return the file of a caption such as `For app.py`, or the phrase itself."""
+    words = phrase.split(" ")
+    begins = [_begins_a_name(word) for word in words[:-1]]
+    if not any(begins):
+        return phrase
+    last = max(place for place, is_begin in enumerate(begins) if is_begin)
+    name = " ".join(words[last + 1 :])
+    return name if names_file(name) or is_spaced(name) else phrase
+
+
+def _begins_a_name(word: str) -> bool:
+    is_number = not word.strip("0123456789.")
+    return is_number or word.endswith("ing") or word.casefold() in _BEGINNINGS
 
 
 def is_code(language: str) -> bool:
-    """Whether it is a language in which files have well-known suffixes: there, `a.b` is
-    an attribute.
-    """
+    """True for a programming language: there, `a.b` is an attribute."""
     return bool(set(_SUFFIXES.get(language, "").split()) & _CODE)
 
 
@@ -264,8 +276,8 @@ def _looks_like_a_path(text: str) -> bool:
 
 
 def is_path(text: str) -> bool:
-    """Whether a text looks like a file's path: with a folder or a suffix, or one of the
-    names that need none.
+    """True if a text looks like a path: it has a folder or a suffix, or is one of the
+    names that need neither.
     """
     if text in BARE_NAMES:
         return True
@@ -280,8 +292,8 @@ def is_path(text: str) -> bool:
 
 
 def names_file(text: str, language: str = "") -> bool:
-    """Whether it is a file's path and can hardly be anything else, as `Input/Output`
-    and `os.path` can.
+    """True for a path that can hardly be anything else. `Input/Output` and `os.path`
+    can.
     """
     name = _last(text)
     if not is_path(text) or name in BARE_NAMES:
@@ -297,7 +309,7 @@ def names_file(text: str, language: str = "") -> bool:
 
 
 def is_spaced(text: str) -> bool:
-    """Whether it is the name of a file with spaces before its suffix."""
+    """True for the name of a file with spaces before its suffix."""
     return (
         " " in text
         and " " not in PurePosixPath(text).suffix
@@ -310,8 +322,8 @@ def is_language(word: str) -> bool:
 
 
 def fits(language: str, path: str) -> bool:
-    """Whether a block in a language can be this file: commands below a file's name are
-    not the file.
+    """True if a block in a language can be this file. Commands below the name of a
+    Python file are not that file.
     """
     name = PurePosixPath(path.replace("\\", "/"))
     suffix = name.suffix.lstrip(".").lower()

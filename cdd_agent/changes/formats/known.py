@@ -51,7 +51,7 @@ class KnownNames(Struct, frozen=True):
         is_listed = _plain(name) in self.listed and not self.is_folder(name)
         return bool(name) and (is_listed or self._holds(name, Path.is_file))
 
-    def is_told(self, name: str) -> bool:
+    def is_named(self, name: str) -> bool:
         """Whether the words of the task name it, and cannot mean a file that is called
         so but for its suffix.
         """
@@ -63,9 +63,9 @@ class KnownNames(Struct, frozen=True):
             ),
         )
 
-    def is_asked(self, name: str) -> bool:
+    def is_requested(self, name: str) -> bool:
         """Whether the task names it in any way."""
-        return _plain(name) in self.listed or self.is_told(name)
+        return _plain(name) in self.listed or self.is_named(name)
 
     def is_folder(self, name: str) -> bool:
         """Whether the project has a folder of this name, or the reply has files in

@@ -1,35 +1,40 @@
-"""How a model says which file a code block is: in its info string, just before it, or
-in its first line.
+"""How a model names the file of a code block: in the info string, on the line before
+the block, or in the block's first line.
 
-Read narrowly: a sentence that mentions a file names no block, and the language of a
-block must fit its file's name.
+A sentence that mentions a file names no block, and the language of a block must fit the
+name of its file. `verdicts.py` has the table that decides.
 """
 
 import re
 import unicodedata
-from enum import Enum
 from pathlib import PurePosixPath
 
 from msgspec import Struct
 
 from cdd_agent.changes.formats.file_names import (
     BARE_NAMES,
-    SHELLS,
     WORDS,
     Grade,
     fits,
     grade,
     is_absolute,
     is_caption,
-    is_code,
     is_in_capitals,
     is_in_language,
     is_language,
     is_path,
     is_spaced,
     names_file,
+    without_beginning,
 )
 from cdd_agent.changes.formats.known import NOTHING_KNOWN, KnownNames
+from cdd_agent.changes.formats.verdicts import (
+    BlockText,
+    NameForm,
+    Verdict,
+    find_text_kind,
+    judge,
+)
 
 _LONGEST = 500
 """Characters of a line that can name a file."""
@@ -98,20 +103,13 @@ class Named(Struct, frozen=True):
 
     path: str
     is_file: bool
-    """It is that file's for certain; else it could be, and nobody says so."""
+    """False if the block could be this file, and nothing says so for certain."""
 
 
-class _Form(Enum):
-    """How plainly a form says that what it names is a file."""
-
-    SAID = "`text:NAME`, `file=NAME`, `File: NAME`, a tag"
-    QUOTED = "in backticks, `title=NAME`, after a block's language"
-    HEADED = "a heading, bold, or plain"
-    COMMENT = "a comment in the first line"
-
-
-def in_info(info: str, known: KnownNames = NOTHING_KNOWN) -> tuple[str, Named | None]:
-    """A fence's language in lower case, and what its info string names."""
+def name_in_info(
+    info: str, known: KnownNames = NOTHING_KNOWN
+) -> tuple[str, Named | None]:
+    """Return the language of an info string in lower case, and the name in it."""
     info = info.strip()
     word, rest = [*info.split(maxsplit=1), "", ""][:2]
     if len(info) > _LONGEST_INFO:
@@ -121,220 +119,181 @@ def in_info(info: str, known: KnownNames = NOTHING_KNOWN) -> tuple[str, Named | 
     if keyed := _KEYED.search(info):
         language = re.split(r"[\s{:,]", info.lstrip("{. "), maxsplit=1)[0].lower()
         language = "" if "=" in language else language
-        if named := _keyed(info, keyed, language, known):
+        if named := _name_after_key(info, keyed, language, known):
             return language, named
-    if (colon := _COLON.match(info)) and not colon["language"].isdigit():
+    colon = _COLON.match(info)
+    if colon and not colon["language"].isdigit():
         language = colon["language"].lower()
-        return language, _after_colon(_plain(colon["path"]), language, known)
+        return language, _name_after_colon(_plain(colon["path"]), language, known)
     if "/" in word and is_spaced(info):
         return _language_of(info), Named(info, True)
     if rest and not word.startswith(("{", "[")):
-        return word.lower(), _after_word(word.lower(), rest, info, known)
-    path = _unquoted(word)
-    if is_language(path):
-        could_be = (path in BARE_NAMES or path.endswith("file")) and known.is_file(path)
-        return path.lower(), Named(path, False) if could_be else None
-    is_name = (is_path(path) and path not in BARE_NAMES | WORDS) or is_absolute(path)
-    if not rest and (is_name or known.is_file(path) or known.is_told(path)):
-        return _language_of(path), Named(path, True)
-    if not rest and (path in BARE_NAMES or is_in_capitals(path)):
-        return path.lower(), Named(path, False)
+        language = word.lower()
+        return language, _name_after_language(language, rest, info, known)
+    name = _unquoted(word)
+    if is_language(name):
+        could_be = name in BARE_NAMES or name.endswith("file")
+        is_possible = could_be and known.is_file(name)
+        return name.lower(), Named(name, False) if is_possible else None
+    if not rest:
+        if _is_certain(name) or known.is_file(name) or known.is_named(name):
+            return _language_of(name), Named(name, True)
+        if name in BARE_NAMES or is_in_capitals(name):
+            return name.lower(), Named(name, False)
     return word.strip("{}.").lower(), None
 
 
-def in_line(
+def name_in_line(
     line: str, language: str = "", known: KnownNames = NOTHING_KNOWN
 ) -> Named | None:
-    """The name in a line before a block, if the line says nothing but that."""
-    if len(line) > _LONGEST:
+    """Return the name in a line before a block, if the line says nothing else."""
+    seen = _visible(line) if len(line) <= _LONGEST else ""
+    if seen.lstrip().startswith("</"):
         return None
-    seen = _visible(line)
     text = _LEAD.sub("", seen).strip()
-    forms = [text]
+    readings = [text]
     text = _NOTE.sub("", text).strip().rstrip(":").strip()
-    form = (
-        _Form.SAID
-        if _TAG.match(text)
-        else _Form.QUOTED
-        if "`" in seen
-        else _Form.HEADED
-    )
-    is_labelled = False
-    for _ in range(3):  # `**File: \\`a.py\\`**`: emphasis, a label, the name
+    form = NameForm.BACKTICKS if "`" in seen else NameForm.HEADED
+    if _TAG.match(text):
+        form = NameForm.SAID
+    # emphasis, a label and the name, in any order: `**File: [a.py](src/a.py)**`
+    for _ in range(3):
         bare = _LEAD.sub("", _unquoted(text))
         text = _LABEL.sub("", bare).strip().rstrip(":").strip()
-        forms += [bare, text]
-        if text != bare.rstrip(":").strip():
-            is_labelled = True
-            form = _Form.SAID if _FILE_LABEL.match(bare) else form
+        readings += [bare, text]
+        if text == bare.rstrip(":").strip():
+            continue
+        if _FILE_LABEL.match(bare):
+            form = NameForm.SAID
+        elif form is NameForm.HEADED:
+            form = NameForm.LABELLED
     text = _NOTE.sub("", _unquoted(text)).strip()
-    path = next((name for name in (*forms, text) if known.is_file(name)), text)
-    named = _judged(path, language, known, form)
-    if named is None or not (fits(language, path) or is_absolute(path)):
+    name = next((reading for reading in readings if known.is_file(reading)), text)
+    named = _judged(name, language, known, form)
+    if named is None or not (fits(language, name) or is_absolute(name)):
         return None
-    is_word = (
-        not named.is_file and grade(path) is Grade.WORD and not known.is_told(path)
-    )
-    is_title = (
-        is_code(language)
-        or language in SHELLS
-        or (is_labelled and form is _Form.HEADED)
-    )
-    return None if is_word and is_title else named
+    return named if named.is_file else Named(without_beginning(name), False)
 
 
-def in_comment(
+def name_in_comment(
     line: str, language: str, known: KnownNames = NOTHING_KNOWN
 ) -> Named | None:
-    """The name in a block's first line, if that is a comment and says nothing else."""
-    found = _COMMENT.match(_visible(line)) if len(line) <= _LONGEST else None
-    if found is None:
+    """Return the name in the first line of a block, if it is a comment and says nothing
+    else.
+    """
+    comment = _COMMENT.match(_visible(line)) if len(line) <= _LONGEST else None
+    if comment is None:
         return None
     bare = line.strip()
-    if (
-        not re.search(r"\s", bare)
-        and is_absolute(bare)
-        and "/" in bare.strip("/")
-        and grade(bare) > Grade.NONE
-    ):
-        return Named(bare, grade(bare) is Grade.FILE)
-    text = found["text"]
-    labelled = _FILE_LABEL.sub("", text)
-    path = _unquoted(_NOTE.sub("", labelled).strip())
-    named = _judged(
-        path, language, known, _Form.SAID if labelled != text else _Form.COMMENT
-    )
-    return named if fits(language, path) or is_absolute(path) else None
-
-
-def of_edits(line: str, known: KnownNames = NOTHING_KNOWN) -> str | None:
-    """The file that a line just before search/replace blocks names: they are of some
-    file, so a name is enough.
-    """
-    named = in_line(line, "", known) or in_comment(line, "", known)
-    return (
-        named.path
-        if named and (named.is_file or grade(named.path) is not Grade.WORD)
-        else None
-    )
-
-
-def _judged(path: str, language: str, known: KnownNames, form: _Form) -> Named | None:
-    """The name of a block in a language, given in this form; None where it can be
-    none.
-    """
-    if (
-        not path
-        or path.endswith(("/", "\\"))
-        or (form is not _Form.SAID and known.is_folder(path))
-    ):
+    is_one_word = not re.search(r"\s", bare)
+    # `//server/x` is an absolute path, and `//x` a comment
+    if is_one_word and is_absolute(bare) and "/" in bare.strip("/"):
+        found = grade(bare)
+        if found is not Grade.NONE:
+            return Named(bare, found is Grade.FILE)
+    text = _FILE_LABEL.sub("", comment["text"])
+    form = NameForm.COMMENT if text == comment["text"] else NameForm.SAID
+    name = _unquoted(_NOTE.sub("", text).strip())
+    named = _judged(name, language, known, form)
+    if named is None or not (fits(language, name) or is_absolute(name)):
         return None
-    is_plain = not is_code(language) and language not in SHELLS
-    if known.is_file(path):
-        is_word = form is _Form.COMMENT and not re.search(r"[./\\]", path)
-        return None if is_word and not is_plain else Named(path, True)  # "# TODO"
-    if " " in path:
-        is_file = is_spaced(path) and (
-            form in (_Form.SAID, _Form.QUOTED) or known.is_told(path)
-        )
-        could_be = (is_spaced(path) and path.count(" ") < 3) or form is _Form.SAID
-        return Named(path, is_file) if is_file or could_be else None
-    found = grade(path, language)
-    if found is Grade.NONE:
-        return None
-    if is_absolute(path):
-        return Named(path, found is Grade.FILE or form is _Form.SAID)
-    if (
-        found is Grade.FILE
-        or form is _Form.SAID
-        or (path in WORDS and form is _Form.QUOTED)
-    ):
-        return Named(path, True)
-    is_told = known.is_told(path)
-    if is_caption(path) and not is_told:
-        return None
-    has_capitals = is_in_capitals(path) and is_plain
-    if (
-        is_told
-        and found is Grade.NAME
-        and (is_plain or (language in SHELLS and "/" in path))
-    ):
-        return Named(path, True)
-    is_comment = form is _Form.COMMENT and not is_told
-    could_be = is_plain and (
-        has_capitals or "." in path or ("/" in path and path.islower())
-    )
-    return None if is_comment and not could_be else Named(path, False)
+    return named if named.is_file else Named(without_beginning(name), False)
 
 
-def _keyed(
-    info: str, keyed: re.Match[str], language: str, known: KnownNames
-) -> Named | None:
-    """The name in `file=NAME`, also where one with spaces has no quotes around it."""
-    path = next(filter(None, keyed.groups()[1:]))
-    tail = info[keyed.start(5) :].strip(" }") if keyed[5] else path
-    if tail != path and known.is_file(tail):
-        return Named(tail, True)
-    if keyed["key"].lower() in _TITLES:
-        return _judged(path, language, known, _Form.QUOTED)
-    is_cut = (
-        tail != path and not re.search(r"[=\[\]{}]", tail) and grade(path) < Grade.FILE
-    )
-    return Named(tail if is_cut else path, not is_cut)
-
-
-def _after_word(language: str, rest: str, info: str, known: KnownNames) -> Named | None:
-    """The name in `language NAME`, and `my notes.txt`."""
-    path = _plain(re.sub(r"^(?:#\s*|(?://|--)\s+)", "", rest))
-    if is_path(path) and not known.is_folder(path):
-        is_all = is_language(language) or is_in_language(language, path) or "/" in path
-        return Named(path, True) if is_all else Named(info, known.is_told(info))
-    named = _judged(path, language, known, _Form.QUOTED)
-    is_option = (
-        named is not None
-        and not named.is_file
-        and grade(path) is Grade.WORD
-        and not known.is_told(path)
-    )
-    return None if is_option else named
-
-
-def _after_colon(path: str, language: str, known: KnownNames) -> Named | None:
-    """The name in `language:NAME`; a title that cannot be a file's name is told from
-    one that could.
+def name_above_edits(line: str, known: KnownNames = NOTHING_KNOWN) -> str | None:
+    """Return the file that a line just before search/replace blocks names. The blocks
+    are of some file, so a possible name is enough.
     """
-    if is_absolute(path) or known.is_file(path) or is_path(path):
-        return Named(path, True)
-    if " " in path:
-        is_file = is_spaced(path) and fits(language, path)
-        could_be = is_file or all(
-            grade(word) is not Grade.NONE and "." not in word
-            for word in path.split()[:5]
-        )
-        return Named(path, is_file) if could_be else None
-    if grade(path, language) is Grade.NONE or language in DIFFS:
-        return Named(path, False) if known.is_told(path) else None
-    is_title = is_caption(path) and not is_in_capitals(path)
-    return Named(path, not is_title and (path.isascii() or language not in SHELLS))
+    named = name_in_line(line, "", known) or name_in_comment(line, "", known)
+    if named is None:
+        return None
+    return named.path if named.is_file or grade(named.path) is not Grade.WORD else None
 
 
-def _language_of(path: str) -> str:
-    return PurePosixPath(path).suffix.lstrip(".").lower()
-
-
-def mentioned(line: str, known: KnownNames = NOTHING_KNOWN) -> list[str]:
-    """The files that a sentence speaks of."""
+def files_mentioned(line: str, known: KnownNames = NOTHING_KNOWN) -> list[str]:
+    """Return the files that a sentence mentions."""
     if len(line) > _LONGEST:
         return []
     names: list[str] = []
     for word in line.split():
         name = word.lstrip("`*\"'(<").rstrip("`*\"'.,:;()<>")
         is_set_off = "`" in word or grade(name) is not Grade.WORD
-        if (names_file(name) and name not in WORDS) or (
-            is_set_off and known.is_file(name)
-        ):
+        is_certain = names_file(name) and name not in WORDS
+        if is_certain or (is_set_off and known.is_file(name)):
             names.append(name)
     return names
+
+
+def _judged(
+    name: str, language: str, known: KnownNames, form: NameForm
+) -> Named | None:
+    """Return the name of a block, given in this form; None if it can be none."""
+    if not name or name.endswith(("/", "\\")):
+        return None
+    if form is not NameForm.SAID and known.is_folder(name):
+        return None
+    if known.is_file(name):
+        is_word = form is NameForm.COMMENT and not re.search(r"[./\\]", name)
+        # a remark such as `# TODO`
+        is_remark = is_word and find_text_kind(language) is not BlockText.PLAIN
+        return None if is_remark else Named(name, True)
+    verdict = judge(name, form, language, is_named=known.is_named(name))
+    return None if verdict is Verdict.NONE else Named(name, verdict is Verdict.FILE)
+
+
+def _is_certain(name: str) -> bool:
+    """True for a name that stands alone in an info string and is no language."""
+    is_name = is_path(name) and name not in BARE_NAMES | WORDS
+    return is_name or is_absolute(name)
+
+
+def _name_after_key(
+    info: str, keyed: re.Match[str], language: str, known: KnownNames
+) -> Named | None:
+    """Return the name in `file=NAME`, also one with spaces and without quotes."""
+    name = next(filter(None, keyed.groups()[1:]))
+    tail = info[keyed.start(5) :].strip(" }") if keyed[5] else name
+    if tail != name and known.is_file(tail):
+        return Named(tail, True)
+    if keyed["key"].lower() in _TITLES:
+        return _judged(name, language, known, NameForm.TITLE)
+    has_more = tail != name and not re.search(r"[=\[\]{}]", tail)
+    if has_more and grade(name) < Grade.FILE:
+        return Named(tail, False)
+    return Named(name, True)
+
+
+def _name_after_language(
+    language: str, rest: str, info: str, known: KnownNames
+) -> Named | None:
+    """Return the name in `language NAME`, and in `my notes.txt`."""
+    name = _plain(re.sub(r"^(?:#\s*|(?://|--)\s+)", "", rest))
+    if not is_path(name) or known.is_folder(name):
+        return _judged(name, language, known, NameForm.WORD_AFTER_LANGUAGE)
+    if is_language(language) or is_in_language(language, name) or "/" in name:
+        return Named(name, True)
+    return Named(info, known.is_named(info))
+
+
+def _name_after_colon(name: str, language: str, known: KnownNames) -> Named | None:
+    """Return the name in `language:NAME`; None for a title that cannot be a name."""
+    if is_absolute(name) or known.is_file(name) or is_path(name):
+        return Named(name, True)
+    if " " in name:
+        if is_spaced(name) and fits(language, name):
+            return Named(name, True)
+        words = name.split()[:5]
+        is_title = any(grade(word) is Grade.NONE or "." in word for word in words)
+        return None if is_title else Named(name, False)
+    if grade(name, language) is Grade.NONE or language in DIFFS:
+        return Named(name, False) if known.is_named(name) else None
+    is_title = is_caption(name) and not is_in_capitals(name)
+    is_foreign = not name.isascii() and find_text_kind(language) is BlockText.SHELL
+    return Named(name, not is_title and not is_foreign)
+
+
+def _language_of(path: str) -> str:
+    return PurePosixPath(path).suffix.lstrip(".").lower()
 
 
 def _plain(text: str) -> str:
@@ -342,7 +301,7 @@ def _plain(text: str) -> str:
 
 
 def _visible(text: str) -> str:
-    """Without characters that have no width, and what makes an emoji of a character."""
+    """Remove characters without width, and those that make an emoji of a character."""
     return "".join(
         char
         for char in text
@@ -351,7 +310,7 @@ def _visible(text: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """Without what sets a name off: quotes, backticks, emphasis, a rule on both sides,
+    """Remove what sets a name off: quotes, backticks, emphasis, a rule on both sides,
     a tag, a link.
     """
     text = text.strip()

@@ -8,13 +8,15 @@ tools after it use them.
     what shall be there
     >>>>>>> REPLACE
 
-Five to nine marks; all three lines have the same number. Where nothing takes the place
-of the lines, the divider may be there twice. `------- SEARCH` and `+++++++ REPLACE` are
+Five to nine marks; all three lines have the same number. If the lines are to be
+removed, the divider may be there twice. `------- SEARCH` and `+++++++ REPLACE` are
 read, too, and a `:start_line:` below the first mark.
 """
 
 import re
 from collections.abc import Sequence
+
+from msgspec import Struct
 
 from cdd_agent.changes.formats.file_names import Grade, grade, is_absolute
 from cdd_agent.changes.formats.form import Form, Span
@@ -29,117 +31,129 @@ _BEGIN = re.compile(
 _END = re.compile(r"^[\s>]*(?P<mark>>{5,9}|\+{5,9})\s?(?i:REPLACE|UPDATED)\b\s*$")
 _START_LINE = re.compile(r"^\s*:start_line:\s*(\d+)\s*$")
 _ABOUT_LINES = re.compile(r"^\s*(?::(?:start|end)_line:\s*\d+|-{5,9})\s*$")
-_HINT = (
-    "A block is `<<<<<<< SEARCH`, the lines to find, `=======`, the new lines,"
-    " `>>>>>>> REPLACE`."
-)
 
 
 class SearchReplace(Form):
-    """Wherever they stand."""
+    """In prose and in code blocks."""
 
     def marked(self, lines: Sequence[str], known: KnownNames) -> list[Span]:
         spans: list[Span] = []
         for place, line in enumerate(lines):
             begin = _BEGIN.match(line)
             if begin and (not spans or place >= spans[-1].end):
-                spans.append(_block(lines, place, begin, known))
+                spans.append(_find_block(lines, place, begin, known))
         return spans
 
 
-def _block(
+class _Parts(Struct, frozen=True):
+    """Where the marks of a block are."""
+
+    divider: int
+    end: int
+    is_doubled: bool = False
+    """True if the divider is there twice with nothing after it. Then the first one may
+    be one of the lines to find.
+    """
+
+
+class _Fault(Struct, frozen=True):
+    """Why a block cannot be read, and the line after it."""
+
+    end: int
+    reason: str
+    hint: str = (
+        "A block is `<<<<<<< SEARCH`, the lines to find, `=======`, the new lines,"
+        " `>>>>>>> REPLACE`."
+    )
+
+
+def _find_block(
     lines: Sequence[str], start: int, begin: re.Match[str], known: KnownNames
 ) -> Span:
-    """Raises `ReplyRefused` where it is not clear what its parts are."""
-    divider, end, is_doubled = _parts(lines, start, begin)
-    indent, number = begin["indent"], None
-    find = [_without(indent, line) for line in lines[start + 1 : divider]]
-    if find and (found := _START_LINE.match(find[0])):
-        number = int(found[1])
-    while number is not None and find and _ABOUT_LINES.match(find[0]):
-        del find[0]
-    find = [] if not any(line.strip() for line in find) else find
-    new = (
-        []
-        if is_doubled
-        else [_without(indent, line) for line in lines[divider + 1 : end]]
-    )
-    path = begin["path"].strip("`*\"' \t")
-    is_name = known.is_file(path) or is_absolute(path) or grade(path) > Grade.WORD
+    parts = _find_parts(lines, start, begin)
+    name = begin["path"].strip("`*\"' \t")
+    is_name = known.is_file(name) or is_absolute(name) or grade(name) > Grade.WORD
+    path = name if is_name else None
 
     def read(named: str | None) -> list[Edit]:
+        block = f"The search/replace block in line {start + 1} of the reply"
+        if isinstance(parts, _Fault):
+            raise ReplyRefused(
+                f"{block} {parts.reason}.", hint=parts.hint, path=named or ""
+            )
         if named is None:
             raise ReplyRefused(
-                f"The search/replace block in line {start + 1} of the reply names no"
-                " file.",
+                f"{block} names no file.",
                 hint="Write the file's path on a line of its own just before it.",
             )
-        if not find:
-            return [
-                WholeFile(named, "".join(f"{line}\n" for line in new), must_be_new=True)
-            ]
-        # who takes the underline of a heading for a divider wants both to go
-        if is_doubled:
-            longer = (*find, lines[divider].strip())
-            return [
-                Replacement(
-                    named, longer, (), Hint(number), otherwise=(tuple(find), ())
-                )
-            ]
-        return [Replacement(named, tuple(find), tuple(new), Hint(number))]
+        return [_read_block(lines, start, begin["indent"], parts, named)]
 
-    return Span(
-        start,
-        end + 1,
-        read,
-        path if is_name else None,
-        kind="search/replace block",
-    )
+    return Span(start, parts.end, read, path, kind="search/replace block")
 
 
-def _parts(
+def _read_block(
+    lines: Sequence[str], start: int, indent: str, parts: _Parts, path: str
+) -> Edit:
+    number: int | None = None
+    find = [_without(indent, line) for line in lines[start + 1 : parts.divider]]
+    if find and (numbered := _START_LINE.match(find[0])):
+        number = int(numbered[1])
+        while find and _ABOUT_LINES.match(find[0]):
+            del find[0]
+    if not any(line.strip() for line in find):
+        find = []
+    new: list[str] = []
+    if not parts.is_doubled:
+        inside = lines[parts.divider + 1 : parts.end - 1]
+        new = [_without(indent, line) for line in inside]
+    if not find:
+        content = "".join(f"{line}\n" for line in new)
+        return WholeFile(path, content, must_be_new=True)
+    if not parts.is_doubled:
+        return Replacement(path, tuple(find), tuple(new), Hint(number))
+    # who takes the underline of a heading for a divider wants both to go
+    longer = (*find, lines[parts.divider].strip())
+    return Replacement(path, longer, (), Hint(number), otherwise=(tuple(find), ()))
+
+
+def _find_parts(
     lines: Sequence[str], start: int, begin: re.Match[str]
-) -> tuple[int, int, bool]:
-    """Where the divider is and where the last mark, and whether the divider is there
-    twice with nothing after it: then the first may be one of the lines to find.
-    """
+) -> _Parts | _Fault:
     dividers: list[int] = []
     size = len(begin["mark"])
     for place in range(start + 1, len(lines)):
         bare = lines[place].strip(" \t>") if begin["indent"] else lines[place].rstrip()
         if _END.match(lines[place]):
-            is_doubled = len(dividers) == 2 and not any(
-                line.strip(" \t>=") for line in lines[dividers[0] : place]
-            )
-            if len(dividers) == 1 or is_doubled:
-                return dividers[0], place, is_doubled
-            reason, hint = "has no line of `=======`", _HINT
-            if dividers:
-                reason, hint = (
-                    "has more than one line of `=======`",
-                    "Use nine marks in each of its three lines of marks.",
-                )
-            raise ReplyRefused(
-                f"The search/replace block in line {start + 1} of the reply {reason}.",
-                hint=hint,
-            )
+            return _close(lines, place, dividers)
         if _BEGIN.match(lines[place]):
-            break
-        if (len(bare) == size and not bare.strip("=")) or (
-            not dividers
-            and 5 <= len(bare) <= 9
-            and not bare.strip("=")
-            and _is_the_divider(lines, place)
-        ):
+            return _Fault(place, "is never closed")
+        is_mark = bool(bare) and not bare.strip("=")
+        if not is_mark:
+            continue
+        is_odd = not dividers and 5 <= len(bare) <= 9
+        if len(bare) == size or (is_odd and _is_the_divider(lines, place)):
             dividers.append(place)
-    raise ReplyRefused(
-        f"The search/replace block in line {start + 1} of the reply is never closed.",
-        hint=_HINT,
+    return _Fault(len(lines), "is never closed")
+
+
+def _close(lines: Sequence[str], end: int, dividers: list[int]) -> _Parts | _Fault:
+    """Return the parts of a block whose last mark is in this line."""
+    if not dividers:
+        return _Fault(end + 1, "has no line of `=======`")
+    if len(dividers) == 1:
+        return _Parts(dividers[0], end + 1)
+    rest = lines[dividers[0] : end]
+    if len(dividers) == 2 and not any(line.strip(" \t>=") for line in rest):
+        return _Parts(dividers[0], end + 1, is_doubled=True)
+    return _Fault(
+        end + 1,
+        "has more than one line of `=======`",
+        "Use nine marks in each of its three lines of marks.",
     )
 
 
 def _is_the_divider(lines: Sequence[str], at: int) -> bool:
-    """A divider of another length than its mark: taken where the block has no other."""
+    """True for a divider of another length than its mark, if the block has no other."""
     for place in range(at + 1, len(lines)):
         bare = lines[place].strip()
         if _END.match(lines[place]):

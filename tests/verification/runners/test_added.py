@@ -13,6 +13,7 @@ from cdd_agent.verification.outcomes import Result
 from cdd_agent.verification.runner import Reported, ReportUnreadable, whole
 from cdd_agent.verification.runners import added, all_runners
 from tests.support.commandline import STEPS, cdd
+from tests.support.packages import write_package
 from tests.support.projects import Sandbox
 from tests.support.tables import each_row
 
@@ -36,12 +37,7 @@ Install = Callable[[str], None]
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Installs a package with a module that has a class `Runner`."""
     folder = tmp_path / "site"
-    information = folder / "shrimp_tests-1.0.dist-info"
-    information.mkdir(parents=True)
-    (information / "METADATA").write_text("Name: shrimp-tests\nVersion: 1.0\n")
-    (information / "entry_points.txt").write_text(
-        "[cdd_agent.test_runners]\nshrimp = shrimp_runner:Runner\n"
-    )
+    write_package(folder, "cdd_agent.test_runners", "shrimp = shrimp_runner:Runner")
     monkeypatch.syspath_prepend(str(folder))
 
     def write(text: str) -> None:

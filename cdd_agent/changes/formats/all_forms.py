@@ -1,0 +1,19 @@
+"""The forms of edits that cdd reads, next to whole files in code blocks."""
+
+from functools import lru_cache
+
+from cdd_agent.changes.formats.added import load_added
+from cdd_agent.changes.formats.diffs import Diffs
+from cdd_agent.changes.formats.form import Form
+from cdd_agent.changes.formats.listed import Actions
+from cdd_agent.changes.formats.patches import Patches
+from cdd_agent.changes.formats.search_replace import SearchReplace
+
+
+@lru_cache(1)
+def all_forms() -> tuple[Form, ...]:
+    """Return the forms. The first that takes a code block reads it.
+
+    Other packages add theirs as an entry point of the group `cdd_agent.reply_forms`.
+    """
+    return (SearchReplace(), Patches(), Diffs(), Actions(), *load_added())

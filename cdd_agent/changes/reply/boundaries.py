@@ -1,0 +1,109 @@
+"""Where code blocks end. What cannot be known for certain is refused.
+
+A fence that never closes was cut. One that holds the opening of another may have been
+closed too early, and so may one before a fence without a language and a name.
+"""
+
+from collections.abc import Sequence
+
+from cdd_agent.changes.completeness import PROSE
+from cdd_agent.changes.formats.diffs import Diffs
+from cdd_agent.changes.formats.fences import Fence, find_fences
+from cdd_agent.changes.formats.form import Form
+from cdd_agent.changes.formats.naming import DIFFS
+from cdd_agent.changes.model import ReplyRefused
+from cdd_agent.changes.readability import is_whole
+from cdd_agent.changes.reply.layout import Layout
+from cdd_agent.changes.reply.parts import Part, suffix
+
+_HOLD_FENCES = PROSE | {"", ".py", ".pyi", ".qmd", ".rmd", ".org", ".jl", ".ex", ".exs"}
+"""Suffixes of files in which a line may be a fence: Markdown and its like, and those
+whose comments are Markdown.
+"""
+_DIFFS = Diffs()
+
+
+def find_unclear(
+    parts: Sequence[Part],
+    lines: Sequence[str],
+    layout: Layout,
+    forms: Sequence[Form],
+) -> tuple[Part, ReplyRefused] | None:
+    """Return the first code block whose end is unclear, with the reason."""
+    previous: Part | None = None
+    for part in parts:
+        fence = part.fence
+        if fence is None:
+            continue
+        path = part.path
+        if not path and fence.holds_an_opening and _holds_edits(fence, forms):
+            return part, _unclear(f"in line {fence.start + 1} of the reply", fence)
+        if path and _continues_as_diff(fence, lines):
+            return part, _unclear(f"of {path}", fence, path)
+        is_apart = fence.is_named_apart or part.whole is None
+        says_what_it_is = fence.info.strip() or (path and is_apart)
+        is_open = previous is not None and not _is_certain(previous)
+        if previous and previous.fence and is_open and not says_what_it_is:
+            name = previous.path
+            return previous, _unclear(f"of {name}", previous.fence, name)
+        is_whole_text = fence.is_closed or _is_all_of_the_file(part, lines)
+        if path and not (is_whole_text or layout.marked_in(fence)):
+            return part, _cut(path)
+        if part.whole and fence.holds_an_opening:
+            return part, _unclear(f"of {path}", fence, path)
+        previous = part if path else None
+    return None
+
+
+def _holds_edits(fence: Fence, forms: Sequence[Form]) -> bool:
+    """True if a code block that is not an edit has one in it that would be."""
+    for inner in find_fences(fence.lines):
+        if inner.path or inner.language in DIFFS:
+            return True
+        if any(form.takes(inner) for form in forms):
+            return True
+    return False
+
+
+def _continues_as_diff(fence: Fence, lines: Sequence[str]) -> bool:
+    """True if lines of a diff follow: a fence among its lines has closed it."""
+    after = lines[fence.end] if fence.end < len(lines) else ""
+    if not after.startswith(("+", "-", "@@")) or after.startswith(("- ", "+ ")):
+        return False
+    return _DIFFS.takes(fence)
+
+
+def _is_certain(part: Part) -> bool:
+    """True if a file ends with its code block for certain, whatever fences follow."""
+    if any(suffix(edit.path) in PROSE for edit in part.edits):
+        return False
+    if part.whole is None or suffix(part.whole.path) not in _HOLD_FENCES:
+        return True
+    return is_whole(part.whole.path, part.whole.content)
+
+
+def _is_all_of_the_file(part: Part, lines: Sequence[str]) -> bool:
+    """True for a file without the end of its fence that its language can read."""
+    if part.whole is None or lines[-1].strip():
+        return False
+    return is_whole(part.whole.path, part.whole.content)
+
+
+def _cut(path: str) -> ReplyRefused:
+    return ReplyRefused(
+        f"The code block of {path} is never closed: the reply seems to be cut.",
+        path=path,
+    )
+
+
+def _unclear(which: str, fence: Fence, path: str = "") -> ReplyRefused:
+    mark = fence.mark
+    return ReplyRefused(
+        f"It is unclear where the code block {which} ends.",
+        hint=(
+            "If it contains code blocks itself, open and close it with"
+            f" {mark[0] * (len(mark) + 1)}. Give blocks that are not files a language,"
+            f" as in {mark}text."
+        ),
+        path=path,
+    )

@@ -1,0 +1,137 @@
+"""What became of each block of a reply."""
+
+from collections.abc import Iterator, Sequence
+
+from cdd_agent.changes.formats.fences import Fence
+from cdd_agent.changes.formats.file_names import SHELLS, is_code
+from cdd_agent.changes.formats.form import Form
+from cdd_agent.changes.formats.known import KnownNames
+from cdd_agent.changes.formats.naming import DIFFS
+from cdd_agent.changes.model import (
+    BlockFate,
+    Edit,
+    EditProblem,
+    ModeChange,
+    ReplyBlock,
+)
+from cdd_agent.changes.reply.lines import ReplyLines
+from cdd_agent.changes.reply.parts import Part, Piece
+
+_COMMANDS = SHELLS | {"console", "shell-session", "shellsession", "powershell", "cmd"}
+_NOT_APPLIED = "Nothing of a refused reply is applied."
+
+
+def list_blocks(
+    reply: ReplyLines, parts: Sequence[Part], known: KnownNames
+) -> tuple[ReplyBlock, ...]:
+    """Return all blocks of a reply, in its order."""
+    blocks: list[ReplyBlock] = []
+    if reply.thoughts:
+        blocks.append(
+            ReplyBlock(
+                1,
+                reply.thoughts,
+                "thoughts",
+                BlockFate.EXPLANATION,
+                reason="The model's thoughts before its answer.",
+            )
+        )
+    paths = {_plain(edit.path) for part in parts for edit in part.edits}
+    for part in parts:
+        for piece in part.pieces:
+            if piece.edits or piece.refusal or part.fence is None:
+                blocks += _of_edits(piece)
+            else:
+                blocks.append(_explanation(part.fence, piece, paths, known))
+    return tuple(blocks)
+
+
+def refused(
+    blocks: Sequence[ReplyBlock], problems: Sequence[EditProblem] = ()
+) -> tuple[ReplyBlock, ...]:
+    """Return the blocks of a reply that is refused as a whole: none is applied."""
+    reasons = {_plain(problem.path): problem.reason for problem in problems}
+    return tuple(
+        ReplyBlock(
+            block.line,
+            block.end,
+            block.kind,
+            BlockFate.REFUSED,
+            block.path,
+            reasons.get(_plain(block.path), _NOT_APPLIED),
+        )
+        if block.fate is BlockFate.APPLIED
+        else block
+        for block in blocks
+    )
+
+
+def _of_edits(piece: Piece) -> Iterator[ReplyBlock]:
+    """Return a block that was read as edits, once for each file."""
+    line, end, kind = piece.start + 1, piece.end, piece.kind
+    if piece.refusal:
+        path, reason = piece.refusal.path, piece.refusal.in_a_line
+        yield ReplyBlock(line, end, kind, BlockFate.REFUSED, path, reason)
+        return
+    by_path: dict[str, list[Edit]] = {}
+    for edit in piece.edits:
+        by_path.setdefault(_plain(edit.path), []).append(edit)
+    if not by_path:
+        reason = "It changes nothing."
+        yield ReplyBlock(line, end, kind, BlockFate.EXPLANATION, reason=reason)
+    for path, edits in by_path.items():
+        if all(isinstance(edit, ModeChange) for edit in edits):
+            reason = "It changes permissions, and a reply changes content only."
+            yield ReplyBlock(line, end, kind, BlockFate.EXPLANATION, path, reason)
+        else:
+            yield ReplyBlock(line, end, kind, BlockFate.APPLIED, path)
+
+
+def _explanation(
+    fence: Fence, piece: Piece, paths: set[str], known: KnownNames
+) -> ReplyBlock:
+    name = _plain(fence.doubt)
+    is_doubtful, reason = _why_not_applied(fence, piece, name, paths, known)
+    is_requested = bool(name) and is_doubtful and known.is_requested(name)
+    return ReplyBlock(
+        piece.start + 1,
+        piece.end,
+        "diff" if _is_nameless_diff(fence) else piece.kind,
+        BlockFate.EXPLANATION,
+        name,
+        reason,
+        is_doubtful,
+        is_requested and not is_code(fence.language),
+    )
+
+
+def _why_not_applied(
+    fence: Fence, piece: Piece, name: str, paths: set[str], known: KnownNames
+) -> tuple[bool, str]:
+    """Return whether an explanation could be a change after all, and its reason."""
+    if piece.kind != Form.kind:
+        return False, "It changes nothing."
+    if fence.holds_a_name(known) and name in ("", fence.content.strip()):
+        return False, "It holds the name of a file alone."
+    if name:
+        if any(path == name or path.endswith(f"/{name}") for path in paths):
+            return False, f"Another block changes {name}."
+        if known.is_quotation(name, fence.content):
+            return False, f"It shows what {name} contains."
+        return True, f"It could be {name}, and nothing says so for certain."
+    if _is_nameless_diff(fence):
+        return True, "The diff names no file."
+    if fence.language in _COMMANDS:
+        return False, "Commands in a reply are not run."
+    return False, "No file is named."
+
+
+def _is_nameless_diff(fence: Fence) -> bool:
+    """True for a block with lines that come or go, and no name of a file."""
+    if fence.language not in DIFFS:
+        return False
+    return any(line.startswith(("+", "-")) for line in fence.lines)
+
+
+def _plain(path: str) -> str:
+    return path.removeprefix("./")

@@ -1,0 +1,117 @@
+"""A reply as lines, without the parts around its answer.
+
+Nothing is cut out: a line that is not part of the answer becomes blank. So a line has
+the same number in every stage, and in every message.
+"""
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from cdd_agent.changes.formats.fences import find_fences
+from cdd_agent.changes.model import BlockFate, ReplyBlock, ReplyRefused
+
+_THOUGHTS_BEGIN = re.compile(
+    r"^\s*<(?P<tag>think|thinking|thoughts?|reasoning|scratchpad)>", re.IGNORECASE
+)
+_THOUGHTS_END = re.compile(r"^\s*</(?:think|thinking)>\s*$", re.IGNORECASE)
+_WRAPPER = re.compile(r"^(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
+_WRAPPER_LANGUAGES = {"", "markdown", "md", "text", "txt", "plaintext"}
+
+
+class ReplyLines(Struct, frozen=True):
+    """The lines of a reply without their ends. Line numbers are from 0."""
+
+    lines: tuple[str, ...]
+    crlf: frozenset[int] = frozenset()
+    """Lines that end in CRLF, if other lines do not: such a file is meant to have it.
+    """
+    thoughts: int = 0
+    """Number of lines at the beginning that hold the model's thoughts."""
+
+
+def split_lines(text: str) -> ReplyLines:
+    """Split a reply. Raises `ReplyRefused` for a text with a null character."""
+    if "\0" in text:
+        number = text[: text.index("\0")].count("\n") + 1
+        reason = "The reply has a null character in it, which is no part of a text."
+        block = ReplyBlock(
+            number, number, "null character", BlockFate.REFUSED, reason=reason
+        )
+        raise ReplyRefused(reason, blocks=(block,))
+    pieces = re.split(r"(\r\n|\r|\n)", text.removeprefix("\ufeff"))
+    lines, ends = pieces[::2], pieces[1::2]
+    crlf = frozenset(place for place, end in enumerate(ends) if end == "\r\n")
+    if len(crlf) == len(ends):
+        crlf = frozenset()
+    return ReplyLines(tuple(lines), crlf)
+
+
+def hide_thoughts(reply: ReplyLines) -> ReplyLines:
+    """Make the model's thoughts before its answer blank: drafts in them are not edits.
+
+    Some servers remove the tag that begins the thoughts. Raises `ReplyRefused` for
+    thoughts that never end.
+    """
+    lines = list(reply.lines)
+    answer = _end_without_beginning(lines)
+    lines[:answer] = [""] * answer
+    while True:
+        first = _first_line(lines)
+        begun = _THOUGHTS_BEGIN.match(lines[first]) if first is not None else None
+        if first is None or begun is None:
+            return ReplyLines(tuple(lines), reply.crlf, answer)
+        end = re.compile(rf"</{begun['tag']}>", re.IGNORECASE)
+        last = next(
+            (place for place in range(first, len(lines)) if end.search(lines[place])),
+            None,
+        )
+        if last is None:
+            raise _endless_thoughts(first, len(lines))
+        rest = end.split(lines[last], maxsplit=1)[1]
+        lines[: last + 1] = [*[""] * last, rest]
+        answer = last + 1
+
+
+def hide_wrapper(reply: ReplyLines) -> ReplyLines | None:
+    """Make the fences around a whole reply blank. None for a reply without them."""
+    lines = list(reply.lines)
+    filled = [place for place, line in enumerate(lines) if line.strip()]
+    if len(filled) < 3:
+        return None
+    first, last = filled[0], filled[-1]
+    opening = _WRAPPER.match(lines[first])
+    if opening is None or lines[last].strip() != opening["mark"]:
+        return None
+    if opening["info"].strip().lower() not in _WRAPPER_LANGUAGES:
+        return None
+    lines[first] = lines[last] = ""
+    return ReplyLines(tuple(lines), reply.crlf, reply.thoughts)
+
+
+def _end_without_beginning(lines: Sequence[str]) -> int:
+    """Return the line after the end of thoughts that have no beginning, or 0."""
+    end = next(
+        (place for place, line in enumerate(lines) if _THOUGHTS_END.match(line)), None
+    )
+    if end is None or any(_THOUGHTS_BEGIN.match(line) for line in lines[:end]):
+        return 0
+    for fence in find_fences(lines):
+        if fence.path and fence.start < end < fence.end:
+            return 0
+    return end + 1
+
+
+def _first_line(lines: Sequence[str]) -> int | None:
+    return next((place for place, line in enumerate(lines) if line.strip()), None)
+
+
+def _endless_thoughts(first: int, end: int) -> ReplyRefused:
+    reason = "The reply ends within its thoughts, and no answer follows."
+    block = ReplyBlock(first + 1, end, "thoughts", BlockFate.REFUSED, reason=reason)
+    return ReplyRefused(
+        reason,
+        hint="End them with their closing tag, then give the edits.",
+        blocks=(block,),
+    )

@@ -1,0 +1,255 @@
+"""The edits of each block of a reply, or why it cannot be read."""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import PurePosixPath
+
+from msgspec import Struct
+
+from cdd_agent.changes.completeness import PROSE
+from cdd_agent.changes.formats.fences import Fence
+from cdd_agent.changes.formats.form import Form, Span
+from cdd_agent.changes.formats.known import KnownNames
+from cdd_agent.changes.formats.naming import files_mentioned, name_above_edits
+from cdd_agent.changes.model import Edit, ReplyRefused, WholeFile
+from cdd_agent.changes.reply.layout import Layout
+
+Read = Callable[[], Sequence[Edit]]
+
+
+class Piece(Struct, frozen=True):
+    """A part of a reply that is read by itself. Lines are numbered from 0; `end` is the
+    line after it.
+    """
+
+    start: int
+    end: int
+    kind: str
+    edits: tuple[Edit, ...] = ()
+    refusal: ReplyRefused | None = None
+
+
+class Part(Struct, frozen=True):
+    """A block of a reply. A code block with several search/replace blocks has a piece
+    for each.
+    """
+
+    start: int
+    end: int
+    pieces: tuple[Piece, ...]
+    fence: Fence | None = None
+    whole: WholeFile | None = None
+    """The file that the code block is."""
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        return tuple(edit for piece in self.pieces for edit in piece.edits)
+
+    @property
+    def path(self) -> str:
+        """The file of its last edit, or an empty text."""
+        return self.edits[-1].path if self.edits else ""
+
+    @property
+    def is_refused(self) -> bool:
+        return any(piece.refusal for piece in self.pieces)
+
+
+def read_parts(
+    lines: Sequence[str], layout: Layout, known: KnownNames, forms: Sequence[Form]
+) -> list[Part]:
+    """Read each block of a reply. The parts are in the order of the reply."""
+    reader = _Reader(lines, layout, known, forms)
+    parts = [
+        *map(reader.read_fence, layout.fences),
+        *reader.read_marks_in_prose(),
+        *(_span_part(span, None) for span in layout.in_prose),
+        *_loose_lines(lines, layout, forms),
+    ]
+    return sorted(parts, key=lambda part: part.start)
+
+
+class _Reader(Struct, frozen=True):
+    lines: Sequence[str]
+    layout: Layout
+    known: KnownNames
+    forms: Sequence[Form]
+
+    def read_fence(self, fence: Fence) -> Part:
+        marked = self.layout.marked_in(fence)
+        if marked and not self._is_file_about_edits(fence, marked):
+            pieces = tuple(self._read_marks_in_fence(fence, marked))
+            return Part(fence.start, fence.end, pieces, fence)
+        form = next((form for form in self.forms if form.takes(fence)), None)
+        if form is not None:
+            piece = _read(fence, form.kind, lambda: form.read(fence))
+            return Part(fence.start, fence.end, (piece,), fence)
+        whole = None if fence.path is None else WholeFile(fence.path, fence.content)
+        edits = () if whole is None else (whole,)
+        piece = Piece(fence.start, fence.end, Form.kind, edits)
+        return Part(fence.start, fence.end, (piece,), fence, whole)
+
+    def _is_file_about_edits(self, fence: Fence, marked: Sequence[Span]) -> bool:
+        """True for a whole text for people that explains edits: it has other words."""
+        if fence.path is None or suffix(fence.path) not in PROSE:
+            return False
+        if not fence.info.strip():
+            return False
+        if any(_span_part(span, fence.path).is_refused for span in marked):
+            return False
+        inside = {place for span in marked for place in range(span.start, span.end)}
+        last = fence.end - 1 if fence.is_closed else fence.end
+        for place in range(fence.start + 1, last):
+            line = self.lines[place]
+            is_word = place not in inside and line.strip()
+            if is_word and not name_above_edits(line, self.known):
+                return True
+        return False
+
+    def _read_marks_in_fence(
+        self, fence: Fence, marked: Sequence[Span]
+    ) -> Iterator[Piece]:
+        """Read edits by marks. Between them are names of files, or dots."""
+        path, floor = fence.path or fence.above, fence.start + 1
+        begin = fence.start
+        for span in marked:
+            others = [
+                line
+                for line in self.lines[floor : span.start]
+                if line.strip(" \t>") and not _stands_for_lines(line)
+            ]
+            named = name_above_edits(others[-1], self.known) if others else None
+            has_words = len(others) > (1 if named else 0) and not span.names_files
+            path = span.path or named or path
+            end = fence.end if span is marked[-1] else span.end
+            if has_words:
+                refusal = _words_between(floor + 1, path)
+                yield Piece(begin, end, span.kind, refusal=refusal)
+            else:
+                yield _read_span(span, path, begin, end)
+            floor = begin = span.end
+
+    def read_marks_in_prose(self) -> Iterator[Part]:
+        """Read edits by marks between words. They are of the file that the line above
+        names, or of the previous one if no other file is named between them.
+        """
+        in_fences = {
+            span.start
+            for fence in self.layout.fences
+            for span in self.layout.marked_in(fence)
+        }
+        path: str | None = None
+        end = 0
+        for span in self.layout.marked:
+            if span.start in in_fences:
+                continue
+            if span.names_files:
+                yield _span_part(span, None)
+                continue
+            between = range(end, span.start)
+            named = self._name_above(between)
+            if path is not None and self._is_about_another(between, path):
+                path = None
+            path, end = span.path or named or path, span.end
+            yield _span_part(span, path)
+
+    def _name_above(self, between: range) -> str | None:
+        """Return the file that the last line names, or a code block that ends there."""
+        above = next(
+            (place for place in reversed(between) if self.lines[place].strip()), None
+        )
+        if above is None:
+            return None
+        for fence in self._fences_in(between):
+            if fence.end - 1 == above:
+                is_name = fence.holds_a_name(self.known)
+                return fence.content.strip() if is_name else None
+        return name_above_edits(self.lines[above], self.known)
+
+    def _is_about_another(self, between: range, path: str) -> bool:
+        """True if the text between two edits is, or mentions, another file."""
+        if self._fences_in(between):
+            return True
+        mentioned = {
+            name
+            for place in between
+            for name in files_mentioned(self.lines[place], self.known)
+        }
+        return bool(mentioned) and not any(map(path.endswith, mentioned))
+
+    def _fences_in(self, between: range) -> Sequence[Fence]:
+        return self.layout.fences_from(between.start, between.stop)
+
+
+def suffix(path: str) -> str:
+    """Return the suffix of a path in lower case, with its dot."""
+    return PurePosixPath(path.replace("\\", "/")).suffix.lower()
+
+
+def _span_part(span: Span, path: str | None) -> Part:
+    piece = _read_span(span, path, span.start, span.end)
+    return Part(span.start, span.end, (piece,))
+
+
+def _read_span(span: Span, path: str | None, start: int, end: int) -> Piece:
+    piece = _read(span, span.kind, lambda: span.read(path))
+    return Piece(start, end, piece.kind, piece.edits, piece.refusal)
+
+
+def _read(block: Span | Fence, kind: str, read: Read) -> Piece:
+    try:
+        return Piece(block.start, block.end, kind, tuple(read()))
+    except ReplyRefused as refusal:
+        return Piece(block.start, block.end, kind, refusal=refusal)
+
+
+def _loose_lines(
+    lines: Sequence[str], layout: Layout, forms: Sequence[Form]
+) -> Iterator[Part]:
+    """Return the lines outside of all blocks that belong into one, each with the text
+    up to the next block.
+    """
+    covered = layout.covered()
+    end = 0
+    for place, line in enumerate(lines):
+        if place in covered or place < end:
+            continue
+        for form in forms:
+            try:
+                form.refuse_loose(line, place + 1)
+            except ReplyRefused as refusal:
+                end = _end_of_text(lines, place, covered)
+                kind = f"line of a {form.kind}"
+                yield Part(place, end, (Piece(place, end, kind, refusal=refusal),))
+                break
+
+
+def _end_of_text(lines: Sequence[str], start: int, covered: Collection[int]) -> int:
+    """Return the line after the text that begins here and ends at the next block."""
+    end = start + 1
+    for place in range(start, len(lines)):
+        if place in covered:
+            break
+        if lines[place].strip():
+            end = place + 1
+    return end
+
+
+def _words_between(line: int, path: str | None) -> ReplyRefused:
+    return ReplyRefused(
+        f"Line {line} of the reply: a code block has other lines beside its"
+        " search/replace blocks.",
+        hint=(
+            "A block that changes a file holds only such blocks, and the file's path"
+            " above them."
+        ),
+        path=path or "",
+    )
+
+
+def _stands_for_lines(line: str) -> bool:
+    """True for dots between the blocks of one file, also in a comment."""
+    signs = (re.match(r"\W*", way) for way in (line, line[::-1]))
+    return all(
+        found is not None and ("..." in found[0] or "…" in found[0]) for found in signs
+    )

@@ -1,0 +1,54 @@
+"""Parts of cdd that other packages add as entry points. One that fails is left out and
+named; the others work on.
+"""
+
+import logging
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+from typing import TypeVar
+
+_log = logging.getLogger(__name__)
+_Value = TypeVar("_Value")
+
+
+class Extensions:
+    """The entry points of one group, and those that are left out."""
+
+    def __init__(self, group: str, what: str) -> None:
+        self._group = group
+        self._what = what
+        """What each is, in words: `test runner`."""
+        self.left_out: dict[str, str] = {}
+        """Names of the extensions that are not used, with the reasons."""
+
+    def load(self, make: Callable[[str, object], _Value]) -> tuple[_Value, ...]:
+        """Load all extensions. `make` checks one, which was built without arguments."""
+        loaded: list[_Value] = []
+        for entry_point in entry_points(group=self._group):
+            name = _full_name(entry_point)
+            try:
+                loaded.append(make(name, entry_point.load()()))
+            # whatever another package does, cdd works without it
+            except Exception as error:  # noqa: BLE001
+                self.leave_out(name, error)
+        return tuple(loaded)
+
+    def leave_out(self, name: str, error: Exception) -> None:
+        """Note that an extension is not used any more."""
+        if name not in self.left_out:
+            self.left_out[name] = f"{type(error).__name__}: {error}"[:300]
+            _log.warning(
+                "The %s %s is left out: %s", self._what, name, self.left_out[name]
+            )
+
+
+def require_type(value: object, kind: type[_Value]) -> _Value:
+    """Return a value of an extension. Raises `TypeError` if it has another type."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r:.80} is not a {kind.__name__}")
+    return value
+
+
+def _full_name(entry_point: EntryPoint) -> str:
+    package = entry_point.dist.name if entry_point.dist else entry_point.value
+    return f"{entry_point.name} of {package}"
