@@ -1,50 +1,45 @@
-"""Web addresses: which text is one that a call can go to, and which are local. Imports
-nothing slow.
-"""
+"""Which web addresses are usable, and which are local."""
 
 import ipaddress
 import re
 from urllib.parse import urlsplit
 
 _LOCAL_NAMES = (".local", ".lan", ".home.arpa", ".docker.internal")
+_ALLOWED = (
+    "allowed: an address that begins with http:// or https://,"
+    " as http://127.0.0.1:11434/v1"
+)
 
 
 def web_address(text: str) -> str:
-    """An address that calls can go to, without the spaces around it. Raises
-    `ValueError`, in words for people.
+    """Return a usable address without spaces around it. Raises `ValueError` with a
+    message for the user.
     """
     text = text.strip()
     try:
         parts = urlsplit(text)
-        leads_somewhere = (
-            bool((parts.hostname or "").encode("idna")) and parts.port != 0
-        )
-    except ValueError:
-        # an address or a port that is none, a name that cannot be looked up
-        leads_somewhere = False
-    if (
-        not leads_somewhere
-        or parts.scheme not in ("http", "https")
-        or re.search(r"[\s\\]", text)
-        or not text.isprintable()
-        # it would read as if the host stood behind the sign
-        or "@" in parts.query + parts.fragment
-    ):
-        raise ValueError(
-            "allowed: an address that begins with http:// or https://,"
-            " as http://127.0.0.1:11434/v1"
-        )
-    if not text.isascii():
-        # letters that look alike are told apart
-        user, at, _ = parts.netloc.rpartition("@")
         host = (parts.hostname or "").encode("idna").decode()
-        port = "" if parts.port is None else f":{parts.port}"
-        text = parts._replace(netloc=f"{user}{at}{host}{port}").geturl()
-    return text
+        port = parts.port
+    except ValueError as error:
+        # not an address or a port, or a name that cannot be looked up
+        raise ValueError(_ALLOWED) from error
+    if not host or port == 0 or parts.scheme not in ("http", "https"):
+        raise ValueError(_ALLOWED)
+    if re.search(r"[\s\\]", text) or not text.isprintable():
+        raise ValueError(_ALLOWED)
+    # the host would seem to be behind the sign
+    if "@" in parts.query + parts.fragment:
+        raise ValueError(_ALLOWED)
+    if text.isascii():
+        return text
+    # Latin letters show which of several similar letters a name has
+    user, at, _ = parts.netloc.rpartition("@")
+    shown_port = "" if port is None else f":{port}"
+    return parts._replace(netloc=f"{user}{at}{host}{shown_port}").geturl()
 
 
 def is_this_computer(host: str) -> bool:
-    """True if a host's name or address is always this computer."""
+    """True if the name or address of a host always means this computer."""
     host = host.rstrip(".").lower()
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -56,7 +51,7 @@ def is_this_computer(host: str) -> bool:
 
 
 def is_local_server(address: str) -> bool:
-    """True if an address is of this computer, or of the private network around it."""
+    """True for an address of this computer or of its private network."""
     host = (urlsplit(address).hostname or "").rstrip(".").lower()
     if is_this_computer(host):
         return True

@@ -1,4 +1,4 @@
-"""Where a host name leads to, and whether that is a public place."""
+"""The addresses of a host, and which of them are public."""
 
 import socket
 from collections.abc import Awaitable, Callable
@@ -8,11 +8,11 @@ from cdd_agent.threads import in_thread
 
 Address = IPv4Address | IPv6Address
 Resolve = Callable[[str], Awaitable[tuple[Address, ...]]]
-"""Finds all addresses of a host, the best one first. Raises `OSError` or `UnicodeError`
-when there are none.
+"""Returns the addresses of a host, the best one first. Raises `OSError` or
+`UnicodeError` if there are none.
 """
 Judge = Callable[[Address], bool]
-"""Says whether an address may be connected to."""
+"""Returns true for an address that may be connected to."""
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 _GLOBAL_V6 = IPv6Network("2000::/3")
@@ -24,28 +24,21 @@ _NOT_PUBLIC = (
 
 
 async def system_resolve(host: str) -> tuple[Address, ...]:
-    """Ask the system, which also knows `/etc/hosts` and spellings such as `0x7f.1` and
-    `2130706433`.
-    """
-    found = await in_thread(
+    """Ask the system, which also reads `/etc/hosts` and spellings such as `0x7f.1`."""
+    entries = await in_thread(
         lambda: socket.getaddrinfo(host, None, type=socket.SOCK_STREAM), name="resolve"
     )
-    return tuple(dict.fromkeys(ip_address(entry[4][0]) for entry in found))
+    return tuple(dict.fromkeys(ip_address(entry[4][0]) for entry in entries))
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address belongs to the public internet: not to this computer, its
-    network, or a group of receivers.
-
-    Addresses that wrap an IPv4 address are judged by that one. Beyond what `ipaddress`
-    knows, of IPv6 only the part that is given out is public.
+    """True for a computer of the public internet. An IPv6 address that contains an IPv4
+    address is judged by that one. Only the assigned part of IPv6 is public.
     """
     if isinstance(address, IPv6Address):
-        inner = (
-            IPv4Address(int(address) & 0xFFFFFFFF)
-            if address in _NAT64
-            else address.ipv4_mapped
-        )
+        inner = address.ipv4_mapped
+        if address in _NAT64:
+            inner = IPv4Address(int(address) & 0xFFFFFFFF)
         if inner:
             return is_public(inner)
         if address not in _GLOBAL_V6:

@@ -1,5 +1,5 @@
-"""Pages of the web as text: for the `read` action. Only public places are read, and
-only within limits.
+"""Read web pages as text, for the `read` action: from public addresses only, and within
+limits.
 """
 
 import re
@@ -17,57 +17,58 @@ from cdd_agent.threads import in_thread
 from cdd_agent.version import VERSION
 from cdd_agent.web.addresses import Judge, Resolve, is_public, system_resolve
 from cdd_agent.web.body import Body
-from cdd_agent.web.readable import charset_of, may_be_text, one_line, readable
+from cdd_agent.web.plain_text import one_line
+from cdd_agent.web.readable import find_charset, may_be_text, readable
 from cdd_agent.web.transport import PinnedTransport
 
 _MOST_REDIRECTS = 5
 _MOST_ADDRESSES = 4
 """Addresses of one host that are tried."""
 _CONNECT_TIMEOUT = 5.0
-"""Seconds for each of them."""
+"""Seconds for each address."""
 _HEADERS = {
     "User-Agent": f"cdd-agent/{VERSION}",
     "Accept": "text/markdown, text/html;q=0.9, text/plain;q=0.8, */*;q=0.5",
-    # `Body` takes no other: one that it does not know could unfold without limit
+    # `Body` limits the size of this one only
     "Accept-Encoding": "gzip",
 }
+_CHECK = "Check the address and the network. Pages are read directly, through no proxy."
+_ONLY_TEXT = "Only text can be read: HTML, Markdown, JSON, XML and the like."
+_WEB_ADDRESS = "It begins with https:// or http://."
+_CONNECTION_ERRORS = (
+    httpx.HTTPError,
+    httpx.InvalidURL,
+    zlib.error,
+    UnicodeError,
+    OSError,
+)
 
 
 class Page(Struct, frozen=True):
     """The text at a URL."""
 
     text: str
-    """HTML as Markdown, anything else as it is; without control characters."""
+    """HTML as Markdown; without control characters."""
     cut: bool = False
-    """There is more than the limits allow to read."""
+    """The page is longer than the limits."""
 
     def as_text(self) -> str:
-        """The text, and whether it is all of it."""
-        return (
-            f"{self.text}\n… (the page is longer; this is its beginning)\n"
-            if self.cut
-            else self.text
-        )
+        if not self.cut:
+            return self.text
+        return f"{self.text}\n… (the page is longer; this is its beginning)\n"
 
 
 class PageUnreadable(CddError):
-    """A page that is not there, that may not be read, or that is not text."""
+    """A page that does not exist, may not be read, or is not text."""
 
 
 class PageReader(Struct, frozen=True):
-    """Reads one page at a time, directly (through no proxy), and keeps nothing from one
-    to the next.
-
-    Whatever a URL or a server does, it ends within the time limit, in a `Page` or in
-    `PageUnreadable`.
-    """
+    """Reads pages, through no proxy."""
 
     allow_private: bool = False
-    """Also read from this computer and its network, which a model must not get to see
-    otherwise.
-    """
+    """Also read from this computer and its network."""
     time_limit: float = 20.0
-    """Seconds for everything together."""
+    """Seconds for a page with its redirects."""
     size_limit: int = 2_000_000
     """Bytes of the body, decompressed."""
     text_limit: int = 100_000
@@ -76,29 +77,28 @@ class PageReader(Struct, frozen=True):
     judge: Judge = is_public
 
     async def read(self, url: str) -> Page:
-        """Read the page as text. Raises `PageUnreadable`."""
+        """Read a page within the time limit. Raises `PageUnreadable`."""
         try:
             async with timeout(self.time_limit):
                 async with await self._client() as client:
                     return await self._follow(client, url)
         except TimeoutError as error:
             raise PageUnreadable(
-                f"{_shown(url)} could not be read within {self.time_limit:g} seconds.",
+                f"{_show(url)} could not be read within {self.time_limit:g} seconds.",
                 hint="Try again later.",
             ) from error
 
     async def _client(self) -> httpx.AsyncClient:
-        # loading the certificates takes a while
-        def made() -> httpx.AsyncClient:
-            limit = httpx.Timeout(self.time_limit, connect=_CONNECT_TIMEOUT)
+        def make_client() -> httpx.AsyncClient:
             return httpx.AsyncClient(
-                transport=PinnedTransport(self._addresses),
+                transport=PinnedTransport(self._choose_addresses),
                 headers=_HEADERS,
-                timeout=limit,
+                timeout=httpx.Timeout(self.time_limit, connect=_CONNECT_TIMEOUT),
             )
 
         try:
-            return await in_thread(made, name="httpx")
+            # in a thread, because the certificates are read slowly
+            return await in_thread(make_client, name="httpx")
         except OSError as error:
             raise PageUnreadable(
                 f"No page can be read: {one_line(str(error))}.",
@@ -106,49 +106,38 @@ class PageReader(Struct, frozen=True):
             ) from error
 
     async def _follow(self, client: httpx.AsyncClient, url: str) -> Page:
-        """Send a request and those that it is redirected to.
-
-        Not left to httpx: that would read the bodies of redirects, whatever their size.
-        """
+        """Follow redirects. httpx would read their bodies without a limit."""
         try:
             request = client.build_request("GET", url)
         except (httpx.InvalidURL, ValueError) as error:
             raise _not_an_address(url) from error
-        first = str(request.url)
+        shown = _show(str(request.url))
         try:
             for _ in range(_MOST_REDIRECTS + 1):
-                async with aclosing(
-                    await client.send(request, stream=True)
-                ) as response:
+                sent = await client.send(request, stream=True)
+                async with aclosing(sent) as response:
                     if response.next_request is None:
-                        return await self._page(response)
+                        return await self._read_page(response)
                     request = response.next_request
-        except (
-            httpx.HTTPError,
-            httpx.InvalidURL,
-            zlib.error,
-            UnicodeError,
-            OSError,
-        ) as error:
+        except _CONNECTION_ERRORS as error:
             raise _broken(url, error) from error
         raise PageUnreadable(
-            f"{_shown(first)} redirects more than {_MOST_REDIRECTS} times.", hint=_CHECK
+            f"{shown} redirects more than {_MOST_REDIRECTS} times.", hint=_CHECK
         )
 
-    async def _page(self, response: "httpx.Response") -> Page:
+    async def _read_page(self, response: httpx.Response) -> Page:
         url = str(response.url)
+        shown = _show(url)
         if not response.is_success:
             answer = one_line(f"{response.status_code} {response.reason_phrase[:100]}")
-            raise PageUnreadable(f"{_shown(url)} answers {answer}.", hint=_CHECK)
+            raise PageUnreadable(f"{shown} answers {answer}.", hint=_CHECK)
         content_type = response.headers.get("content-type", "")
         media_type = one_line(content_type.partition(";")[0]).lower()[:100]
         if not may_be_text(media_type):
-            raise PageUnreadable(
-                f"{_shown(url)} is {media_type}, not text.", hint=_ONLY_TEXT
-            )
-        body = await self._body(response)
+            raise PageUnreadable(f"{shown} is {media_type}, not text.", hint=_ONLY_TEXT)
+        body = await self._read_body(response)
         content, cut = body.content(), body.cut
-        charset, patience = charset_of(content_type), self.time_limit / 2
+        charset, patience = find_charset(content_type.encode()), self.time_limit / 2
         text = await in_thread(
             lambda: readable(
                 content, media_type, charset, cut=cut, base=url, patience=patience
@@ -156,14 +145,14 @@ class PageReader(Struct, frozen=True):
             name="readable",
         )
         if text is None:
-            raise PageUnreadable(f"{_shown(url)} is binary, not text.", hint=_ONLY_TEXT)
+            raise PageUnreadable(f"{shown} is binary, not text.", hint=_ONLY_TEXT)
         return Page(text[: self.text_limit], cut=cut or len(text) > self.text_limit)
 
-    async def _body(self, response: "httpx.Response") -> Body:
+    async def _read_body(self, response: httpx.Response) -> Body:
         encoding = one_line(response.headers.get("content-encoding", "")).lower()
         if encoding not in ("", "identity", "gzip", "x-gzip"):
             raise PageUnreadable(
-                f"{_shown(str(response.url))} is compressed with {encoding[:40]!r},"
+                f"{_show(str(response.url))} is compressed with {encoding[:40]!r},"
                 " which was not asked for.",
                 hint=_CHECK,
             )
@@ -176,17 +165,16 @@ class PageReader(Struct, frozen=True):
                     break
         return body
 
-    async def _addresses(self, url: "httpx.URL") -> Sequence[str]:
-        """Where to connect to for a URL. Raises `PageUnreadable` when it leads to where
-        nothing may be read.
-        """
-        shown = _shown(str(url))
+    async def _choose_addresses(self, url: httpx.URL) -> Sequence[str]:
+        """Raises `PageUnreadable` for a URL that must not be read."""
+        shown = _show(str(url))
         if url.scheme not in ("http", "https"):
             raise PageUnreadable(
                 f"Only http and https pages can be read, not {shown!r}.",
                 hint=_WEB_ADDRESS,
             )
-        if not url.host or not 0 < (80 if url.port is None else url.port) < 65536:
+        port = 80 if url.port is None else url.port
+        if not url.host or not 0 < port < 65536:
             raise _not_an_address(shown)
         if url.userinfo:
             raise PageUnreadable(
@@ -196,62 +184,47 @@ class PageReader(Struct, frozen=True):
         host = url.raw_host.decode("ascii")
         try:
             addresses = await self.resolve(host)
-        except (OSError, ValueError) as error:
+            if not addresses:
+                raise LookupError(host)
+        except (OSError, ValueError, LookupError) as error:
             raise PageUnreadable(
-                f"No address was found for {_shown(host)!r}.", hint=_CHECK
+                f"No address was found for {_show(host)!r}.", hint=_CHECK
             ) from error
         for address in addresses:
-            if not (self.allow_private or self.judge(address)):
-                raise PageUnreadable(
-                    f"{shown} is not read: {address} is not a public address.",
-                    hint=(
-                        "Pages of this computer and its network need"
-                        " `web: {private: true}` in the settings."
-                    ),
-                )
-        if not addresses:
+            if self.allow_private or self.judge(address):
+                continue
             raise PageUnreadable(
-                f"No address was found for {_shown(host)!r}.", hint=_CHECK
+                f"{shown} is not read: {address} is not a public address.",
+                hint=(
+                    "Pages of this computer and its network need"
+                    " `web: {private: true}` in the settings."
+                ),
             )
         return [str(address) for address in addresses[:_MOST_ADDRESSES]]
 
 
-_CHECK = "Check the address and the network. Pages are read directly, through no proxy."
-_ONLY_TEXT = "Only text can be read: HTML, Markdown, JSON, XML and the like."
-_WEB_ADDRESS = "It begins with https:// or http://."
-
-
 def _not_an_address(url: str) -> PageUnreadable:
     return PageUnreadable(
-        f"{_shown(url)!r} is not the address of a page.", hint=_WEB_ADDRESS
+        f"{_show(url)!r} is not the address of a page.", hint=_WEB_ADDRESS
     )
 
 
 def _broken(url: str, error: Exception) -> PageUnreadable:
-    """An error on the way, in words."""
     reason = one_line(str(error))[:300].rstrip(".") or type(error).__name__
     match error:
         case httpx.ConnectTimeout():
-            return PageUnreadable(
-                f"{_shown(url)} does not answer within {_CONNECT_TIMEOUT:g} seconds.",
-                hint=_CHECK,
-            )
+            what = f"does not answer within {_CONNECT_TIMEOUT:g} seconds."
         case httpx.ConnectError():
-            return PageUnreadable(
-                f"{_shown(url)} cannot be reached: {reason}.", hint=_CHECK
-            )
+            what = f"cannot be reached: {reason}."
         case zlib.error():
-            return PageUnreadable(
-                f"{_shown(url)} is compressed in a wrong way: {reason}.", hint=_CHECK
-            )
+            what = f"is compressed in a wrong way: {reason}."
         case _:
-            return PageUnreadable(
-                f"The answer of {_shown(url)} broke off or is not HTTP: {reason}.",
-                hint=_CHECK,
-            )
+            message = f"The answer of {_show(url)} broke off or is not HTTP: {reason}."
+            return PageUnreadable(message, hint=_CHECK)
+    return PageUnreadable(f"{_show(url)} {what}", hint=_CHECK)
 
 
-def _shown(url: str) -> str:
-    """A URL for a message: one line, not too long, without a password."""
+def _show(url: str) -> str:
+    """Return a URL for a message: one short line without a password."""
     line = re.sub(r"//[^/?#]*@", "//…@", one_line(url[:1000]))
     return line if len(line) <= 200 else f"{line[:200]}…"

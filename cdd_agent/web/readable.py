@@ -1,26 +1,23 @@
-"""The bytes of a page → text to read: decoded, HTML as Markdown, and nothing in it that
-steers a terminal.
-"""
+"""Decode the bytes of a page, and make text to read of them."""
 
 import codecs
-import contextlib
-import html
 import re
 
-from cdd_agent.sanitize import UNSEEN
-from cdd_agent.web.unread_tags import UNREAD
+from cdd_agent.web.markup import strip_tags, to_markdown
+from cdd_agent.web.plain_text import remove_control
 
-_CONTROL = re.compile(f"[{UNSEEN}]")
 _TEXT = re.compile(
     r"text/.+|application/(json|xml|yaml|x-yaml|toml|javascript|x-javascript"
     r"|ecmascript|x-sh|sql|x-ndjson|jsonl)"
     r"|.+\+(json|xml|yaml)"
 )
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
-_UNSAID = frozenset({"", "application/octet-stream", "binary/octet-stream"})
+_UNSPECIFIC = frozenset({"", "application/octet-stream", "binary/octet-stream"})
+"""Media types of any content."""
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16's, which is its beginning
+    # before the mark of UTF-16, which is its beginning
+    codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
@@ -31,48 +28,17 @@ _CHARSET = re.compile(
 _UNUSUAL = frozenset(
     {"punycode", "idna", "unicode-escape", "raw-unicode-escape", "undefined"}
 )
-"""Codecs of Python's that no page is written in; decoding some of them takes for ever.
-"""
-_TAG = re.compile(r"<([^<>]*)>")
-_INLINE = frozenset(
-    {
-        "a",
-        "b",
-        "code",
-        "em",
-        "i",
-        "kbd",
-        "mark",
-        "q",
-        "s",
-        "samp",
-        "small",
-        "span",
-        "strong",
-        "sub",
-        "sup",
-    }
-)
-"""Elements of HTML that hold nothing to read."""
-
-
-def plain(text: str) -> str:
-    """The text without control characters, but with its lines and tabs."""
-    return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
-
-
-def one_line(text: str) -> str:
-    return " ".join(plain(text).split())
+"""Codecs of Python that no page uses. Some take very long."""
 
 
 def may_be_text(media_type: str) -> bool:
-    """Whether it is worth reading the body to see."""
-    return media_type in _UNSAID or _TEXT.fullmatch(media_type) is not None
+    return media_type in _UNSPECIFIC or _TEXT.fullmatch(media_type) is not None
 
 
-def charset_of(content_type: str) -> str | None:
-    """The charset that a Content-Type header names."""
-    return _named_charset(content_type.encode())
+def find_charset(text: bytes) -> str | None:
+    """Return the charset that a Content-Type header or a declaration names."""
+    charset = _CHARSET.search(text)
+    return charset[1].decode() if charset else None
 
 
 def readable(
@@ -84,84 +50,52 @@ def readable(
     base: str,
     patience: float,
 ) -> str | None:
-    """The text of a page; None when it is not text after all.
+    """Return the text of a page, HTML as Markdown; None if it is not text.
 
-    `cut` says that the content has no end, `base` is what its links are relative to.
-    HTML that takes more than `patience` seconds, or that no parser takes, becomes bare
-    text.
+    `cut`: the end is missing. `base` is the page's address. HTML that takes longer than
+    `patience` seconds, or that no library can read, becomes bare text.
     """
-    head = content[:1024].lstrip().lower()
-    marked_up = media_type in _HTML or (
-        media_type in _UNSAID and head.startswith((b"<!doctype html", b"<html"))
-    )
-    if charset is None and (marked_up or media_type.endswith("xml")):
-        declared = _named_charset(content[:1024]) or ""
-        # it could not have been read in UTF-16
-        charset = None if declared.lower().startswith("utf-16") else declared
-    text = _decoded(content, charset, cut=cut)
+    beginning = content[:1024].lstrip().lower()
+    is_html = media_type in _HTML
+    if media_type in _UNSPECIFIC:
+        is_html = beginning.startswith((b"<!doctype html", b"<html"))
+    if charset is None and (is_html or media_type.endswith("xml")):
+        charset = find_charset(content[:1024])
+        # the declaration could not have been read in UTF-16
+        if charset and charset.lower().startswith("utf-16"):
+            charset = None
+    text = _decode(content, charset, cut=cut)
     if "\0" in text[:4096]:
         return None
-    if marked_up:
-        # late: bs4 and markdownify take 0.1 s to import
-        from cdd_agent.web.markup import to_markdown  # noqa: PLC0415
-
+    if is_html:
         try:
             text = to_markdown(text, base=base, patience=patience)
-        # three libraries on a text that somebody may have written to break them
+        # the page may be made to break one of three libraries
         except Exception:  # noqa: BLE001
-            text = _bare(text)
-    return plain(text)
+            text = strip_tags(text)
+    return remove_control(text)
 
 
-def _named_charset(text: bytes) -> str | None:
-    named = _CHARSET.search(text)
-    return named[1].decode() if named else None
-
-
-def _decoded(content: bytes, charset: str | None, *, cut: bool) -> str:
-    """By its byte order mark, else by the charset it is said to have, else as UTF-8.
-    Never fails.
-    """
-    marks = (
-        charset_
-        for mark, charset_ in _BYTE_ORDER_MARKS.items()
-        if content.startswith(mark)
-    )
-    charset = next(marks, charset or "utf-8")
+def _decode(content: bytes, charset: str | None, *, cut: bool) -> str:
+    """Decode by the byte order mark, else by the charset, else as UTF-8."""
+    for mark, marked_charset in _BYTE_ORDER_MARKS.items():
+        if content.startswith(mark):
+            charset = marked_charset
+            break
     try:
-        return _codec(charset).decode(content, final=not cut)
-    except (LookupError, ValueError):  # no such charset, or none for text
-        return _codec("utf-8").decode(content, final=not cut)
+        return _make_decoder(charset or "utf-8").decode(content, final=not cut)
+    # an unknown charset, or a codec for other things than text
+    except (LookupError, ValueError):
+        return _make_decoder("utf-8").decode(content, final=not cut)
 
 
-def _codec(charset: str) -> codecs.IncrementalDecoder:
-    bytes(4).decode(charset, "replace")  # fails for codecs from bytes to bytes
+def _make_decoder(charset: str) -> codecs.IncrementalDecoder:
+    # a codec from bytes to bytes fails
+    bytes(4).decode(charset, "replace")
     name = codecs.lookup(charset).name
     if name in _UNUSUAL:
         raise LookupError(charset)
     if name in ("ascii", "iso8859-1"):
-        name = "cp1252"  # what the web means by both
+        # on the web both mean this
+        name = "cp1252"
     return codecs.getincrementaldecoder(name)(errors="replace")
-
-
-def _bare(text: str) -> str:
-    """The text outside of tags. Takes time in proportion to the text, whatever the text
-    is.
-    """
-    kept: list[str] = []
-    hidden, at = "", 0
-    for tag in _TAG.finditer(text):
-        name = "".join(tag[1].split(maxsplit=1)[:1]).lower()
-        if not hidden:
-            kept += [text[at : tag.start()], "" if name.strip("/") in _INLINE else "\n"]
-            hidden = name if name in UNREAD else ""
-        elif name == f"/{hidden}":
-            hidden = ""
-        at = tag.end()
-    kept.append("" if hidden else text[at:])
-    bare = "".join(kept)
-    # a character reference with thousands of digits
-    with contextlib.suppress(ValueError):
-        bare = html.unescape(bare)
-    lines = (" ".join(line.split()) for line in bare.split("\n"))
-    return "\n".join(line for line in lines if line)

@@ -1,4 +1,4 @@
-"""Searching the web: for the `research` action."""
+"""Search the web, for the `research` action."""
 
 from asyncio import timeout
 from collections import deque
@@ -10,7 +10,7 @@ from msgspec import Struct
 from cdd_agent.errors import CddError
 from cdd_agent.threads import in_thread
 from cdd_agent.typed_values import Checked, Written, check_argument
-from cdd_agent.web.readable import one_line
+from cdd_agent.web.plain_text import one_line
 
 _LONGEST_TITLE = 300
 _LONGEST_SNIPPET = 1000
@@ -33,14 +33,11 @@ class QueryResult(Checked, frozen=True):
 
 
 class SERPReport(Checked, frozen=True):
-    """The search engine result pages (SERP) of some queries, in the order of the
-    queries.
-    """
+    """The search engine result pages (SERP), in the order of the queries."""
 
     results: tuple[QueryResult, ...] = ()
 
     def as_text(self) -> str:
-        """Return the whole report for a model or a user to read."""
         sections = []
         for page in self.results:
             lines = [f"Search: {page.query}"]
@@ -55,7 +52,7 @@ class SERPReport(Checked, frozen=True):
 
 
 class WebSearchError(CddError):
-    """A search could not be made. A search without results is no error."""
+    """A search failed. A search without results is no error."""
 
     def __init__(
         self, original_exception: Exception, message: str = "", *, hint: str = ""
@@ -70,9 +67,7 @@ class WebSearchError(CddError):
 
 
 class IWebSearcher(Protocol):
-    """A search engine. Adapters: ddgs (several public ones) and scripted (demo,
-    tests).
-    """
+    """A search engine: ddgs, or scripted for the demo and tests."""
 
     async def search(self, query: str) -> QueryResult:
         """Find pages. Raises `WebSearchError`, never a library's error."""
@@ -80,45 +75,41 @@ class IWebSearcher(Protocol):
 
 
 async def research(searcher: IWebSearcher, queries: Iterable[str]) -> SERPReport:
-    """Ask one query after the other: search engines turn away whoever asks much at a
-    time.
-    """
+    """Search for one query after the other: search engines refuse many at once."""
     return SERPReport(tuple([await searcher.search(query) for query in queries]))
 
 
 class ScriptedSearcher:
-    """Plays what is found, query by query, and keeps the queries."""
+    """Returns scripted results query by query, and records the queries."""
 
     def __init__(
         self, script: Iterable[Sequence[SearchResult] | WebSearchError] = ()
     ) -> None:
         self.queries: list[str] = []
-        self._left = deque(script)
+        self._results = deque(script)
 
     async def search(self, query: str) -> QueryResult:
         self.queries.append(query)
-        if not self._left:
+        if not self._results:
             raise AssertionError(
                 f"no results left for query {len(self.queries)}: {query}"
             )
-        found = self._left.popleft()
-        if isinstance(found, WebSearchError):
-            raise found
-        return QueryResult(query, tuple(found))
+        results = self._results.popleft()
+        if isinstance(results, WebSearchError):
+            raise results
+        return QueryResult(query, tuple(results))
 
 
 class DdgsClient(Protocol):
-    """The part of `ddgs.DDGS` that is used."""
+    """The part of `ddgs.DDGS` that a search needs."""
 
     def text(self, query: str, *, max_results: int) -> Sequence[Mapping[str, Any]]:
-        """Dictionaries with `title`, `href` and `body`."""
+        """Return dictionaries with `title`, `href` and `body`."""
         ...
 
 
 def ddgs_client() -> DdgsClient:
-    """Return a client of the optional library, with its own settings. Raises
-    `WebSearchError`: not installed.
-    """
+    """Return a client of the optional library. Raises `WebSearchError` without it."""
     try:
         # late: an optional library
         from ddgs import DDGS  # noqa: PLC0415
@@ -135,9 +126,7 @@ def ddgs_client() -> DdgsClient:
 
 
 class DdgsSearcher(Struct, frozen=True):
-    """Searches through the `ddgs` library: it asks several public search engines and
-    needs no key.
-    """
+    """Searches with the `ddgs` library: several search engines, without a key."""
 
     client: Callable[[], DdgsClient] = ddgs_client
     max_results: int = 8
@@ -147,13 +136,8 @@ class DdgsSearcher(Struct, frozen=True):
     async def search(self, query: str) -> QueryResult:
         try:
             async with timeout(self.time_limit):
-                found = await in_thread(
-                    lambda: list(
-                        self.client().text(query, max_results=self.max_results)
-                    ),
-                    name="search",
-                )
-                results = _results(found)
+                entries = await in_thread(lambda: self._ask(query), name="search")
+                results = _read_results(entries)
         except WebSearchError:
             raise
         except TimeoutError as error:
@@ -161,35 +145,37 @@ class DdgsSearcher(Struct, frozen=True):
                 query, f"no answer within {self.time_limit:g} seconds", error
             ) from error
         except Exception as error:
-            # the library lets through whatever its engines run into
-            if (
-                type(error).__name__ == "DDGSException"
-                and str(error) == "No results found."
-            ):
+            # the library raises all errors of its engines
+            name, reason = type(error).__name__, str(error)
+            if name == "DDGSException" and reason == "No results found.":
                 return QueryResult(query)
-            raise _failed(query, str(error) or type(error).__name__, error) from error
+            raise _failed(query, reason or name, error) from error
         return QueryResult(query, tuple(results[: self.max_results]))
 
+    def _ask(self, query: str) -> list[Mapping[str, Any]]:
+        return list(self.client().text(query, max_results=self.max_results))
 
-def _results(entries: Iterable[Mapping[str, Any]]) -> list[SearchResult]:
+
+def _read_results(entries: Iterable[Mapping[str, Any]]) -> list[SearchResult]:
     """Return the results that have a usable address."""
     results = []
     for entry in entries:
         title, url, snippet = (
             one_line(str(entry.get(key) or "")) for key in ("title", "href", "body")
         )
-        if 0 < len(url) <= _LONGEST_URL:
-            title = _shortened(title, _LONGEST_TITLE) or url[:_LONGEST_TITLE]
-            snippet = _shortened(snippet, _LONGEST_SNIPPET)
-            results.append(SearchResult(title, url, snippet))
+        if not 0 < len(url) <= _LONGEST_URL:
+            continue
+        title = _shorten(title, _LONGEST_TITLE) or url[:_LONGEST_TITLE]
+        snippet = _shorten(snippet, _LONGEST_SNIPPET)
+        results.append(SearchResult(title, url, snippet))
     return results
 
 
 def _failed(query: str, reason: str, error: Exception) -> WebSearchError:
     return WebSearchError(
         error,
-        f"The search for {_shortened(one_line(query), 100)!r} failed:"
-        f" {_shortened(one_line(reason), 300).rstrip('.')}.",
+        f"The search for {_shorten(one_line(query), 100)!r} failed:"
+        f" {_shorten(one_line(reason), 300).rstrip('.')}.",
         hint=(
             "Check the network, or try again later: public search engines limit how"
             " often they are asked."
@@ -197,5 +183,5 @@ def _failed(query: str, reason: str, error: Exception) -> WebSearchError:
     )
 
 
-def _shortened(text: str, length: int) -> str:
+def _shorten(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"

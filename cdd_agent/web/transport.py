@@ -1,6 +1,4 @@
-"""Connections to chosen addresses only. Imports httpx: import this when the first page
-is read.
-"""
+"""HTTP connections to chosen addresses only."""
 
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,17 +8,13 @@ import httpx
 
 
 class PinnedTransport(httpx.AsyncBaseTransport):
-    """Asks `choose` where each request may go, redirected ones included, and connects
-    to exactly these addresses.
-
-    No name is looked up after that, so it cannot lead somewhere else by then. The
-    server still sees the name: in the Host header, in TLS, and its certificate must be
-    for it.
+    """Connects each request only to the addresses that `choose` returns for it. The
+    Host header and TLS have the name, and the certificate must be for it.
     """
 
     def __init__(self, choose: Callable[[httpx.URL], Awaitable[Sequence[str]]]) -> None:
         self._choose = choose
-        # A connection is never used again: it is known by its address, but its
+        # No connection is used twice: httpx would find it by its address, but the
         # certificate was for one name.
         self._inner = httpx.AsyncHTTPTransport(
             verify=trusted(), limits=httpx.Limits(max_keepalive_connections=0)
@@ -41,7 +35,7 @@ class PinnedTransport(httpx.AsyncBaseTransport):
 
 @cache
 def trusted() -> ssl.SSLContext:
-    """The certificates that are trusted; reading them takes a while."""
+    """Return the trusted certificates. They are read slowly, so only once."""
     return httpx.create_ssl_context()
 
 
@@ -49,7 +43,8 @@ def _pinned(request: httpx.Request, address: str) -> httpx.Request:
     return httpx.Request(
         request.method,
         request.url.copy_with(host=address),
-        headers=request.headers,  # with the Host that was asked for
+        # they include the Host header with the name
+        headers=request.headers,
         stream=request.stream,
         extensions={**request.extensions, "sni_hostname": request.url.host.rstrip(".")},
     )

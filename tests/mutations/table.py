@@ -2724,6 +2724,35 @@ MUTATIONS = [
             ),
         ]
     ],
+    *[
+        Mutation(rule, file, old, new, "tests/web/test_pages.py")
+        for rule, file, old, new in [
+            (
+                "the main part of a page is read",
+                "web/markup.py",
+                "content = _find_main(soup)",
+                "content = soup",
+            ),
+            (
+                "a main part without text does not count",
+                "web/markup.py",
+                "len(elements) == 1 and elements[0].get_text(strip=True)",
+                "len(elements) == 1",
+            ),
+            (
+                "a private address gets no connection",
+                "web/pages.py",
+                "if self.allow_private or self.judge(address):",
+                "if True:",
+            ),
+            (
+                "a body is unpacked up to its limit",
+                "web/body.py",
+                "decompress(piece, self._room)",
+                "decompress(piece)",
+            ),
+        ]
+    ],
     Mutation(
         "what is set aside stays so",
         "files/json_file.py",

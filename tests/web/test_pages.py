@@ -183,6 +183,27 @@ class TestText:
         assert error.message.isprintable()
         assert error.exit_code == 1
 
+    @each_row(
+        ("body", "text"),
+        [
+            ("<header>h</header><main><h1>M</h1></main><footer>f</footer>", "# M"),
+            ("<div>h</div><div role=main><p>M</div><p>f", "M"),
+            ("<p>h<article>A</article>", "A"),
+            ("<main>M <article>A</article></main>", "M\n\nA"),
+            # without text of its own, or one of several: not the page's main part
+            ("<main><nav>menu</nav></main><p>whole", "whole"),
+            ("<article>A</article><article>B</article>", "A\n\nB"),
+            ("<p>whole", "whole"),
+            ("", ""),
+        ],
+    )
+    def test_the_main_part_of_a_page_is_read(self, body: str, text: str) -> None:
+        assert converted(f"<!doctype html><body>{body}") == text
+
+    def test_links_of_the_main_part_follow_the_base_of_the_page(self) -> None:
+        page = "<head><base href=/docs/></head><main><a href=a>A</a></main>"
+        assert converted(page) == "[A](http://example.com/docs/a)"
+
     async def test_links_are_relative_to_where_the_page_is_in_the_end(self) -> None:
         answers = {
             "/a": redirect("/deep/b"),

@@ -1,0 +1,16 @@
+"""Text from the web without characters that steer a terminal."""
+
+import re
+
+from cdd_agent.sanitize import UNSEEN
+
+_CONTROL = re.compile(f"[{UNSEEN}]")
+
+
+def remove_control(text: str) -> str:
+    """Return the text without control characters except line feeds and tabs."""
+    return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def one_line(text: str) -> str:
+    return " ".join(remove_control(text).split())
