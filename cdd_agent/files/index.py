@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from cdd_agent.files.spelling import compose
 from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.threads import in_thread
 
@@ -78,7 +79,7 @@ class FileIndex:
             path = entry.text
             if entry.kind is Kind.FOLDER:
                 path += "/"
-            folded = path.casefold()
+            folded = compose(path).casefold()
             name = folded.removesuffix("/").rpartition("/")[2]
             paths.append(_IndexedPath(path, folded, name))
         self._paths, self._built_at = paths, time.monotonic()
@@ -89,7 +90,7 @@ class FileIndex:
         same letters in this order, or else paths with them.
         """
         deadline = time.monotonic() + seconds
-        typed = typed.casefold()
+        typed = compose(typed).casefold()
         skipping = (f"[^{re.escape(char)}]*+{re.escape(char)}" for char in typed)
         has_letters = re.compile("".join(skipping)).match
 

@@ -516,7 +516,7 @@ MUTATIONS = [
             file,
             old,
             new,
-            "tests/files/test_spelling.py tests/changes/test_spelled_names.py tests/engine/test_renames_by_spelling.py",
+            "tests/files/test_spelling.py tests/changes/test_spelled_names.py tests/engine/test_renames_by_spelling.py tests/engine/test_spelled_names.py",
         )
         for rule, file, old, new in [
             (
@@ -524,6 +524,24 @@ MUTATIONS = [
                 "files/spelling.py",
                 "if compose(other) == composed]",
                 "if other == name]",
+            ),
+            (
+                "a folder to work in has any normal form",
+                "files/paths.py",
+                "path = _spell(top, PurePosixPath(folder.relative_to(top).as_posix()))",
+                "path = PurePosixPath(folder.relative_to(top).as_posix())",
+            ),
+            (
+                "a text means a file in any normal form",
+                "files/named.py",
+                "if compose(path) == composed]",
+                "if path == name]",
+            ),
+            (
+                "a new file may have another normal form than its plan gives",
+                "tickets/declared_files.py",
+                "return path == self.path or self._is_spelled_as(path)",
+                "return path == self.path",
             ),
             (
                 "a name that a reply gives up is no file's",
