@@ -86,7 +86,7 @@ def _spell(
             raise PathRefused(
                 f"{path} could be {shown}, which look the same; spell it as one of them"
             )
-        spelled /= names[0] if names else name
+        spelled /= next(iter(names), name)
     return spelled
 
 
@@ -146,14 +146,13 @@ def confine_folder(root: Path, text: str) -> PurePosixPath:
     stays inside. The folder need not exist.
     """
     top = root.resolve()
-    folder = _resolved(root, parse_path(text) if text else PurePosixPath())
-    if not folder.is_relative_to(top):
-        raise PathRefused(f"{text} leaves the project")
+    path = PurePosixPath()
+    if text:
+        path = parse_path(text)
+    folder = _resolve_folder(top, path, text)
+    # the entries on the disk may be spelled in another way, and be links
     path = _spell(top, PurePosixPath(folder.relative_to(top).as_posix()))
-    # the spelled name may be one of a link
-    folder = _resolved(top, path)
-    if not folder.is_relative_to(top):
-        raise PathRefused(f"{text} leaves the project")
+    folder = _resolve_folder(top, path, text)
     try:
         is_folder = all(map(_may_be_folder, _up_to(top, folder)))
     except OSError as error:
@@ -163,6 +162,13 @@ def confine_folder(root: Path, text: str) -> PurePosixPath:
     if not is_folder:
         raise PathRefused(f"{text} is not a folder")
     return PurePosixPath(folder.relative_to(top).as_posix())
+
+
+def _resolve_folder(top: Path, path: PurePosixPath, text: str) -> Path:
+    folder = _resolved(top, path)
+    if not folder.is_relative_to(top):
+        raise PathRefused(f"{text} leaves the project")
+    return folder
 
 
 def _up_to(top: Path, folder: Path) -> Iterator[Path]:

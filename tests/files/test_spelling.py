@@ -150,6 +150,17 @@ def test_a_hard_link_with_another_case_is_another_file(tmp_path: Path) -> None:
         assert has_entry(tmp_path, name)
 
 
+@each_row(
+    "disk", [disk for disk in DISKS.values() if issubclass(disk, InsensitivePath)]
+)
+def test_a_hard_link_with_other_letters_is_not_meant(
+    tmp_path: Path, disk: type[Path]
+) -> None:
+    put(tmp_path, "readme.md")
+    os.link(tmp_path / "readme.md", tmp_path / "other.md")
+    assert confine(disk(tmp_path), "README.md") == PurePosixPath("readme.md")
+
+
 def test_a_name_behind_a_link_to_a_folder_is_found_too(tmp_path: Path) -> None:
     put(tmp_path, in_form("NFD", "real/größe.txt"))
     (tmp_path / "link").symlink_to("real")

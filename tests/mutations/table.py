@@ -522,7 +522,7 @@ MUTATIONS = [
             (
                 "a name in another normal form is the file that has it",
                 "files/spelling.py",
-                "if compose(other) == composed]",
+                "if compose(other) == compose(name)]",
                 "if other == name]",
             ),
             (
@@ -546,14 +546,20 @@ MUTATIONS = [
             (
                 "a name that a reply gives up is no file's",
                 "files/spelling.py",
-                "others = [other for other in names if other not in ignored]",
-                "others = names",
+                "return [other for other in names if other not in ignored]",
+                "return names",
             ),
             (
                 "a name that several files have is refused",
                 "files/paths.py",
                 "if len(names) > 1:",
                 "if False:",
+            ),
+            (
+                "a hard link is another name",
+                "files/spelling.py",
+                "candidates = similar or names",
+                "candidates = names",
             ),
             (
                 "an entry is looked up as it is spelled",
@@ -582,8 +588,8 @@ MUTATIONS = [
             (
                 "one entry is renamed, not created and deleted",
                 "changes/change_set.py",
-                "return old if is_one else None",
-                "return None",
+                "if is_same_entry(root / old.path, root / new.path):",
+                "if False:",
             ),
             (
                 "a rename that Linux does not make is made",
@@ -616,7 +622,7 @@ MUTATIONS = [
     Mutation(
         "each is looked at once more as it is written",
         "changes/change_set.py",
-        "                    _expect_unchanged(root, file)\n",
+        "        _expect_unchanged(self.root, change)\n",
         "",
         "tests/changes/test_changes.py",
     ),
