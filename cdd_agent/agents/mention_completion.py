@@ -13,6 +13,7 @@ from cdd_agent.completion import Completion
 from cdd_agent.files.hidden_from_models import is_secret_path
 from cdd_agent.files.index import FileIndex
 from cdd_agent.files.paths import PathRefused, confine_folder
+from cdd_agent.files.spelling import compose
 from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.llm.pictures import is_meant_as_picture
 from cdd_agent.sanitize import sanitize_for_display
@@ -80,12 +81,13 @@ def paths_like(index: FileIndex, typed: str) -> list[str]:
     except (PathRefused, UnicodeError):
         return []
     until = time.monotonic() + COMPLETION_TIMEOUT
+    begin = compose(start).casefold()
     paths = dict.fromkeys(
         islice(
             (
                 entry.text + "/" * (entry.kind is Kind.FOLDER)
                 for entry in _in_time(walk(index.root, under, deep=False), until)
-                if entry.name.casefold().startswith(start.casefold())
+                if compose(entry.name).casefold().startswith(begin)
                 and _is_offered(entry, hidden=start.startswith("."))
             ),
             _MOST,

@@ -205,8 +205,9 @@ def _names(root: Path, line: str) -> Iterator[tuple[str, bool]]:
 
 
 def _exists(root: Path, name: str) -> bool:
-    # mostly not: a pasted text may have thousands of names
-    if not os.path.lexists(root / name.replace("\\", "/")):
+    # a pasted text may have thousands of names that no file has
+    place = root / name.replace("\\", "/")
+    if name.isascii() and not os.path.lexists(place):
         return False
     try:
         return (root / locate(root, name)).exists()

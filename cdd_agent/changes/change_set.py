@@ -124,32 +124,35 @@ class ChangeSet(Struct, frozen=True):
         self.check_still_valid(root)
         undo = _Undo(root)
         try:
+            for old, new in self._find_respelled(root):
+                undo.begin(old)
+                undo.begin(new)
+                data = new.after if new.after != old.before else None
+                respell(root / old.path, root / new.path, data)
             for change in sorted(self.changes, key=lambda change: change.after is None):
-                if change.path in undo.paths:
-                    continue
-                old = self._find_old_spelling(root, change)
-                for file in (change,) if old is None else (old, change):
-                    _expect_unchanged(root, file)
-                    undo.note(file)
-                _carry_out(root, change, old)
+                if change.path not in undo.paths:
+                    undo.begin(change)
+                    _carry_out(root, change)
         except BaseException:
             undo.restore()
             raise
 
-    def _find_old_spelling(self, root: Path, change: FileChange) -> FileChange | None:
-        """Return the deleted file that the disk takes for the same one as a new file:
-        its name differs only in case or normal form.
+    def _find_respelled(self, root: Path) -> list[tuple[FileChange, FileChange]]:
+        """Return each deleted file with the new file that the disk takes for the same
+        one: the names differ only in case or normal form.
         """
-        if change.before is not None:
-            return None
-        for old in self.changes:
-            is_spelling = spell_for_any_disk(old.path) == spell_for_any_disk(
-                change.path
-            )
-            if old.after is None and is_spelling:
-                is_one = is_same_entry(root / old.path, root / change.path)
-                return old if is_one else None
-        return None
+        deleted = {}
+        for change in self.changes:
+            if change.after is None:
+                deleted[spell_for_any_disk(change.path)] = change
+        pairs = []
+        for new in self.changes:
+            old = deleted.get(spell_for_any_disk(new.path))
+            if old is None or new.before is not None:
+                continue
+            if is_same_entry(root / old.path, root / new.path):
+                pairs.append((old, new))
+        return pairs
 
 
 class _Undo(Struct):
@@ -160,7 +163,11 @@ class _Undo(Struct):
     contents: dict[str, bytes] = field(default_factory=dict)
     paths: set[PurePosixPath] = field(default_factory=set)
 
-    def note(self, change: FileChange) -> None:
+    def begin(self, change: FileChange) -> None:
+        """Note a change that is about to be made. Raises `ReplyRefused` if the file is
+        not as it was when the change was computed.
+        """
+        _expect_unchanged(self.root, change)
         path = without_links(self.root, str(change.path))
         by_id = replace(change.by_id(self.root), path=path)
         if by_id.before is not None and change.before is not None:
@@ -199,15 +206,10 @@ def permissions(place: Path) -> int:
         return 0
 
 
-def _carry_out(root: Path, change: FileChange, old: FileChange | None) -> None:
-    """Make one change. `old` is the deleted file that is the same one on this disk."""
+def _carry_out(root: Path, change: FileChange) -> None:
     place = root / change.path
     if change.after is None:
         remove(place)
-        return
-    if old is not None:
-        data = None if change.after == old.before else change.after
-        respell(root / old.path, place, data)
         return
     if change.before is not None:
         write_atomic(place, change.after)

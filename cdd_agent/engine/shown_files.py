@@ -516,7 +516,7 @@ def _named(
         with suppress(CddError):
             path = locate(root, name)
             if path.parts[:1] != (".cdd",) and (root / path).is_file():
-                paths.add(name)
+                paths.add(str(path))
     named, unclear = list[str](), list[NamedFile]()
     for file in named_files(text, paths):
         first, *others = file.paths

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from cdd_agent.files.spelling import compose
 from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.threads import in_thread
 
@@ -71,7 +72,7 @@ class FileIndex:
             path = entry.text
             if entry.kind is Kind.FOLDER:
                 path += "/"
-            folded = path.casefold()
+            folded = compose(path).casefold()
             name = folded.removesuffix("/").rpartition("/")[2]
             paths.append(_IndexedPath(path, folded, name))
         self._paths, self._built_at = paths, time.monotonic()
@@ -82,7 +83,7 @@ class FileIndex:
         order.
         """
         deadline = time.monotonic() + seconds
-        typed = typed.casefold()
+        typed = compose(typed).casefold()
         skipping = (f"[^{re.escape(char)}]*+{re.escape(char)}" for char in typed)
         has_letters = re.compile("".join(skipping)).match
 

@@ -1,7 +1,7 @@
 """Where a project begins and ends: its root, and which path texts stay inside it."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
@@ -9,8 +9,10 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.spelling import find_names, has_entry
 
 _ABSOLUTE = re.compile(r"[A-Za-z]:|[/\\~]|file:|\$\{?HOME\b|%\w+%[/\\]", re.IGNORECASE)
-"""In the spelling of any system: of a shell, of Windows, and as an address."""
-_MAX_LENGTH, _MAX_NAME = 1000, 255  # bytes of a name are what most disks limit
+"""The beginning of an absolute path for a shell, for Windows, and as an address."""
+_MAX_LENGTH = 1000
+_MAX_NAME = 255
+"""Bytes of a name, which most disks limit."""
 _MARKERS = (".cdd", ".git")
 
 
@@ -19,22 +21,20 @@ class PathRefused(BadInput):
 
 
 def find_root(start: Path) -> Path:
-    """The project that `start` is in: the nearest folder with `.cdd` or `.git`, else
-    `start` itself.
+    """Return the root of the project that `start` is in: the nearest folder with `.cdd`
+    or `.git`, else `start` itself.
     """
     try:
         start = start.resolve()
-        marked = (
-            folder
-            for folder in (start, *start.parents)
-            if any((folder / name).exists() for name in _MARKERS)
-        )
-        return next(marked, start)
+        for folder in (start, *start.parents):
+            if any((folder / name).exists() for name in _MARKERS):
+                return folder
     except OSError as error:
-        # a working folder that was removed, or that may not be looked at
+        # a working folder that was removed, or that cannot be entered
         raise BadInput(
             f"{start} cannot be looked at: {error.strerror or error}"
         ) from error
+    return start
 
 
 def confine(root: Path, text: str, given_up: Collection[str] = ()) -> PurePosixPath:
@@ -69,15 +69,14 @@ def _expect_inside(root: Path, path: PurePosixPath, text: str) -> None:
         raise PathRefused(f"{text} leads outside the project through a link")
 
 
-def _spell(root: Path, path: PurePosixPath, given_up: Collection[str]) -> PurePosixPath:
+def _spell(
+    root: Path, path: PurePosixPath, given_up: Collection[str] = ()
+) -> PurePosixPath:
     """Return a path with the names that its entries have on the disk."""
+    unused = [PurePosixPath(given) for given in given_up]
     spelled = PurePosixPath()
     for name in path.parts:
-        ignored = {
-            given.name
-            for given in map(PurePosixPath, given_up)
-            if given.parent == spelled
-        }
+        ignored = {given.name for given in unused if given.parent == spelled}
         try:
             names = find_names(root / spelled, name, ignored)
         except (OSError, ValueError) as error:
@@ -87,7 +86,7 @@ def _spell(root: Path, path: PurePosixPath, given_up: Collection[str]) -> PurePo
             raise PathRefused(
                 f"{path} could be {shown}, which look the same; spell it as one of them"
             )
-        spelled /= names[0] if names else name
+        spelled /= next(iter(names), name)
     return spelled
 
 
@@ -103,7 +102,7 @@ def expect_no_link_out(root: Path, places: Iterable[Path]) -> None:
     """Raise `PathRefused` if one of these places is a link out of the project."""
     top = root.resolve()
     for place in places:
-        # most are no links, and links are resolved slowly
+        # most places are no links, and resolving one is slow
         if place.is_symlink() and not _leads_inside(top, place):
             raise PathRefused(
                 f"{place} leads outside the project through a link",
@@ -119,9 +118,7 @@ def _leads_inside(top: Path, place: Path) -> bool:
 
 
 def path_inside(root: Path, text: str) -> str | None:
-    """Return a path as the project writes it; None if it leads outside the project or
-    is not usable.
-    """
+    """Return a path as the project writes it; None if `confine` refuses it."""
     try:
         return str(confine(root, text))
     except PathRefused:
@@ -129,8 +126,8 @@ def path_inside(root: Path, text: str) -> str | None:
 
 
 def without_links(root: Path, path: str) -> str:
-    """The path of the file itself, where one leads through a link to a folder: git
-    follows none.
+    """Return the path of a file with links to folders resolved, because git follows no
+    links.
     """
     try:
         folder, top = (root / path).parent.resolve(), root.resolve()
@@ -142,24 +139,22 @@ def without_links(root: Path, path: str) -> str:
 
 
 def confine_folder(root: Path, text: str) -> PurePosixPath:
-    """Turn the text of a folder to work in into a path relative to `root`, links
-    resolved, or raise `PathRefused`.
+    """Return the path, relative to `root` and with links resolved, of the folder that a
+    text names. Raises `PathRefused` if it is outside the project or no folder.
 
-    Judged like a file's path, but the project itself is a folder too (`.`, or nothing),
-    and `..` is fine where it stays inside. The folder need not exist; what exists under
-    its name must be one.
+    The project itself is a folder too (`.`, or an empty text), and `..` is fine if it
+    stays inside. The folder need not exist.
     """
-    folder, top = (
-        _resolved(root, parse_path(text) if text else PurePosixPath()),
-        root.resolve(),
-    )
-    if not folder.is_relative_to(top):
-        raise PathRefused(f"{text} leaves the project")
+    top = root.resolve()
+    path = PurePosixPath()
+    if text:
+        path = parse_path(text)
+    folder = _resolve_folder(top, path, text)
+    # the entries on the disk may be spelled in another way, and be links
+    path = _spell(top, PurePosixPath(folder.relative_to(top).as_posix()))
+    folder = _resolve_folder(top, path, text)
     try:
-        inside = (
-            place for place in (folder, *folder.parents) if place.is_relative_to(top)
-        )
-        is_folder = all(place.is_dir() or not place.exists() for place in inside)
+        is_folder = all(map(_may_be_folder, _up_to(top, folder)))
     except OSError as error:
         raise PathRefused(
             f"{text} cannot be used: {error.strerror or error}"
@@ -169,25 +164,42 @@ def confine_folder(root: Path, text: str) -> PurePosixPath:
     return PurePosixPath(folder.relative_to(top).as_posix())
 
 
+def _resolve_folder(top: Path, path: PurePosixPath, text: str) -> Path:
+    folder = _resolved(top, path)
+    if not folder.is_relative_to(top):
+        raise PathRefused(f"{text} leaves the project")
+    return folder
+
+
+def _up_to(top: Path, folder: Path) -> Iterator[Path]:
+    """Yield a folder and the folders that it is in, up to the top."""
+    for place in (folder, *folder.parents):
+        if place.is_relative_to(top):
+            yield place
+
+
+def _may_be_folder(place: Path) -> bool:
+    return place.is_dir() or not place.exists()
+
+
 def parse_path(text: str) -> PurePosixPath:
     """Return the path that a text gives, relative to the project. Raises `PathRefused`
     if it is absolute on any platform, or not usable on most.
     """
     if not text.strip() or text != text.strip():
         raise PathRefused(f"{text!r} is not a usable path")
-    if len(text) > _MAX_LENGTH or any(ord(char) < 32 for char in text):
+    if len(text) > _MAX_LENGTH or any(ord(sign) < 32 for sign in text):
         raise PathRefused(
             f"{text[:60]!r} is not a usable path: too long, or with control characters"
         )
     if _ABSOLUTE.match(text):
         raise PathRefused(f"{text} is absolute; paths are relative to the project")
     path = PurePosixPath(text.replace("\\", "/"))
-    if any(
-        len(part.encode("utf-8", "surrogatepass")) > _MAX_NAME for part in path.parts
-    ):
-        raise PathRefused(
-            f"{text[:60]!r} is not a usable path: a name in it is too long"
-        )
+    for name in path.parts:
+        if len(name.encode("utf-8", "surrogatepass")) > _MAX_NAME:
+            raise PathRefused(
+                f"{text[:60]!r} is not a usable path: a name in it is too long"
+            )
     return path
 
 

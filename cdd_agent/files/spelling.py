@@ -36,11 +36,24 @@ def find_names(folder: Path, name: str, ignored: Collection[str] = ()) -> list[s
         return [name]
     if name in names:
         return [name]
-    others = [other for other in names if other not in ignored]
     if found:
-        return [other for other in others if _identify(folder / other) == found]
-    composed = compose(name)
-    return [other for other in others if compose(other) == composed]
+        names = _find_spellings(folder, name, names, found)
+    else:
+        names = [other for other in names if compose(other) == compose(name)]
+    return [other for other in names if other not in ignored]
+
+
+def _find_spellings(
+    folder: Path, name: str, names: list[str], found: tuple[int, int]
+) -> list[str]:
+    """Return the names of the entry that the disk finds under a name. Names of the same
+    letters come before others, which may be hard links of the entry.
+    """
+    folded = spell_for_any_disk(name)
+    similar = [other for other in names if spell_for_any_disk(other) == folded]
+    # Windows also finds an entry under a short name, such as `README~1.MD`
+    candidates = similar or names
+    return [other for other in candidates if _identify(folder / other) == found]
 
 
 def has_entry(root: Path, path: PurePosixPath | str) -> bool:
@@ -81,7 +94,7 @@ def compose(name: str) -> str:
     return unicodedata.normalize("NFC", name)
 
 
-def spell_for_any_disk(path: PurePosixPath) -> str:
+def spell_for_any_disk(path: PurePosixPath | str) -> str:
     """Return a text that is equal for paths that some disk takes for one file."""
     return compose(compose(str(path)).casefold())
 

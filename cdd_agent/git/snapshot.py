@@ -69,6 +69,8 @@ CONFIG = (
     "core.fsync=committed,loose-object,reference",
     "core.fsyncMethod=batch",
     "core.logAllRefUpdates=false",
+    # names are those that the disk has
+    "core.precomposeunicode=false",
     # elsewhere, a file may be called `git~1`
     f"core.protectNTFS={'true' if os.name == 'nt' else 'false'}",
     "core.sparseCheckout=false",

@@ -1,7 +1,9 @@
 """Files that a line mentions."""
 
 import time
+import unicodedata
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -119,6 +121,23 @@ def test_a_link_out_of_the_project_is_not_followed(
     outside.write_text("the key")
     (root / "link.txt").symlink_to(outside)
     assert "through a link" in told(root, "@link.txt")
+
+
+@each_row("there", ["NFC", "NFD"])
+@each_row("typed", ["NFC", "NFD"])
+def test_a_mention_means_the_file_in_whichever_normal_form_it_is_typed(
+    tmp_path: Path, typed: Literal["NFC", "NFD"], there: Literal["NFC", "NFD"]
+) -> None:
+    name = unicodedata.normalize(there, "größe.txt")
+    (tmp_path / name).write_text("all of it\n")
+    text = with_mentions(
+        tmp_path, unicodedata.normalize(typed, "look at @größe.txt"), 1000
+    )
+    assert "all of it" in text.text
+    found = complete_mention(
+        files_to_mention(tmp_path), unicodedata.normalize(typed, "look at @grö")
+    )
+    assert [completion.line for completion in found] == [f"look at @{name}"]
 
 
 def test_the_encoding_of_a_file_is_named(root: Path) -> None:

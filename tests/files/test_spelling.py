@@ -11,9 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdd_agent.changes.formats.known import KnownNames
 from cdd_agent.files.atomic import respell
-from cdd_agent.files.paths import PathRefused, confine
+from cdd_agent.files.globs import Glob
+from cdd_agent.files.index import FileIndex
+from cdd_agent.files.named import NamedFile, named_files
+from cdd_agent.files.paths import PathRefused, confine, confine_folder
+from cdd_agent.files.read import read_source
 from cdd_agent.files.spelling import SIGNS_OF_TWO_FORMS, has_entry
+from cdd_agent.project.search import glob_files, list_files
 from tests.support.insensitive_disk import DISKS, InsensitivePath
 from tests.support.tables import each_row
 
@@ -144,6 +150,17 @@ def test_a_hard_link_with_another_case_is_another_file(tmp_path: Path) -> None:
         assert has_entry(tmp_path, name)
 
 
+@each_row(
+    "disk", [disk for disk in DISKS.values() if issubclass(disk, InsensitivePath)]
+)
+def test_a_hard_link_with_other_letters_is_not_meant(
+    tmp_path: Path, disk: type[Path]
+) -> None:
+    put(tmp_path, "readme.md")
+    os.link(tmp_path / "readme.md", tmp_path / "other.md")
+    assert confine(disk(tmp_path), "README.md") == PurePosixPath("readme.md")
+
+
 def test_a_name_behind_a_link_to_a_folder_is_found_too(tmp_path: Path) -> None:
     put(tmp_path, in_form("NFD", "real/größe.txt"))
     (tmp_path / "link").symlink_to("real")
@@ -206,3 +223,43 @@ def test_an_entry_gets_another_spelling_of_its_name(
     respell(root / old, root / new, data)
     assert files(tmp_path) == {new: data or b"first"}
     assert (tmp_path / new).stat().st_mode & 0o777 == 0o751
+
+
+# --- Wherever a name is used ----------------------------------------------------------
+
+
+@each_row("text", FORMS)
+@each_row("there", FORMS)
+def test_whoever_looks_at_a_file_means_the_one_that_has_the_name(
+    tmp_path: Path, there: str, text: str
+) -> None:
+    on_disk, typed = in_form(there, "naïve/größe.txt"), in_form(text, "naïve/größe.txt")
+    put(tmp_path, on_disk, b"good\n")
+    folder, typed_folder = (name.partition("/")[0] for name in (on_disk, typed))
+    names = KnownNames.of(tmp_path, [on_disk], f"change `{on_disk}`")
+    index = FileIndex(tmp_path)
+    index.build()
+    found = {
+        "a folder to work in": str(confine_folder(tmp_path, typed_folder)) == folder,
+        "read": read_source(tmp_path, typed).text == "good\n",
+        "listed": list_files(tmp_path, typed_folder) == list_files(tmp_path, folder),
+        "matched": glob_files(tmp_path, in_form(text, "*/größ?.txt")).lines
+        == (on_disk,),
+        "a pattern": Glob(tmp_path, in_form(text, "n*/größ?.txt")).matches(on_disk),
+        "named": named_files(f"in `{typed}`", [on_disk])
+        == [NamedFile(typed, (on_disk,))],
+        "named by its end": named_files(in_form(text, "größe.txt"), [on_disk])
+        == [NamedFile(in_form(text, "größe.txt"), (on_disk,))],
+        "a file of the project": names.is_file(typed),
+        "a file that the task names": names.is_told(typed),
+        "a folder of the project": names.is_folder(typed_folder),
+        "found by its beginning": index.find(in_form(text, "größ"), 5, 5.0)
+        == [on_disk],
+    }
+    assert [name for name, is_found in found.items() if not is_found] == []
+
+
+def test_a_text_may_tell_two_files_apart_that_look_the_same() -> None:
+    paths = [in_form(form, "größe.txt") for form in FORMS]
+    for path in paths:
+        assert named_files(f"`{path}`", paths) == [NamedFile(path, (path,))]

@@ -619,26 +619,50 @@ MUTATIONS = [
             file,
             old,
             new,
-            "tests/files/test_spelling.py tests/changes/test_spelled_names.py tests/engine/test_renames_by_spelling.py",
+            "tests/files/test_spelling.py tests/changes/test_spelled_names.py tests/engine/test_renames_by_spelling.py tests/engine/test_spelled_names.py",
         )
         for rule, file, old, new in [
             (
                 "a name in another normal form is the file that has it",
                 "files/spelling.py",
-                "if compose(other) == composed]",
+                "if compose(other) == compose(name)]",
                 "if other == name]",
+            ),
+            (
+                "a folder to work in has any normal form",
+                "files/paths.py",
+                "path = _spell(top, PurePosixPath(folder.relative_to(top).as_posix()))",
+                "path = PurePosixPath(folder.relative_to(top).as_posix())",
+            ),
+            (
+                "a text means a file in any normal form",
+                "files/named.py",
+                "if compose(path) == composed]",
+                "if path == name]",
+            ),
+            (
+                "a new file may have another normal form than its plan gives",
+                "tickets/declared_files.py",
+                "return path == self.path or self._is_spelled_as(path)",
+                "return path == self.path",
             ),
             (
                 "a name that a reply gives up is no file's",
                 "files/spelling.py",
-                "others = [other for other in names if other not in ignored]",
-                "others = names",
+                "return [other for other in names if other not in ignored]",
+                "return names",
             ),
             (
                 "a name that several files have is refused",
                 "files/paths.py",
                 "if len(names) > 1:",
                 "if False:",
+            ),
+            (
+                "a hard link is another name",
+                "files/spelling.py",
+                "candidates = similar or names",
+                "candidates = names",
             ),
             (
                 "an entry is looked up as it is spelled",
@@ -667,8 +691,8 @@ MUTATIONS = [
             (
                 "one entry is renamed, not created and deleted",
                 "changes/change_set.py",
-                "return old if is_one else None",
-                "return None",
+                "if is_same_entry(root / old.path, root / new.path):",
+                "if False:",
             ),
             (
                 "a rename that Linux does not make is made",
@@ -701,7 +725,7 @@ MUTATIONS = [
     Mutation(
         "each is looked at once more as it is written",
         "changes/change_set.py",
-        "                    _expect_unchanged(root, file)\n",
+        "        _expect_unchanged(self.root, change)\n",
         "",
         "tests/changes/test_changes.py",
     ),
