@@ -223,18 +223,19 @@ class FileDraft:
         """True if the new text is in the file once, and says something that the old
         text did not, or leaves out lines that are not in the file.
         """
+        forms = self._file.folded
+        find, new = [fold(line) for line in find], [fold(line) for line in new]
         old_lines = {line.strip() for line in find}
         new_lines = {line.strip() for line in new}
         says_more = any(_WORD.search(line) for line in new_lines - old_lines)
         is_between = bool(find and new) and (find[0], find[-1]) == (new[0], new[-1])
         if not says_more and is_between:
             gone = old_lines - new_lines
-            is_gone = not any(self._file.forms.counts[line] for line in gone)
+            is_gone = not any(forms.counts[line] for line in gone)
             says_more = is_gone and any(_WORD.search(line) for line in gone)
         if not says_more:
             return False
         ended = [line.rstrip() for line in new]
-        forms = self._file.forms
         return len(list(find_runs(forms.ended, ended, forms.counts))) == 1
 
     def _put(self, place: Place) -> None:
@@ -426,11 +427,13 @@ def _without_blank_ends(find: Lines, new: Lines) -> Reading | None:
 
 
 def _spans(text: str, wanted: str) -> list[tuple[int, int]]:
-    """Where a text is in another, the first places only."""
+    """Where a text is in another, in whole characters; the first places only."""
     spans: list[tuple[int, int]] = []
     at = text.find(wanted)
     while at >= 0 and len(spans) < _SHOWN_PLACES:
-        spans.append((at, at + len(wanted)))
+        end = at + len(wanted)
+        if not unicodedata.combining(text[end : end + 1] or " "):
+            spans.append((at, end))
         at = text.find(wanted, at + 1)
     return spans
 

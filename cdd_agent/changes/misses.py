@@ -114,17 +114,17 @@ def _first_difference(file: SearchedLines, find: Lines, start: int) -> str:
     present = file.forms.bare[first : max(0, start) + len(find) + _AROUND]
     wanted = [line.strip() for line in find]
     matcher = difflib.SequenceMatcher(None, wanted, present, autojunk=False)
-    for tag, find_from, _, own_from, own_to in matcher.get_opcodes():
+    for tag, find_from, find_to, own_from, own_to in matcher.get_opcodes():
         place = first + own_from
         if tag == "replace":
-            own_places = range(place, first + own_to)
-            likest = max(
-                own_places,
-                key=lambda own: likeness(wanted[find_from], file.forms.bare[own]),
-            )
+            if find_from == 0:
+                # the lines before the text are no part of the difference
+                place = max(place, first + own_to - find_to)
+            end = min(first + own_to, place + 1 + find_to - find_from)
+            likest = _likest(wanted[find_from], file.forms.bare, range(place, end))
             return _pair_difference(find, find_from, file.lines, likest)
         if tag == "delete":
-            shown = _shown(find[find_from])
+            shown = _whole_line(find[find_from])
             return (
                 f"Line {find_from + 1} of the text to find, {shown}, is not in the file"
                 f" at line {place + 1}"
@@ -132,9 +132,14 @@ def _first_difference(file: SearchedLines, find: Lines, start: int) -> str:
         if tag == "insert" and 0 < find_from < len(find):
             return (
                 f"After line {find_from} of the text to find, the file has another"
-                f" line: line {place + 1}, {_shown(file.lines[place])}"
+                f" line: line {place + 1}, {_whole_line(file.lines[place])}"
             )
     return _indentation_difference(file, find, matcher, first)
+
+
+def _likest(line: str, lines: Lines, places: Sequence[int]) -> int:
+    """The place of the line that is most like another."""
+    return max(places, key=lambda place: likeness(line, lines[place]))
 
 
 def _indentation_difference(
@@ -182,7 +187,7 @@ def _pair_difference(find: Lines, number: int, lines: Lines, place: int) -> str:
     if likeness(bare, own_bare) >= _SLIP:
         had, has = _different_words(bare, own_bare)
         return f"{name} has {had} where {own_name} has {has}"
-    return f"{name} is {_shown(line)}, and {own_name} is {_shown(own)}"
+    return f"{name} is {_whole_line(line)}, and {own_name} is {_whole_line(own)}"
 
 
 def _part_of_line(file: SearchedLines, wanted: Lines) -> str:
@@ -257,6 +262,10 @@ def _different_words(line: str, own: str) -> tuple[str, str]:
             has = "".join(own_tokens[own_start:own_end])
             return _shown(had), _shown(has)
     return _shown(line), _shown(own)
+
+
+def _whole_line(text: str) -> str:
+    return _shown(text) if text.strip() else "a blank line"
 
 
 def _shown(text: str) -> str:

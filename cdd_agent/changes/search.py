@@ -59,10 +59,11 @@ class LineForms:
         """How often each bare line occurs."""
 
     def splice(self, span: slice, lines: Lines) -> None:
-        self.ended[span] = [line.rstrip() for line in lines]
+        bare = [line.strip() for line in lines]
         self.counts.subtract(self.bare[span])
-        self.bare[span] = [line.strip() for line in lines]
-        self.counts.update(self.bare[span])
+        self.counts.update(bare)
+        self.bare[span] = bare
+        self.ended[span] = [line.rstrip() for line in lines]
 
 
 class SearchedLines:
