@@ -247,6 +247,8 @@ class _Work:
         self._hidden = HiddenFiles(root)
         self._charsets = Charsets(root)
         self._files: dict[PurePosixPath, _File] = {}
+        self._named: dict[str, _File] = {}
+        """The files by the names that edits give them."""
         self._problems: list[EditProblem] = []
         self._unseen: set[str] = set()
         self._lines: dict[str, Ranges] = {}
@@ -355,6 +357,11 @@ class _Work:
 
     def _file(self, text: str) -> _File:
         """The file that an edit names, read when it is first named."""
+        if text not in self._named:
+            self._named[text] = self._open(text)
+        return self._named[text]
+
+    def _open(self, text: str) -> _File:
         path = writable_path(self._root, text, self._protected, self._given_up)
         if path not in self._files:
             refuse_unwritable(self._root, path)

@@ -330,20 +330,21 @@ class FileDraft:
         folded_find = fold(find)
         if not folded_find or (flat.isascii() and folded_find == find):
             return []
-        lines = flat.split("\n")
-        folded = [fold(line) for line in lines]
-        starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
-        folded_starts = list(accumulate((len(line) + 1 for line in folded), initial=0))
+        tail = [""] if self._has_final_end else []
+        lines = [*self.lines, *tail]
+        folded = [*self._file.folded.lines, *tail]
+        starts = _starts(lines)
+        folded_starts = _starts(folded)
         spans: list[tuple[int, int]] = []
-        joined = "\n".join(folded)
-        for folded_start, folded_end in _spans(joined, folded_find):
+        folded_text = "\n".join(folded)
+        for folded_span in _spans(folded_text, folded_find):
             bounds: list[int] = []
-            for offset in (folded_start, folded_end):
-                line = joined.count("\n", 0, offset)
-                ends = find_boundaries(lines[line])
-                own = {**ends, 0: 0}.get(offset - folded_starts[line])
-                if own is not None:
-                    bounds.append(starts[line] + own)
+            for offset in folded_span:
+                line = folded_text.count("\n", 0, offset)
+                ends = {**find_boundaries(lines[line]), 0: 0}
+                in_line = ends.get(offset - folded_starts[line])
+                if in_line is not None:
+                    bounds.append(starts[line] + in_line)
             if len(bounds) == 2:
                 spans.append((bounds[0], bounds[1]))
         return spans
@@ -424,6 +425,11 @@ def _without_blank_ends(find: Lines, new: Lines) -> Reading | None:
         if bare_new and not bare_new[-1].strip():
             del bare_new[-1]
     return tuple(find[before : len(find) - after]), tuple(bare_new)
+
+
+def _starts(lines: Lines) -> list[int]:
+    """Where each line begins in the text of all."""
+    return list(accumulate((len(line) + 1 for line in lines), initial=0))
 
 
 def _spans(text: str, wanted: str) -> list[tuple[int, int]]:

@@ -52,6 +52,7 @@ class LineForms:
     """The lines of a file in the forms in which they are searched."""
 
     def __init__(self, lines: Lines) -> None:
+        self.lines = list(lines)
         self.ended = [line.rstrip() for line in lines]
         """Without white space at the end."""
         self.bare = [line.strip() for line in lines]
@@ -62,6 +63,7 @@ class LineForms:
         bare = [line.strip() for line in lines]
         self.counts.subtract(self.bare[span])
         self.counts.update(bare)
+        self.lines[span] = lines
         self.bare[span] = bare
         self.ended[span] = [line.rstrip() for line in lines]
 
@@ -70,9 +72,12 @@ class SearchedLines:
     """The lines of a file that is searched and edited, without their line ends."""
 
     def __init__(self, lines: Lines) -> None:
-        self.lines = list(lines)
-        self.forms = LineForms(self.lines)
+        self.forms = LineForms(lines)
         self._folded: LineForms | None = None
+
+    @property
+    def lines(self) -> list[str]:
+        return self.forms.lines
 
     @property
     def folded(self) -> LineForms:
@@ -83,7 +88,6 @@ class SearchedLines:
 
     def splice(self, span: slice, lines: Lines) -> None:
         """Replace lines."""
-        self.lines[span] = lines
         self.forms.splice(span, lines)
         if self._folded is not None:
             self._folded.splice(span, [fold(line) for line in lines])
