@@ -251,7 +251,7 @@ def test_whoever_looks_at_a_file_means_the_one_that_has_the_name(
         "named by its end": named_files(in_form(text, "größe.txt"), [on_disk])
         == [NamedFile(in_form(text, "größe.txt"), (on_disk,))],
         "a file of the project": names.is_file(typed),
-        "a file that the task names": names.is_told(typed),
+        "a file that the task names": names.is_named(typed),
         "a folder of the project": names.is_folder(typed_folder),
         "found by its beginning": index.find(in_form(text, "größ"), 5, 5.0)
         == [on_disk],
