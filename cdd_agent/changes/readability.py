@@ -83,6 +83,8 @@ def _may_be_broken(path: PurePosixPath, kind: FileKind, content: bytes) -> bool:
     """True for a new file that need not be readable."""
     if kind is FileKind.YAML or _MEANT_TO_BE_BROKEN.search(str(path)):
         return True
+    if kind is FileKind.NOTEBOOK:  # formulas and code have such brackets, too
+        return False
     template = _PYTHON_TEMPLATE if kind is FileKind.PYTHON else _TEMPLATE
     return template.search(content.decode("utf-8", errors="replace")) is not None
 
