@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 
 from cdd_agent.changes.model import ReplyRefused
-from cdd_agent.context.grammars import grammar_of
+from cdd_agent.context.grammars import grammar_of, has_error
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.kinds import FileKind, kinds_by_name, kinds_of
 from cdd_agent.files.syntax import find_fault, is_toml_1_0
@@ -20,6 +20,7 @@ KNOWN_PYTHON = (3, 14)
 _OLD_STATEMENTS = re.compile(r"\((?:print|exec)_statement\b")
 """Syntax of Python 2, which that grammar has too."""
 _TYPE_PARAMETERS = frozenset({"type_parameter", "constrained_type"})
+"""Nodes of that grammar, which lacks defaults of type parameters: `def f[T = int]`."""
 _NEED_ALL_LINES = frozenset(
     {FileKind.JSON, FileKind.NOTEBOOK, FileKind.PYTHON, FileKind.TOML}
 )
@@ -83,6 +84,8 @@ def _may_be_broken(path: PurePosixPath, kind: FileKind, content: bytes) -> bool:
     """True for a new file that need not be readable."""
     if kind is FileKind.YAML or _MEANT_TO_BE_BROKEN.search(str(path)):
         return True
+    if kind is FileKind.NOTEBOOK:  # formulas and code have such brackets, too
+        return False
     template = _PYTHON_TEMPLATE if kind is FileKind.PYTHON else _TEMPLATE
     return template.search(content.decode("utf-8", errors="replace")) is not None
 
@@ -129,23 +132,15 @@ def _may_be_newer_python(text: str, fault: str) -> bool:
     """True if a newer Python may read a file that has this fault. The grammar of
     tree-sitter decides: it has newer syntax, but accepts any indentation.
     """
+    if "indent" in fault or _is_python_syntax(text):
+        return False
     grammar = grammar_of("py")
-    if grammar is None or "indent" in fault or _is_python_syntax(text):
+    if grammar is None:
         return False
     tree = grammar.parse(text.encode("utf-8", "replace"))
     if tree is None or _OLD_STATEMENTS.search(str(tree.root_node)):
         return False
-    nodes = [tree.root_node]
-    while nodes:
-        node = nodes.pop()
-        if node.is_error or node.is_missing:
-            return False
-        for child in node.children:
-            # The grammar lacks defaults of type parameters, `def f[T = int]`.
-            is_default = child.is_error and node.type in _TYPE_PARAMETERS
-            if child.has_error and not is_default:
-                nodes.append(child)
-    return True
+    return not has_error(tree, _TYPE_PARAMETERS)
 
 
 def _is_python_syntax(text: str) -> bool:

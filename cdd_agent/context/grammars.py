@@ -3,6 +3,7 @@ parses with tree-sitter.
 """
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 from importlib import import_module
 from time import thread_time
@@ -87,6 +88,22 @@ class Grammar(Struct, frozen=True):
             return None
         # a tree that was read in pieces does not keep the text that queries need
         return None if is_late() else Parser(self.language).parse(data)
+
+
+def has_error(tree: Tree, tolerant: Collection[str] = ()) -> bool:
+    """True if a syntax tree has an error. What a grammar does not know within nodes of
+    the `tolerant` types is none.
+    """
+    nodes = [tree.root_node]
+    while nodes:
+        node = nodes.pop()
+        if node.is_error or node.is_missing:
+            return True
+        for child in node.children:
+            is_tolerated = child.is_error and node.type in tolerant
+            if child.has_error and not is_tolerated:
+                nodes.append(child)
+    return False
 
 
 def find_grammar(path: str) -> Grammar | None:

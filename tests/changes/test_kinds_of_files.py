@@ -277,6 +277,7 @@ NEW_FILES = [
     (False, "run", "#!/usr/bin/env -S uv run --script\nx = (\n"),
     (False, "run", "#! /usr/bin/python3.12 -u\nx = (\n"),
     (False, "n.ipynb", '{"cells": []}\n'),
+    (False, "n.ipynb", '{"cells": ["{{x}}" ], "nbformat": 4\n'),
     (False, "a.jsonl", "{}\n{\n"),
     (False, "a.geojson", '{"a": 1,}\n'),
     (False, "uv.lock", "version = \n"),
