@@ -354,7 +354,7 @@ def _split_sections(content: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
     for key, value in content.items():
         if isinstance(value, dict) and value:
             for name, item in value.items():
-                yield str(key), {name: item}
+                yield str(key), {str(name): item}
         else:
             yield str(key), value
 
