@@ -46,7 +46,7 @@ def run(options: Namespace) -> ExitCode:
 
     def print_report(report: ExecutionReport) -> None:
         """The text form is what the printer has shown already."""
-        told = redactor.redacted_json(report.to_json())
+        told = redactor.redacted(report.to_json())
         if options.json:
             print_json(told)
         elif options.yaml:
