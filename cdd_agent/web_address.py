@@ -27,19 +27,19 @@ def web_address(text: str) -> str:
         raise ValueError(_ALLOWED)
     if re.search(r"[\s\\]", text) or not text.isprintable():
         raise ValueError(_ALLOWED)
-    # the host would seem to be behind the sign
+    # it would hide the host
     if "@" in parts.query + parts.fragment:
         raise ValueError(_ALLOWED)
     if text.isascii():
         return text
-    # Latin letters show which of several similar letters a name has
+    # these letters tell similar letters apart
     user, at, _ = parts.netloc.rpartition("@")
     shown_port = "" if port is None else f":{port}"
     return parts._replace(netloc=f"{user}{at}{host}{shown_port}").geturl()
 
 
 def is_this_computer(host: str) -> bool:
-    """True if the name or address of a host always means this computer."""
+    """True if a host always means this computer."""
     host = host.rstrip(".").lower()
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -51,7 +51,7 @@ def is_this_computer(host: str) -> bool:
 
 
 def is_local_server(address: str) -> bool:
-    """True for an address of this computer or of its private network."""
+    """True for this computer or its private network."""
     host = (urlsplit(address).hostname or "").rstrip(".").lower()
     if is_this_computer(host):
         return True

@@ -18,7 +18,7 @@ from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.step_events import ChangesPutBack
 from cdd_agent.events.stream import Event
 from cdd_agent.files.atomic import digest, sync_folder, write_atomic
-from cdd_agent.files.json_file import aside_of, set_aside
+from cdd_agent.files.json_file import choose_aside_name, set_aside
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.served_criteria import edited_criteria
 from cdd_agent.tickets.state import (
@@ -273,7 +273,7 @@ def _rebuilt(
                 " start from the first step."
             ),
         ) from error
-    aside = aside_of(ticket.state_path)
+    aside = choose_aside_name(ticket.state_path)
     # a copy: after a kill there still is something to be rebuilt
     write_atomic(aside, ticket.state_path.read_bytes())
     state = save(ticket, plan, record, state)

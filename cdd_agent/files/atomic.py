@@ -1,4 +1,4 @@
-"""Reading and writing files. A crash never leaves a half-written file."""
+"""Read and write files. A crash never leaves a half-written file."""
 
 import contextlib
 import errno
@@ -20,11 +20,11 @@ _IGNORE = (
 )
 _LEFTOVER = re.compile(r"\.cdd-[0-9a-f]{12}-([0-9]+)-[0-9a-f]{8}\.tmp")
 _being_written = set[Path]()
-"""The temporary files of all threads of this process."""
+"""The temporary files of this process."""
 
 
 class DiskRefused(BadInput):
-    """The disk refused something about a path; the `OSError` is the cause."""
+    """The disk refused; the `OSError` is the cause."""
 
     done = ""
     advice = ""
@@ -41,8 +41,6 @@ class NotWritten(DiskRefused):
 
 
 class NotRead(DiskRefused):
-    """A file that exists could not be read."""
-
     done = "read"
 
 
@@ -51,9 +49,8 @@ class NotRemoved(DiskRefused):
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write a file completely or not at all. Missing folders are made, an existing file
-    keeps its mode, and a link is followed. Of several writers at once the last one
-    wins. Raises `NotWritten`.
+    """Write a file completely or not at all. An existing file keeps its mode, and a
+    link is followed. Raises `NotWritten`.
     """
     target = path.resolve()
     with _temporary_file(target, (data,), path) as temporary:
@@ -63,11 +60,8 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 
 def create_exclusive(path: Path, data: bytes, permissions: int | None = None) -> None:
-    """Write a file that must not exist yet, completely or not at all. Of several
-    writers at once one succeeds.
-
-    Raises `FileExistsError` if the name exists, also as a link that leads nowhere; else
-    `NotWritten`.
+    """Write a new file completely or not at all. Of several writers one succeeds.
+    Raises `FileExistsError`, also for a link that leads nowhere, or `NotWritten`.
     """
     target = path.parent.resolve() / path.name
     exists = False
@@ -80,7 +74,7 @@ def create_exclusive(path: Path, data: bytes, permissions: int | None = None) ->
             except FileExistsError:
                 raise
             except OSError:
-                # The disk has no hard links. A reader could see a part of the file.
+                # The disk has no hard links. A reader could see a part.
                 _write_synced(target, (data,))
         except FileExistsError:
             exists = True
@@ -90,8 +84,8 @@ def create_exclusive(path: Path, data: bytes, permissions: int | None = None) ->
 
 
 def put_file(place: Path, chunks: Iterable[bytes], permissions: int) -> None:
-    """Write a file completely or not at all. A link is replaced, not followed. The file
-    is private until it has its `permissions`. Raises `NotWritten`.
+    """Write a file completely or not at all. A link is replaced. The file is private
+    until it has its `permissions`. Raises `NotWritten`.
     """
     with _temporary_file(place, chunks, place, 0o600) as temporary:
         temporary.chmod(permissions)
@@ -99,7 +93,7 @@ def put_file(place: Path, chunks: Iterable[bytes], permissions: int) -> None:
 
 
 def put_link(place: Path, target: str) -> None:
-    """Make a symbolic link, or replace a file by it. Raises `NotWritten`."""
+    """Make a link, or replace a file by it. Raises `NotWritten`."""
     with _temporary_name(place, place) as temporary:
         temporary.symlink_to(target)
         temporary.replace(place)
@@ -131,8 +125,8 @@ def respell(old: Path, new: Path, data: bytes | None = None) -> None:
 
 
 def append_line(path: Path, line: bytes, permissions: int = 0o666) -> None:
-    """Append a line with its end by one write. If a killed process left the last line
-    unfinished, it gets its end first. Missing folders are made. Raises `NotWritten`.
+    """Append a line with its end by one write. An unfinished last line of a killed
+    process gets its end first. Raises `NotWritten`.
     """
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
     with _report(NotWritten, path):
@@ -150,7 +144,7 @@ def append_line(path: Path, line: bytes, permissions: int = 0o666) -> None:
 
 
 def sync_all() -> None:
-    """Make all files survive a power cut. Windows has no such call."""
+    """Make all files survive a power cut, except on Windows."""
     if hasattr(os, "sync"):
         os.sync()
 
@@ -172,7 +166,7 @@ def remove(path: Path) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder and its content if it exists. Raises `NotRemoved`."""
+    """Remove a folder if it exists. Raises `NotRemoved`."""
     with _report(NotRemoved, folder), contextlib.suppress(FileNotFoundError):
         try:
             shutil.rmtree(folder)
@@ -183,7 +177,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def _make_writable(top: Path) -> None:
-    """Let the owner change all folders below a folder. Raises `OSError`."""
+    """Let the owner change all folders below a folder."""
     folders = [top]
     while folders:
         folder = folders.pop()
@@ -195,26 +189,24 @@ def _make_writable(top: Path) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the temporary files that killed processes left in a folder."""
+    """Remove the temporary files of killed processes from a folder."""
     for file in folder.glob(".cdd-*.tmp"):
         name = _LEFTOVER.fullmatch(file.name)
         if name and not _is_being_written(file, int(name[1])):
-            # another process removed it first, or the folder is read-only
+            # already removed, or in a read-only folder
             with contextlib.suppress(OSError):
                 file.unlink()
 
 
 def read_bytes(path: Path, limit: int = -1) -> bytes | None:
-    """Return the content of a file, at most `limit` bytes; None if it does not exist.
-    Raises `NotRead`.
-    """
+    """Return at most `limit` bytes; None without a file. Raises `NotRead`."""
     with _report(NotRead, path), _open_existing(path) as file:
         return file.read(limit) if file else None
 
 
 def read_lines(path: Path, longest: int) -> Iterator[bytes]:
-    """Yield the lines of a file with their ends; none if it does not exist. A line over
-    `longest` bytes comes in pieces. Raises `NotRead`.
+    """Yield lines with their ends, longer ones in pieces; none if the file does not
+    exist. Raises `NotRead`.
     """
     with _report(NotRead, path), _open_existing(path) as file:
         while file and (line := file.readline(longest)):
@@ -222,8 +214,8 @@ def read_lines(path: Path, longest: int) -> Iterator[bytes]:
 
 
 def read_tail(path: Path, limit: int) -> list[bytes]:
-    """Return the lines that begin in the last `limit` bytes of a file; none if it does
-    not exist. Raises `NotRead`.
+    """Return the lines that begin in the last `limit` bytes; none if the file does not
+    exist. Raises `NotRead`.
     """
     with _report(NotRead, path), _open_existing(path) as file:
         if file is None:
@@ -244,7 +236,7 @@ def _open_existing(path: Path) -> AbstractContextManager[BinaryIO | None]:
 
 @contextlib.contextmanager
 def _report(refusal: type[DiskRefused], path: Path) -> Iterator[None]:
-    """Raise an `OSError` of the block as this error about a path."""
+    """Raise each `OSError` as this error."""
     try:
         yield
     except OSError as error:
@@ -252,9 +244,7 @@ def _report(refusal: type[DiskRefused], path: Path) -> Iterator[None]:
 
 
 def ignore_runs(root: Path) -> Path | None:
-    """Make the file by which git ignores the records of runs. Return it; None if it
-    exists.
-    """
+    """Make the file by which git ignores runs. Return None if it exists."""
     file = root / ".cdd" / ".gitignore"
     if file.exists():
         return None
@@ -263,7 +253,7 @@ def ignore_runs(root: Path) -> Path | None:
 
 
 def digest(data: bytes | None) -> str | None:
-    """Return the identity of a content; None for a file that does not exist."""
+    """Return the identity of a content; None for a missing file."""
     return None if data is None else hashlib.sha256(data).hexdigest()
 
 
@@ -271,7 +261,7 @@ def digest(data: bytes | None) -> str | None:
 def _temporary_file(
     target: Path, chunks: Iterable[bytes], shown: Path, mode: int = 0o666
 ) -> Iterator[Path]:
-    """Write a file that the block moves to `target`. Errors name the path `shown`."""
+    """Write a file that the block moves to `target`."""
     with _temporary_name(target, shown) as temporary:
         _write_synced(temporary, chunks, mode)
         yield temporary
@@ -279,7 +269,7 @@ def _temporary_file(
 
 @contextlib.contextmanager
 def _temporary_name(target: Path, shown: Path) -> Iterator[Path]:
-    """Choose a name next to `target`. Its file is removed after the block."""
+    """Choose a name next to `target`, for a file that is removed after the block."""
     temporary = _temporary(target)
     _being_written.add(temporary)
     try:
@@ -295,7 +285,7 @@ def _temporary_name(target: Path, shown: Path) -> Iterator[Path]:
 
 
 def _temporary(target: Path) -> Path:
-    """Return a unique name with the number of this process, for `remove_leftovers`."""
+    """Return a unique name that `remove_leftovers` recognises."""
     name = target.name.encode("utf-8", "surrogateescape")
     identity = hashlib.sha256(name).hexdigest()[:12]
     unique = os.urandom(4).hex()
@@ -303,7 +293,6 @@ def _temporary(target: Path) -> Path:
 
 
 def _is_being_written(temporary: Path, pid: int) -> bool:
-    """True if the process that writes a temporary file may still run."""
     if pid == os.getpid():
         return temporary in _being_written
     try:
@@ -316,7 +305,7 @@ def _is_being_written(temporary: Path, pid: int) -> bool:
 
 
 def _write_synced(path: Path, chunks: Iterable[bytes], mode: int = 0o666) -> None:
-    """Write a file that does not exist. If that fails, it does not exist afterwards."""
+    """Write a new file, or leave none."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags, mode)
     try:

@@ -1,4 +1,4 @@
-"""Copy the files of a project to another folder, with links, permissions and times."""
+"""Copy files of a project with links, permissions and times."""
 
 import os
 import shutil
@@ -16,20 +16,20 @@ _PIECE = 1 << 26
 
 
 class Copy(Struct):
-    """Files of one folder that are copied to another one. No link is followed."""
+    """A copy of a folder. No link is followed."""
 
     source: Path
     target: Path
     unreadable: list[str] = field(default_factory=list)
     """Files that could not be read."""
     _folders: dict[str, bool] = field(default_factory=lambda: {"": True})
-    """True for a folder that was made; false for a link or a missing folder."""
+    """False for a link or a missing folder."""
 
     def add(
         self, paths: Iterable[str], before_each: Callable[[], None] = lambda: None
     ) -> None:
-        """Copy files by their paths; missing ones are left out. Raises `OSError` if the
-        disk refuses to write.
+        """Copy files. Missing ones are left out. Raises `OSError` if the disk refuses
+        to write.
         """
         for path in paths:
             before_each()
@@ -37,7 +37,7 @@ class Copy(Struct):
                 self._copy(path)
 
     def _make_folder(self, folder: str) -> bool:
-        """Make a folder of the copy. Return false if the source has no such folder."""
+        """Return false if the source has no such folder."""
         if folder in self._folders:
             return self._folders[folder]
         place = self.source / folder
@@ -57,7 +57,7 @@ class Copy(Struct):
         if stat.S_ISLNK(details.st_mode):
             target.symlink_to(self._find_link_target(source))
             return
-        # pipes and sockets do not belong to a project
+        # pipes and sockets
         if not stat.S_ISREG(details.st_mode):
             return
         try:
@@ -72,9 +72,7 @@ class Copy(Struct):
             os.utime(writing.fileno(), ns=times)
 
     def _find_link_target(self, link: Path) -> Path:
-        """Return the target for the copy of a link. A relative link that leads out of
-        the source becomes absolute.
-        """
+        """Make a link absolute that leads out of the source."""
         target = link.readlink()
         absolute = Path(os.path.normpath(link.parent / target))
         if target.is_absolute() or absolute.is_relative_to(self.source):
@@ -83,12 +81,12 @@ class Copy(Struct):
 
 
 def _copy_content(reading: BufferedReader, writing: FileIO) -> None:
-    """Copy a whole file. Some disks share the blocks of both files."""
+    """Copy a file. Some disks share its blocks."""
     try:
         while os.copy_file_range(reading.fileno(), writing.fileno(), _PIECE):
             pass
     except (AttributeError, OSError):
-        # another system, two disks, or a disk that cannot share
+        # another system, two disks, or no sharing
         reading.seek(0)
         writing.seek(0)
         shutil.copyfileobj(reading, writing, _PIECE)

@@ -1,8 +1,4 @@
-"""The user's list of ignored files for all repositories: `core.excludesFile`.
-
-Each walk needs the path of the list, and a git process would take longer than most
-walks. So git's settings are read here.
-"""
+"""Find git's `core.excludesFile`. A git process would take longer than most walks."""
 
 import os
 import re
@@ -13,7 +9,7 @@ from cdd_agent.files.regular_files import read_small
 from cdd_agent.user_folders import git_config_folder, home_folder
 
 _LARGEST = 100_000
-"""Bytes of a settings file that are read."""
+"""Bytes of a settings file."""
 _DEEPEST = 5
 """Levels of files that include each other."""
 _SECTION = re.compile(r"\s*\[\s*([\w.-]+)[^\]]*\](.*)")
@@ -23,8 +19,8 @@ _PATHS = {("core", "excludesfile"), ("include", "path")}
 
 
 def find_excludes_file(git: Path) -> Path | None:
-    """Return the path of the list, which need not exist. `git` is the folder of the
-    repository's settings. Sections with conditions (`includeIf`) are not read.
+    """Return the path of the list, which need not exist. `git` is a repository's git
+    folder. Sections with conditions (`includeIf`) are not read.
     """
     paths: list[Path] = []
     for settings in (*_list_user_settings(), git / "config"):
@@ -36,7 +32,6 @@ def find_excludes_file(git: Path) -> Path | None:
 
 
 def _list_user_settings() -> Iterator[Path]:
-    """Yield git's settings of this machine, then those of the user."""
     if not os.environ.get("GIT_CONFIG_NOSYSTEM"):
         yield Path(os.environ.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig"))
     if "GIT_CONFIG_GLOBAL" in os.environ:
@@ -60,7 +55,7 @@ def _find_excludes(settings: Path, depth: int) -> Iterator[Path]:
 
 
 def _read_paths(settings: Path) -> Iterator[tuple[str, str]]:
-    """Yield the settings of `_PATHS` in the order of the text."""
+    """Yield the settings of `_PATHS` in order."""
     section = ""
     for line in read_small(settings, _LARGEST).splitlines():
         rest = line
@@ -75,7 +70,6 @@ def _read_paths(settings: Path) -> Iterator[tuple[str, str]]:
 
 
 def _unquote(text: str) -> str:
-    """Return a value without its comment and quotes."""
     value = _VALUE.match(text)
     bare = value[0].strip() if value else ""
     return re.sub(r'\\(.)|"', lambda sign: sign[1] or "", bare)

@@ -1,4 +1,4 @@
-"""Patterns for the paths of files, such as `src/**/*.py`, with git's meaning."""
+"""Patterns for paths, such as `src/**/*.py`, with git's meaning."""
 
 import posixpath
 import re
@@ -15,7 +15,7 @@ _MAX_ALTERNATIVES = 100
 _ALTERNATIVES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _WILDCARD = re.compile(r"[*?\[\\]")
 _ITEM = r"\[:[^\]]*:\]|\\.|[^\\]"
-"""A member of a set: a class such as `[:space:]`, or a character."""
+"""A class such as `[:space:]`, or a character."""
 _SIGN = re.compile(
     rf"\[(?P<negation>[!^]?+)(?P<members>(?>{_ITEM})(?:(?!\])(?>{_ITEM}))*)\]"
     r"|\\(?P<escaped>.)|(?P<plain>[^\\\[])",
@@ -41,22 +41,20 @@ _CLASSES = {
 
 
 class PatternRefused(BadInput):
-    """A regular expression or a file pattern that matches nothing."""
+    """A pattern that matches nothing."""
 
 
 class Glob:
-    """A pattern for paths from the project's root. `{a,b}` are alternatives."""
+    """A pattern for paths of a project. `{a,b}` are alternatives."""
 
     def __init__(self, root: Path, pattern: str) -> None:
-        """Raises `PatternRefused`, or `PathRefused` for a pattern that leaves the
-        project.
-        """
+        """Raises `PatternRefused` or `PathRefused`."""
         paths = [confine(root, text) for text in expand(pattern.replace("\\", "/"))]
         self._patterns = [compile_glob(compose(str(path))) for path in paths]
         is_plain = re.compile(r"[^*?\[]+").fullmatch
         folders = ["/".join(takewhile(is_plain, path.parts[:-1])) for path in paths]
         self.folder = PurePosixPath(posixpath.commonpath(folders))
-        """Every path that matches is in this folder."""
+        """All matches are in this folder."""
 
     def matches(self, path: str) -> bool:
         composed = compose(path)
@@ -65,11 +63,10 @@ class Glob:
 
 @lru_cache(4096)
 def compile_glob(glob: str) -> Callable[[str], object]:
-    """Return a function that is true for the paths that a pattern matches. It takes
-    time in proportion to the length of the path. Raises `PatternRefused`.
+    """Return a function that is true for matching paths. It takes no path long. Raises
+    `PatternRefused`.
 
-    A star does not cross a `/`. The name `**` matches any number of names, and at least
-    one at the end of the pattern.
+    The name `**` matches any number of names, at the end at least one.
     """
     if not _WILDCARD.search(glob):
         return glob.__eq__
@@ -84,17 +81,15 @@ def compile_glob(glob: str) -> Callable[[str], object]:
     regex = "/".join(names)
     if groups:
         first, *inner = ["".join(f"{name}/" for name in group) for group in groups]
-        # A group gets its first possible place: a later one leaves less for the rest.
-        # `(?>` never tries another place, so no path takes long.
+        # A group gets its first possible place: a later one leaves less.
+        # `(?>` tries no other place, so no path takes long.
         places = "".join(f"(?>(?:[^/]+/)*?{group})" for group in inner)
         regex = f"{first}{places}(?:[^/]+/)*{regex or '[^/]+'}"
     return re.compile(regex, re.DOTALL).fullmatch
 
 
 def expand(pattern: str) -> list[str]:
-    """Return the pattern once for each alternative in its braces. Raises
-    `PatternRefused` if there are too many.
-    """
+    """Return the pattern for each alternative. Raises `PatternRefused` for too many."""
     unfinished, finished = [pattern], list[str]()
     while unfinished:
         text = unfinished.pop()
@@ -111,14 +106,12 @@ def expand(pattern: str) -> list[str]:
 
 
 def without_sets(pattern: str) -> str:
-    """Return the pattern with `[` as a letter of names, as in `app/[id]/*.tsx`."""
+    """Return the pattern with `[` as a letter, as in `app/[id]/*.tsx`."""
     return pattern.replace("[", "[[]")
 
 
 def _split(glob: str) -> list[list[str]]:
-    """Return for each name of a pattern the regular expressions between its stars.
-    Raises `PatternRefused`.
-    """
+    """Return for each name the regular expressions between its stars."""
     names = [[""]]
     end = 0
     while end < len(glob):
@@ -143,11 +136,10 @@ def _split(glob: str) -> list[list[str]]:
 
 
 def _join_pieces(pieces: list[str]) -> str:
-    """Return the regular expression of a name. Its stars work like `**` for names."""
-    first, *others = pieces
-    if not others:
+    first, *rest = pieces
+    if not rest:
         return first
-    *inner, last = others
+    *inner, last = rest
     places = "".join(f"(?>[^/]*?{piece})" for piece in inner)
     return f"{first}{places}[^/]*{last}"
 
@@ -155,12 +147,11 @@ def _join_pieces(pieces: list[str]) -> str:
 def _translate_set(sign: re.Match[str]) -> str:
     negation = "^" if sign["negation"] else ""
     members = "".join(map(_translate_member, _MEMBER.finditer(sign["members"])))
-    # no name holds a NUL, and without it the set could be empty
+    # without the NUL the set could be empty
     return rf"(?!/)[{negation}\x00{members}]"
 
 
 def _translate_member(member: re.Match[str]) -> str:
-    """Return a class, a range or a character for a set of a regular expression."""
     if member["first"] is None:
         if member["name"] not in _CLASSES:
             raise PatternRefused(f"{member[0]} is not a class of characters")

@@ -1,8 +1,7 @@
-"""The files that no model sees unless the user allows it. The only module that decides
-this.
+"""The only module that decides which files are hidden from models.
 
-A file is hidden if its name or its content suggests secrets, or if an ignore file hides
-it from models. Its name may be shown where only names are listed.
+A file is hidden if its name or its content suggests secrets, or if an ignore file lists
+it. Its name may be shown.
 """
 
 import re
@@ -17,7 +16,7 @@ from cdd_agent.files.ignore_lists import READ_NAMES, FolderLists, read_lists_abo
 from cdd_agent.files.regular_files import read_beginning
 
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CDD.md")
-"""Files that are written for models. The user's lists of git do not hide them."""
+"""Files for models. The user's lists of git do not hide them."""
 BY_NAME = "its name suggests secrets"
 _PRIVATE_KEY = "it holds a private key"
 _SERVICE_ACCOUNT = "it holds the key of a service account"
@@ -27,21 +26,21 @@ _STEP_RECORDS = re.compile(
     r"\.cdd/runs/(?:\.changes/)?[^/]+/(?:earlier-[^/]+/)?"
     r"(?:step-.*|(?:versions|contents|kept)/.*)"
 )
-"""Files of runs and of changes outside tickets that may hold a hidden file."""
+"""Files of runs that may hold a hidden file."""
 LARGEST_SEARCHED = 1_000_000
-"""Bytes of a file that are searched for secrets."""
+"""Bytes of a file."""
 _UTF_16_SHOWS = 8_000
 """Bytes in which a text of UTF-16 has a null."""
 
 _ENDINGS = "json|ya?ml|toml|ini|cfg|conf|properties|xml|txt|csv"
 _WORDS = r"(?:[._-][\w.-]*)?"
-"""Text between a name and its ending, such as `.production`."""
+"""Text before an ending, such as `.production`."""
 _STORES = re.compile(
-    # environment files, also as copies of editors
+    # environment files
     r"[.#]?\.env(?:rc)?(?:[._~#-].*|\d*)|.*\.env"
     r"|\.dev\.vars(?:\..*)?|\.secrets?(?!\.baseline$)(?:\..*)?"
     r"|local\.settings\.json"
-    # passwords and tokens of programs, mostly in the home folder
+    # passwords and tokens of programs
     r"|[._]netrc|\.npmrc|\.pypirc|\.pgpass|pgpass\.conf|\.my\.cnf|\.mylogin\.cnf"
     r"|\.?htpasswd|\.git-credentials|\.credentials(?:\.json)?|\.dockercfg|\.dockerconfigjson"
     r"|\.s3cfg|\.boto|\.databrickscfg|\.vault[_-](?:token|pass(?:word)?)(?:\.txt)?"
@@ -51,7 +50,7 @@ _STORES = re.compile(
     # variables and state of Terraform
     r"|.*\.tfvars(?:\.json)?|.*\.tfstate(?:\..*)?"
 )
-"""Names of files that are secret in every folder."""
+"""Names of secret files."""
 _PROGRAMS = re.compile(
     r"(?:^|/)\.(?:aws/(?:credentials|config|(?:sso|cli)/cache/.*)|azure/[^/]+|config/gcloud/.*"
     r"|config/gh/hosts\.yml|docker/config\.json|kube/config|m2/settings\.xml"
@@ -59,7 +58,6 @@ _PROGRAMS = re.compile(
     r"|git/config|vscode/sftp\.json|kaggle/kaggle\.json|gnupg/.*"
     r"|ssh/(?!config$|known_hosts|authorized_keys)[^/]+(?<!\.pub))$"
 )
-"""Ends of paths in the folders of programs."""
 _USUAL = re.compile(
     # keys
     r".*\.(?:pem|key|p8|p12|pkcs12|pfx|ppk|jks|bks|keystore|kdbx?|agekey|ovpn)"
@@ -77,7 +75,7 @@ _USUAL = re.compile(
     r"|.*\.publishsettings|settings-security\.xml"
     r"|(?:sitemanager|recentservers|filezilla)\.xml"
 )
-"""Names of files that are secret outside the folders of tests."""
+"""Names of files that are secret, but not in tests."""
 _CODE = frozenset(
     (
         *("py", "pyi", "js", "jsx", "ts", "tsx", "mjs", "cjs", "vue", "svelte"),
@@ -86,43 +84,42 @@ _CODE = frozenset(
         *("html", "md", "rst", "svg", "png"),
     )
 )
-"""Endings of code and texts, which are not secret by name."""
+"""Endings of files that are not secret by name."""
 _TEMPLATE = re.compile(
     r"(?:^|[._-])(?:examples?|samples?|templates?|tmpl|tpl|dist|dummy|fake|schema)"
     r"(?:[._-]|$)"
 )
-"""Parts of the names of files with made-up content."""
+"""Parts of names of made-up files."""
 _FIXTURES = re.compile(
     r"(?:^|/)(?:tests?|testing|test[_-]?data|testsuite|e2e|specs?|fixtures?|mocks?"
     r"|__(?:fixtures|tests|mocks)__)/"
 )
-"""Folders of tests, where keys are made up."""
+"""Folders with made-up keys."""
 _TRANSLATIONS = re.compile(
     r"(?:^|/)(?:locales?|i18n|l10n|intl|lang|languages|translations|messages)/"
 )
-"""Folders of a program's texts, which may be about passwords."""
+"""Folders of texts about passwords."""
 _PUBLIC = re.compile(
     r"(?:.*[._-])?(?:public|pub|certs?|certificates?|ca|cacerts?|(?:full)?chain)"
     r"(?:[._-].*)?\.pem"
 )
-"""Names of public keys and certificates. Their content decides."""
 _COPY = re.compile(
     r"#(?P<locked>.+)#|(?P<copied>.+?)(?:~|\.(?:bak|backup|old|orig|save|rej))"
     r"|\.(?P<edited>.+)\.sw[opx]"
 )
-"""Names of copies, as editors and users make them."""
+"""Copies by editors and users."""
 _COPY_ENDINGS = (
     *("#", "~", ".bak", ".backup", ".old", ".orig", ".save", ".rej"),
     *(".swo", ".swp", ".swx"),
 )
-"""Their endings: testing these first is faster."""
-_OF_PROCESSES = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?environ")
-"""The environment variables of processes, with keys."""
+"""Testing these first is faster."""
+_PROCESS_VARIABLES = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?environ")
+"""Environment variables."""
 _ENCRYPTED = re.compile(r"(?:^|/)(?:sealed|encrypted)[_-]?secrets?\b|\.enc(?:\.\w+)?$")
 
 _KEY_TEXT = re.compile(
     rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
-    # the end of the line in a text, JSON, YAML or code
+    # the end of the line in texts, JSON, YAML and code
     rb"(?:\\[nr]|[\s\"'+,>|#*-])*"
     rb"(?:[A-Za-z-]+: ?[^\r\n]*[\r\n]+\s*)*"
     rb"[A-Za-z0-9+/=]{40}"
@@ -131,37 +128,34 @@ _KEY_TEXT = re.compile(
     re.MULTILINE,
 )
 _SERVICE_TEXT = re.compile(rb'"type"\s*:\s*"service_account"')
-_WORDS_OF_KEYS = (b"PRIVATE KEY", b"private_key", b"Private", b"SECRET-KEY")
-"""Each text of a key has one of these. Searching for these first is faster."""
+_KEY_WORDS = (b"PRIVATE KEY", b"private_key", b"Private", b"SECRET-KEY")
+"""Searching for these first is faster."""
 _ACCESS_TEXTS = {
     ".yarnrc.yml": re.compile(rb"npmAuth(?:Token|Ident):[ \t]*[\"']?[^\s\"'$]"),
     "nuget.config": re.compile(rb"cleartextpassword", re.IGNORECASE),
     ".cdd/config.yaml": re.compile(rb"\bheaders[\"']?[ \t]*:"),
 }
-"""Patterns of passwords and tokens, by the end of a file's path."""
+"""By the end of a file's path."""
 
 
 class HiddenFile(Struct, frozen=True):
-    """A file or folder of a project that is hidden from models."""
-
     path: str
     why: str
-    """A clause about the file, such as `it is listed in .cddignore`."""
+    """A clause, such as `it is listed in .cddignore`."""
 
 
 class HiddenFiles:
-    """Decides which files of one project are hidden. Each ignore file is read once."""
+    """Decides for one project. Each ignore file is read once."""
 
     def __init__(self, root: Path, *, allowed: Collection[str] = ()) -> None:
-        """`allowed` are the paths of files that the user allows models to see."""
+        """`allowed` are the paths of files that models may see."""
         self._root = root.resolve()
         self._allowed = allowed
         self._lists: dict[PurePosixPath, FolderLists] = {}
 
     def why(self, path: str, data: bytes | None = None) -> str:
-        """Return the reason why a file is hidden; empty if it is not. `data` is its
-        content, which is read if it is not given. `path` is relative to the root and
-        need not exist.
+        """Return the reason why a file is hidden; empty if it is not. `data` is the
+        content. The path is relative to the root and need not exist.
         """
         if path in self._allowed:
             return ""
@@ -189,7 +183,7 @@ class HiddenFiles:
         return ""
 
     def _without_links(self, path: str) -> str:
-        """Return the path behind links: relative to the root, or absolute outside."""
+        """Return a path relative to the root, or absolute outside."""
         try:
             place = (self._root / path).resolve()
         except (OSError, RuntimeError, ValueError):
@@ -199,9 +193,7 @@ class HiddenFiles:
         return place.as_posix()
 
     def _find_list(self, path: PurePosixPath) -> str:
-        """Return the name of the list that hides a path, or a folder above it, from
-        models; empty if there is none.
-        """
+        """Return the name of the list that hides a path or a folder above it."""
         if path.is_absolute() or ".." in path.parts or not path.parts:
             return ""
         if path.parts[:2] == (".cdd", "prompts"):
@@ -224,19 +216,17 @@ class HiddenFiles:
                 lists = above.enter(folder.name)
             else:
                 lists = read_lists_above(self._root)
-            self._lists[folder] = lists.read_own(READ_NAMES)
+            self._lists[folder] = lists.read_folder(READ_NAMES)
         return self._lists[folder]
 
 
 def listed_in(name: str) -> str:
-    """Return the reason for a file that is listed in the ignore file of this name."""
+    """Return the reason for a file in the list of this name."""
     return f"it is listed in {name}"
 
 
 def is_secret_path(path: str) -> bool:
-    """True if a file of this name is likely to hold keys or passwords. Its folders
-    count too. The file need not exist.
-    """
+    """True if a path, with its folders, suggests keys or passwords."""
     if _is_secret_name(path):
         return True
     if not path.endswith(_COPY_ENDINGS):
@@ -263,7 +253,7 @@ def _is_secret_name(path: str) -> bool:
 
 
 def _suggests_secret(path: str, name: str) -> bool:
-    if _STORES.fullmatch(name) or _OF_PROCESSES.fullmatch(path):
+    if _STORES.fullmatch(name) or _PROCESS_VARIABLES.fullmatch(path):
         return True
     if (path.startswith(".") or "/." in path) and _PROGRAMS.search(path):
         return True
@@ -273,15 +263,16 @@ def _suggests_secret(path: str, name: str) -> bool:
 
 
 def secret_in(path: str, data: bytes) -> str:
-    """Return the reason why the content of a file is secret; empty if it is not."""
+    """Return the reason why a content is secret; empty if it is not."""
     if b"\0" in data[:_UTF_16_SHOWS]:
-        data = data.replace(b"\0", b"")  # UTF-16 and UTF-32 become plain
+        # UTF-16 and UTF-32 become plain
+        data = data.replace(b"\0", b"")
     folded = path.casefold()
     last = folded.split("/")[-2:]
     access_text = _ACCESS_TEXTS.get(last[-1]) or _ACCESS_TEXTS.get("/".join(last))
     if access_text and access_text.search(data):
         return _ACCESS
-    if not any(word in data for word in _WORDS_OF_KEYS) or _FIXTURES.search(folded):
+    if not any(word in data for word in _KEY_WORDS) or _FIXTURES.search(folded):
         return ""
     searched = data[:LARGEST_SEARCHED]
     if b'"private_key"' in searched and _SERVICE_TEXT.search(searched):

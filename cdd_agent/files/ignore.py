@@ -1,8 +1,7 @@
 """The rules of one `.gitignore`, read like git.
 
-A rule is about an entry itself, never about what is below it: the walk asks about each
-folder on the way. pathspec answers for whole paths, also by the folders above, and some
-of its patterns take very long.
+A rule is about an entry, not about what is below it: the walk asks for each folder.
+pathspec has rules for whole paths, and some of its patterns take very long.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,17 +10,16 @@ from typing import NamedTuple
 from cdd_agent.files.globs import PatternRefused, compile_glob
 
 _MAX_LINE = 4096
-"""Characters. A longer line is not read."""
+"""A longer line is not read."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf".decode("ascii", "surrogateescape")
 
 
 class IgnoreRules:
-    """The rules of one file. The last rule that matches an entry decides."""
+    """The last rule that matches an entry decides."""
 
     def __init__(self, text: str, offset: int = 0, name: str = "") -> None:
-        """`text` has one character for each byte. `offset` is the length of the path
-        from the repository's top to the file's folder, with its `/`. `name` names the
-        file in messages.
+        """`text` has one character for each byte. `offset` is the length of the path to
+        the file's folder. `name` is for messages.
         """
         self.name = name
         self._offset = offset
@@ -31,8 +29,8 @@ class IgnoreRules:
         return bool(self._rules)
 
     def decide(self, path: str, name: str, *, is_folder: bool) -> bool | None:
-        """Return whether an entry is ignored; None if no rule matches it. `path` leads
-        to it from the repository's top and ends in `name`.
+        """Return true for an ignored entry; None if no rule matches. `path` ends in
+        `name`.
         """
         path_in_folder = path[self._offset :]
         for rule in self._rules:
@@ -47,7 +45,7 @@ class _Rule(NamedTuple):
     ignores: bool
     folders_only: bool
     is_path: bool
-    """The pattern is for the path from the file's folder, not for a name."""
+    """For the path from the file's folder, not for a name."""
     matches: Callable[[str], object]
 
 
@@ -70,7 +68,7 @@ def _read_rules(text: str) -> Iterator[_Rule]:
 
 
 def _strip_spaces(line: str) -> str:
-    """Remove spaces at the end of a line, unless a backslash protects them."""
+    """Remove spaces at the end, unless a backslash protects them."""
     stripped = line.rstrip(" ")
     backslashes = len(stripped) - len(stripped.rstrip("\\"))
     if stripped != line and backslashes % 2 == 1:

@@ -1,12 +1,9 @@
-"""The ignore files that apply in a folder: those of git, and those that hide files from
+"""The ignore files that apply in a folder: git's, and those that hide files from
 models.
 
-Git's are each `.gitignore` from the repository's top down, the deeper one first, then
-the user's own lists: `.git/info/exclude` and `core.excludesFile`. The index is not
-read, so a tracked file that matches a pattern counts as ignored.
-
-The lists for models have the same order of folders. In one folder `.cddignore` decides
-before the files of other tools.
+Git's are each `.gitignore`, the deeper one first, then the user's lists:
+`.git/info/exclude` and `core.excludesFile`. The index is not read, so a tracked file
+may count as ignored.
 """
 
 import contextlib
@@ -29,34 +26,33 @@ MODEL_LISTS = (
     ".geminiignore",
     ".aiexclude",
 )
-"""Names of the files that hide others from models. The first one decides first."""
+"""Files that hide others from models. The first one decides first."""
 _EMPTY_MEANS_ALL = ".aiexclude"
-"""An empty file of this name hides all of its folder, as its tools define it."""
+"""An empty one hides its folder, as its tools define it."""
 _GITIGNORE = ".gitignore"
 _MAX_BYTES = 1_000_000
-"""Bytes of an ignore file that are read."""
+"""Bytes of an ignore file."""
 READ_NAMES = frozenset((".git", _GITIGNORE, *MODEL_LISTS))
-"""Names of entries that `FolderLists.read_own` needs."""
+"""Names that `FolderLists.read_folder` needs."""
 
 
 class FolderLists(Struct, frozen=True):
-    """The rules that apply in one folder. The list that decides first comes first."""
+    """The rules that apply in a folder. The first list that matches decides."""
 
     place: str
-    """The folder on the disk."""
     path: str = ""
-    """Its path from the repository's top: empty, or ending in `/`. One character for
-    each byte, as for git.
+    """The path from the repository's top, one character for each byte: empty, or ending
+    in `/`.
     """
     path_for_models: str = ""
-    """The same path with composed letters."""
+    """The path with composed letters."""
     git: tuple[IgnoreRules, ...] = ()
     users: tuple[IgnoreRules, ...] = ()
-    """The user's own lists, which are the last ones of `git`."""
+    """The user's own lists, the last ones of `git`."""
     models: tuple[IgnoreRules, ...] = ()
 
     def enter(self, name: str) -> "FolderLists":
-        """Return the lists for a folder in this one, without its own files."""
+        """Return the lists for a folder in this one, without its files."""
         return replace(
             self,
             place=f"{self.place}/{name}",
@@ -64,30 +60,30 @@ class FolderLists(Struct, frozen=True):
             path_for_models=f"{self.path_for_models}{_as_bytes(_compose(name))}/",
         )
 
-    def read_own(self, names: Collection[str]) -> "FolderLists":
-        """Return the lists with those of the folder's own files. `names` are the names
-        of `READ_NAMES` in the folder. Git's rules start again in a repository.
+    def read_folder(self, names: Collection[str]) -> "FolderLists":
+        """Return the lists with the folder's own. `names` are those of `READ_NAMES` in
+        the folder. Git's rules start again in a repository.
         """
         lists = self
         if ".git" in names:
             lists = self.read_top() or self
         if _GITIGNORE in names:
             place = Path(self.place, _GITIGNORE)
-            own = _read_rules(place, len(self.path), _GITIGNORE)
-            lists = replace(lists, git=own + lists.git)
+            rules = _read_rules(place, len(self.path), _GITIGNORE)
+            lists = replace(lists, git=rules + lists.git)
         path = self.path_for_models
         shown_path = os.fsdecode(path.encode("ascii", "surrogateescape"))
         for name in reversed(MODEL_LISTS):
             if name in names:
                 place = Path(self.place, name)
-                own = _read_rules(place, len(path), shown_path + name, for_models=True)
-                lists = replace(lists, models=own + lists.models)
+                rules = _read_rules(
+                    place, len(path), shown_path + name, for_models=True
+                )
+                lists = replace(lists, models=rules + lists.models)
         return lists
 
     def read_top(self) -> "FolderLists | None":
-        """Return the lists of the repository whose top this folder is, with the user's
-        own lists; None for another folder.
-        """
+        """Return the lists of the repository with this top; None for another folder."""
         git = git_folder(Path(self.place))
         if git is None or not read_small(git / "HEAD", 1):
             return None
@@ -104,31 +100,31 @@ class FolderLists(Struct, frozen=True):
         return replace(self, git=users, users=users)
 
     def find_model_list(self, name: str, *, is_folder: bool) -> IgnoreRules | None:
-        """Return the list that hides an entry of the folder from models only."""
-        # most folders have no such list
+        """Return the list that hides an entry from models only."""
+        # most folders have none
         if not self.models:
             return None
         name = _as_bytes(_compose(name))
         return _find_list(self.models, self.path_for_models, name, is_folder=is_folder)
 
     def find_git_list(self, name: str, *, is_folder: bool) -> IgnoreRules | None:
-        """Return the list by which git ignores an entry of the folder."""
+        """Return the list by which git ignores an entry."""
         return _find_list(self.git, self.path, _as_bytes(name), is_folder=is_folder)
 
     def find_user_list(self, name: str, *, is_folder: bool) -> IgnoreRules | None:
-        """Return the user's own list by which git ignores an entry of the folder."""
+        """Return the user's list by which git ignores an entry."""
         if not self.users:
             return None
         rules = self.find_git_list(name, is_folder=is_folder)
         return rules if rules in self.users else None
 
     def is_for_models(self, rules: IgnoreRules) -> bool:
-        """True if these rules hide files from models, as the user's own lists do."""
+        """True for rules that hide files from models."""
         return rules in self.models or rules in self.users
 
 
 def read_lists_above(root: Path) -> FolderLists:
-    """Return the lists that apply in the project's folder, without its own files."""
+    """Return the lists for the project's folder, without its files."""
     root = root.resolve()
     top = root
     for folder in (root, *root.parents):
@@ -137,16 +133,14 @@ def read_lists_above(root: Path) -> FolderLists:
             break
     lists = FolderLists(str(top))
     for name in root.relative_to(top).parts:
-        lists = lists.read_own(READ_NAMES).enter(name)
+        lists = lists.read_folder(READ_NAMES).enter(name)
     return lists
 
 
 def _find_list(
     lists: tuple[IgnoreRules, ...], folder: str, name: str, *, is_folder: bool
 ) -> IgnoreRules | None:
-    """Return the list that ignores an entry; None if the first one that decides does
-    not ignore it.
-    """
+    """Return the list that ignores an entry."""
     path = folder + name
     for rules in lists:
         is_ignored = rules.decide(path, name, is_folder=is_folder)
@@ -158,7 +152,6 @@ def _find_list(
 def _read_rules(
     place: Path, offset: int, name: str, *, for_models: bool = False
 ) -> tuple[IgnoreRules, ...]:
-    """Return the rules of one ignore file; none without it."""
     try:
         with open_file(place) as file:
             data = file.read(_MAX_BYTES)
@@ -175,12 +168,11 @@ def _read_rules(
 
 
 def _as_bytes(name: str) -> str:
-    """Return a character for each byte: to git, `?` is one byte."""
+    """Return a character for each byte: `?` is one byte to git."""
     if name.isascii():
         return name
     return os.fsencode(name).decode("ascii", "surrogateescape")
 
 
 def _compose(name: str) -> str:
-    """Return a name in the same form on every disk."""
     return name if name.isascii() else unicodedata.normalize("NFC", name)

@@ -1,6 +1,4 @@
-"""The names of a project's files and folders in memory, found by a few letters while
-the user types.
-"""
+"""The names of a project in memory, found by a few letters."""
 
 import asyncio
 import re
@@ -14,30 +12,28 @@ from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.threads import in_thread
 
 _BATCH = 4_000
-"""Paths that are compared before the time is checked again."""
+"""Paths between two looks at the clock."""
 _MAX_RANKED = 2_000
-"""Matches that are ranked. With more of them the letters say too little."""
+"""With more matches the letters say too little."""
 _MAX_PATHS = 300_000
-"""Paths in the index. Of a larger project it has the first ones."""
+"""The largest index."""
 _FRESH = 5.0
-"""Seconds for which an index is up to date."""
+"""Seconds."""
 
 
 class _IndexedPath(NamedTuple):
     path: str
     """A folder's path ends in `/`."""
     folded: str
-    """The path without upper case."""
     name: str
-    """The last name without upper case."""
 
 
 Test = Callable[[_IndexedPath], object]
 
 
 class FileIndex:
-    """An index that is built in a thread, and again once it is older than a few
-    seconds. Until the new one is complete, the old one is searched.
+    """Is built in a thread, and again when it is old. Until then the old one is
+    searched.
     """
 
     def __init__(
@@ -57,9 +53,7 @@ class FileIndex:
         return self._building is not None and not self._building.done()
 
     def freshen(self, on_built: Callable[[], None]) -> None:
-        """Start to build a new index if this one is old. `on_built` is called in the
-        event loop.
-        """
+        """Build a new index if this one is old. `on_built` runs in the event loop."""
         if self.is_building:
             return
         if self._built_at is None or time.monotonic() - self._built_at > _FRESH:
@@ -71,7 +65,6 @@ class FileIndex:
         on_built()
 
     def build(self) -> None:
-        """Walk through the project."""
         paths = []
         wanted = (entry for entry in walk(self.root) if self._is_wanted(entry))
         for entry in islice(wanted, _MAX_PATHS):
@@ -84,9 +77,9 @@ class FileIndex:
         self._paths, self._built_at = paths, time.monotonic()
 
     def find(self, typed: str, limit: int, seconds: float) -> list[str]:
-        """Return the paths that match best, as far as the time allows: names that begin
-        with the text, then names that contain it. If there are none: names with the
-        same letters in this order, or else paths with them.
+        """Return the best matches within the time: names that begin with the text, then
+        names that contain it. Without any: names, or else paths, with these letters in
+        order.
         """
         deadline = time.monotonic() + seconds
         typed = typed.casefold()
@@ -106,9 +99,7 @@ class FileIndex:
         return list(dict.fromkeys(paths))[:limit]
 
     def _rank(self, test: Test, limit: int, deadline: float) -> list[str]:
-        """Return the paths that pass a test: those near the root first, then the
-        shorter ones.
-        """
+        """Return the paths that pass a test, those near the root first."""
         matches = islice(self._select(test, deadline), _MAX_RANKED)
         ranked = sorted(matches, key=lambda path: (path.count("/"), len(path), path))
         return ranked[:limit]

@@ -1,6 +1,4 @@
-"""Values that are saved as JSON files, and files that are renamed so that they are not
-used again.
-"""
+"""Values in JSON files, and files that must not be used again."""
 
 import json
 from datetime import UTC, datetime
@@ -14,11 +12,11 @@ from cdd_agent.files.atomic import read_bytes, sync_folder, write_atomic
 
 Kind = TypeVar("Kind")
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
-"""A time with its zone, which means the same on every machine."""
+"""The same moment on every machine."""
 
 
 class Damaged(BadInput):
-    """A file of a run's record has the wrong content."""
+    """A file of a run has the wrong content."""
 
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(
@@ -33,7 +31,7 @@ class JsonFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def load(cls, path: Path) -> Self | None:
-        """Return the value; None if there is no file. Raises `Damaged`."""
+        """Return None if there is no file. Raises `Damaged`."""
         text = read_text(path)
         if text is None:
             return None
@@ -43,12 +41,12 @@ class JsonFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise Damaged(path, str(error)) from error
 
     def save(self, path: Path) -> None:
-        """Write the value. For texts with half of a character, write `as_json`."""
+        """For texts with half of a character, write `as_json`."""
         write_atomic(path, msgspec.json.format(msgspec.json.encode(self), indent=1))
 
 
 def from_json(data: bytes | str, kind: type[Kind]) -> Kind:
-    """Decode a value. Raises `ValueError` with the reason."""
+    """Raises `ValueError` with the reason."""
     try:
         return msgspec.json.decode(data, type=kind)
     except RecursionError as error:
@@ -78,16 +76,13 @@ def write_text(path: Path, text: str) -> None:
     write_atomic(path, text.encode("utf-8", errors="replace"))
 
 
-def aside_of(path: Path) -> Path:
-    """Return a free name in the same folder."""
+def choose_aside_name(path: Path) -> Path:
     return path.with_name(f"{path.stem}.aside-{stamp()}{path.suffix}")
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a file or folder that must not be used and not be lost. Return its new
-    path.
-    """
-    aside = aside_of(path)
+    """Rename a file that must neither be used nor lost. Return its new path."""
+    aside = choose_aside_name(path)
     try:
         path.rename(aside)
         sync_folder(aside.parent)
@@ -98,5 +93,5 @@ def set_aside(path: Path) -> Path:
 
 
 def stamp() -> str:
-    """Return the current time as a name that sorts by time."""
+    """Return a name that sorts by time."""
     return datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")

@@ -1,4 +1,4 @@
-"""Lines for models: names of files, lines of a search, output of git."""
+"""Lines for models, such as names of files."""
 
 from msgspec import Struct
 

@@ -1,6 +1,4 @@
-"""The files that declare a project: pyproject.toml, package.json, Cargo.toml, go.mod, a
-Makefile.
-"""
+"""Files that declare a project, such as package.json or a Makefile."""
 
 import json
 import re
@@ -17,7 +15,7 @@ _LARGEST = 1_000_000
 
 
 class ManifestUnreadable(BadInput):
-    """A manifest that exists and cannot be read."""
+    """A manifest exists and cannot be read."""
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(
@@ -33,11 +31,10 @@ class Manifests(Struct, frozen=True):
     root: Path
 
     def has(self, *names: str) -> bool:
-        """True if one of these files exists."""
         return any((self.root / name).is_file() for name in names)
 
     def data(self, name: str) -> bytes:
-        """Return the bytes of a file. Raises `ManifestUnreadable`."""
+        """Raises `ManifestUnreadable`."""
         try:
             if not self.has(name):
                 return b""
@@ -47,7 +44,7 @@ class Manifests(Struct, frozen=True):
             raise ManifestUnreadable(name, error.strerror or str(error)) from error
 
     def text(self, name: str) -> str:
-        """Return the text of a file. Raises `ManifestUnreadable`."""
+        """Raises `ManifestUnreadable`."""
         try:
             return self.data(name).decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -59,14 +56,12 @@ class Manifests(Struct, frozen=True):
 
     @property
     def targets(self) -> set[str]:
-        """Return the targets of the Makefile. Raises `ManifestUnreadable`."""
+        """The targets of the Makefile. Raises `ManifestUnreadable`."""
         pattern = r"^([\w-]+)[ \t]*:(?!=)"
         return set(re.findall(pattern, self._makefile, re.MULTILINE))
 
     def recipe(self, target: str) -> str:
-        """Return the commands of a target of the Makefile; empty if there are none.
-        Raises `ManifestUnreadable`.
-        """
+        """Return the commands of a Makefile target. Raises `ManifestUnreadable`."""
         lines = rf"^{re.escape(target)}[ \t]*:(?!=).*\n((?:\t.*(?:\n|\Z))*)"
         recipe = re.search(lines, self._makefile, re.MULTILINE)
         return recipe[1] if recipe else ""
@@ -80,9 +75,7 @@ class Manifests(Struct, frozen=True):
 
 
 def parsed(name: str, text: str) -> Mapping[str, Any]:
-    """Parse a manifest: JSON if its name ends so, else TOML. Raises
-    `ManifestUnreadable`.
-    """
+    """Parse JSON or TOML, by the name. Raises `ManifestUnreadable`."""
     try:
         if name.endswith(".json"):
             content = json.loads(text or "{}")

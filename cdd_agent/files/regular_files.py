@@ -1,4 +1,4 @@
-"""Open regular files only. No link is followed, and no pipe or device is opened."""
+"""Open regular files only. No link is followed."""
 
 import os
 import stat
@@ -13,14 +13,13 @@ for _name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
 
 
 def open_file(place: Path) -> BufferedReader:
-    """Open a regular file for reading. Raises `OSError`, also for anything else."""
+    """Open a file for reading. Raises `OSError`, also for anything else."""
     return os.fdopen(_open(place), "rb")
 
 
 def read_beginning(place: str, limit: int) -> bytes:
-    """Return at most `limit` bytes of a regular file. Raises `OSError`.
-
-    One call of the system reads a small file: this is faster than `open_file`.
+    """Return at most `limit` bytes, for a small file by one call of the system. Raises
+    `OSError`.
     """
     descriptor = _open(place)
     try:
@@ -38,7 +37,7 @@ def read_beginning(place: str, limit: int) -> bytes:
 
 
 def read_small(place: Path, limit: int) -> str:
-    """Return the beginning of a text file of git; empty if it cannot be read. Links are
+    """Return the beginning of a text of git; empty if it cannot be read. Links are
     followed.
     """
     try:
@@ -50,8 +49,8 @@ def read_small(place: Path, limit: int) -> str:
 
 
 def git_folder(top: Path) -> Path | None:
-    """Return the `.git` of a working tree, or the folder that the `.git` file of a
-    worktree or submodule names. None if `top` is not the top of one.
+    """Return the git folder of the working tree with this top, which a worktree has
+    elsewhere.
     """
     git = top / ".git"
     # a closed folder above it

@@ -12,14 +12,13 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, write_atomic
 
 _PATIENCE = 30.0
-"""Seconds to wait for another process. A change takes a millisecond."""
+"""Seconds."""
 
 
 @contextmanager
 def change_json(path: Path) -> Iterator[dict[str, Any]]:
-    """Lock a file and write what the block makes of its value. After an error in the
-    block nothing is written. Raises `BadInput` if the disk refuses, or if another
-    process keeps the lock.
+    """Lock a file and write what the block makes of its value. Raises `BadInput` if the
+    disk refuses, or if another process keeps the lock.
     """
     lock = FileLock(path.with_suffix(".lock"), timeout=_PATIENCE)
     try:
@@ -44,7 +43,7 @@ def change_json(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the value of a file; an empty one if it is missing or damaged."""
+    """Return an empty value for a missing or damaged file."""
     try:
         value = json.loads(read_bytes(path) or b"{}")
     except ValueError:

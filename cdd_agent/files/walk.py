@@ -1,6 +1,4 @@
-"""Walk through a project without what git ignores and without what is hidden from
-models.
-"""
+"""Walk through a project without ignored and hidden files."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -29,10 +27,10 @@ class Kind(StrEnum):
     """A folder that cannot be listed."""
 
 
-_OWN = (".cdd/runs", ".cdd/cache")
-"""Folders of this program in a project, which are never part of it."""
+_PROGRAM_FOLDERS = (".cdd/runs", ".cdd/cache")
+"""Folders of this program."""
 TOP = PurePosixPath()
-"""The project itself, as a path in it."""
+"""The project itself."""
 _ENDINGS = {
     Kind.FILE: "",
     Kind.FOLDER: "/",
@@ -43,12 +41,10 @@ OnHidden = Callable[[HiddenFile], None]
 
 
 class WalkEntry(NamedTuple):
-    """A file, folder or link of a project. Pipes, sockets and devices are left out."""
+    """A file, folder or link. Pipes and devices are left out."""
 
     text: str
-    """The path from the root with `/` between names. It may hold line ends, or bytes
-    that are not Unicode.
-    """
+    """The path from the root. It may hold line ends, or bytes that are not Unicode."""
     kind: Kind
 
     @property
@@ -61,13 +57,12 @@ class WalkEntry(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The path for users and models: one line. A folder ends in `/`."""
+        """The path on one line. A folder ends in `/`."""
         is_folder = self.kind in (Kind.FOLDER, Kind.UNREADABLE)
         return sanitize_for_display(self.text) + ("/" if is_folder else "")
 
     @property
     def shown_name(self) -> str:
-        """The name with its kind."""
         return sanitize_for_display(self.name) + _ENDINGS[self.kind]
 
 
@@ -78,14 +73,13 @@ def walk(
     deep: bool = True,
     on_hidden: OnHidden | None = None,
 ) -> Iterator[WalkEntry]:
-    """Yield the entries in the folder `under` of a project, sorted by name. The entries
-    of a folder follow it.
+    """Yield the entries in the folder `under`, sorted by name. The entries of a folder
+    follow it. They are read when they are due.
 
-    `under` must be confined. It is walked even if git ignores it. Each folder is read
-    when its entries are due, so a caller may stop early. Without `deep` only the
-    folder's own entries come. `on_hidden` receives what is hidden from models.
+    `under` is confined, and is walked even if git ignores it. `on_hidden` receives what
+    is hidden from models.
     """
-    if ".git" in under.parts or "/".join(under.parts[:2]) in _OWN:
+    if ".git" in under.parts or "/".join(under.parts[:2]) in _PROGRAM_FOLDERS:
         return
     if not _is_folder(root / under):
         return
@@ -93,13 +87,13 @@ def walk(
         return
     lists = read_lists_above(root)
     for name in under.parts:
-        lists = lists.read_own(READ_NAMES).enter(name)
+        lists = lists.read_folder(READ_NAMES).enter(name)
     prefix = "" if under == TOP else f"{under}/"
     top = _open_folder(lists, prefix, on_hidden)
     if top is None:
         yield WalkEntry(str(under), Kind.UNREADABLE)
         return
-    # a stack, because a project may be deeper than Python's calls
+    # a project may be deeper than Python's calls
     folders = [top]
     while folders:
         entry = next(folders[-1].entries, None)
@@ -121,23 +115,22 @@ def walk(
 class _OpenFolder(NamedTuple):
     lists: FolderLists
     entries: Iterator[WalkEntry]
-    """The remaining entries."""
 
 
 def _open_folder(
     lists: FolderLists, prefix: str, on_hidden: OnHidden | None
 ) -> _OpenFolder | None:
-    """List a folder; None if that is not possible. `prefix` is its path from the root:
-    empty, or ending in `/`.
+    """List a folder; None if that is not possible. `prefix` is its path: empty, or
+    ending in `/`.
     """
     try:
-        with os.scandir(lists.place) as found:
-            items = sorted(found, key=lambda item: item.name)
+        with os.scandir(lists.place) as directory:
+            items = sorted(directory, key=lambda item: item.name)
     except OSError:
         return None
     names = READ_NAMES.intersection(item.name for item in items)
     if names:
-        lists = lists.read_own(names)
+        lists = lists.read_folder(names)
     return _OpenFolder(lists, _select(items, lists, prefix, on_hidden))
 
 
@@ -147,11 +140,11 @@ def _select(
     prefix: str,
     on_hidden: OnHidden | None,
 ) -> Iterator[WalkEntry]:
-    """Yield the items that belong to the project and are not ignored."""
+    """Yield the items that are not ignored."""
     for item in items:
         path = prefix + item.name
         kind = _find_kind(item)
-        if kind is None or item.name == ".git" or path in _OWN:
+        if kind is None or item.name == ".git" or path in _PROGRAM_FOLDERS:
             continue
         is_folder = kind is Kind.FOLDER
         rules = lists.find_model_list(item.name, is_folder=is_folder)
@@ -165,7 +158,7 @@ def _select(
 def _report_hidden(
     path: str, kind: Kind, lists: FolderLists, rules: IgnoreRules, on_hidden: OnHidden
 ) -> None:
-    """Report an ignored entry if it is hidden from models, too."""
+    """Report an ignored entry if it is hidden from models."""
     if lists.is_for_models(rules):
         on_hidden(HiddenFile(path, listed_in(rules.name)))
     elif kind is not Kind.FOLDER and is_secret_path(path):
@@ -173,7 +166,6 @@ def _report_hidden(
 
 
 def _is_folder(place: Path) -> bool:
-    """True for a folder that can be reached."""
     try:
         return place.is_dir()
     except OSError:
@@ -184,7 +176,7 @@ def _find_kind(item: "os.DirEntry[str]") -> Kind | None:
     try:
         if item.is_file(follow_symlinks=False):
             return Kind.FILE
-        # a junction is Windows' other kind of link; Python 3.12 tells it from a folder
+        # a junction is another kind of link of Windows
         if item.is_symlink() or getattr(item, "is_junction", bool)():
             return Kind.LINK
         return Kind.FOLDER if item.is_dir(follow_symlinks=False) else None

@@ -51,7 +51,7 @@ def source_folders(
         yield SourceFolder(path, files)
         if level == depth:
             continue
-        lists = lists.read_own(READ_NAMES & (files | folders))
+        lists = lists.read_folder(READ_NAMES & (files | folders))
         for name in sorted(folders):
             if name in without or not _is_own(name, lists):
                 continue

@@ -1,4 +1,4 @@
-"""The addresses of a host, and which of them are public."""
+"""Public and other addresses of hosts."""
 
 import socket
 from collections.abc import Awaitable, Callable
@@ -8,11 +8,10 @@ from cdd_agent.threads import in_thread
 
 Address = IPv4Address | IPv6Address
 Resolve = Callable[[str], Awaitable[tuple[Address, ...]]]
-"""Returns the addresses of a host, the best one first. Raises `OSError` or
-`UnicodeError` if there are none.
+"""Returns the best address first. Raises `OSError` or `UnicodeError` if there are none.
 """
 Judge = Callable[[Address], bool]
-"""Returns true for an address that may be connected to."""
+"""True for an address that may be connected to."""
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 _GLOBAL_V6 = IPv6Network("2000::/3")
@@ -24,7 +23,7 @@ _NOT_PUBLIC = (
 
 
 async def system_resolve(host: str) -> tuple[Address, ...]:
-    """Ask the system, which also reads `/etc/hosts` and spellings such as `0x7f.1`."""
+    """Ask the system, which also reads spellings such as `0x7f.1`."""
     entries = await in_thread(
         lambda: socket.getaddrinfo(host, None, type=socket.SOCK_STREAM), name="resolve"
     )
@@ -32,8 +31,8 @@ async def system_resolve(host: str) -> tuple[Address, ...]:
 
 
 def is_public(address: Address) -> bool:
-    """True for a computer of the public internet. An IPv6 address that contains an IPv4
-    address is judged by that one. Only the assigned part of IPv6 is public.
+    """True for a computer of the public internet. An IPv4 address in an IPv6 address
+    decides.
     """
     if isinstance(address, IPv6Address):
         inner = address.ipv4_mapped

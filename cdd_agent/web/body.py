@@ -1,4 +1,4 @@
-"""The body of a response: decompressed while it arrives, up to a limit."""
+"""The body of a response, unpacked while it arrives."""
 
 import zlib
 
@@ -7,7 +7,7 @@ _PIECE = 16 * 1024
 
 
 class Body:
-    """The bytes that have arrived. Memory stays within the limit, also for a bomb."""
+    """Memory stays within the limit, also for a bomb."""
 
     def __init__(self, limit: int, *, gzipped: bool) -> None:
         self._limit = limit
@@ -16,7 +16,7 @@ class Body:
         self._content = bytearray()
 
     def add(self, data: bytes) -> None:
-        """Add the next bytes. Raises `zlib.error` for wrong compression."""
+        """Raises `zlib.error` for wrong compression."""
         self._arrived += len(data)
         if self._gzip is None:
             self._content += data[: self._room]
@@ -40,8 +40,8 @@ class Body:
         return self._arrived > self._limit or len(self._content) > self._limit
 
     def content(self) -> bytes:
-        """Return the body up to the limit. Raises `zlib.error` for a compressed body
-        without its end.
+        """Return the body up to the limit. Raises `zlib.error` if a compressed body has
+        no end.
         """
         if self._gzip and self._arrived and not self._gzip.eof and not self.cut:
             raise zlib.error("the compressed data ends too early")

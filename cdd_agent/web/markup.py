@@ -1,4 +1,4 @@
-"""Convert the main part of a web page to Markdown, or any markup to bare text."""
+"""Convert web pages to Markdown or to bare text."""
 
 import contextlib
 import html
@@ -13,11 +13,11 @@ from bs4.element import NavigableString, PreformattedString
 from markdownify import MarkdownConverter
 
 _MAX_TAGS = 100_000
-"""Signs `<` in a page. A tag takes more than a kilobyte of memory."""
+"""Signs `<`. A tag takes more than a kilobyte."""
 _MAX_TEXT = 5_000_000
-"""Characters. Each quotation in a quotation repeats its marks on each line."""
+"""Characters. Nested quotations repeat their marks on each line."""
 _LONG_BLANK = re.compile(r"([ \t\r\n]{99})[ \t\r\n]+")
-"""The converter's patterns take quadratic time on these."""
+"""The converter takes quadratic time on these."""
 _LANGUAGE = re.compile(r"(?:language|lang|highlight(?:-source)?)-([\w+#]{1,20})")
 _TAG = re.compile(r"<([^<>]*)>")
 _UNREAD = frozenset(
@@ -36,13 +36,12 @@ _INLINE = frozenset(
 
 
 class PageTooComplex(Exception):
-    """The conversion of a page takes too much time or memory."""
+    """A page takes too much time or memory."""
 
 
 def to_markdown(markup: str, *, base: str, patience: float) -> str:
-    """Convert the main part of a page, after the page's title. `base` is the page's
-    address. Raises `PageTooComplex` after `patience` seconds, and errors of the
-    libraries.
+    """Convert the main part of a page, after its title. `base` is its address. Raises
+    `PageTooComplex` after `patience` seconds, and errors of libraries.
     """
     if markup.count("<") > _MAX_TAGS:
         raise PageTooComplex
@@ -63,7 +62,7 @@ def to_markdown(markup: str, *, base: str, patience: float) -> str:
 
 
 def strip_tags(markup: str) -> str:
-    """Return the text outside tags, in time proportional to the length."""
+    """Return the text outside tags. It takes no markup long."""
     pieces: list[str] = []
     # the element without text that is open
     unread = ""
@@ -82,7 +81,7 @@ def strip_tags(markup: str) -> str:
     if not unread:
         pieces.append(markup[end:])
     text = "".join(pieces)
-    # a character reference may have thousands of digits
+    # a number may have thousands of digits
     with contextlib.suppress(ValueError):
         text = html.unescape(text)
     lines = [" ".join(line.split()) for line in text.split("\n")]
@@ -105,7 +104,7 @@ def _remove_unread(soup: BeautifulSoup) -> None:
 
 
 def _find_main(soup: BeautifulSoup) -> Tag:
-    """Return the element with the page's own text; the whole page if none is marked."""
+    """Return the page's own text; the whole page if none is marked."""
     for selector in ("main", "[role=main]", "article"):
         elements = soup.select(selector)
         if len(elements) == 1 and elements[0].get_text(strip=True):
@@ -121,7 +120,7 @@ def _find_base(soup: BeautifulSoup, address: str) -> str:
 
 
 def _make_links_absolute(content: Tag, base: str) -> None:
-    """Keep only the text of links within the page and of links to other things."""
+    """Keep only the text of links to anything but pages."""
     for link in content.find_all("a", href=True):
         href = str(link["href"]).strip()
         target = _join(base, href)
@@ -143,7 +142,7 @@ def _join(base: str, href: str) -> str:
 
 
 class _Converter(MarkdownConverter):
-    """Makes Markdown for reading: without escapes and pictures."""
+    """Writes no escapes and no pictures."""
 
     def __init__(self, deadline: float) -> None:
         self._deadline = deadline
@@ -173,7 +172,7 @@ class _Converter(MarkdownConverter):
 
 
 def _find_language(pre: Tag) -> str | None:
-    """Return the language that a class of a code block, or of its parents, names."""
+    """Return the language that a class names."""
     for element in (pre.find("code"), pre, *list(pre.parents)[:2]):
         if isinstance(element, Tag):
             classes = " ".join(element.get_attribute_list("class"))

@@ -1,6 +1,4 @@
-"""Read web pages as text, for the `read` action: from public addresses only, and within
-limits.
-"""
+"""Read public web pages, for the `read` action."""
 
 import re
 import zlib
@@ -23,7 +21,7 @@ from cdd_agent.web.transport import PinnedTransport
 
 _MOST_REDIRECTS = 5
 _MOST_ADDRESSES = 4
-"""Addresses of one host that are tried."""
+"""Addresses of a host that are tried."""
 _CONNECT_TIMEOUT = 5.0
 """Seconds for each address."""
 _HEADERS = {
@@ -45,8 +43,6 @@ _CONNECTION_ERRORS = (
 
 
 class Page(Struct, frozen=True):
-    """The text at a URL."""
-
     text: str
     """HTML as Markdown; without control characters."""
     cut: bool = False
@@ -59,11 +55,11 @@ class Page(Struct, frozen=True):
 
 
 class PageUnreadable(CddError):
-    """A page that does not exist, may not be read, or is not text."""
+    """A page does not exist, may not be read, or is not text."""
 
 
 class PageReader(Struct, frozen=True):
-    """Reads pages, through no proxy."""
+    """Reads through no proxy."""
 
     allow_private: bool = False
     """Also read from this computer and its network."""
@@ -97,7 +93,7 @@ class PageReader(Struct, frozen=True):
             )
 
         try:
-            # in a thread, because the certificates are read slowly
+            # the certificates are read slowly
             return await in_thread(make_client, name="httpx")
         except OSError as error:
             raise PageUnreadable(
@@ -106,7 +102,7 @@ class PageReader(Struct, frozen=True):
             ) from error
 
     async def _follow(self, client: httpx.AsyncClient, url: str) -> Page:
-        """Follow redirects. httpx would read their bodies without a limit."""
+        """httpx would read the bodies of redirects without a limit."""
         try:
             request = client.build_request("GET", url)
         except (httpx.InvalidURL, ValueError) as error:
@@ -225,6 +221,6 @@ def _broken(url: str, error: Exception) -> PageUnreadable:
 
 
 def _show(url: str) -> str:
-    """Return a URL for a message: one short line without a password."""
+    """Return one short line without a password."""
     line = re.sub(r"//[^/?#]*@", "//…@", one_line(url[:1000]))
     return line if len(line) <= 200 else f"{line[:200]}…"

@@ -1,4 +1,4 @@
-"""Text from the web without characters that steer a terminal."""
+"""Text that steers no terminal."""
 
 import re
 

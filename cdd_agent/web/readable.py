@@ -1,4 +1,4 @@
-"""Decode the bytes of a page, and make text to read of them."""
+"""Make text of the bytes of a page."""
 
 import codecs
 import re
@@ -16,7 +16,7 @@ _UNSPECIFIC = frozenset({"", "application/octet-stream", "binary/octet-stream"})
 """Media types of any content."""
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
-    # before the mark of UTF-16, which is its beginning
+    # its beginning is UTF-16's mark
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -28,7 +28,7 @@ _CHARSET = re.compile(
 _UNUSUAL = frozenset(
     {"punycode", "idna", "unicode-escape", "raw-unicode-escape", "undefined"}
 )
-"""Codecs of Python that no page uses. Some take very long."""
+"""Codecs that no page uses. Some take very long."""
 
 
 def may_be_text(media_type: str) -> bool:
@@ -36,7 +36,7 @@ def may_be_text(media_type: str) -> bool:
 
 
 def find_charset(text: bytes) -> str | None:
-    """Return the charset that a Content-Type header or a declaration names."""
+    """Return the charset of a Content-Type header or a declaration."""
     charset = _CHARSET.search(text)
     return charset[1].decode() if charset else None
 
@@ -50,10 +50,8 @@ def readable(
     base: str,
     patience: float,
 ) -> str | None:
-    """Return the text of a page, HTML as Markdown; None if it is not text.
-
-    `cut`: the end is missing. `base` is the page's address. HTML that takes longer than
-    `patience` seconds, or that no library can read, becomes bare text.
+    """Return a page as text, HTML as Markdown; None if it is not text. `cut`: the end
+    is missing. HTML that takes longer than `patience` seconds becomes bare text.
     """
     beginning = content[:1024].lstrip().lower()
     is_html = media_type in _HTML
@@ -61,7 +59,7 @@ def readable(
         is_html = beginning.startswith((b"<!doctype html", b"<html"))
     if charset is None and (is_html or media_type.endswith("xml")):
         charset = find_charset(content[:1024])
-        # the declaration could not have been read in UTF-16
+        # it could not have been read in UTF-16
         if charset and charset.lower().startswith("utf-16"):
             charset = None
     text = _decode(content, charset, cut=cut)
@@ -70,7 +68,7 @@ def readable(
     if is_html:
         try:
             text = to_markdown(text, base=base, patience=patience)
-        # the page may be made to break one of three libraries
+        # a page may be made to break libraries
         except Exception:  # noqa: BLE001
             text = strip_tags(text)
     return remove_control(text)
@@ -84,7 +82,7 @@ def _decode(content: bytes, charset: str | None, *, cut: bool) -> str:
             break
     try:
         return _make_decoder(charset or "utf-8").decode(content, final=not cut)
-    # an unknown charset, or a codec for other things than text
+    # an unknown charset, or no codec for text
     except (LookupError, ValueError):
         return _make_decoder("utf-8").decode(content, final=not cut)
 

@@ -18,7 +18,7 @@ _LONGEST_URL = 2000
 
 
 class SearchResult(Checked, frozen=True):
-    """A page that a search engine found, as the engine describes it."""
+    """A page, as the search engine describes it."""
 
     title: str
     url: Written
@@ -26,14 +26,14 @@ class SearchResult(Checked, frozen=True):
 
 
 class QueryResult(Checked, frozen=True):
-    """The pages that were found for one query, the best first."""
+    """The results of one query, the best first."""
 
     query: Written
     search_results: tuple[SearchResult, ...] = ()
 
 
 class SERPReport(Checked, frozen=True):
-    """The search engine result pages (SERP), in the order of the queries."""
+    """The results in the order of the queries."""
 
     results: tuple[QueryResult, ...] = ()
 
@@ -70,17 +70,17 @@ class IWebSearcher(Protocol):
     """A search engine: ddgs, or scripted for the demo and tests."""
 
     async def search(self, query: str) -> QueryResult:
-        """Find pages. Raises `WebSearchError`, never a library's error."""
+        """Raises `WebSearchError`, never a library's error."""
         ...
 
 
 async def research(searcher: IWebSearcher, queries: Iterable[str]) -> SERPReport:
-    """Search for one query after the other: search engines refuse many at once."""
+    """Search in order: search engines refuse many queries at once."""
     return SERPReport(tuple([await searcher.search(query) for query in queries]))
 
 
 class ScriptedSearcher:
-    """Returns scripted results query by query, and records the queries."""
+    """Returns scripted results, and records the queries."""
 
     def __init__(
         self, script: Iterable[Sequence[SearchResult] | WebSearchError] = ()
@@ -101,7 +101,7 @@ class ScriptedSearcher:
 
 
 class DdgsClient(Protocol):
-    """The part of `ddgs.DDGS` that a search needs."""
+    """The used part of `ddgs.DDGS`."""
 
     def text(self, query: str, *, max_results: int) -> Sequence[Mapping[str, Any]]:
         """Return dictionaries with `title`, `href` and `body`."""
@@ -109,7 +109,7 @@ class DdgsClient(Protocol):
 
 
 def ddgs_client() -> DdgsClient:
-    """Return a client of the optional library. Raises `WebSearchError` without it."""
+    """Raises `WebSearchError` without the optional library."""
     try:
         # late: an optional library
         from ddgs import DDGS  # noqa: PLC0415
@@ -126,7 +126,7 @@ def ddgs_client() -> DdgsClient:
 
 
 class DdgsSearcher(Struct, frozen=True):
-    """Searches with the `ddgs` library: several search engines, without a key."""
+    """Asks several search engines, without a key."""
 
     client: Callable[[], DdgsClient] = ddgs_client
     max_results: int = 8
@@ -157,7 +157,7 @@ class DdgsSearcher(Struct, frozen=True):
 
 
 def _read_results(entries: Iterable[Mapping[str, Any]]) -> list[SearchResult]:
-    """Return the results that have a usable address."""
+    """Return results with a usable address."""
     results = []
     for entry in entries:
         title, url, snippet = (

@@ -1,4 +1,4 @@
-"""HTTP connections to chosen addresses only."""
+"""HTTP connections to chosen addresses."""
 
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
@@ -8,8 +8,8 @@ import httpx
 
 
 class PinnedTransport(httpx.AsyncBaseTransport):
-    """Connects each request only to the addresses that `choose` returns for it. The
-    Host header and TLS have the name, and the certificate must be for it.
+    """Connects only to the addresses that `choose` returns. The Host header and TLS
+    have the name.
     """
 
     def __init__(self, choose: Callable[[httpx.URL], Awaitable[Sequence[str]]]) -> None:
@@ -35,7 +35,7 @@ class PinnedTransport(httpx.AsyncBaseTransport):
 
 @cache
 def trusted() -> ssl.SSLContext:
-    """Return the trusted certificates. They are read slowly, so only once."""
+    """Read the trusted certificates, which takes a while."""
     return httpx.create_ssl_context()
 
 
@@ -43,7 +43,7 @@ def _pinned(request: httpx.Request, address: str) -> httpx.Request:
     return httpx.Request(
         request.method,
         request.url.copy_with(host=address),
-        # they include the Host header with the name
+        # with the name as Host
         headers=request.headers,
         stream=request.stream,
         extensions={**request.extensions, "sni_hostname": request.url.host.rstrip(".")},

@@ -10,7 +10,7 @@ import pytest
 
 from cdd_agent.engine.attempt import AttemptFailure, Shown
 from cdd_agent.errors import BadInput
-from cdd_agent.files.json_file import as_json, aside_of, set_aside
+from cdd_agent.files.json_file import as_json, choose_aside_name, set_aside
 from tests.support.tables import each_row
 
 
@@ -66,6 +66,6 @@ def test_what_is_set_aside_keeps_its_content_and_its_ending(tmp_path: Path) -> N
         aside = set_aside(file)
         assert re.fullmatch(r"reply\.aside-\d{8}T\d{12}\.md", aside.name)
     assert sorted(path.read_text() for path in tmp_path.iterdir()) == ["one", "two"]
-    assert not aside_of(file).exists()
+    assert not choose_aside_name(file).exists()
     with pytest.raises(BadInput, match="could not be set aside"):
         set_aside(file)
