@@ -8,7 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from cdd_agent.files.manifests import Manifests, ManifestUnreadable, parsed, section
+from cdd_agent.files.manifests import (
+    Manifests,
+    ManifestUnreadable,
+    parse_manifest,
+    section,
+)
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
 _REQUIREMENT = re.compile(
@@ -90,7 +95,7 @@ def _names_in(value: object) -> Iterator[str]:
 
 
 def _in_toml(text: str) -> Iterator[str]:
-    yield from _names_in(parsed("x.toml", text))
+    yield from _names_in(parse_manifest("x.toml", text))
 
 
 def _in_ini(text: str) -> Iterator[str]:
