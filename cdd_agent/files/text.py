@@ -232,6 +232,18 @@ def decode_versions(
     return old, new if text is None else FileText(text, old.encoding)
 
 
+def as_utf8(path: PurePosixPath, data: bytes, charsets: Charsets) -> bytes:
+    """The text of a file in UTF-8, for what reads nothing else. A binary file stays as
+    it is.
+    """
+    if data.isascii():
+        return data
+    decoded = decode_file(path, data, charsets)
+    if decoded.encoding.is_utf8 or decoded.is_binary:
+        return data
+    return decoded.text.encode()
+
+
 def lines_of(text: str) -> list[str]:
     """The lines of a text with their ends: a line feed, a carriage return, or both.
 

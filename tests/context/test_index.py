@@ -19,6 +19,7 @@ from cdd_agent.context import cache, indexing, intake, project_map
 from cdd_agent.context.project_map import ProjectMap
 from cdd_agent.context.query import Query
 from cdd_agent.dialogue import looking
+from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.walk import walk
 from cdd_agent.threads import in_thread
 from tests.context.projects import committed, git, made, paths, ranked
@@ -76,7 +77,7 @@ def test_what_is_read_once_is_not_read_again(
     monkeypatch.setattr(
         intake,
         "read_source_file",
-        lambda top, path: read.append(path) or plain(top, path),
+        lambda top, path, sets: read.append(path) or plain(top, path, sets),
     )
 
     made(root, {"b.py": "range = 1\n"})
@@ -620,7 +621,7 @@ async def test_a_look_that_nobody_waits_for_any_more_stops(
         list[str](),
     )
 
-    def slow(top: Path, path: str) -> bytes:
+    def slow(top: Path, path: str, charsets: Charsets) -> bytes:
         read.append(path)
         loop.call_soon_threadsafe(has_begun.set)
         go_on.wait(60)
