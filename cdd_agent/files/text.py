@@ -233,14 +233,14 @@ def decode_versions(
 
 
 def as_utf8(path: PurePosixPath, data: bytes, charsets: Charsets) -> bytes:
-    """The text of a file in UTF-8, for what reads nothing else. A binary file stays as
-    it is.
+    """The text of a file in UTF-8 without a mark, for what reads nothing else. A binary
+    file is returned unchanged.
     """
     if data.isascii():
         return data
     decoded = decode_file(path, data, charsets)
     if decoded.encoding.is_utf8 or decoded.is_binary:
-        return data
+        return data.removeprefix(decoded.encoding.mark)
     return decoded.text.encode()
 
 

@@ -23,6 +23,7 @@ from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.walk import walk
 from cdd_agent.threads import in_thread
 from tests.context.projects import committed, git, made, paths, ranked
+from tests.support.encoded_files import ENCODED, Encoded
 from tests.support.tables import each_row
 
 
@@ -324,6 +325,22 @@ def test_texts_that_are_not_unicode_and_names_that_no_prompt_can_have(
 
     assert found(project) == {"a.py", "c.py", "größe.py"}
     assert found(project, "die Größe") == {"größe.py"}
+
+
+@each_row("encoded", ENCODED)
+def test_definitions_of_a_file_in_any_encoding(
+    tmp_path: Path, encoded: Encoded
+) -> None:
+    encoded.write(tmp_path)
+    lines = encoded.text.splitlines()
+    heads = [number for number, line in enumerate(lines, 1) if "def " in line]
+    project = ProjectMap(tmp_path)
+    project.update()
+    outline = project.outline(encoded.path)
+    for number in heads:
+        assert f"{number}  {lines[number - 1]}" in outline
+    name = lines[heads[1] - 1].removeprefix("def ").partition("(")[0]
+    assert [file.path for file in project.rank(Query(name))] == [encoded.path]
 
 
 def test_hostile_files_take_no_long_time(root: Path) -> None:
