@@ -12,8 +12,10 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import read_bytes
+from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.paths import confine
 from cdd_agent.files.spelling import compose
+from cdd_agent.files.text import decode_file
 
 _SET_OFF = re.compile(r"`([^`\n]+)`|\"([^\"\n]+)\"|“([^”\n]+)”|\*\*([^*\n]+)\*\*")
 """Set off from the other words of a sentence; such a name may have spaces in it."""
@@ -87,9 +89,11 @@ class KnownNames(Struct, frozen=True):
 
         def is_in(place: Path) -> bool:
             data = read_bytes(place) if place.is_file() else None
-            return data is not None and text.strip() in data.decode(
-                "utf-8", errors="replace"
-            ).replace("\r\n", "\n")
+            if data is None:
+                return False
+            path = PurePosixPath(_plain(name))
+            shown = decode_file(path, data, Charsets(self.root)).shown
+            return text.strip() in shown.replace("\r\n", "\n")
 
         return self._holds(name, is_in)
 
