@@ -4,7 +4,7 @@ The forms of edits are in docs/replies.md. The stages, each with its value:
 
 1. `split_lines` and `hide_thoughts`: the lines of the answer;
 2. `hide_wrapper`: the lines of a reply that is itself in a code block;
-3. `lay_out`: where blocks are, and which file each names;
+3. `lay_out_with_calls`: where blocks are, and which file each names;
 4. `read_parts`: the edits of each block, or why it cannot be read;
 5. `find_unclear`: code blocks whose end is unclear;
 6. `list_blocks`: what became of each block.
@@ -29,8 +29,9 @@ from cdd_agent.changes.model import (
     join_refusals,
 )
 from cdd_agent.changes.reply.boundaries import find_unclear
+from cdd_agent.changes.reply.calls import lay_out_with_calls
 from cdd_agent.changes.reply.fates import list_blocks, refused
-from cdd_agent.changes.reply.layout import Layout, lay_out
+from cdd_agent.changes.reply.layout import Layout
 from cdd_agent.changes.reply.lines import (
     ReplyLines,
     hide_thoughts,
@@ -68,7 +69,7 @@ def parse_reply(text: str, known: KnownNames = NOTHING_KNOWN) -> Reply:
 def _read(reply: ReplyLines, known: KnownNames) -> _Reading:
     """Find the blocks of a reply, and read each."""
     forms = all_forms()
-    layout = lay_out(reply.lines, known, forms)
+    layout = lay_out_with_calls(reply.lines, known, forms)
     parts = read_parts(reply.lines, layout, known, forms)
     with_folders = known.with_files(edit.path for part in parts for edit in part.edits)
     named = [fence.path for fence in layout.fences if fence.path]

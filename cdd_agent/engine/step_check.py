@@ -73,7 +73,13 @@ def usable_reply(transaction: StepTransaction) -> Reply:
         transaction.attempt.all_guidance,
     )
     words = "\n".join(text for text in texts if text)
-    reply = parse_reply(text, KnownNames.of(transaction.root, declared.paths, words))
+    known = KnownNames.of(
+        transaction.root,
+        declared.paths,
+        words,
+        has_tools=transaction.call_by_call,
+    )
+    reply = parse_reply(text, known)
     has_acted = bool(reply.changes_files or transaction.changes.changes)
     written = transaction.changes.touched
     unclear = [

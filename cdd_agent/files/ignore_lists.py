@@ -10,7 +10,7 @@ import contextlib
 import os
 import unicodedata
 from collections.abc import Collection
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -135,6 +135,18 @@ def read_lists_above(root: Path) -> FolderLists:
     for name in root.relative_to(top).parts:
         lists = lists.read_folder(READ_NAMES).enter(name)
     return lists
+
+
+def is_ignored(root: Path, path: PurePosixPath) -> bool:
+    """True if git ignores a path of the project."""
+    lists = read_lists_above(root)
+    for depth, name in enumerate(path.parts, start=1):
+        lists = lists.read_folder(READ_NAMES)
+        is_folder = depth < len(path.parts) or (root / path).is_dir()
+        if lists.find_git_list(name, is_folder=is_folder) is not None:
+            return True
+        lists = lists.enter(name)
+    return False
 
 
 def _find_list(

@@ -111,7 +111,8 @@ class LitellmModel:
         outer = sys.exception()
         litellm = await asyncio.to_thread(_litellm)
         _forget_clients_of_other_loops(litellm)
-        reply, empty, listener = ChatReply(self._origin), True, Listener(hear)
+        reply = ChatReply(self._origin, has_tools=bool(request.tools))
+        empty, listener = True, Listener(hear)
         try:
             chunks = await litellm.acompletion(**self._call(litellm, request))
             async with aclosing(chunks):

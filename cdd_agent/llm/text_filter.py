@@ -16,7 +16,8 @@ from cdd_agent.llm.port import TextDelta, ThoughtDelta, ToolCall, WasThought
 _OPENING = re.compile(
     r" {0,3}(?:"
     r"<(?P<tag>think|thinking|thoughts?|reasoning|scratchpad)>"
-    r"|<\|channel\|>(?P<channel>analysis|commentary|final)[^<\n]*<\|message\|>"
+    r"|<\|channel\|>(?P<channel>analysis|commentary|final)(?![^<\n]*\bto=)"
+    r"[^<\n]*<\|message\|>"
     r"|(?P<role><\|start\|>assistant)"
     r"|(?P<call><tool_call>)"
     r"|(?P<orphan></(?:think|thinking)>)"
@@ -27,6 +28,11 @@ _LONGEST_OPENING = 80
 _CODE = re.compile(
     r" {0,3}(?:`{3}|~{3}|<{5}|-{3}|\+{3}|@@|\*{3} |diff |- action|actions:)"
 )
+_CALL = re.compile(
+    r" {0,3}(?:<(?:[\w-]+:)?(?:function_calls?>|invoke\s|tool_calls>|function=)"
+    r"|<(?:[\w-]+:)?\w+_\w+>|<[｜|](?:tool|DSML)|<\|channel\|>\w+ to=)(?<!<tool_call>)"
+)
+"""The beginning of a call: a file that it writes may look like thoughts, too."""
 _CODE_BEGINS = (
     "```",
     "~~~",
@@ -59,7 +65,9 @@ class TextFilter:
     become markup waits.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_tools: bool = True) -> None:
+        """`has_tools`: calls are taken out of the text. Otherwise they stay in it."""
+        self._has_tools = has_tools
         self._waiting = ""
         self._ends: tuple[str, ...] = ()
         """The marks that end the thoughts or the call that the text is in; none: it is
@@ -126,12 +134,15 @@ class TextFilter:
                 False,
             )
             return []
-        if _CODE.match(self._waiting):
+        if _CODE.match(self._waiting) or _CALL.match(self._waiting):
             self._is_code = True
             return []
         if self._has_code:
             return self._after_a_block()
         if found := _OPENING.match(self._waiting):
+            if found["call"] and not self._has_tools:
+                self._is_code = True
+                return []
             if found["orphan"] and self.has_thought:
                 self._is_line_start = False
                 return []

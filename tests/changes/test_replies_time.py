@@ -105,6 +105,27 @@ CASES: dict[str, tuple[str, str]] = {
         f"```text:a.txt\n{' ' * 100_000}x\n#{' ' * 100_000}x\n```\n",
         "a\n",
     ),
+    "marks of calls": ("<tool_call>\n" * 20_000, ""),
+    "calls that are not closed": (
+        '<invoke name="a">\n<parameter name="b">\n' * 5_000,
+        "",
+    ),
+    "calls in a call that is not closed": (
+        '<invoke name="a">\n<parameter name="b">\n' * 5_000 + "</parameter></invoke>",
+        "",
+    ),
+    "half JSON": ('{"name": "a"\n' * 10_000 + '"arguments": {', ""),
+    "brackets in a call": (
+        "<|tool_call_start|>[" + "f(a=[]), " * 10_000 + "<|tool_call_end|>",
+        "",
+    ),
+    "many calls with fences": (
+        "<write_file>\n<path>a</path>\n<content>\n```\n</content>\n</write_file>\n"
+        * 200,
+        "",
+    ),
+    "calls in words": ('It is <function=a>{"a": 1}</function> there.\n' * 3_000, ""),
+    "spaces before marks": (f"{SPACES}<|channel|>commentary to=a<|message|>", ""),
     "deep YAML": ("```yaml:b.yaml\n" + "[" * 60_000 + "\n```\n", ""),
 }
 

@@ -282,3 +282,30 @@ def test_a_block_that_could_be_a_file_is_told(cdd: Apply, root: Path) -> None:
     assert not (root / "NEWS").exists()
     (root / "NEWS").write_text("Old.\n")
     assert outcome(cdd(root, "-", "--json", given=reply))["modified"] == ["NEWS"]
+
+
+CALL = (
+    "<tool_call>\n"
+    '{"name": "create_file", "arguments": {"path": "NOTES.md", "content": "# N\\n"}}\n'
+    "</tool_call>\n"
+)
+
+
+def test_a_call_that_makes_a_file_is_applied(cdd: Apply, root: Path) -> None:
+    done = cdd(root, "-", "--json", given=f"{REPLY}\n{CALL}")
+    assert done.returncode == 0
+    assert outcome(done)["created"] == ["notes.txt", "NOTES.md"]
+    assert (root / "NOTES.md").read_text() == "# N\n"
+
+
+def test_another_call_refuses_the_reply(cdd: Apply, root: Path) -> None:
+    for other in (
+        CALL.replace("create_file", "read_file"),
+        CALL.replace("create_file", "execute_command"),
+        CALL.replace("</tool_call>", "").replace('"}}', ""),
+        "```bash\nrm README.md\n```\n",
+    ):
+        done = cdd(root, "-", "--json", given=f"{REPLY.partition('***')[0]}\n{other}")
+        assert done.returncode == 1, other
+        assert outcome(done)["failed"], other
+        assert tree(root) == PROJECT, other

@@ -11,9 +11,9 @@ from cdd_agent.llm.text_filter import TextFilter, UnreadableCall
 from tests.support.tables import each_row
 
 
-def filtered(*pieces: str) -> tuple[str, str, TextFilter]:
+def filtered(*pieces: str, has_tools: bool = True) -> tuple[str, str, TextFilter]:
     """The text, the thoughts, and the filter."""
-    text_filter = TextFilter()
+    text_filter = TextFilter(has_tools=has_tools)
     events = [event for piece in pieces for event in text_filter.feed(piece)]
     events += text_filter.end()
     text = thoughts = ""
@@ -152,3 +152,53 @@ def test_an_unreadable_tool_call_is_an_error(written: str) -> None:
 
     with pytest.raises(UnreadableCall):
         found.calls()
+
+
+@each_row(
+    "call",
+    [
+        '<tool_call>\n{"name": "read_file", "arguments": {}}\n</tool_call>',
+        "<tool_call>\n<function=read_file>\n</function>\n</tool_call>",
+        '<tool_call>{"name": "read_',
+    ],
+)
+def test_without_tools_a_call_stays_in_the_text(call: str) -> None:
+    for reply in (call, f"I look.\n{call}\n", f"<think>Hm.</think>\n{call}"):
+        for pieces in ([reply], list(reply)):
+            text, _, found = filtered(*pieces, has_tools=False)
+            assert text.endswith((call, f"{call}\n"))
+            assert not found.calls()
+
+
+@each_row(
+    "call",
+    [
+        "<tool_call>",
+        "<write_to_file>",
+        "<function_calls>",
+        '<invoke name="write">',
+        "<function=write>",
+        "<｜DSML｜function_calls>",
+        "<|tool_calls_section_begin|>",
+    ],
+)
+def test_what_looks_like_thoughts_in_a_call_is_its_text(call: str) -> None:
+    reply = f"<think>Hm.</think>\n{call}\n<think>\nx\n</think>\n"
+    for pieces in ([reply], list(reply)):
+        text, thoughts, _ = filtered(*pieces, has_tools=False)
+        assert (text, thoughts) == (f"{call}\n<think>\nx\n</think>\n", "Hm.")
+
+
+@each_row(
+    "call",
+    [
+        '<|channel|>commentary to=functions.ls <|constrain|>json<|message|>{"a": 1}',
+        '<|channel|>commentary to=functions.ls<|message|>{"a": 1}<|call|>',
+        '<|channel|>analysis to=functions.ls code<|message|>{"a": 1}<|call|>',
+    ],
+)
+def test_a_message_to_a_tool_is_no_thought(call: str) -> None:
+    thought = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
+    for pieces in ([thought + call], list(thought + call)):
+        text, thoughts, _ = filtered(*pieces)
+        assert (text, thoughts) == (call, "Hm.")

@@ -27,6 +27,7 @@ from cdd_agent.llm.port import (
     TextDelta,
     ThoughtDelta,
     ToolCall,
+    ToolDefinition,
 )
 from cdd_agent.llm.providers import endpoint_of
 from cdd_agent.llm.timeouts import silence_timeout
@@ -132,14 +133,24 @@ async def test_a_tool_call_in_the_text_is_made_or_an_error(
         [whole, streamed({"content": "<tool_call>list files!</tool_call>"})]
     ) as server:
         model = served(server.url)
-        events = await events_of(model)
+        with_tools = Request(ASKED, (ToolDefinition("list_files", "Lists.", {}),))
+        events = await events_of(model, with_tools)
         with pytest.raises(ModelError, match="cannot be read"):
-            await events_of(model)
+            await events_of(model, with_tools)
 
     assert (joined(events, TextDelta), events[0]) == (
         "",
         ToolCall("call_1", "list_files", "{}"),
     )
+
+
+async def test_without_tools_a_tool_call_is_text(served: MakeServed) -> None:
+    call = '<tool_call>{"name": "list_files"}</tool_call>'
+    with LoopbackServer([streamed({"content": call})]) as server:
+        events = await events_of(served(server.url))
+
+    assert joined(events, TextDelta) == call
+    assert not any(isinstance(event, ToolCall) for event in events)
 
 
 async def test_thoughts_are_sent_back_with_their_calls_to_their_model_only(

@@ -5,6 +5,8 @@ breaks it.
 from tests.mutations.running import Mutation
 
 _MATCHING_TESTS = "tests/changes/test_search.py tests/changes/test_replies_edits.py"
+_CALLS = "tests/changes/test_calls.py tests/changes/test_call_meanings.py"
+_SHELL_BLOCKS = "tests/changes/test_shell_blocks.py"
 _KEPT = "tests/changes/test_kept_bytes.py"
 _GUARDS = (
     "changes/completeness.py",
@@ -470,6 +472,130 @@ MUTATIONS = [
                 "TOML 1.1 is noted",
                 "kind is FileKind.TOML and not is_toml_1_0(text)",
                 "False",
+            ),
+        ]
+    ],
+    *[
+        Mutation(rule, f"{file}.py", old, new, tests)
+        for rule, file, old, new, tests in [
+            (
+                "a call in a named file is its content",
+                "changes/reply/calls",
+                "if fence is None or fence.path is not None:",
+                "if fence is None:",
+                _CALLS,
+            ),
+            (
+                "a call that cannot be carried out refuses the reply",
+                "changes/reply/calls",
+                "        if found.problem:",
+                "        if False:",
+                _CALLS,
+            ),
+            (
+                "a mark of no whole call refuses the reply",
+                "changes/reply/calls",
+                "    found += search.find_lone_marks(found)\n",
+                "",
+                _CALLS,
+            ),
+            (
+                "with tools shell commands are explanation",
+                "changes/reply/calls",
+                "if not known.has_tools:",
+                "if True:",
+                _SHELL_BLOCKS,
+            ),
+            (
+                "a call in backticks is none",
+                "changes/reply/calls",
+                'before.count("`") % 2 == 1',
+                "False",
+                _CALLS,
+            ),
+            (
+                "the file's own fences are no code blocks",
+                "changes/reply/calls",
+                "one.begin < block.begin < one.end",
+                "False",
+                _CALLS,
+            ),
+            (
+                "JSON in a code block is a call only of a known tool",
+                "changes/reply/calls",
+                "if is_plain and not is_known and",
+                "if False and",
+                _CALLS,
+            ),
+            (
+                "a text about calls does not end at their marks",
+                "changes/formats/call_readers",
+                "if is_end and depth == 0:",
+                "if is_end:",
+                _CALLS,
+            ),
+            (
+                "a list with something else is no list of calls",
+                "changes/formats/call_readers",
+                "            if not inner:\n                return []",
+                "            if False:\n                return []",
+                _CALLS,
+            ),
+            (
+                "a file that is created by a call must be new",
+                "changes/formats/call_meanings",
+                "_content(path, content, call), must_be_new=True",
+                "_content(path, content, call)",
+                _CALLS,
+            ),
+            (
+                "an argument that is not understood refuses the call",
+                "changes/formats/call_meanings",
+                '        if meaning is None:\n            raise NotCarriedOut(f"its',
+                '        if meaning is None:\n            continue\n            raise NotCarriedOut(f"its',
+                _CALLS,
+            ),
+            (
+                "a file that git ignores may be changed by commands",
+                "changes/formats/shell_blocks",
+                "and not is_ignored(",
+                "and not bool(",
+                _SHELL_BLOCKS,
+            ),
+            (
+                "the output of a command is no command",
+                "changes/formats/shell_blocks",
+                "if not prompts or node.start_point.row in prompts:",
+                "if True:",
+                _SHELL_BLOCKS,
+            ),
+            (
+                "commands for what the reply does are explanation",
+                "changes/reply/calls",
+                "if change.is_edit or change.path not in given",
+                "if True",
+                _SHELL_BLOCKS,
+            ),
+            (
+                "without tools a call stays in the text",
+                "llm/text_filter",
+                'if found["call"] and not self._has_tools:',
+                "if False:",
+                "tests/llm/test_text_filter.py",
+            ),
+            (
+                "a message to a tool is no thought",
+                "llm/text_filter",
+                r"(?![^<\n]*\bto=)",
+                "",
+                "tests/llm/test_text_filter.py",
+            ),
+            (
+                "a step without tools is told so",
+                "engine/step_check",
+                "has_tools=transaction.call_by_call",
+                "has_tools=True",
+                "tests/engine/test_calls_in_text.py",
             ),
         ]
     ],

@@ -73,6 +73,41 @@ def project(sandbox: Sandbox) -> Sandbox:
             "The reply was not used. The code block of a.txt is never closed: the reply seems to be cut.",
         ),
         (
+            '<tool_call>\n{"name": "execute_command", "arguments": {"command": "ls"}}\n</tool_call>\n',
+            (
+                "The reply was not used. Line 1 of the reply is a call of `execute_command`, written as text.\n"
+                "Calls in the text of a reply are not seen. Give each file as a code block whose info string is `language:path`, and each change as a search/replace block below the file's path. The check runs by itself."
+            ),
+        ),
+        (
+            '<invoke name="create_file">\n<parameter name="path">a.txt</parameter>\n</invoke>\n',
+            (
+                "The reply was not used. Line 1 of the reply is a call of `create_file`: it has no argument `content` that is a text.\n"
+                "Calls in the text of a reply are not seen. Give each file as a code block whose info string is `language:path`, and each change as a search/replace block below the file's path. The check runs by itself."
+            ),
+        ),
+        (
+            "<write_to_file>\n<path>a.txt</path>\n<content>\ngood",
+            (
+                "The reply was not used. The call in line 1 of the reply is never closed: the reply seems to be cut.\n"
+                "Calls in the text of a reply are not seen. Give each file as a code block whose info string is `language:path`, and each change as a search/replace block below the file's path. The check runs by itself."
+            ),
+        ),
+        (
+            "I do.\n\n</invoke>\n",
+            (
+                "The reply was not used. Line 3 of the reply has a mark of a call, and no whole call: `</invoke>`.\n"
+                "Calls in the text of a reply are not seen. Give each file as a code block whose info string is `language:path`, and each change as a search/replace block below the file's path. The check runs by itself."
+            ),
+        ),
+        (
+            "```bash\nrm long.txt\n```\n",
+            (
+                "The reply was not used. Line 1 of the reply has shell commands that change long.txt.\n"
+                "Shell commands in a reply are not run. Give each file as a code block whose info string is `language:path`, and each change as a search/replace block below the file's path. A file is deleted by `*** Delete File: path`, and renamed by `*** Update File: path` and `*** Move to: path`, in a patch."
+            ),
+        ),
+        (
             "### scripts/run\n\n```sh\nexec true\n```\n",
             (
                 "The reply was not used. The code block in line 3 of the reply could be scripts/run, and was taken for explanation.\n"

@@ -33,17 +33,26 @@ class KnownNames(Struct, frozen=True):
     """The words of the task."""
     folders: frozenset[str] = frozenset()
     """Folders in which the reply has files."""
+    has_tools: bool = False
+    """The author of the reply could call tools."""
 
     @classmethod
-    def of(cls, root: Path, listed: Iterable[str] = (), text: str = "") -> Self:
+    def of(
+        cls,
+        root: Path,
+        listed: Iterable[str] = (),
+        text: str = "",
+        *,
+        has_tools: bool = False,
+    ) -> Self:
         set_off = (next(filter(None, found)) for found in _SET_OFF.findall(text))
         words = (word.strip("`*_\"'“”.,:;!?()<>") for word in text.split())
         return cls(
             root,
-            *(
-                frozenset(map(_plain, names)) - {""}
-                for names in (listed, set_off, words)
-            ),
+            _names(listed),
+            _names(set_off),
+            _names(words),
+            has_tools=has_tools,
         )
 
     def is_file(self, name: str) -> bool:
@@ -113,6 +122,10 @@ class KnownNames(Struct, frozen=True):
 
 
 NOTHING_KNOWN = KnownNames()
+
+
+def _names(texts: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(_plain, texts)) - {""}
 
 
 def _plain(name: str) -> str:

@@ -45,13 +45,17 @@ class Layout(Struct, frozen=True):
         return _places(self.marked) | _places(self.fences) | _places(self.in_prose)
 
 
-def lay_out(lines: Sequence[str], known: KnownNames, forms: Sequence[Form]) -> Layout:
-    """Find the blocks of a reply. Raises `ReplyRefused` if diffs in prose and code
-    blocks cannot be told apart.
+def lay_out(
+    lines: Sequence[str],
+    known: KnownNames,
+    forms: Sequence[Form],
+    calls: Sequence[Span] = (),
+) -> Layout:
+    """Find the blocks of a reply around its calls of tools. Raises `ReplyRefused` if
+    diffs in prose and code blocks cannot be told apart.
     """
-    marked = _first_of_overlapping(
-        [span for form in forms for span in form.marked(lines, known)]
-    )
+    spans = [span for form in forms for span in form.marked(lines, known)]
+    marked = _first_of_overlapping([*calls, *spans])
     in_marks = _places(marked)
     in_diffs = quoted_fences(lines)
     # what looks like a fence in a diff may be a line of its file. Then the fences after

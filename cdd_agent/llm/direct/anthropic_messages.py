@@ -124,8 +124,8 @@ class AnthropicMessages:
         }
         return Call({**body, **self._options.body}, headers)
 
-    def reader(self) -> "MessageReader":
-        return MessageReader(self._origin)
+    def reader(self, request: Request) -> "MessageReader":
+        return MessageReader(self._origin, has_tools=bool(request.tools))
 
     def adapts_to(self, failure: Failure) -> bool:
         if failure.status != 400:
@@ -303,12 +303,12 @@ belongs to.
 class MessageReader:
     """One message in the making, from events or as a whole."""
 
-    def __init__(self, origin: str) -> None:
+    def __init__(self, origin: str, *, has_tools: bool = True) -> None:
         self.finished = False
         self.empty = True
         self._origin = origin
         self._blocks: dict[int, _ContentBlock] = {}
-        self._text = ReplyText()
+        self._text = ReplyText(has_tools=has_tools)
         self._thoughts = Characters()
         self._done = Done()
         self._counted: dict[str, Any] = {}

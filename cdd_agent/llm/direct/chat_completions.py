@@ -124,8 +124,12 @@ class ChatCompletions:
             fields["reasoning_effort"] = "none"
         return Call({**fields, **self._options.body}, self._endpoint.bearer)
 
-    def reader(self) -> ChatReply:
-        return ChatReply(self._origin, keeps_text=self._dialect.keeps_text)
+    def reader(self, request: Request) -> ChatReply:
+        return ChatReply(
+            self._origin,
+            keeps_text=self._dialect.keeps_text,
+            has_tools=bool(request.tools),
+        )
 
     def adapts_to(self, failure: Failure) -> bool:
         """Servers name the field that they do not know, or that they miss."""

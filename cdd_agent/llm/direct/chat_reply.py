@@ -84,7 +84,9 @@ class ToolCallPieces:
 class ChatReply:
     """One reply in the making."""
 
-    def __init__(self, origin: str = "", *, keeps_text: bool = False) -> None:
+    def __init__(
+        self, origin: str = "", *, keeps_text: bool = False, has_tools: bool = True
+    ) -> None:
         """`keeps_text`: its provider wants thoughts that are in the text back there."""
         self.finished = False
         self.empty = True
@@ -95,7 +97,7 @@ class ChatReply:
         self._calls = ToolCallPieces()
         self._extra: list[Any] = []
         """Of each call what its provider wants back with it."""
-        self._text = ReplyText()
+        self._text = ReplyText(has_tools=has_tools)
         self._thoughts: dict[str, list[str]] = {}
         """By the field that they came in."""
         self._details: list[dict[str, Any]] = []

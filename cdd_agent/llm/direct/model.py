@@ -115,7 +115,7 @@ class DirectModel:
         self._check_key()
         if not self._is_prepared or self.endpoint.speaks is Speaks.OLLAMA_CHAT:
             await asyncio.to_thread(self._prepare)
-        reader, listener = self.protocol.reader(), Listener(hear)
+        reader, listener = self.protocol.reader(request), Listener(hear)
         try:
             url = checked_url(self.endpoint.base, self.protocol.path)
             async with client_for(

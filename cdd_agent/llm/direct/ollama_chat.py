@@ -106,8 +106,8 @@ class OllamaChat:
             body["think"] = self._think[0]
         return Call({**body, **own}, self._endpoint.bearer)
 
-    def reader(self) -> "OllamaReader":
-        return OllamaReader(self._origin)
+    def reader(self, request: Request) -> "OllamaReader":
+        return OllamaReader(self._origin, has_tools=bool(request.tools))
 
     def adapts_to(self, failure: Failure) -> bool:
         """A model that does not think says so, and a server that does not know a level
@@ -171,11 +171,11 @@ def _messages(request: Request, origin: str) -> Iterator[dict[str, Any]]:
 class OllamaReader:
     """One reply in the making, from the lines of a stream or as a whole."""
 
-    def __init__(self, origin: str) -> None:
+    def __init__(self, origin: str, *, has_tools: bool = True) -> None:
         self.finished = False
         self.empty = True
         self._origin = origin
-        self._text = ReplyText()
+        self._text = ReplyText(has_tools=has_tools)
         self._characters = Characters()
         self._thoughts: list[str] = []
         self._calls: list[ToolCall] = []

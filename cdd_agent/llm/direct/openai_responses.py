@@ -100,8 +100,8 @@ class OpenAIResponses:
         }
         return Call({**fields, **self._options.body}, self._endpoint.bearer)
 
-    def reader(self) -> ResponseReader:
-        return ResponseReader(self._origin)
+    def reader(self, request: Request) -> ResponseReader:
+        return ResponseReader(self._origin, has_tools=bool(request.tools))
 
     def adapts_to(self, failure: Failure) -> bool:
         if failure.status not in (400, 404, 422):

@@ -71,7 +71,7 @@ class WireProtocol(Protocol):
         """A request as it is sent; the key is among the headers."""
         ...
 
-    def reader(self) -> ReplyReader:
+    def reader(self, request: Request) -> ReplyReader:
         """For the answer to one call."""
         ...
 

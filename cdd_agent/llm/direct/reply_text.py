@@ -59,11 +59,12 @@ class ReplyText:
     in it apart.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_tools: bool) -> None:
+        """Without tools, a call in the text stays there: the caller handles it."""
         self.written: list[str] = []
         """As it came, with all that is in it."""
         self._characters = Characters()
-        self._filter = TextFilter()
+        self._filter = TextFilter(has_tools=has_tools)
 
     def take(self, piece: str) -> Iterator[TextDelta | ThoughtDelta | WasThought]:
         if text := self._characters.take(piece):

@@ -36,7 +36,7 @@ _OPEN = frozenset({"in_progress", "queued"})
 class ResponseReader:
     """One response in the making."""
 
-    def __init__(self, origin: str) -> None:
+    def __init__(self, origin: str, *, has_tools: bool = True) -> None:
         self.finished = False
         self.empty = True
         self._origin = origin
@@ -44,7 +44,7 @@ class ResponseReader:
         """Those that are done, by their places in the output."""
         self._shown: set[int] = set()
         """The places of items of which something came in pieces."""
-        self._text = ReplyText()
+        self._text = ReplyText(has_tools=has_tools)
         self._text_of: int | None = None
         """The item that the text so far ends with."""
         self._thoughts = Characters()

@@ -1,0 +1,300 @@
+"""What a call of a tool means for the files: a table of names of tools and of their
+arguments, as agents of all makes have them. A call that only changes files is carried
+out as edits; any other is not.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import PurePosixPath
+
+from cdd_agent.changes.completeness import PROSE
+from cdd_agent.changes.formats.call_readers import WrittenCall
+from cdd_agent.changes.formats.diffs import Diffs
+from cdd_agent.changes.formats.fences import Fence, find_fences
+from cdd_agent.changes.formats.form import Form
+from cdd_agent.changes.formats.known import NOTHING_KNOWN
+from cdd_agent.changes.formats.patches import Patches
+from cdd_agent.changes.formats.search_replace import SearchReplace
+from cdd_agent.changes.model import (
+    Deletion,
+    Edit,
+    Renaming,
+    TextReplacement,
+    WholeFile,
+)
+
+
+class NotCarriedOut(Exception):
+    """A call that is no change of files, or none that is understood: the reason."""
+
+
+_PATH = "path"
+_CONTENT = "content"
+_OLD = "old"
+_NEW = "new"
+_EDITS = "edits"
+_DIFF = "diff"
+_TO = "to"
+_COMMAND = "command"
+_IGNORED = "ignored"
+_ARGUMENTS = {
+    _PATH: "path file_path filepath file filename file_name target_file target_path"
+    " target_filepath absolute_path relative_path file_to_edit source source_path src"
+    " old_path from from_path",
+    _TO: "destination destination_path dest dst target new_path new_name to to_path",
+    _CONTENT: "content contents file_text file_content text code new_content"
+    " code_content full_content",
+    _OLD: "old_string old_str old_text old search find search_text search_string"
+    " target_content original old_content old_code",
+    _NEW: "new_string new_str new_text new replace replacement replace_text"
+    " replace_string replacement_content new_code",
+    _EDITS: "edits changes replacements",
+    _DIFF: "diff patch input patch_text unified_diff",
+    _COMMAND: "command",
+    # they say nothing about the file
+    _IGNORED: "explanation description instruction instructions reason thought language"
+    " toolsummary toolaction overwrite create_dirs create_directories line_count"
+    " task_progress encoding replace_all expected_replacements is_new_file"
+    " requires_approval security_risk complexity toolname",
+}
+"""What the arguments of tools that change files are called."""
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]", "", name.lower())
+
+
+_MEANING_OF_ARGUMENT = {
+    _plain(name): meaning
+    for meaning, names in _ARGUMENTS.items()
+    for name in names.split()
+}
+_Given = dict[str, object]
+"""The arguments of a call, by what they mean."""
+
+
+def _create(given: _Given, call: WrittenCall) -> list[Edit]:
+    path, content = _texts(given, _PATH, _CONTENT)
+    return [WholeFile(path, _content(path, content, call), must_be_new=True)]
+
+
+def _write(given: _Given, call: WrittenCall) -> list[Edit]:
+    path, content = _texts(given, _PATH, _CONTENT)
+    return [WholeFile(path, _content(path, content, call))]
+
+
+def _edit(given: _Given, call: WrittenCall) -> list[Edit]:
+    if _DIFF in given:
+        return _apply(given, call)
+    if _CONTENT in given:
+        return _write(given, call)
+    if _EDITS not in given:
+        path, old, new = _texts(given, _PATH, _OLD, _NEW)
+        old, new = _without_marks(old, call), _without_marks(new, call)
+        return [_replacement(path, old, new, call)]
+    edits: list[Edit] = []
+    items = _as_list(given.pop(_EDITS))
+    for item in items:
+        edits += _edit({**given, **_by_meaning(item)}, call)
+    return edits
+
+
+def _apply(given: _Given, call: WrittenCall) -> list[Edit]:
+    """A diff, a patch, or search/replace blocks."""
+    del call
+    if _PATH in given:
+        path, text = _texts(given, _PATH, _DIFF)
+    else:
+        (text,) = _texts(given, _DIFF)
+        path = None
+    edits = _edits_in(text, path)
+    if not edits:
+        raise NotCarriedOut("its diff cannot be read")
+    return edits
+
+
+def _delete(given: _Given, call: WrittenCall) -> list[Edit]:
+    del call
+    (path,) = _texts(given, _PATH)
+    return [Deletion(path)]
+
+
+def _move(given: _Given, call: WrittenCall) -> list[Edit]:
+    del call
+    path, to = _texts(given, _PATH, _TO)
+    return [Renaming(path, to)]
+
+
+def _by_command(given: _Given, call: WrittenCall) -> list[Edit]:
+    """Anthropic's editor, which is one tool with several commands."""
+    command = given.pop(_COMMAND, None)
+    meaning = {"create": _create, "str_replace": _edit}.get(str(command))
+    if meaning is None:
+        raise NotCarriedOut(f"`{command}` is not carried out from text")
+    return meaning(given, call)
+
+
+def _say(given: _Given, call: WrittenCall) -> list[Edit]:
+    del given, call
+    return []
+
+
+Meaning = Callable[[_Given, WrittenCall], list[Edit]]
+_NAMES: Mapping[Meaning, str] = {
+    _create: "create_file create_new_file new_file add_file",
+    _write: "write_file write_to_file write file_write save_file save-file"
+    " overwrite_file update_file create_or_update_file replace_file_contents fs_write"
+    " fsWrite writeTextFile",
+    _edit: "edit_file edit file_edit str_replace string_replace replace_in_file"
+    " search_replace search_and_replace find_and_replace multi_edit multi_edit_file"
+    " modify_file edit_existing_file replace_string_in_file insert_edit_into_file"
+    " str_replace_edit_tool replace_file_content replace",
+    _apply: "apply_diff apply_patch patch_file patch",
+    _by_command: "str_replace_editor str_replace_based_edit_tool",
+    _delete: "delete_file remove_file delete remove delete_files",
+    _move: "move_file rename_file move rename",
+    # they end a conversation or keep a list: nothing is asked for
+    _say: "attempt_completion task_complete finish final_answer update_todo_list"
+    " todo_write TodoWrite think directly_answer directly-answer plan_mode_respond",
+}
+_MEANINGS = {
+    _plain(name): meaning for meaning, names in _NAMES.items() for name in names.split()
+}
+_OTHERS = (
+    "read_file read view_file open_file cat list_files list_dir list_directory ls glob"
+    " glob_files grep grep_files grep_search search_files search_code codebase_search"
+    " list_code_definition_names execute_command run_command run_terminal_cmd"
+    " run_in_terminal execute_bash bash shell terminal exec execute run python"
+    " run_shell_command code_interpreter web_search web_fetch fetch_url google_search"
+    " research browser_action use_mcp_tool access_mcp_resource ask_followup_question"
+    " ask_user chat_with_user switch_mode new_task fetch_instructions insert_content"
+    " git_status git_diff git_log run_tests semantic_search find_code view"
+    " read_many_files"
+)
+"""Tools that do something else, for calls that only a tool's name tells."""
+_KNOWN = _MEANINGS.keys() | {_plain(name) for name in _OTHERS.split()}
+TAGS = frozenset(
+    name
+    for names in (*_NAMES.values(), _OTHERS)
+    for name in names.split()
+    if "_" in name
+)
+"""Names that are hardly anything else where they are a tag."""
+
+
+def is_known_tool(name: str) -> bool:
+    return _base_name(name) in _KNOWN
+
+
+def shown_name(name: str) -> str:
+    """Return a tool's name for a message."""
+    return re.sub(r"\A(?:functions|default_api)\.|:\d+\Z", "", name.strip())[:80]
+
+
+def _base_name(name: str) -> str:
+    """Return a name without its namespace: `functions.`, `mcp__files__`."""
+    return _plain(re.split(r"[./:]|__", re.sub(r":\d+\Z", "", name.strip()))[-1])
+
+
+def edits_of_call(call: WrittenCall) -> list[Edit]:
+    """Return the edits that a call means. Raises `NotCarriedOut`, and `ReplyRefused`
+    for a diff that is wrong.
+    """
+    meaning = _MEANINGS.get(_base_name(call.name))
+    if meaning is None:
+        raise NotCarriedOut("")
+    if meaning is _say:
+        return []
+    if call.arguments is None:
+        raise NotCarriedOut("its arguments cannot be read")
+    return meaning(_by_meaning(call.arguments), call)
+
+
+def _by_meaning(arguments: object) -> _Given:
+    if not isinstance(arguments, dict):
+        raise NotCarriedOut("its arguments cannot be read")
+    given: _Given = {}
+    for name, value in arguments.items():
+        meaning = _MEANING_OF_ARGUMENT.get(_plain(name))
+        if meaning is None:
+            raise NotCarriedOut(f"its argument `{name}` is not understood")
+        if meaning is _IGNORED:
+            continue
+        if given.get(meaning, value) != value:
+            raise NotCarriedOut(f"its argument `{name}` is given twice")
+        given[meaning] = value
+    return given
+
+
+def _texts(given: _Given, *meanings: str) -> Iterable[str]:
+    """Return these arguments, which must be texts, and all that are given."""
+    texts = []
+    for meaning in meanings:
+        value = given.get(meaning)
+        if not isinstance(value, str) or (
+            meaning in (_PATH, _TO) and not value.strip()
+        ):
+            names = _ARGUMENTS[meaning].split()
+            raise NotCarriedOut(f"it has no argument `{names[0]}` that is a text")
+        texts.append(value.strip() if meaning in (_PATH, _TO) else value)
+    for meaning in given.keys() - set(meanings):
+        raise NotCarriedOut(f"its argument for `{meaning}` does not belong there")
+    return texts
+
+
+def _as_list(value: object) -> list[object]:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value, strict=False)
+        except (ValueError, RecursionError):
+            value = None
+    if not isinstance(value, list) or not value:
+        raise NotCarriedOut("its list of edits cannot be read")
+    return value
+
+
+def _content(path: str, text: str, call: WrittenCall) -> str:
+    """Return the content of a file. Raw text is whole lines, perhaps in a code block,
+    and may begin on the line after its mark.
+    """
+    if not call.is_raw:
+        return text
+    lines = text.split("\n")
+    fences = find_fences(lines)
+    is_prose = PurePosixPath(path).suffix.lower() in PROSE
+    if not is_prose and len(fences) == 1 and fences[0].is_closed:
+        around = lines[: fences[0].start] + lines[fences[0].end :]
+        if not "".join(around).strip():
+            return fences[0].content
+    if not call.is_on_lines:
+        text = text.removeprefix("\n")
+    text = _without_marks(text, call)
+    return text if not text or text.endswith("\n") else f"{text}\n"
+
+
+def _without_marks(text: str, call: WrittenCall) -> str:
+    """Return a text without the line ends that belong to the marks around it."""
+    if not call.is_on_lines or not text.startswith("\n"):
+        return text
+    return text.removeprefix("\n").removesuffix("\n")
+
+
+def _replacement(path: str, old: str, new: str, call: WrittenCall) -> Edit:
+    if not old:
+        return WholeFile(path, _content(path, new, call), must_be_new=True)
+    return TextReplacement(path, old, new)
+
+
+def _edits_in(text: str, path: str | None) -> list[Edit]:
+    """Return the edits of a text that is a diff, a patch or search/replace blocks."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    blocks = SearchReplace().marked(lines, NOTHING_KNOWN)
+    if blocks:
+        return [edit for block in blocks for edit in block.read(block.path or path)]
+    fence = Fence(0, len(lines) + 2, "```", "diff", path, f"{text}\n", True)
+    forms: tuple[Form, ...] = (Patches(), Diffs())
+    for form in forms:
+        if form.takes(fence):
+            return form.read(fence)
+    return []

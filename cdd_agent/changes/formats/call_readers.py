@@ -1,0 +1,414 @@
+"""Readers of calls of tools that are written as text: JSON, tags, and Python.
+
+A reader begins behind the match of a call's beginning. It returns the calls, and where
+they end. No calls: the text only looks like some.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+
+class WrittenCall(Struct, frozen=True):
+    """One call of a tool, as a reply has it in its text."""
+
+    name: str
+    arguments: Mapping[str, object] | None
+    """None if they cannot be read."""
+    is_raw: bool = False
+    """The arguments are raw text between marks."""
+    is_on_lines: bool = False
+    """The dialect has the marks on lines of their own."""
+
+
+class Unfinished(Exception):
+    """The text ends within the call."""
+
+
+class Unreadable(Exception):
+    """The text begins as a call and does not continue as one."""
+
+
+Calls = tuple[list[WrittenCall], int]
+"""Calls, and the place behind the last one."""
+NAME_KEYS = ("name", "tool", "tool_name", "function_name", "recipient_name")
+LIST_KEYS = ("tool_calls", "tool_uses", "function_call", "function")
+"""Keys whose value is a call or a list of calls."""
+OTHER_KEYS = ("id", "type", "tool_call_id", "index", "thoughts", "explanation")
+"""Keys of a call that are none of its arguments."""
+_ARGUMENT_KEYS = (
+    *("arguments", "parameters", "args", "input", "tool_input", "action_input"),
+    *("params", "kwargs"),
+)
+_HAS_ARGUMENTS = re.compile(rf'"(?:{"|".join(_ARGUMENT_KEYS)})"\s*:')
+_DECODER = json.JSONDecoder(strict=False)
+"""Takes line ends within strings, which models write."""
+_SEMICOLON = re.compile(r"\s*;\s*(?=\{)")
+_SPACE = re.compile(r"\s*")
+_END_OF_MESSAGE = re.compile(r"<\|(?:call|end)\|>")
+_CDATA = re.compile(r"\s*<!\[CDATA\[(?P<text>.*?)\]\]>\s*", re.DOTALL)
+_ATTRIBUTE = re.compile(r"(\w+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_PYTHON_TOKEN = re.compile(
+    r"'''(?:\\.|[^\\])*?'''|\"\"\"(?:\\.|[^\\])*?\"\"\""
+    r"|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|[\[\]]",
+    re.DOTALL,
+)
+"""A text or a bracket."""
+_END_OF_CODE = re.compile(r"<\|eo[mt]_id\|>")
+_MOST_ENDS = 20
+"""Marks that are tried as the end of Python: a text in it may have one."""
+_GEMMA_END = re.compile(r"\}\s*(?:<tool_call\|>|<end_function_call>)")
+_GEMMA_KEY = re.compile(r"(^|[{,])\s*([\w-]+)\s*:")
+
+
+def place_after(pattern: re.Pattern[str], text: str, place: int) -> int:
+    """Return where a match at a place ends, or the place."""
+    found = pattern.match(text, place)
+    return found.end() if found else place
+
+
+def read_json_calls(text: str, begin: re.Match[str]) -> Calls:
+    """Read calls as JSON with their names. Llama puts semicolons between them."""
+    calls: list[WrittenCall] = []
+    place = begin.end()
+    while True:
+        value, place = _read_json(text, place)
+        found = _calls_in(value)
+        if not found:
+            raise Unreadable
+        calls += found
+        another = _SEMICOLON.match(text, place)
+        if another is None:
+            return calls, place
+        place = another.end()
+
+
+def read_json_alone(text: str, begin: re.Match[str]) -> Calls:
+    """Read calls as JSON without any mark: they are alone on their lines, and have
+    arguments.
+    """
+    try:
+        value, place = _read_json(text, begin.end())
+    except Unfinished:
+        if _HAS_ARGUMENTS.search(text, begin.end()):
+            raise
+        return [], begin.end()
+    except Unreadable as error:
+        # the argument is the place of the fault
+        if _HAS_ARGUMENTS.search(text, begin.end(), error.args[0]):
+            raise
+        return [], begin.end()
+    is_alone = not text[place:].partition("\n")[0].strip()
+    items = value if isinstance(value, list) else [value]
+    keys = {*_ARGUMENT_KEYS, *LIST_KEYS}
+    has_shape = all(isinstance(item, dict) and keys & item.keys() for item in items)
+    if not is_alone or not has_shape:
+        return [], place
+    return _calls_in(value), place
+
+
+def read_named_json(text: str, begin: re.Match[str]) -> Calls:
+    """Read the arguments, as JSON, of a call whose name the beginning has."""
+    value, place = _read_json(text, begin.end())
+    return [WrittenCall(begin["name"], _as_arguments(value))], place
+
+
+def read_harmony(text: str, begin: re.Match[str]) -> Calls:
+    """Read a message that has a recipient; others are no calls."""
+    name = begin["before"] or begin["name"]
+    if name is None:
+        return [], begin.end()
+    if text.startswith("{", begin.end()):
+        value, place = _read_json(text, begin.end())
+        return [WrittenCall(name, _as_arguments(value))], place
+    end = _END_OF_MESSAGE.search(text, begin.end())
+    if end is None:
+        raise Unfinished
+    arguments = {"input": text[begin.end() : end.start()]}
+    return [WrittenCall(name, arguments, is_raw=True)], end.end()
+
+
+def read_react(text: str, begin: re.Match[str]) -> Calls:
+    """Read the input of an action: JSON, or some words."""
+    if text.startswith(("{", "["), begin.end()):
+        return read_named_json(text, begin)
+    line = text[begin.end() :].partition("\n")[0]
+    return [WrittenCall(begin["name"], None)], begin.end() + len(line)
+
+
+def _read_json(text: str, place: int) -> tuple[object, int]:
+    try:
+        value, end = _DECODER.raw_decode(text, place)
+    except json.JSONDecodeError as error:
+        is_at_end = not text[error.pos :].strip()
+        if is_at_end or error.msg.startswith("Unterminated"):
+            raise Unfinished from error
+        raise Unreadable(error.pos) from error
+    except RecursionError as error:
+        raise Unreadable(len(text)) from error
+    return value, end
+
+
+def _calls_in(value: object) -> list[WrittenCall]:
+    """Return the calls that a JSON value is; none if a part of it is no call."""
+    if isinstance(value, list):
+        calls: list[WrittenCall] = []
+        for item in value:
+            inner = _calls_in(item)
+            if not inner:
+                return []
+            calls += inner
+        return calls
+    if not isinstance(value, dict):
+        return []
+    for key in LIST_KEYS:
+        if isinstance(value.get(key), dict | list):
+            return _calls_in(value[key])
+    name_keys = [key for key in NAME_KEYS if isinstance(value.get(key), str)]
+    if not name_keys:
+        return []
+    name = value[name_keys[0]]
+    for key in _ARGUMENT_KEYS:
+        if key in value:
+            return [WrittenCall(name, _as_arguments(value[key]))]
+    others = {*OTHER_KEYS, name_keys[0]}
+    arguments = {key: each for key, each in value.items() if key not in others}
+    return [WrittenCall(name, arguments)]
+
+
+def _as_arguments(value: object) -> dict[str, object] | None:
+    if isinstance(value, str):  # JSON in JSON, as in OpenAI's interface
+        try:
+            value = _DECODER.decode(value)
+        except (ValueError, RecursionError):
+            return None
+    return value if isinstance(value, dict) else None
+
+
+class TagReader(Struct, frozen=True):
+    """Reads calls whose arguments are raw text between tags.
+
+    The fields are patterns. Those of closing tags may have the call's `{name}`, and
+    the argument's `{key}`.
+    """
+
+    open_key: str
+    """The tag before an argument, with a group `key`."""
+    close_key: str
+    open_call: str
+    close_call: str
+    next_key: str = ""
+    """The tags that may follow an argument of several lines, if not all of `open_key`
+    may: the text may have tags.
+    """
+    is_on_lines: bool = False
+    """The tags of an argument are on lines of their own."""
+
+    def read(self, text: str, begin: re.Match[str]) -> Calls:
+        name = begin["name"]
+        close = re.compile(self.close_call.format(name=re.escape(name)))
+        open_key = re.compile(self.open_key)
+        arguments: dict[str, object] = {}
+        place = begin.end()
+        while True:
+            place = place_after(_SPACE, text, place)
+            if end := close.match(text, place):
+                call = WrittenCall(name, arguments, True, self.is_on_lines)
+                return [call], end.end()
+            opening = open_key.match(text, place)
+            if opening is None:
+                break
+            if opening["key"] in arguments:
+                raise Unreadable
+            value, place = self._read_value(text, opening, name)
+            arguments[opening["key"]] = value
+        if text.startswith("{", place) and not arguments:
+            return self._read_json_inside(text, place, name, close)
+        raise Unfinished if _is_cut(text, place) else Unreadable
+
+    def _read_json_inside(
+        self, text: str, place: int, name: str, close: re.Pattern[str]
+    ) -> Calls:
+        value, place = _read_json(text, place)
+        place = place_after(_SPACE, text, place)
+        end = close.match(text, place)
+        if end is None:
+            raise Unfinished if _is_cut(text, place) else Unreadable
+        return [WrittenCall(name, _as_arguments(value))], end.end()
+
+    def _read_value(
+        self, text: str, opening: re.Match[str], name: str
+    ) -> tuple[str, int]:
+        """Return an argument's text and the place behind its closing tag.
+
+        A closing tag counts if another argument or the end of the call follows, and if
+        the text before it has as many openings of calls as ends: the text may be about
+        calls. Raises `Unreadable` if no tag is both.
+        """
+        start = opening.end()
+        close_key = re.compile(self.close_key.format(key=re.escape(opening["key"])))
+        quoted = _CDATA.match(text, start)
+        end = close_key.match(text, quoted.end()) if quoted else None
+        if quoted and end:
+            return quoted["text"], end.end()
+        open_call, close_call = (
+            pattern.format(name=re.escape(name))
+            for pattern in (self.open_call, self.close_call)
+        )
+        next_key = re.compile(rf"\s*(?:{self.open_key}|{close_call}|\Z)")
+        next_long = re.compile(rf"\s*(?:{self.next_key}|{close_call}|\Z)")
+        calls = re.compile(rf"(?P<open>{open_call})|{close_call}")
+        depth, place, has_end = 0, start, False
+        for end in close_key.finditer(text, start):
+            for call in calls.finditer(text, place, end.start()):
+                depth += 1 if call["open"] else -1
+            place = end.start()
+            is_long = text.find("\n", start + 1, place - 1) >= 0
+            follows = next_long if is_long and self.next_key else next_key
+            is_end = follows.match(text, end.end()) is not None
+            if is_end and depth == 0:
+                return text[start:place], end.end()
+            has_end = has_end or is_end
+        raise Unreadable if has_end else Unfinished
+
+
+def _is_cut(text: str, place: int) -> bool:
+    """True if the text ends here, perhaps within a tag."""
+    rest = text[place:].rstrip()
+    return not rest or (rest.startswith("<") and not re.search(r"[>\n]", rest))
+
+
+def read_attributes(text: str, begin: re.Match[str]) -> Calls:
+    """Read a tag with its arguments as attributes; what it holds is the content.
+    Without an end, it may only name the code block below it.
+    """
+    arguments: dict[str, object] = {}
+    for key, one, other in _ATTRIBUTE.findall(begin["given"]):
+        arguments[key] = one or other
+    name = begin["name"]
+    if begin["closed"]:
+        return [WrittenCall(name, arguments, is_raw=True)], begin.end()
+    tags = re.compile(rf"<(?P<end>/)?{re.escape(name)}\b[^<>]*>")
+    depth = 1
+    for tag in tags.finditer(text, begin.end()):
+        depth += -1 if tag["end"] else 1
+        if depth == 0:
+            arguments["content"] = text[begin.end() : tag.start()]
+            return [WrittenCall(name, arguments, is_raw=True)], tag.end()
+    if _FENCE.match(text, begin.end()):
+        return [], begin.end()
+    raise Unfinished
+
+
+def python_calls(code: str) -> list[WrittenCall]:
+    """Return the calls that some lines of Python are; none if they are more."""
+    calls: list[WrittenCall] = []
+    for statement in _parse_python(code) or []:
+        if not isinstance(statement, ast.Expr | ast.Assign):
+            return []
+        value = statement.value
+        for item in value.elts if isinstance(value, ast.List) else [value]:
+            call = _as_call(item)
+            if call is None:
+                return []
+            calls.append(call)
+    return calls
+
+
+def _parse_python(code: str) -> list[ast.stmt] | None:
+    try:
+        return ast.parse(code.strip()).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _as_call(value: ast.expr) -> WrittenCall | None:
+    if not isinstance(value, ast.Call):
+        return None
+    match value.func:
+        case ast.Name(id="print") if len(value.args) == 1:
+            return _as_call(value.args[0])
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            pass
+        case _:
+            return None
+    if value.args:  # whose names are not known
+        return WrittenCall(name, None)
+    arguments: dict[str, object] = {}
+    for keyword in value.keywords:
+        try:
+            arguments[keyword.arg or ""] = ast.literal_eval(keyword.value)
+        except ValueError:
+            return WrittenCall(name, None)
+    return WrittenCall(name, arguments)
+
+
+def read_python_list(text: str, begin: re.Match[str]) -> Calls:
+    """Read a list of calls in Python, up to its bracket."""
+    depth = 0
+    for token in _PYTHON_TOKEN.finditer(text, begin.end()):
+        depth += {"[": 1, "]": -1}.get(token[0], 0)
+        if depth == 0:
+            calls = python_calls(text[begin.end() : token.end()])
+            if not calls:
+                raise Unreadable
+            return calls, token.end()
+    raise Unfinished
+
+
+def read_python_line(text: str, begin: re.Match[str]) -> Calls:
+    """Read a line that is a list of calls in Python, with keywords alone."""
+    line = text[begin.end() :].partition("\n")[0]
+    end = begin.end() + len(line)
+    calls = python_calls(line)
+    if not calls and not text[end:].strip() and not line.rstrip().endswith("]"):
+        raise Unfinished
+    if any(call.arguments is None for call in calls):
+        return [], end
+    return calls, end
+
+
+def read_code(text: str, begin: re.Match[str]) -> Calls:
+    """Read Python for an interpreter, or calls in it."""
+    ends = [mark.start() for mark in _END_OF_CODE.finditer(text, begin.end())]
+    for end in (*ends[:_MOST_ENDS], len(text)):
+        calls = python_calls(text[begin.end() : end])
+        if calls:
+            return calls, end
+    if not ends and _parse_python(text[begin.end() :]) is None:
+        raise Unfinished
+    return [WrittenCall("python", None)], ends[0] if ends else len(text)
+
+
+def read_gemma(text: str, begin: re.Match[str]) -> Calls:
+    """Read arguments in braces, whose texts have marks instead of quotes."""
+    mark = "<escape>" if begin["older"] else '<|"|>'
+    end = _end_of_gemma(text, begin.end(), mark)
+    parts = text[begin.end() : end.start()].split(mark)
+    for place, part in enumerate(parts):
+        if place % 2:
+            parts[place] = json.dumps(part)
+        else:
+            parts[place] = _GEMMA_KEY.sub(r'\1"\2":', part)
+    try:
+        arguments = _as_arguments(json.loads(f"{{{''.join(parts)}}}"))
+    except (ValueError, RecursionError) as error:
+        raise Unreadable from error
+    return [WrittenCall(begin["name"], arguments)], end.end()
+
+
+def _end_of_gemma(text: str, start: int, mark: str) -> re.Match[str]:
+    """Return the end that is in no text."""
+    is_in_text = False
+    place = start
+    for end in _GEMMA_END.finditer(text, start):
+        if text.count(mark, place, end.start()) % 2:
+            is_in_text = not is_in_text
+        place = end.start()
+        if not is_in_text:
+            return end
+    raise Unfinished

@@ -1,0 +1,237 @@
+"""Shell commands in a reply that would change files of the project. Nobody runs them:
+files that are only there would be lost.
+
+Other commands are explanation: how to install, test or commit.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
+from tree_sitter import Node
+
+from cdd_agent.changes.formats.fences import Fence
+from cdd_agent.changes.formats.file_names import SHELLS, is_absolute
+from cdd_agent.changes.formats.known import KnownNames
+from cdd_agent.context.grammars import grammar_of
+from cdd_agent.files.hidden_from_models import is_secret_path
+from cdd_agent.files.ignore_lists import is_ignored
+
+_LANGUAGES = SHELLS | {
+    *("console", "shell-session", "shellsession", "sh-session", "terminal"),
+    *("powershell", "ps1", "pwsh", "bat", "batch", "cmd", "fish"),
+}
+_PROMPT = re.compile(r"^[ \t]*(?:\$|PS[^>\n]*>|[\w.@~:/-]+\$)[ \t]+")
+_BEFORE_COMMANDS = {"sudo", "command", "time", "nohup", "env"}
+_OPTION = re.compile(r"[-+].")
+_DYNAMIC = re.compile(r"[$`<>{}]")
+"""What stands for another text, in the name of a file."""
+_PATH_OPTIONS = {"-path", "-literalpath", "-filepath"}
+"""Of PowerShell, before a file."""
+_GLOB = re.compile(r"[*?\[]")
+
+
+class _Writer(Struct, frozen=True):
+    """A command that changes files, and which of its arguments they are."""
+
+    only_last: bool = False
+    """The last file alone changes."""
+    edits: str = ""
+    """It edits files, and only with an option that matches this pattern."""
+    skipped: int = 0
+    """Arguments before the files that are none."""
+    makes: bool = False
+    """It makes files that do not exist."""
+
+
+_WRITERS = {
+    name: writer
+    for names, writer in (
+        ("rm unlink shred del erase git-rm git-restore", _Writer()),
+        ("mv move ren git-mv", _Writer()),
+        ("remove-item ri move-item mi rename-item rni", _Writer()),
+        ("tee touch git-apply patch", _Writer(makes=True)),
+        ("set-content add-content out-file new-item ni", _Writer(makes=True)),
+        ("cp copy install copy-item", _Writer(only_last=True, makes=True)),
+        ("sed gsed", _Writer(edits=r"-[a-zA-Z]*i|--in-place", skipped=1)),
+        ("perl ruby", _Writer(edits=r"-[a-zA-Z0]*i")),
+    )
+    for name in names.split()
+}
+_NO_FILES = {"--cached", "--staged", "-itemtype directory"}
+"""Options with which these commands leave the files alone."""
+_OF_CONTENT = {"cat", "echo", "printf", "tee", "write-output"}
+"""Commands whose output is a text in the command: redirected, it is a file's content.
+"""
+
+
+class ShellChange(Struct, frozen=True):
+    """A change that a shell command would make."""
+
+    path: str
+    is_edit: bool = False
+    """The file's text is changed in place."""
+
+
+def shell_changes(fence: Fence, known: KnownNames) -> list[ShellChange]:
+    """Return what a code block of shell commands would change in the project; nothing
+    if it is another code block.
+    """
+    if fence.path is not None or fence.language not in _LANGUAGES | {""}:
+        return []
+    lines = fence.content.split("\n")
+    prompts = {place for place, line in enumerate(lines) if _PROMPT.match(line)}
+    if not fence.language and not prompts:
+        return []
+    code = "\n".join(_PROMPT.sub("", line) for line in lines)
+    grammar = grammar_of("sh")
+    tree = grammar.parse(code.encode()) if grammar else None
+    if tree is None:
+        return []
+    commands = _Commands(known)
+    changes: list[ShellChange] = []
+    for node in _statements(tree.root_node):
+        # without a prompt, beside lines that have one, it is the output of a command
+        if not prompts or node.start_point.row in prompts:
+            changes += commands.changes_of(node)
+    return changes
+
+
+def _statements(node: Node) -> Iterator[Node]:
+    """Yield the commands, and those with redirections before their parts."""
+    if node.type in ("command", "redirected_statement"):
+        yield node
+    for child in node.named_children:
+        yield from _statements(child)
+
+
+def _text(node: Node) -> str:
+    text = (node.text or b"").decode(errors="replace")
+    return re.sub(r"(?s)\A(['\"])(.*)\1\Z", r"\2", text)
+
+
+class _Commands:
+    """Commands, one after the other, in the folder that `cd` leads to."""
+
+    def __init__(self, known: KnownNames) -> None:
+        self._known = known
+        self._folder = PurePosixPath()
+
+    def changes_of(self, node: Node) -> Iterator[ShellChange]:
+        if node.type == "redirected_statement":
+            yield from self._redirected(node)
+            return
+        words = _words(node)
+        if not words:
+            return
+        if words[0] in ("cd", "pushd") and len(words) > 1:
+            self._enter(words[1])
+        if words[0] == "git" and len(words) > 1:
+            words = [f"git-{words[1]}", *words[2:]]
+        name = words[0].lower()
+        writer = _WRITERS.get(name)
+        if writer is None:
+            return
+        for path in _files_of(name, writer, words[1:]):
+            place = self._place(path, is_made=writer.makes)
+            if place and not (name == "touch" and self._known.is_file(place)):
+                yield ShellChange(place, bool(writer.edits))
+
+    def _enter(self, folder: str) -> None:
+        entered = self._folder / folder
+        if self._known.is_folder(str(entered)):
+            self._folder = entered
+
+    def _redirected(self, node: Node) -> Iterator[ShellChange]:
+        """Yield the files that redirections write. The output of a program counts only
+        in a file that exists, or that the step names.
+        """
+        body = node.child_by_field_name("body")
+        words = _words(body) if body is not None and body.type == "command" else []
+        has_text = body is None or any(word in _OF_CONTENT for word in words[:1])
+        for child in node.children:
+            has_text = has_text or child.type == "heredoc_redirect"
+        for redirect in _redirects(node):
+            target = redirect.child_by_field_name("destination")
+            signs = {child.type for child in redirect.children}
+            if target is None or not signs & {">", ">>", "&>", "&>>", ">|"}:
+                continue
+            if place := self._place(_text(target), is_made=has_text):
+                yield ShellChange(place)
+
+    def _place(self, path: str, *, is_made: bool) -> str:
+        """Return a file's path from the root; empty for one that is not the project's.
+        `is_made`: also a file that does not exist.
+        """
+        is_outside = is_absolute(path) or path.startswith("~")
+        place = self._folder / path
+        if (
+            is_outside
+            or _DYNAMIC.search(path)
+            or ".." in place.parts
+            or not place.parts
+        ):
+            return ""
+        name, root = str(place), self._known.root
+        if name in self._known.listed or root is None:
+            return name
+        if is_secret_path(name):  # the user makes it
+            return ""
+        names = _matches(root, name) if _GLOB.search(name) else [name]
+        for each in names:
+            exists = self._known.is_file(each) or self._known.is_folder(each)
+            if (exists or is_made) and not is_ignored(root, PurePosixPath(each)):
+                return each
+        return ""
+
+
+def _redirects(node: Node) -> Iterator[Node]:
+    """Yield the redirections of a statement, also one behind a here-document's mark."""
+    for child in node.children:
+        if child.type == "file_redirect":
+            yield child
+        elif child.type == "heredoc_redirect":
+            yield from _redirects(child)
+
+
+def _words(command: Node) -> list[str]:
+    """Return the name of a command and its arguments, without what may be before the
+    name.
+    """
+    words = []
+    for child in command.named_children:
+        if child.type != "variable_assignment" and "redirect" not in child.type:
+            words.append(_text(child))
+    while words and words[0] in _BEFORE_COMMANDS:
+        words = words[1:]
+    return words
+
+
+def _files_of(name: str, writer: _Writer, arguments: Sequence[str]) -> list[str]:
+    """Return the arguments that are files which a command changes."""
+    line = " ".join(arguments).lower()
+    if any(option in line for option in _NO_FILES):
+        return []
+    if writer.edits and not any(re.match(writer.edits, word) for word in arguments):
+        return []
+    if "-" in name and not name.startswith("git-"):
+        named = [
+            place
+            for place, word in enumerate(arguments)
+            if word.lower() in _PATH_OPTIONS
+        ]
+        if named:
+            return list(arguments[named[0] + 1 : named[0] + 2])
+        return [word for word in arguments if not _OPTION.match(word)][:1]
+    files = [word for word in arguments if word and not _OPTION.match(word)]
+    files = files[writer.skipped :]
+    return files[-1:] if writer.only_last else files
+
+
+def _matches(root: Path, pattern: str) -> Iterator[str]:
+    try:
+        for found in root.glob(pattern):
+            yield found.relative_to(root).as_posix()
+    except (OSError, ValueError, NotImplementedError):
+        return

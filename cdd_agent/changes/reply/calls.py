@@ -1,0 +1,395 @@
+"""Calls of tools in the text of a reply, which no server has read as calls.
+
+A call that changes files becomes the edits that it means. Any other call refuses the
+reply, since nobody makes it. A call in a file, in a `text` block, in backticks or in a
+sentence is no call.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import accumulate, zip_longest
+
+from msgspec import Struct
+
+from cdd_agent.changes.formats.call_dialects import (
+    DIALECTS,
+    LONE_CLOSING,
+    LONE_OPENING,
+    Dialect,
+    read_calls,
+)
+from cdd_agent.changes.formats.call_meanings import (
+    NotCarriedOut,
+    edits_of_call,
+    is_known_tool,
+    shown_name,
+)
+from cdd_agent.changes.formats.call_readers import (
+    Unfinished,
+    Unreadable,
+    WrittenCall,
+    python_calls,
+)
+from cdd_agent.changes.formats.fences import Fence
+from cdd_agent.changes.formats.form import Form, Span
+from cdd_agent.changes.formats.known import KnownNames
+from cdd_agent.changes.formats.shell_blocks import shell_changes
+from cdd_agent.changes.model import Edit, ReplyRefused
+from cdd_agent.changes.reply.layout import Layout, lay_out
+
+_CUT = "is never closed: the reply seems to be cut"
+_UNREADABLE = "cannot be read"
+_TOOL_LANGUAGES = {
+    *("tool", "tools", "tool_call", "tool_calls", "tool_use", "tool_code"),
+    *("function", "functions", "function_call", "function_calls", "call", "invoke"),
+}
+"""Of code blocks that are calls."""
+_MARKUP = {"", "xml", "html", "json", "jsonc", "json5"}
+"""Languages of code blocks that may be calls as well as examples."""
+_LONE = re.compile(f"{LONE_OPENING.pattern}|{LONE_CLOSING.pattern}")
+_FIRST_SIGN = re.compile(r"[<\[{]|Action:|functools|to=functions")
+"""Something that each beginning of a call has."""
+_COMMENTS = re.compile(r"<!--.*?-->", re.DOTALL)
+WITHOUT_TOOLS = (
+    "Calls in the text of a reply are not seen. Give each file as a code block whose"
+    " info string is `language:path`, and each change as a search/replace block below"
+    " the file's path. The check runs by itself."
+)
+WITH_TOOLS = (
+    "Calls in the text of a reply are not seen. Make each call through the tool"
+    " interface."
+)
+IN_SHELL = (
+    "Shell commands in a reply are not run. Give each file as a code block whose info"
+    " string is `language:path`, and each change as a search/replace block below the"
+    " file's path. A file is deleted by `*** Delete File: path`, and renamed by"
+    " `*** Update File: path` and `*** Move to: path`, in a patch."
+)
+
+
+def lay_out_with_calls(
+    lines: Sequence[str], known: KnownNames, forms: Sequence[Form]
+) -> Layout:
+    """Find the blocks of a reply, and its calls. Raises `ReplyRefused` as `lay_out`."""
+
+    def lay_out_around(calls: Sequence[Span]) -> Layout:
+        return lay_out(lines, known, forms, calls)
+
+    search = _Search(lines, known, lay_out_around)
+    calls = _find_calls(search, known)
+    return lay_out_around(calls) if calls else search.layout
+
+
+def _find_calls(search: "_Search", known: KnownNames) -> list[Span]:
+    found = search.find()
+    if not known.has_tools:
+        found += search.find_shell_changes(found)
+    found += search.find_lone_marks(found)
+    found.sort(key=lambda one: one.begin)
+    groups: list[list[_Found]] = []
+    for one in found:
+        if groups and search.line_of(one.begin) <= search.last_line_of(groups[-1][-1]):
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    return [_as_span(search, group, known) for group in groups]
+
+
+class _Found(Struct, frozen=True):
+    """Some calls that are written together, from one character to before another."""
+
+    begin: int
+    end: int
+    calls: tuple[WrittenCall, ...] = ()
+    problem: str = ""
+    """Why they cannot be carried out."""
+    hint: str = ""
+    """What to do instead, if it is not a call that has the problem."""
+    is_plain: bool = False
+    """They have no mark: other text may look like them."""
+
+
+class _Block(Struct, frozen=True):
+    """A code block, or edits of another form: no call begins in it."""
+
+    begin: int
+    end: int
+    fence: Fence | None = None
+
+
+class _Search:
+    """The text of a reply, in which calls are looked for from its beginning on: of
+    calls, code blocks and edits that overlap, the one that begins first counts.
+    """
+
+    def __init__(
+        self,
+        lines: Sequence[str],
+        known: KnownNames,
+        lay_out_around: Callable[[Sequence[Span]], Layout],
+    ) -> None:
+        """`lay_out_around` finds the blocks that are not in these calls."""
+        self.known, self._lay_out_around = known, lay_out_around
+        self.text = "\n".join(lines)
+        self._starts = [0, *accumulate(len(line) + 1 for line in lines)]
+        self._next: dict[str, re.Match[str] | None] = {}
+        self._blocks: list[_Block] = []
+        self._passed = 0
+        """The number of blocks that end before the place of the search."""
+        self.layout = self._find_blocks([])
+
+    def line_of(self, place: int) -> int:
+        """Return the number of the line of a character, from 0."""
+        return bisect_right(self._starts, place) - 1
+
+    def last_line_of(self, found: _Found) -> int:
+        return self.line_of(max(found.begin, found.end - 1))
+
+    def find(self) -> list[_Found]:
+        """Return the calls in their order."""
+        found: list[_Found] = []
+        place = 0
+        while (one := self._find_next(place)) is not None:
+            found.append(one)
+            block = self._next_block(one.begin)
+            if block is not None and one.begin < block.begin < one.end:
+                # the fences in a call are its text: those after it pair differently
+                self.layout = self._find_blocks(found)
+            place = one.end
+        return found
+
+    def find_shell_changes(self, found: Sequence[_Found]) -> list[_Found]:
+        """Return the code blocks of shell commands that would change a file, if the
+        reply does not change it in another form.
+        """
+        changing: list[_Found] = []
+        for block, following in zip_longest(self._blocks, self._blocks[1:]):
+            holds_edits = following is not None and following.begin < block.end
+            if block.fence is None or holds_edits:
+                continue
+            changes = shell_changes(block.fence, self.known)
+            given = self._given_paths(found) if changes else set[str]()
+            lost = [
+                change.path
+                for change in changes
+                if change.is_edit or change.path not in given
+            ]
+            if lost:
+                problem = f"has shell commands that change {lost[0]}"
+                begin, end = block.begin, block.end
+                changing.append(_Found(begin, end, problem=problem, hint=IN_SHELL))
+        return changing
+
+    def _given_paths(self, found: Sequence[_Found]) -> set[str]:
+        """Return the files that other parts of the reply change."""
+        paths = {block.fence.path for block in self._blocks if block.fence}
+        edits: list[Edit] = []
+        for span in (*self.layout.marked, *self.layout.in_prose):
+            with suppress(ReplyRefused):
+                edits += span.read(span.path)
+        for call in (call for one in found for call in one.calls):
+            with suppress(ReplyRefused, NotCarriedOut):
+                edits += edits_of_call(call)
+        return {path for path in paths if path} | {edit.path for edit in edits}
+
+    def find_lone_marks(self, found: Sequence[_Found]) -> list[_Found]:
+        """Return marks of calls that no call has: it cannot be read, or a text in it
+        looked like its end.
+        """
+        lone = []
+        for gap_begin, gap_end in self._gaps(found):
+            for mark in _LONE.finditer(self.text, gap_begin, gap_end):
+                before, after = self._around(*mark.span())
+                is_closing = LONE_CLOSING.fullmatch(mark[0]) is not None
+                is_alone = not after and (is_closing or not before)
+                if is_alone and not self._is_quoted(mark.start()):
+                    problem = (
+                        f"has a mark of a call, and no whole call: `{mark[0][:80]}`"
+                    )
+                    lone.append(_Found(*mark.span(), problem=problem))
+        return lone
+
+    def _gaps(self, found: Sequence[_Found]) -> Iterator[tuple[int, int]]:
+        """Yield where the text is that is in no call and in no block."""
+        taken = [(one.begin, one.end) for one in found]
+        taken += [(block.begin, block.end) for block in self._blocks]
+        place = 0
+        for begin, end in sorted(taken):
+            if begin > place:
+                yield place, begin
+            place = max(place, end)
+        yield place, len(self.text)
+
+    def _find_blocks(self, found: Sequence[_Found]) -> Layout:
+        """Find the blocks that are not in the calls that were found."""
+        calls = [
+            Span(self.line_of(one.begin), self.last_line_of(one) + 1, _no_edits)
+            for one in found
+        ]
+        layout = self._lay_out_around(calls)
+        blocks = [self._block(fence.start, fence.end, fence) for fence in layout.fences]
+        for span in (*layout.marked, *layout.in_prose):
+            if span.read is not _no_edits:
+                blocks.append(self._block(span.start, span.end))
+        self._blocks = sorted(blocks, key=lambda block: block.begin)
+        self._passed = 0
+        return layout
+
+    def _block(self, start: int, end: int, fence: Fence | None = None) -> _Block:
+        return _Block(self._starts[start], self._starts[end], fence)
+
+    def _find_next(self, place: int) -> _Found | None:
+        """Return the first calls that begin at a character or after it."""
+        while True:
+            block = self._next_block(place)
+            gap_end = block.begin if block else len(self.text)
+            dialect, begin = None, None
+            if _FIRST_SIGN.search(self.text, place, max(place, gap_end)):
+                dialect, begin = self._next_beginning(place)
+            if begin is not None and begin.start() >= gap_end:
+                begin = None
+            if dialect is not None and begin is not None:
+                is_quoted = self._is_quoted(begin.start())
+                found = None if is_quoted else self._read(dialect, begin)
+                place = begin.start() + 1
+            elif block is not None:
+                found = self._read_block(block)
+                place = block.end
+            else:
+                return None
+            if found is not None:
+                return found
+
+    def _next_block(self, place: int) -> _Block | None:
+        """Return the first block that ends behind a character. The places only grow."""
+        while self._passed < len(self._blocks):
+            block = self._blocks[self._passed]
+            if block.end > place:
+                return block
+            self._passed += 1
+        return None
+
+    def _next_beginning(
+        self, place: int
+    ) -> tuple[Dialect | None, re.Match[str] | None]:
+        first: tuple[Dialect | None, re.Match[str] | None] = None, None
+        for dialect in DIALECTS:
+            begin = self._next.get(dialect.name)
+            is_known = dialect.name in self._next
+            if not is_known or (begin is not None and begin.start() < place):
+                begin = dialect.begin.search(self.text, place)
+                self._next[dialect.name] = begin
+            if begin is None:
+                continue
+            if first[1] is None or begin.start() < first[1].start():
+                first = dialect, begin
+        return first
+
+    def _read(self, dialect: Dialect, begin: re.Match[str]) -> _Found | None:
+        """Return the calls that begin there; None if it only looks like some."""
+        is_plain = not dialect.has_mark
+        try:
+            calls, end = read_calls(dialect, self.text, begin)
+        except (Unfinished, Unreadable) as error:
+            if isinstance(error, Unreadable) and self._is_in_sentence(begin):
+                return None
+            # where it ends is not known
+            problem = _CUT if isinstance(error, Unfinished) else _UNREADABLE
+            size = len(self.text)
+            return _Found(begin.start(), size, problem=problem, is_plain=is_plain)
+        before, after = self._around(begin.start(), end)
+        is_in_sentence = before and after and "\n" not in self.text[begin.start() : end]
+        if not calls or is_in_sentence:
+            return None
+        return _Found(begin.start(), end, tuple(calls), is_plain=is_plain)
+
+    def _read_block(self, block: _Block) -> _Found | None:
+        """Return the calls that a whole code block is; None for any other block."""
+        fence = block.fence
+        if fence is None or fence.path is not None:
+            return None
+        if fence.language == "tool_code":
+            calls = python_calls(fence.content)
+            problem = "" if calls else _UNREADABLE
+            if not fence.is_closed and not calls:
+                problem = _CUT
+            return _Found(block.begin, block.end, tuple(calls), problem)
+        if fence.language not in _MARKUP | _TOOL_LANGUAGES:
+            return None
+        lines = fence.content.split("\n")
+        inner = _Search(lines, self.known, partial(lay_out, lines, self.known, ()))
+        found = inner.find()
+        rest = inner.text
+        for one in reversed(found):
+            rest = rest[: one.begin] + rest[one.end :]
+        if not found or _COMMENTS.sub("", rest).strip():
+            return None
+        calls = [call for one in found for call in one.calls]
+        is_plain = any(one.is_plain for one in found)
+        is_known = all(is_known_tool(call.name) for call in calls)
+        if is_plain and not is_known and fence.language not in _TOOL_LANGUAGES:
+            return None
+        problem = next((one.problem for one in found if one.problem), "")
+        return _Found(block.begin, block.end, tuple(calls), problem)
+
+    def _around(self, begin: int, end: int) -> tuple[str, str]:
+        """Return the words on the same lines before and after some text."""
+        first = self.line_of(begin)
+        last = self.line_of(max(begin, end - 1))
+        before = self.text[self._starts[first] : begin]
+        after = self.text[end : self._starts[last + 1] - 1]
+        return before.strip(), after.strip()
+
+    def _is_in_sentence(self, begin: re.Match[str]) -> bool:
+        """True if words are before a mark, and the line ends as a sentence does."""
+        before, after = self._around(begin.start(), begin.start())
+        return bool(before) and after[-1:] not in set("]}>`")
+
+    def _is_quoted(self, place: int) -> bool:
+        """True within backticks or on a line that quotes."""
+        before = self.text[self._starts[self.line_of(place)] : place]
+        return before.count("`") % 2 == 1 or before.lstrip().startswith(">")
+
+
+def _no_edits(path: str | None) -> list[Edit]:
+    del path
+    return []
+
+
+def _as_span(search: _Search, group: Sequence[_Found], known: KnownNames) -> Span:
+    start = search.line_of(group[0].begin)
+    end = search.last_line_of(group[-1]) + 1
+    numbered = [(search.line_of(one.begin) + 1, one) for one in group]
+    names = [f"{shown_name(call.name)}" for one in group for call in one.calls]
+    kind = f"call of {', '.join(names)}" if names else "part of a call"
+    if group[0].hint:
+        kind = "shell commands"
+    read = partial(_edits, numbered, known)
+    return Span(start, end, read, names_files=True, kind=kind)
+
+
+def _edits(
+    numbered: Sequence[tuple[int, _Found]], known: KnownNames, path: str | None
+) -> list[Edit]:
+    """Return the edits that calls mean. Raises `ReplyRefused`."""
+    del path
+    hint = WITH_TOOLS if known.has_tools else WITHOUT_TOOLS
+    edits: list[Edit] = []
+    for number, found in numbered:
+        if found.problem:
+            words = f"The call in line {number} of the reply {found.problem}."
+            if found.problem not in (_CUT, _UNREADABLE):
+                words = f"Line {number} of the reply {found.problem}."
+            raise ReplyRefused(words, hint=found.hint or hint)
+        for call in found.calls:
+            try:
+                edits += edits_of_call(call)
+            except NotCarriedOut as reason:
+                name = shown_name(call.name)
+                why = f": {reason}" if str(reason) else ", written as text"
+                words = f"Line {number} of the reply is a call of `{name}`{why}."
+                raise ReplyRefused(words, hint=hint) from reason
+    return edits
