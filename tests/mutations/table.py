@@ -3449,6 +3449,60 @@ MUTATIONS = [
             ),
         ]
     ],
+    *[
+        Mutation(rule, file, old, new, tests)
+        for rule, file, old, new, tests in [
+            (
+                "a key that is there twice is refused",
+                "guarded_yaml.py",
+                "            if name in lines and key.tag != _MERGE and",
+                "            if False and",
+                "tests/test_guarded_yaml.py",
+            ),
+            (
+                "an alias counts as its value",
+                "guarded_yaml.py",
+                'self._add_size("", self.sizes.get(name, 1))',
+                'self._add_size("", 1)',
+                "tests/test_guarded_yaml.py",
+            ),
+            (
+                "the levels of a document are limited",
+                "guarded_yaml.py",
+                "        if len(self.open_nodes) > _MAX_DEPTH:",
+                "        if False:",
+                "tests/test_guarded_yaml.py",
+            ),
+            (
+                "a program that runs others cannot be allowed",
+                "settings/config.py",
+                "            if runs_others(name):",
+                "            if False:",
+                "tests/settings/test_config.py",
+            ),
+            (
+                "a settings file that cannot be changed line by line is left unchanged",
+                "settings/writing.py",
+                "    if not is_changed:",
+                "    if False:",
+                "tests/settings/test_config.py",
+            ),
+            (
+                "a stream holds back the part that may become a secret",
+                "redaction.py",
+                "end = len(text) if is_last else",
+                "end = len(text) if True else",
+                "tests/test_redaction.py",
+            ),
+            (
+                "the longest of several secrets is redacted",
+                "redaction.py",
+                "sorted(self._names, key=len, reverse=True)",
+                "sorted(self._names, key=len)",
+                "tests/test_redaction.py",
+            ),
+        ]
+    ],
     Mutation(
         "on the board a run with an unverified step is not called done",
         "fleet/board.py",
