@@ -25,6 +25,8 @@ from msgspec.structs import replace
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import remove, remove_folder
 from cdd_agent.files.copying import Copy
+from cdd_agent.files.paths import path_inside
+from cdd_agent.files.spelling import find_misspelled, ignores_spelling
 from cdd_agent.git.private_repository import make_private_repository
 from cdd_agent.git.project_files import ProjectFiles, list_project_files
 from cdd_agent.git.repository import repository_of
@@ -213,6 +215,11 @@ def _copy(
             chosen[path] = None
     copy = Copy(top, tree)
     try:
+        if ignores_spelling(top):
+            # git may have an old spelling of a name
+            for path in find_misspelled(top, tuple(chosen)):
+                del chosen[path]
+                chosen[path_inside(top, path) or path] = None
         copy.add(
             (
                 path

@@ -7,7 +7,8 @@ is looked up in the folder's listing wherever it may not be the entry's own.
 
 import os
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.files.atomic import NotRead, read_bytes
@@ -87,6 +88,42 @@ def is_same_entry(one: Path, other: Path) -> bool:
     """True if the disk finds the same entry under both paths. Raises `OSError`."""
     found = _identify(one)
     return found is not None and found == _identify(other)
+
+
+def ignores_spelling(folder: Path) -> bool:
+    """True if the disk finds an entry of the folder under another case or normal form
+    of its name. Raises `OSError`.
+    """
+    for name in _list_names(folder):
+        found = _identify(folder / name)
+        if found and _is_found_in_another_spelling(folder, name, found):
+            return True
+    return False
+
+
+def find_misspelled(root: Path, paths: Iterable[str]) -> list[str]:
+    """Return the paths that the disk finds only under another spelling. Each folder is
+    listed once.
+    """
+
+    @cache
+    def list_folder(folder: str) -> frozenset[str] | None:
+        try:
+            return frozenset(_list_names(root / folder))
+        except OSError:
+            return None
+
+    @cache
+    def is_spelled(path: str) -> bool:
+        folder, _, name = path.rpartition("/")
+        names = list_folder(folder)
+        if names is not None and name not in names:
+            return False
+        return not folder or is_spelled(folder)
+
+    return [
+        path for path in paths if not is_spelled(path) and os.path.lexists(root / path)
+    ]
 
 
 def compose(name: str) -> str:

@@ -44,6 +44,7 @@ from cdd_agent.files.atomic import (
     write_atomic,
 )
 from cdd_agent.files.ignore import IgnoreRules
+from cdd_agent.files.spelling import find_misspelled, ignores_spelling
 from cdd_agent.git.command import Git, GitUnusable
 from cdd_agent.git.content_store import ContentStore
 from cdd_agent.git.diff import EXECUTABLE, LINK, PLAIN, REPOSITORY, TreeEntry
@@ -288,6 +289,8 @@ class Snapshots(Struct):
     async def _look(self) -> tuple[str, set[str]]:
         """Return the tree of all files, and those that cannot be read."""
         unseen = await self._add()
+        if await in_thread(partial(ignores_spelling, self.root), name="names"):
+            unseen |= await self._respell()
         tree = await self._write_tree()
         await self._list(tree)
         if missing := self._missing(self._tracked):
@@ -503,6 +506,21 @@ class Snapshots(Struct):
         found = _read_errors(result.stderr)
         self.hollow = {name.removeprefix(self.prefix) for name in found.hollow}
         return {name.removeprefix(self.prefix) for name in found.unseen}
+
+    async def _respell(self) -> set[str]:
+        """Give the files in the index the names that they have on the disk: where the
+        disk takes both names for one, git keeps the old name of a renamed file. Return
+        the files that cannot be read.
+        """
+        listed = self.folder / "listed"
+        await self.git("ls-files", "-z", stdout=listed)
+        find = partial(find_misspelled, self.root, names_in(listed))
+        misspelled = await in_thread(find, name="names")
+        if not misspelled:
+            return set()
+        asked = self.input(f"{path}\0" for path in misspelled)
+        await self.git("update-index", "--force-remove", "-z", "--stdin", stdin=asked)
+        return await self._add()
 
     def _everything(self) -> list[str]:
         """The pathspecs of all that belongs to the project, from its folder."""

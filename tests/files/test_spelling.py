@@ -18,7 +18,12 @@ from cdd_agent.files.index import FileIndex
 from cdd_agent.files.named import NamedFile, named_files
 from cdd_agent.files.paths import PathRefused, confine, confine_folder
 from cdd_agent.files.read import read_source
-from cdd_agent.files.spelling import SIGNS_OF_TWO_FORMS, has_entry
+from cdd_agent.files.spelling import (
+    SIGNS_OF_TWO_FORMS,
+    find_misspelled,
+    has_entry,
+    ignores_spelling,
+)
 from cdd_agent.project.search import glob_files, list_files
 from tests.support.insensitive_disk import DISKS, InsensitivePath
 from tests.support.tables import each_row
@@ -159,6 +164,20 @@ def test_a_hard_link_with_other_letters_is_not_meant(
     put(tmp_path, "readme.md")
     os.link(tmp_path / "readme.md", tmp_path / "other.md")
     assert confine(disk(tmp_path), "README.md") == PurePosixPath("readme.md")
+
+
+@each_row("disk", DISKS.values(), ids=DISKS)
+def test_paths_that_the_disk_finds_under_another_spelling_are_listed(
+    tmp_path: Path, disk: type[Path]
+) -> None:
+    for name in ("a.txt", "src/Main.c", "src/deep/x"):
+        put(tmp_path, name)
+    root = disk(tmp_path)
+    is_insensitive = issubclass(disk, InsensitivePath)
+    assert ignores_spelling(root) is is_insensitive
+    paths = ["a.txt", "A.txt", "src/main.c", "src/Main.c", "SRC/deep/x", "b.txt"]
+    wrong = ["A.txt", "src/main.c", "SRC/deep/x"] if is_insensitive else []
+    assert find_misspelled(root, paths) == wrong
 
 
 def test_a_name_behind_a_link_to_a_folder_is_found_too(tmp_path: Path) -> None:
