@@ -24,6 +24,7 @@ from cdd_agent.process.policy import CommandRunner
 from cdd_agent.redaction import Redactor
 from tests.git.checkpoints import skip_where_all_is_allowed, state, write
 from tests.git.repositories import git, make_repository
+from tests.support.insensitive_disk import InsensitivePath
 from tests.support.tables import each_row
 
 Change = Callable[[Path], object]
@@ -165,6 +166,18 @@ async def test_the_tree_has_the_files_as_they_are_now(
     change(root)
     async with private_tree(root) as tree:
         assert files_of(tree).get(path) == expected
+
+
+async def test_a_file_that_got_another_spelling_of_its_name_is_copied_once(
+    root: Path,
+) -> None:
+    write(root, {"readme.md": "all of it\n"})
+    git(root, "add", "readme.md")
+    (root / "readme.md").rename(root / "README.md")
+    async with private_tree(InsensitivePath(root), ["README.md"]) as tree:
+        names = [entry.name for entry in Path(str(tree.root)).iterdir()]
+        assert "README.md" in names
+        assert "readme.md" not in names
 
 
 @pytest.mark.parametrize("has_git", [True, False])

@@ -934,6 +934,20 @@ MUTATIONS = [
         ]
     ],
     Mutation(
+        "a private tree has the names of the disk",
+        "engine/private_tree.py",
+        "chosen[path_inside(top, path) or path] = None",
+        "chosen[path] = None",
+        "tests/engine/test_private_tree.py",
+    ),
+    Mutation(
+        "a folder in another spelling makes a path misspelled",
+        "files/spelling.py",
+        "return not folder or is_spelled(folder)",
+        "return True",
+        "tests/files/test_spelling.py",
+    ),
+    Mutation(
         "one reply, all or nothing: a problem refuses it",
         "changes/build.py",
         "        if not self._problems:\n",
