@@ -291,6 +291,7 @@ def test_a_file_action_that_is_not_understood_refuses_the_reply(row: str) -> Non
         "<create_file>\nThe file.\n</create_file>",
         "</invoke>",
         "I end.\n</function_calls>",
+        'I do <tool_call>{"name": "write", "arguments": {}}</tool_call> there.',
         "[TOOL_CALLS]",
         "<|tool_calls_section_begin|>",
         "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>\nStrReplace",

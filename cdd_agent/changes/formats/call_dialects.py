@@ -220,7 +220,7 @@ DIALECTS: tuple[Dialect, ...] = (
         has_mark=False,
     ),
 )
-"""Where two begin at the same place, the first decides."""
+"""The first dialect decides if two begin at the same place."""
 
 
 _LONE_TAGS = rf"(?:{_TAGS}|arg_key|arg_value|function)"

@@ -1,6 +1,7 @@
-"""What a call of a tool means for the files: a table of names of tools and of their
-arguments, as agents of all makes have them. A call that only changes files is carried
-out as edits; any other is not.
+"""The meaning of a call for the files.
+
+One table has the names of tools, another the names of their arguments, as many agents
+use them. A call that only changes files becomes edits. No other call does.
 """
 
 import json
@@ -61,7 +62,7 @@ _ARGUMENTS = {
     " task_progress encoding replace_all expected_replacements is_new_file"
     " requires_approval security_risk complexity toolname",
 }
-"""What the arguments of tools that change files are called."""
+"""The names of arguments, by their meaning."""
 
 
 def _plain(name: str) -> str:
@@ -177,7 +178,7 @@ _OTHERS = (
     " git_status git_diff git_log run_tests semantic_search find_code view"
     " read_many_files"
 )
-"""Tools that do something else, for calls that only a tool's name tells."""
+"""Names of other tools. Text without a mark is a call only if it has a known name."""
 _KNOWN = _MEANINGS.keys() | {_plain(name) for name in _OTHERS.split()}
 TAGS = frozenset(
     name
@@ -190,6 +191,11 @@ TAGS = frozenset(
 
 def is_known_tool(name: str) -> bool:
     return _base_name(name) in _KNOWN
+
+
+def changes_files(name: str) -> bool:
+    """True if this is the name of a tool that changes files."""
+    return _MEANINGS.get(_base_name(name), _say) is not _say
 
 
 def shown_name(name: str) -> str:

@@ -28,7 +28,7 @@ _OPTION = re.compile(r"[-+].")
 _DYNAMIC = re.compile(r"[$`<>{}]")
 """What stands for another text, in the name of a file."""
 _PATH_OPTIONS = {"-path", "-literalpath", "-filepath"}
-"""Of PowerShell, before a file."""
+"""PowerShell's options before a file."""
 _PLACEHOLDER = re.compile(r"(?<![<&])<[A-Za-z][\w-]*(?: [\w-]+)*>")
 """As in `git revert <commit>`."""
 _GLOB = re.compile(r"[*?\[]")
@@ -77,8 +77,8 @@ class ShellChange(Struct, frozen=True):
 
 
 def shell_changes(fence: Fence, known: KnownNames) -> list[ShellChange]:
-    """Return what a code block of shell commands would change in the project; nothing
-    if it is another code block.
+    """Return the changes that a code block of shell commands would make in the
+    project. A block in another language makes none.
     """
     if fence.path is not None or fence.language not in _LANGUAGES | {""}:
         return []
