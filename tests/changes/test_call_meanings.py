@@ -2,6 +2,7 @@
 arguments; and text that only speaks of calls.
 """
 
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ MADE = WholeFile("a.py", "x = 1\n", must_be_new=True)
 WRITTEN = WholeFile("a.py", "x = 1\n")
 CHANGED = TextReplacement("a.py", "x = 1", "x = 2")
 BLOCK = "------- SEARCH\nx = 1\n=======\nx = 2\n+++++++ REPLACE\n"
+ESCAPED = BLOCK.replace("-------", "<<<<<<<").replace("+++++++", ">>>>>>>")
 ROO = "<<<<<<< SEARCH\n:start_line:1\n-------\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE"
 PATCH = (
     "*** Begin Patch\n*** Update File: a.py\n@@\n-x = 1\n+x = 2\n"
@@ -159,6 +161,27 @@ MEANINGS: dict[str, tuple[Call, tuple[Edit, ...]]] = {
         ("search_and_replace", {"path": "a.py", "search": "x = 1", "replace": "x = 2"}),
         (CHANGED,),
     ),
+    "a diff by its sides and lines": (
+        (
+            "apply_diff",
+            {"path": "a.py", "search": "x = 1", "replace": "x = 2", "start_line": 1},
+        ),
+        (CHANGED,),
+    ),
+    "a diff with its lines": (
+        (
+            "apply_diff",
+            {"path": "a.py", "diff": BLOCK, "start_line": 1, "end_line": 1},
+        ),
+        (Replacement("a.py", ("x = 1",), ("x = 2",)),),
+    ),
+    "a diff with escaped marks": (
+        (
+            "apply_diff",
+            {"path": "a.py", "diff": escape(ESCAPED)},
+        ),
+        (Replacement("a.py", ("x = 1",), ("x = 2",)),),
+    ),
     "a unified diff": (
         ("apply_diff", {"path": "a.py", "diff": DIFF}),
         (),
@@ -268,8 +291,13 @@ def test_a_file_action_that_is_not_understood_refuses_the_reply(row: str) -> Non
         "<create_file>\nThe file.\n</create_file>",
         "</invoke>",
         "I end.\n</function_calls>",
+        'I do <tool_call>{"name": "write", "arguments": {}}</tool_call> there.',
         "[TOOL_CALLS]",
         "<|tool_calls_section_begin|>",
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>\nStrReplace",
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>",
+        "<function=create_file>\n<parameter=filepath> test.txt\n<parameter=text> hi",
+        "<bash>\npytest -q\n</bash>",
         "```tool_code\nfor x in y:\n    write_file(x)\n```",
         "```tool_code\n```",
     ],

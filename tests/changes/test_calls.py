@@ -2,6 +2,7 @@
 are carried out, and which refuse the reply.
 """
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,14 @@ CARRIED_OUT: dict[str, tuple[tuple[str, dict[str, str]], dict[str, str | None]]]
 }
 NOT_CARRIED_OUT = {"execute": EXECUTE, "read": READ, "unknown": UNKNOWN}
 ONLY_KNOWN_TOOLS = (
-    *("Cline", "Cline on lines", "xml fence", "json fence", "json fence of a tool"),
+    *(
+        "JSON in Cline's tag",
+        "Cline",
+        "Cline on lines",
+        "xml fence",
+        "json fence",
+        "json fence of a tool",
+    ),
 )
 """Dialects that look like other text: there only known names are tools."""
 
@@ -110,6 +118,10 @@ def test_a_call_in_a_named_file_is_its_content(dialect: str) -> None:
         for info in ("markdown:docs/calls.md", "python:tests/calls.py"):
             reply = f"I tell of calls.\n\n````{info}\n{content}````\n"
             path = info.partition(":")[2]
+            assert parse_reply(reply).edits == (WholeFile(path, content),)
+        content = f"{DIALECTS[dialect].write(*call)}\n"
+        for path in ("call.json", "call.xml", "call.txt"):
+            reply = f"I tell of calls.\n\n````{path[5:]}:{path}\n{content}````\n"
             assert parse_reply(reply).edits == (WholeFile(path, content),)
 
 
@@ -196,3 +208,62 @@ def test_an_argument_may_be_any_text(dialect: str, content: str) -> None:
         assert edit.content.strip("\n") == content.strip("\n")
         return
     assert edits == (WholeFile("a.txt", content),)
+
+
+WHOLE = st.builds(
+    lambda dialect, call: DIALECTS[dialect].write(*call),
+    st.sampled_from(sorted(DIALECTS)),
+    st.sampled_from([CREATE, EDIT, DELETE, EXECUTE, UNKNOWN]),
+)
+CUT = st.builds(
+    lambda call, start, end: call[start : len(call) - end],
+    WHOLE,
+    st.integers(0, 80),
+    st.integers(0, 80),
+)
+WORDS = st.sampled_from(
+    [
+        *(
+            "I do it.",
+            "",
+            "```",
+            "```python:a.py",
+            "````text",
+            "> quoted",
+            "`",
+            "{",
+            "]",
+        ),
+        *("<think>", "</think>", "Action: x", "$ rm x", "```bash", "<tool_call>"),
+        *("src/calc.py", "<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE", "--- a/x"),
+    ]
+)
+
+
+@given(
+    st.lists(
+        st.tuples(st.one_of(WHOLE, CUT, WORDS), st.sampled_from("\n ")), max_size=6
+    )
+)
+def test_any_mixture_of_calls_is_read_or_refused(pieces: list[tuple[str, str]]) -> None:
+    """Each call that was found is applied, refused or an explanation."""
+    reply = "".join(piece + end for piece, end in pieces)
+    with suppress(ReplyRefused):
+        assert all(block.line <= block.end for block in parse_reply(reply).blocks)
+
+
+@given(
+    WHOLE,
+    st.sampled_from(["", "Words.\n\n", GOOD + "\n"]),
+    st.sampled_from(["", "\n\nWords.\n"]),
+)
+def test_no_whole_call_is_passed_over(call: str, before: str, after: str) -> None:
+    try:
+        blocks = parse_reply(before + call + after).blocks
+    except ReplyRefused as refusal:
+        blocks = refusal.blocks
+    line = before.count("\n") + 1
+    is_unknown = UNKNOWN[0] in call
+    assert is_unknown or any(
+        block.kind.startswith("call of") and block.line == line for block in blocks
+    )

@@ -1,11 +1,13 @@
-"""What a call of a tool means for the files: a table of names of tools and of their
-arguments, as agents of all makes have them. A call that only changes files is carried
-out as edits; any other is not.
+"""The meaning of a call for the files.
+
+One table has the names of tools, another the names of their arguments, as many agents
+use them. A call that only changes files becomes edits. No other call does.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from html import unescape
 from pathlib import PurePosixPath
 
 from cdd_agent.changes.completeness import PROSE
@@ -37,6 +39,7 @@ _EDITS = "edits"
 _DIFF = "diff"
 _TO = "to"
 _COMMAND = "command"
+_PLACES = ("start_line", "end_line")
 _IGNORED = "ignored"
 _ARGUMENTS = {
     _PATH: "path file_path filepath file filename file_name target_file target_path"
@@ -52,13 +55,14 @@ _ARGUMENTS = {
     _EDITS: "edits changes replacements",
     _DIFF: "diff patch input patch_text unified_diff",
     _COMMAND: "command",
+    **{place: place for place in _PLACES},
     # they say nothing about the file
     _IGNORED: "explanation description instruction instructions reason thought language"
     " toolsummary toolaction overwrite create_dirs create_directories line_count"
     " task_progress encoding replace_all expected_replacements is_new_file"
     " requires_approval security_risk complexity toolname",
 }
-"""What the arguments of tools that change files are called."""
+"""The names of arguments, by their meaning."""
 
 
 def _plain(name: str) -> str:
@@ -85,8 +89,11 @@ def _write(given: _Given, call: WrittenCall) -> list[Edit]:
 
 
 def _edit(given: _Given, call: WrittenCall) -> list[Edit]:
+    if _DIFF in given or _OLD in given:
+        for place in _PLACES:  # the text says where it belongs
+            given.pop(place, None)
     if _DIFF in given:
-        return _apply(given, call)
+        return _apply(given)
     if _CONTENT in given:
         return _write(given, call)
     if _EDITS not in given:
@@ -100,9 +107,8 @@ def _edit(given: _Given, call: WrittenCall) -> list[Edit]:
     return edits
 
 
-def _apply(given: _Given, call: WrittenCall) -> list[Edit]:
-    """A diff, a patch, or search/replace blocks."""
-    del call
+def _apply(given: _Given) -> list[Edit]:
+    """Return the edits of a diff, a patch, or search/replace blocks."""
     if _PATH in given:
         path, text = _texts(given, _PATH, _DIFF)
     else:
@@ -147,10 +153,10 @@ _NAMES: Mapping[Meaning, str] = {
     " overwrite_file update_file create_or_update_file replace_file_contents fs_write"
     " fsWrite writeTextFile",
     _edit: "edit_file edit file_edit str_replace string_replace replace_in_file"
+    " apply_diff apply_patch patch_file patch"
     " search_replace search_and_replace find_and_replace multi_edit multi_edit_file"
     " modify_file edit_existing_file replace_string_in_file insert_edit_into_file"
     " str_replace_edit_tool replace_file_content replace",
-    _apply: "apply_diff apply_patch patch_file patch",
     _by_command: "str_replace_editor str_replace_based_edit_tool",
     _delete: "delete_file remove_file delete remove delete_files",
     _move: "move_file rename_file move rename",
@@ -172,7 +178,7 @@ _OTHERS = (
     " git_status git_diff git_log run_tests semantic_search find_code view"
     " read_many_files"
 )
-"""Tools that do something else, for calls that only a tool's name tells."""
+"""Names of other tools. Text without a mark is a call only if it has a known name."""
 _KNOWN = _MEANINGS.keys() | {_plain(name) for name in _OTHERS.split()}
 TAGS = frozenset(
     name
@@ -185,6 +191,11 @@ TAGS = frozenset(
 
 def is_known_tool(name: str) -> bool:
     return _base_name(name) in _KNOWN
+
+
+def changes_files(name: str) -> bool:
+    """True if this is the name of a tool that changes files."""
+    return _MEANINGS.get(_base_name(name), _say) is not _say
 
 
 def shown_name(name: str) -> str:
@@ -227,8 +238,8 @@ def _by_meaning(arguments: object) -> _Given:
     return given
 
 
-def _texts(given: _Given, *meanings: str) -> Iterable[str]:
-    """Return these arguments, which must be texts, and all that are given."""
+def _texts(given: _Given, *meanings: str) -> list[str]:
+    """Return these arguments, which must be texts. No others may be given."""
     texts = []
     for meaning in meanings:
         value = given.get(meaning)
@@ -260,17 +271,25 @@ def _content(path: str, text: str, call: WrittenCall) -> str:
     """
     if not call.is_raw:
         return text
-    lines = text.split("\n")
-    fences = find_fences(lines)
-    is_prose = PurePosixPath(path).suffix.lower() in PROSE
-    if not is_prose and len(fences) == 1 and fences[0].is_closed:
-        around = lines[: fences[0].start] + lines[fences[0].end :]
-        if not "".join(around).strip():
-            return fences[0].content
+    block = _only_block(text)
+    if block is not None and PurePosixPath(path).suffix.lower() not in PROSE:
+        return block
     if not call.is_on_lines:
         text = text.removeprefix("\n")
     text = _without_marks(text, call)
     return text if not text or text.endswith("\n") else f"{text}\n"
+
+
+def _only_block(text: str) -> str | None:
+    """Return the content of the code block that a text is; None for another text."""
+    if not text.lstrip().startswith(("```", "~~~")):
+        return None
+    lines = text.split("\n")
+    fences = find_fences(lines)
+    if len(fences) != 1 or not fences[0].is_closed:
+        return None
+    after = "".join(lines[fences[0].end :])
+    return None if after.strip() else fences[0].content
 
 
 def _without_marks(text: str, call: WrittenCall) -> str:
@@ -288,6 +307,8 @@ def _replacement(path: str, old: str, new: str, call: WrittenCall) -> Edit:
 
 def _edits_in(text: str, path: str | None) -> list[Edit]:
     """Return the edits of a text that is a diff, a patch or search/replace blocks."""
+    if "&lt;&lt;&lt;" in text:  # some models escape what is in their tags
+        text = unescape(text)
     lines = text.replace("\r\n", "\n").split("\n")
     blocks = SearchReplace().marked(lines, NOTHING_KNOWN)
     if blocks:

@@ -21,7 +21,7 @@ class WrittenCall(Struct, frozen=True):
     is_raw: bool = False
     """The arguments are raw text between marks."""
     is_on_lines: bool = False
-    """The dialect has the marks on lines of their own."""
+    """The dialect writes a mark on a separate line."""
 
 
 class Unfinished(Exception):
@@ -206,7 +206,7 @@ class TagReader(Struct, frozen=True):
     may: the text may have tags.
     """
     is_on_lines: bool = False
-    """The tags of an argument are on lines of their own."""
+    """Each tag of an argument is on a separate line."""
 
     def read(self, text: str, begin: re.Match[str]) -> Calls:
         name = begin["name"]
@@ -246,8 +246,8 @@ class TagReader(Struct, frozen=True):
         """Return an argument's text and the place behind its closing tag.
 
         A closing tag counts if another argument or the end of the call follows, and if
-        the text before it has as many openings of calls as ends: the text may be about
-        calls. Raises `Unreadable` if no tag is both.
+        each call in the text before it is closed: the text may be about calls. Raises
+        `Unreadable` if no tag is both.
         """
         start = opening.end()
         close_key = re.compile(self.close_key.format(key=re.escape(opening["key"])))
@@ -302,6 +302,14 @@ def read_attributes(text: str, begin: re.Match[str]) -> Calls:
     if _FENCE.match(text, begin.end()):
         return [], begin.end()
     raise Unfinished
+
+
+def read_body(text: str, begin: re.Match[str]) -> Calls:
+    """Read a tag that holds one argument alone, which has no name."""
+    end = text.find(f"</{begin['name']}>", begin.end())
+    if end < 0:
+        return [], begin.end()
+    return [WrittenCall(begin["name"], None)], end + len(begin["name"]) + 3
 
 
 def python_calls(code: str) -> list[WrittenCall]:

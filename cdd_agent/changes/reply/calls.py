@@ -1,8 +1,8 @@
-"""Calls of tools in the text of a reply, which no server has read as calls.
+"""Find calls of tools in the text of a reply.
 
 A call that changes files becomes the edits that it means. Any other call refuses the
-reply, since nobody makes it. A call in a file, in a `text` block, in backticks or in a
-sentence is no call.
+reply, because no call in the text is made. A call in a file, in a `text` block, in
+backticks or in a sentence is no call.
 """
 
 import re
@@ -23,6 +23,7 @@ from cdd_agent.changes.formats.call_dialects import (
 )
 from cdd_agent.changes.formats.call_meanings import (
     NotCarriedOut,
+    changes_files,
     edits_of_call,
     is_known_tool,
     shown_name,
@@ -42,13 +43,15 @@ from cdd_agent.changes.reply.layout import Layout, lay_out
 
 _CUT = "is never closed: the reply seems to be cut"
 _UNREADABLE = "cannot be read"
+_IN_SENTENCE = "has a call within a sentence: it is unclear whether it is meant"
 _TOOL_LANGUAGES = {
     *("tool", "tools", "tool_call", "tool_calls", "tool_use", "tool_code"),
     *("function", "functions", "function_call", "function_calls", "call", "invoke"),
 }
-"""Of code blocks that are calls."""
+"""Languages of code blocks that are calls."""
 _MARKUP = {"", "xml", "html", "json", "jsonc", "json5"}
 """Languages of code blocks that may be calls as well as examples."""
+_LANGUAGES_OF_CALLS = _MARKUP | _TOOL_LANGUAGES
 _LONE = re.compile(f"{LONE_OPENING.pattern}|{LONE_CLOSING.pattern}")
 _FIRST_SIGN = re.compile(r"[<\[{]|Action:|functools|to=functions")
 """Something that each beginning of a call has."""
@@ -202,7 +205,9 @@ class _Search:
         lone = []
         for gap_begin, gap_end in self._gaps(found):
             for mark in _LONE.finditer(self.text, gap_begin, gap_end):
-                before, after = self._around(*mark.span())
+                before, after = (
+                    _LONE.sub("", words).strip() for words in self._around(*mark.span())
+                )
                 is_closing = LONE_CLOSING.fullmatch(mark[0]) is not None
                 is_alone = not after and (is_closing or not before)
                 if is_alone and not self._is_quoted(mark.start()):
@@ -301,9 +306,12 @@ class _Search:
             size = len(self.text)
             return _Found(begin.start(), size, problem=problem, is_plain=is_plain)
         before, after = self._around(begin.start(), end)
-        is_in_sentence = before and after and "\n" not in self.text[begin.start() : end]
-        if not calls or is_in_sentence:
+        if not calls:
             return None
+        if before and after and "\n" not in self.text[begin.start() : end]:
+            if not any(changes_files(call.name) for call in calls):
+                return None
+            return _Found(begin.start(), end, problem=_IN_SENTENCE)
         return _Found(begin.start(), end, tuple(calls), is_plain=is_plain)
 
     def _read_block(self, block: _Block) -> _Found | None:
@@ -317,7 +325,7 @@ class _Search:
             if not fence.is_closed and not calls:
                 problem = _CUT
             return _Found(block.begin, block.end, tuple(calls), problem)
-        if fence.language not in _MARKUP | _TOOL_LANGUAGES:
+        if fence.language not in _LANGUAGES_OF_CALLS:
             return None
         lines = fence.content.split("\n")
         inner = _Search(lines, self.known, partial(lay_out, lines, self.known, ()))
