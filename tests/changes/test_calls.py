@@ -41,7 +41,14 @@ CARRIED_OUT: dict[str, tuple[tuple[str, dict[str, str]], dict[str, str | None]]]
 }
 NOT_CARRIED_OUT = {"execute": EXECUTE, "read": READ, "unknown": UNKNOWN}
 ONLY_KNOWN_TOOLS = (
-    *("Cline", "Cline on lines", "xml fence", "json fence", "json fence of a tool"),
+    *(
+        "JSON in Cline's tag",
+        "Cline",
+        "Cline on lines",
+        "xml fence",
+        "json fence",
+        "json fence of a tool",
+    ),
 )
 """Dialects that look like other text: there only known names are tools."""
 

@@ -55,9 +55,12 @@ EXPLANATIONS = {
     "text that looks like commands": "cat <<EOF\nrm README.md\nEOF",
     "output that looks like commands": "$ ls\nrm README.md",
     "sed that only prints": "sed -n 1,5p src/calc.py",
+    "a placeholder": "git cherry-pick <first>^.. <last>\ncat <file> README.md",
+    "a placeholder of words": "echo <your name> README.md",
     "a name in quotes": "echo 'rm README.md'",
     "a variable": "rm $FILE",
     "outside": "rm ../README.md",
+    "git's own folder": "rm -rf .git",
     "touch of a file": "touch src/calc.py",
 }
 GOOD = "```python:src/sum.py\nadd = sum\n```\n"

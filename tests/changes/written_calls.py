@@ -120,6 +120,16 @@ def deepseek31(name: str, arguments: Arguments) -> str:
     )
 
 
+def cursor(name: str, arguments: Arguments) -> str:
+    inner = "".join(
+        f"<｜tool▁sep｜>{key}\n{value}\n" for key, value in arguments.items()
+    )
+    return (
+        f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>\n{name}\n{inner}"
+        "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+    )
+
+
 def harmony(name: str, arguments: Arguments) -> str:
     return (
         f"<|start|>assistant<|channel|>commentary to=functions.{name} "
@@ -200,9 +210,13 @@ DIALECTS: dict[str, Dialect] = {
     "GLM": Dialect(glm, Text.RAW),
     "Cline": Dialect(cline, Text.RAW),
     "Cline on lines": Dialect(cline_on_lines, Text.RAW),
+    "JSON in Cline's tag": Dialect(
+        lambda name, given: f"<{name}>{dumps(given)}</{name}>"
+    ),
     "Kimi": Dialect(kimi),
     "DeepSeek": Dialect(deepseek),
     "DeepSeek 3.1": Dialect(deepseek31),
+    "Cursor": Dialect(cursor, Text.RAW),
     "harmony": Dialect(harmony),
     "harmony, recipient first": Dialect(harmony_recipient_first),
     "harmony without its marks": Dialect(

@@ -21,6 +21,7 @@ from cdd_agent.changes.formats.call_readers import (
     TagReader,
     place_after,
     read_attributes,
+    read_body,
     read_code,
     read_gemma,
     read_harmony,
@@ -70,6 +71,13 @@ _FENCE = r"(?:(?P<fence>```)(?:json)?\s*)?"
 _END_OF_FENCE = re.compile(r"\s*```")
 _RECIPIENT = r"[ \t]{0,4}to=(?:functions\.)?"
 _FIRST_KEY = rf"\s*\"(?:{'|'.join((*NAME_KEYS, *LIST_KEYS, *OTHER_KEYS))})\"\s*:"
+_CURSOR = TagReader(
+    open_key=r"<｜tool▁sep｜>(?P<key>\w+)(?=\n)",
+    close_key=r"(?=<｜tool▁sep｜>|<｜tool▁call▁end｜>)",
+    open_call=r"<｜tool▁call▁begin｜>",
+    close_call=r"<｜tool▁call▁end｜>",
+    is_on_lines=True,
+)
 _TAGS = "|".join(sorted(TAGS))
 _INVOKE = TagReader(
     open_key=rf"<{_PREFIX}parameter\s+name=[\"'](?P<key>[^\"'>]+)[\"'][^<>]*>",
@@ -129,6 +137,12 @@ DIALECTS: tuple[Dialect, ...] = (
         rf"\s*(?:<｜tool▁sep｜>)?\s*{_FENCE}(?=\{{)",
     ),
     _row(
+        "Cursor",
+        _CURSOR.read,
+        rf"{_OPENINGS}<｜tool▁call▁begin｜>\s*(?P<name>[\w./:-]+)",
+        r"(?=\s*(?:<｜tool▁sep｜>\w+\n|<｜tool▁call▁end｜>|<?\Z))",
+    ),
+    _row(
         "harmony",
         read_harmony,
         rf"(?:<\|start\|>)?(?:assistant)?(?:{_RECIPIENT}(?P<before>[\w.-]+))?[ \t]?",
@@ -161,8 +175,9 @@ DIALECTS: tuple[Dialect, ...] = (
     _row(
         "Cline, Roo",
         _CLINE.read,
-        rf"<(?P<name>{_TAGS})>(?=\s*(?:<\w+>|</(?P=name)>|<?\Z))",
+        rf"<(?P<name>{_TAGS})>(?=\s*(?:<\w+>|</(?P=name)>|\{{|<?\Z))",
     ),
+    _row("a shell in a tag", read_body, r"^[ \t]*<(?P<name>bash|shell|terminal)>"),
     _row(
         "tags with attributes",
         read_attributes,

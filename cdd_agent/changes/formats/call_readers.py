@@ -304,6 +304,14 @@ def read_attributes(text: str, begin: re.Match[str]) -> Calls:
     raise Unfinished
 
 
+def read_body(text: str, begin: re.Match[str]) -> Calls:
+    """Read a tag that holds one argument alone, which has no name."""
+    end = text.find(f"</{begin['name']}>", begin.end())
+    if end < 0:
+        return [], begin.end()
+    return [WrittenCall(begin["name"], None)], end + len(begin["name"]) + 3
+
+
 def python_calls(code: str) -> list[WrittenCall]:
     """Return the calls that some lines of Python are; none if they are more."""
     calls: list[WrittenCall] = []

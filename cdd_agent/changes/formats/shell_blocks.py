@@ -29,6 +29,8 @@ _DYNAMIC = re.compile(r"[$`<>{}]")
 """What stands for another text, in the name of a file."""
 _PATH_OPTIONS = {"-path", "-literalpath", "-filepath"}
 """Of PowerShell, before a file."""
+_PLACEHOLDER = re.compile(r"(?<![<&])<[A-Za-z][\w-]*(?: [\w-]+)*>")
+"""As in `git revert <commit>`."""
 _GLOB = re.compile(r"[*?\[]")
 
 
@@ -85,6 +87,7 @@ def shell_changes(fence: Fence, known: KnownNames) -> list[ShellChange]:
     if not fence.language and not prompts:
         return []
     code = "\n".join(_PROMPT.sub("", line) for line in lines)
+    code = _PLACEHOLDER.sub("$X", code)
     grammar = grammar_of("sh")
     tree = grammar.parse(code.encode()) if grammar else None
     if tree is None:
@@ -100,10 +103,12 @@ def shell_changes(fence: Fence, known: KnownNames) -> list[ShellChange]:
 
 def _statements(node: Node) -> Iterator[Node]:
     """Yield the commands, and those with redirections before their parts."""
-    if node.type in ("command", "redirected_statement"):
-        yield node
-    for child in node.named_children:
-        yield from _statements(child)
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        if node.type in ("command", "redirected_statement"):
+            yield node
+        stack += reversed(node.named_children)
 
 
 def _text(node: Node) -> str:
@@ -164,7 +169,7 @@ class _Commands:
         """Return a file's path from the root; empty for one that is not the project's.
         `is_made`: also a file that does not exist.
         """
-        is_outside = is_absolute(path) or path.startswith("~")
+        is_outside = is_absolute(path) or not re.match(r"[\w.*?\[]", path)
         place = self._folder / path
         if (
             is_outside
@@ -174,9 +179,12 @@ class _Commands:
         ):
             return ""
         name, root = str(place), self._known.root
-        if name in self._known.listed or root is None:
+        if name in self._known.listed:
             return name
-        if is_secret_path(name):  # the user makes it
+        if root is None:
+            return name if is_made else ""
+        # the user makes a file of secrets
+        if is_secret_path(name) or place.parts[0] == ".git":
             return ""
         names = _matches(root, name) if _GLOB.search(name) else [name]
         for each in names:

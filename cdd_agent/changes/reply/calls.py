@@ -202,7 +202,9 @@ class _Search:
         lone = []
         for gap_begin, gap_end in self._gaps(found):
             for mark in _LONE.finditer(self.text, gap_begin, gap_end):
-                before, after = self._around(*mark.span())
+                before, after = (
+                    _LONE.sub("", words).strip() for words in self._around(*mark.span())
+                )
                 is_closing = LONE_CLOSING.fullmatch(mark[0]) is not None
                 is_alone = not after and (is_closing or not before)
                 if is_alone and not self._is_quoted(mark.start()):
