@@ -551,7 +551,7 @@ MUTATIONS = [
             (
                 "words between the blocks of a fence are refused",
                 "reply/parts",
-                "            if has_words:",
+                "            if has_words and not span.names_files:",
                 "            if False:",
                 "test_replies_habits",
             ),

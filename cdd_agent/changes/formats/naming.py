@@ -66,7 +66,8 @@ _NOTE = re.compile(
 )
 _LABEL = re.compile(
     r"^(?!file:/)\**(?:(?:new|full|updated?|modified|complete)\s+)?(?:file\s?name"
-    r"|file\s?path|file|path|created?|updated?|modify"
+    r"|file\s?path|file\s+to\s+(?:add|change|create|edit|modify|update|write)|file"
+    r"|path|created?|updated?|modify"
     r"|modified|edit|add|new|write)(?:\s+(?:an?"
     r"|the))?(?:\s+new)?(?:\s+file)?(?:\s+#?\d+)?"
     r"(?:\s*[:=]\**|\**[:=]|\**\s)\s*(?=[\s`*\"'\w./])",
@@ -94,7 +95,9 @@ _COMMENT = re.compile(
     r"|\{#)\s*(?P<text>\S(?:.*?\S)??)\s*+(?:\*+/|-->|\"\"\"|'''|#\})?\s*+$"
 )
 _FILE_LABEL = re.compile(
-    r"^(?!file:/)(?:file\s?name|file\s?path|file|path)\s*[:=]\s*", re.IGNORECASE
+    r"^(?!file:/)(?:file\s?name|file\s?path|file|path)"
+    r"(?:\s+to\s+(?:add|change|create|edit|modify|update|write))?\s*[:=]\s*",
+    re.IGNORECASE,
 )
 
 
@@ -198,6 +201,11 @@ def name_in_comment(
     if named is None or not (fits(language, name) or is_absolute(name)):
         return None
     return named if named.is_file else Named(without_beginning(name), False)
+
+
+def is_comment(line: str) -> bool:
+    """True for a line that is a comment in some language."""
+    return len(line) <= _LONGEST and _COMMENT.match(line) is not None
 
 
 def name_above_edits(line: str, known: KnownNames = NOTHING_KNOWN) -> str | None:
