@@ -366,6 +366,8 @@ def test_nothing_that_could_be_a_file_is_lost(
     made: tuple[Piece, ...], thoughts: str
 ) -> None:
     lines: Piece = [(line, False) for line in thoughts.splitlines()]
+    # without a word, a reply in a fence is one without it
+    lines += words("Here it is.", "")
     for piece in made:
         lines += [*piece, ("", True)]
     text = "\n".join(line for line, _ in lines)

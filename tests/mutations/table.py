@@ -565,8 +565,8 @@ MUTATIONS = [
             (
                 "a cut file is refused",
                 "reply/boundaries",
-                "            return part, _cut(path)",
-                "            pass",
+                "        return _cut(path)",
+                "        pass",
                 "test_reply_blocks",
             ),
             (
