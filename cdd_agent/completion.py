@@ -1,55 +1,69 @@
-"""Completions of a text that is being typed, and which of many names it may mean."""
+"""Completions of a text that is being typed, and the names that it may stand for."""
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 
 class Completion(NamedTuple):
-    """A whole line that the line so far can become."""
+    """A whole line that the typed line can become."""
 
     line: str
     shown: str
-    """The candidate by itself, for a list."""
+    """The candidate alone, for a list."""
     help: str = ""
-    """A few words on what it is."""
+    """A few words about the candidate."""
 
 
-class Fitting(NamedTuple):
-    """The names that a typed text may mean, by how well they fit."""
+class Matches(NamedTuple):
+    """The names that a typed text may stand for, by how well they match."""
 
-    begin: Sequence[str]
-    """Those that begin so."""
-    hold: Sequence[str]
-    """Those that have it further on."""
-    spread: Sequence[str]
-    """Those that have its letters in that order, the closest together first."""
+    starting: Sequence[str]
+    """Names that begin with the text."""
+    containing: Sequence[str]
+    """Names that have the text further on."""
+    scattered: Sequence[str]
+    """Names that have its letters in this order, the closest together first."""
 
     @property
     def best(self) -> Sequence[str]:
-        """Only the kind that fits best."""
-        return self.begin or self.hold or self.spread
+        """The names of the best kind that has any."""
+        return self.starting or self.containing or self.scattered
 
     @property
     def good(self) -> Sequence[str]:
-        """Those that have the text; where none has, those that have its letters."""
-        return [*self.begin, *self.hold] or self.spread
+        """The names that have the text; if there are none, those with its letters."""
+        return [*self.starting, *self.containing] or self.scattered
 
 
-def fitting(typed: str, names: Iterable[str]) -> Fitting:
-    """Upper and lower case are the same."""
+def find_matches(typed: str, names: Iterable[str]) -> Matches:
+    """Compare a text with names. Upper and lower case are the same."""
     typed = typed.casefold()
-    letters = re.compile(".*?".join(map(re.escape, typed)), re.DOTALL)
-    begin, hold = list[str](), list[str]()
-    spread = list[tuple[int, str]]()
+    starting: list[str] = []
+    containing: list[str] = []
+    scattered: list[tuple[int, str]] = []
     for name in names:
         folded = name.casefold()
         if folded.startswith(typed):
-            begin.append(name)
+            starting.append(name)
         elif typed in folded:
-            hold.append(name)
-        elif found := letters.search(folded):
-            spread.append((found.end() - found.start(), name))
-    return Fitting(
-        begin, hold, [name for _, name in sorted(spread, key=lambda one: one[0])]
-    )
+            containing.append(name)
+        else:
+            places = _find_letters(typed, folded)
+            if places:
+                scattered.append((places[-1] - places[0], name))
+    scattered.sort(key=lambda pair: pair[0])
+    return Matches(starting, containing, [name for _, name in scattered])
+
+
+def _find_letters(letters: str, name: str) -> list[int]:
+    """Return the place of each letter in a name, behind the one before it; empty if
+    one is missing.
+    """
+    places: list[int] = []
+    place = -1
+    for letter in letters:
+        place = name.find(letter, place + 1)
+        if place < 0:
+            return []
+        places.append(place)
+    return places

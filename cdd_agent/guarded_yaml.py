@@ -1,10 +1,11 @@
-"""YAML of unknown origin, with its places: safe against hostile files, exact about what
-is wrong.
+"""Parse YAML of unknown origin. This is the only module that does so.
 
-The one place that parses YAML. Size, depth and what aliases would expand to are bounded
-before anything costly is done. Values are read as text (`Tree`), so that
-`version: 1.10` and `answer: no` stay what a person wrote, or made the ordinary way
-(`YamlEntry.value`, `constructed`).
+Hostile files are refused before anything costly is done: those that are too large, too
+deep, or have too many values once each alias is written out. A key that is there twice
+is refused, since YAML would drop one of the values.
+
+A value is read as the text that was written (`Tree`), so that `version: 1.10` and
+`answer: no` stay unchanged, or as YAML means it (`YamlEntry.value`).
 """
 
 import contextlib
@@ -13,42 +14,67 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import yaml
-from msgspec import Struct
+from msgspec import Struct, field
 
 from cdd_agent.errors import BadInput
 from cdd_agent.yaml_remedies import find_remedy, list_advice, separate_key
 
+# The loader in C is not in every build of PyYAML.
+try:
+    from yaml import CSafeLoader as SafeLoader
+except ImportError:
+    from yaml import SafeLoader  # type: ignore[assignment]
+
 Tree: TypeAlias = "str | list[Tree] | dict[str, Tree]"
 
-LARGEST = 5_000_000
-"""Bytes of a document."""
+MAX_BYTES = 5_000_000
+"""Size of a document."""
 _MAX_DEPTH = 50
 _MAX_VALUES = 100_000
 _MAX_EXPANDED = 10_000_000
 """Characters and values of a document in which each alias is written out."""
-_BEGINS_A_LEVEL = "[{-:?"
-
-
-def _number(loader: Any, node: yaml.Node) -> int:
-    number: int = loader.construct_yaml_int(node)
-    str(
-        number
-        # raises `ValueError` for one that is written otherwise and has more digits than
-        # Python prints
-    )
-    return number
-
-
-# The one in C is not in every build of PyYAML.
-LOADER: Any = type("Loader", (getattr(yaml, "CSafeLoader", yaml.SafeLoader),), {})
-LOADER.add_constructor("tag:yaml.org,2002:int", _number)
 _NULL, _TEXT = "tag:yaml.org,2002:null", "tag:yaml.org,2002:str"
+_MERGE, _INTEGER = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:int"
+
+
+class DoubleKey(yaml.MarkedYAMLError):
+    """A key that is twice in a mapping."""
+
+
+class GuardedLoader(SafeLoader):
+    """Constructs plain values only. Refuses double keys, and numbers that Python does
+    not print.
+    """
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Replace `<<: *other` by the keys of the other mapping. The keys of `node`
+        win.
+        """
+        lines: dict[tuple[str, str], int] = {}
+        for key, _ in node.value:
+            name = (key.tag, str(key.value))
+            if name in lines and key.tag != _MERGE and isinstance(key.value, str):
+                problem = f"the key {key.value} is there twice, first in line"
+                raise DoubleKey(
+                    problem=f"{problem} {lines[name]}", problem_mark=key.start_mark
+                )
+            lines[name] = key.start_mark.line + 1
+        super().flatten_mapping(node)
+        unique = {(key.tag, str(key.value)): (key, value) for key, value in node.value}
+        node.value = [*unique.values()]
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        number = super().construct_yaml_int(node)
+        # raises `ValueError` for a hexadecimal number of too many digits
+        str(number)
+        return number
+
+
+GuardedLoader.add_constructor(_INTEGER, GuardedLoader.construct_yaml_int)
 
 
 class YamlEntry(Struct, frozen=True):
-    """One key of a mapping: its value as text and as YAML means it, and its line, from
-    1.
-    """
+    """One key of a mapping, with its value and its line, from 1."""
 
     tree: Tree
     line: int
@@ -56,9 +82,9 @@ class YamlEntry(Struct, frozen=True):
     key: yaml.Node | None = None
 
     @classmethod
-    def of(cls, node: yaml.Node) -> "YamlEntry":
-        """A value that has no key of its own."""
-        return cls(tree(node), node.start_mark.line + 1, node)
+    def from_node(cls, node: yaml.Node) -> "YamlEntry":
+        """Return a value that has no key."""
+        return cls(read_tree(node), node.start_mark.line + 1, node)
 
     @property
     def is_null(self) -> bool:
@@ -69,50 +95,49 @@ class YamlEntry(Struct, frozen=True):
         return isinstance(self.node, yaml.MappingNode)
 
     def at(self, source: str) -> str:
+        """Return the place in messages: `source:LINE`."""
         return f"{source}:{self.line}"
 
     def value(self, source: str) -> object:
-        """Raises `BadInput` for a value that is not what it looks like, as the date
-        2024-13-45.
+        """Return the value as YAML means it. Raises `BadInput` for a value that is not
+        what it looks like, such as the date 2024-13-45.
         """
-        return constructed(self.node, self.at(source))
+        return _construct(self.node, source)
 
     def entries(self, source: str) -> dict[object, "YamlEntry"]:
-        """The keys of a value that is a mapping."""
-        return entries(self.node, source)
+        """Return the keys of a mapping. Raises `BadInput`."""
+        return read_entries(self.node, source)
 
     def without(self, names: set[str]) -> "YamlEntry | None":
-        """This mapping without some of its keys; None if no key is left."""
-        pairs = [
-            (key, value) for key, value in self.node.value if key.value not in names
-        ]
-        node = yaml.MappingNode(
-            self.node.tag, pairs, self.node.start_mark, self.node.end_mark
-        )
-        return YamlEntry(tree(node), self.line, node) if pairs else None
+        """Return the mapping without some of its keys; None if no key remains."""
+        pairs = [pair for pair in self.node.value if pair[0].value not in names]
+        if not pairs:
+            return None
+        start, end = self.node.start_mark, self.node.end_mark
+        node = yaml.MappingNode(self.node.tag, pairs, start, end)
+        return YamlEntry(read_tree(node), self.line, node)
 
 
 def read_file(path: Path) -> str | None:
-    """The text of a YAML file, or None where there is none. Raises `BadInput`; never
-    reads much more than `LARGEST`.
+    """Return the text of a YAML file, or None if there is none. Raises `BadInput`.
+    Never reads much more than `MAX_BYTES`.
     """
     try:
         with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
+            data = file.read(MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise BadInput(
-            f"{path} could not be read: {error.strerror or error}"
-        ) from error
-    return decoded(data, str(path))
+        reason = error.strerror or error
+        raise BadInput(f"{path} could not be read: {reason}") from error
+    return decode(data, str(path))
 
 
-def decoded(data: bytes, source: str) -> str:
-    """Bytes of a YAML document as text. Raises `BadInput` when they are too many, or
-    not UTF-8.
+def decode(data: bytes, source: str) -> str:
+    """Return the text of a YAML document. Raises `BadInput` if it is too large or not
+    UTF-8.
     """
-    if len(data) > LARGEST:
+    if len(data) > MAX_BYTES:
         raise _too_large(source)
     try:
         return data.decode("utf-8-sig")
@@ -124,30 +149,31 @@ def decoded(data: bytes, source: str) -> str:
 
 
 def read_node(text: str, source: str) -> yaml.Node | None:
-    """The document as YAML's nodes; None for an empty one. Raises `BadInput` with file,
-    line and reason.
+    """Return the document as YAML's nodes; None for an empty one. Raises `BadInput`
+    with file, line and reason.
     """
     text = text.removeprefix("\ufeff")
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
         raise BadInput(f"{source}: not valid text: {error.reason}.") from error
-    if size > LARGEST:
+    if size > MAX_BYTES:
         raise _too_large(source)
     try:
-        _refuse_hostile(text, source)
-        node: yaml.Node | None = yaml.compose(text, Loader=LOADER)
+        counter = _Counter(source)
+        for event in yaml.parse(text, Loader=GuardedLoader):
+            counter.add(event)
+        node: yaml.Node | None = yaml.compose(text, Loader=GuardedLoader)
     except yaml.MarkedYAMLError as error:
         remedy = find_remedy(text, error, _find_error_line)
         raise BadInput(
-            f"{_place(error, source)}: not YAML: {_reason(error)}.",
+            f"{_locate_error(error, source)}: not YAML: {_reason(error)}.",
             hint=remedy or "Fix the YAML there.",
         ) from error
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
-        raise BadInput(
-            f"{source}: not YAML: {reason}.", hint="Is it a text file?"
-        ) from error
+        hint = "Is it a text file?"
+        raise BadInput(f"{source}: not YAML: {reason}.", hint=hint) from error
     return None if node is None or _is_null(node) else node
 
 
@@ -158,7 +184,7 @@ def _find_error_line(text: str) -> int | None:
     anchors: set[str | None] = set()
     documents = 0
     try:
-        for event in yaml.parse(text, Loader=LOADER):
+        for event in yaml.parse(text, Loader=GuardedLoader):
             documents += isinstance(event, yaml.DocumentStartEvent)
             is_unknown = (
                 isinstance(event, yaml.AliasEvent) and event.anchor not in anchors
@@ -187,47 +213,62 @@ def compose_exactly(text: str, source: str) -> Any:
         with contextlib.suppress(yaml.YAMLError):
             return yaml.compose(readable, Loader=yaml.SafeLoader)
     raise BadInput(
-        f"{source}: where in it the values stand cannot be told.",
+        f"{source}: the places of its values are not known.",
         hint="Write it in plainer YAML.",
     )
 
 
 def read_mapping(text: str, source: str, kind: str) -> dict[object, YamlEntry]:
-    """The keys at the top of a document, in its order; none when it is empty. `kind` is
-    what it is: "a spec".
-
-    Raises `BadInput` with file, line and reason.
+    """Return the keys at the top of a document, in its order; none if it is empty.
+    `kind` is the document's in messages: "a spec". Raises `BadInput` with file, line
+    and reason.
     """
     node = read_node(text, source)
     if node is None:
         return {}
-    if not isinstance(node, yaml.MappingNode):
-        hint = "Write it as `key: value` lines."
-        key = separate_key(text.strip())
-        items = list_items(node) or []
-        if key:
-            hint = f"Put a space after the colon: {key}"
-        elif items and all(isinstance(item, yaml.MappingNode) for item in items):
-            hint = list_advice(len(items))
-        raise BadInput(
-            f"{line_of(node, source)}: {kind} is a mapping of keys; this is"
-            f" {described(node)}.",
-            hint=hint,
-        )
-    return entries(node, source)
+    if isinstance(node, yaml.MappingNode):
+        return read_entries(node, source)
+    hint = "Write it as `key: value` lines."
+    key = separate_key(text.strip())
+    items = list_items(node) or []
+    if key:
+        hint = f"Put a space after the colon: {key}"
+    elif items and all(isinstance(item, yaml.MappingNode) for item in items):
+        hint = list_advice(len(items))
+    raise BadInput(
+        f"{locate(node, source)}: {kind} is a mapping of keys; this is"
+        f" {describe_kind(node)}.",
+        hint=hint,
+    )
 
 
-def _is_null(node: yaml.Node) -> bool:
-    return isinstance(node, yaml.ScalarNode) and node.tag == _NULL
+def read_entries(node: yaml.Node, source: str) -> dict[object, YamlEntry]:
+    """Return the keys of a mapping. Raises `BadInput` for a key that is there twice or
+    is no scalar.
+    """
+    assert isinstance(node, yaml.MappingNode)
+    try:
+        GuardedLoader("").flatten_mapping(node)
+    except yaml.MarkedYAMLError as error:
+        place = _locate_error(error, source)
+        raise BadInput(f"{place}: {_reason(error)}.") from error
+    found: dict[object, YamlEntry] = {}
+    for key_node, value_node in node.value:
+        line = key_node.start_mark.line + 1
+        entry = YamlEntry(read_tree(value_node), line, value_node, key_node)
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise BadInput(f"{entry.at(source)}: a list or mapping cannot be a key.")
+        found[_construct(key_node, source)] = entry
+    return found
 
 
-def line_of(node: yaml.Node, source: str) -> str:
-    """`source:LINE`, the line from 1."""
+def locate(node: yaml.Node, source: str) -> str:
+    """Return the place of a node in messages: `source:LINE`."""
     return f"{source}:{node.start_mark.line + 1}"
 
 
-def described(node: yaml.Node) -> str:
-    """The kind of a node, in words for people."""
+def describe_kind(node: yaml.Node) -> str:
+    """Return the kind of a node in words."""
     if _is_null(node):
         return "empty"
     if isinstance(node, yaml.MappingNode):
@@ -236,121 +277,74 @@ def described(node: yaml.Node) -> str:
 
 
 def list_items(node: yaml.Node) -> list[yaml.Node] | None:
-    """The items of a list; None for anything else."""
+    """Return the items of a list; None for anything else."""
     return list(node.value) if isinstance(node, yaml.SequenceNode) else None
 
 
-def _too_large(source: str) -> BadInput:
-    return BadInput(
-        f"{source}: more than {LARGEST:,} bytes, which is too much for YAML."
-    )
+# guards
 
 
-def _refuse_hostile(text: str, source: str) -> None:
-    """Depth and expanded size are counted on the events, before anything recursive or
-    costly is done. A small text without aliases cannot have too much of either.
+class _Counter(Struct):
+    """Counts the levels and values of a document, event by event, before anything
+    recursive is done. An alias counts as all that it stands for.
     """
-    if (
-        "*" not in text
-        and len(text) <= _MAX_VALUES
-        and sum(map(text.count, _BEGINS_A_LEVEL)) < _MAX_DEPTH
-    ):
-        return
-    anchors: dict[str, int] = {}
-    open_nodes: list[tuple[str | None, int]] = [(None, 0)]
-    for number, event in enumerate(yaml.parse(text, Loader=LOADER)):
+
+    source: str
+    values: int = 0
+    sizes: dict[str, int] = field(default_factory=dict)
+    """The size of each anchor."""
+    open_nodes: list[tuple[str, int]] = field(default_factory=lambda: [("", 0)])
+    """The lists and mappings around the event: their anchors, and their sizes so far.
+    """
+
+    def add(self, event: yaml.Event) -> None:
+        """Count an event. Raises `BadInput` once there is too much."""
+        self.values += 1
         if isinstance(event, yaml.ScalarEvent):
-            _add(open_nodes, anchors, event.anchor, 1 + len(event.value))
+            self._add_size(event.anchor or "", 1 + len(event.value))
         elif isinstance(event, yaml.CollectionStartEvent):
-            open_nodes.append((event.anchor, 1))
+            self.open_nodes.append((event.anchor or "", 1))
         elif isinstance(event, yaml.CollectionEndEvent):
-            anchor, size = open_nodes.pop()
-            _add(open_nodes, anchors, anchor, size)
+            self._add_size(*self.open_nodes.pop())
         elif isinstance(event, yaml.AliasEvent):
-            if event.anchor not in anchors and any(
-                event.anchor == anchor for anchor, _ in open_nodes
-            ):
-                raise BadInput(
-                    f"{_line_of_event(event, source)}: the value *{event.anchor}"
-                    " contains itself."
-                )
-            _add(open_nodes, anchors, None, anchors.get(event.anchor or "", 1))
-        if number > _MAX_VALUES:
-            raise BadInput(
-                f"{_line_of_event(event, source)}: more than {_MAX_VALUES:,} values,"
-                " which is too much."
-            )
-        if len(open_nodes) > _MAX_DEPTH:
-            raise BadInput(
-                f"{_line_of_event(event, source)}: nested more than {_MAX_DEPTH} levels"
-                " deep."
-            )
-        if open_nodes[-1][1] > _MAX_EXPANDED:
-            raise BadInput(
-                f"{_line_of_event(event, source)}: the aliases make the document too"
-                " large."
-            )
+            self._add_alias(event)
+        if self.values > _MAX_VALUES:
+            self._refuse(event, f"more than {_MAX_VALUES:,} values, which is too much")
+        if len(self.open_nodes) > _MAX_DEPTH:
+            self._refuse(event, f"nested more than {_MAX_DEPTH} levels deep")
+        if self.open_nodes[-1][1] > _MAX_EXPANDED:
+            self._refuse(event, "the aliases make the document too large")
+
+    def _add_alias(self, event: yaml.AliasEvent) -> None:
+        name = event.anchor or ""
+        is_open = name in [anchor for anchor, _ in self.open_nodes]
+        if is_open and name not in self.sizes:
+            self._refuse(event, f"the value *{name} contains itself")
+        self._add_size("", self.sizes.get(name, 1))
+
+    def _add_size(self, anchor: str, size: int) -> None:
+        if anchor:
+            self.sizes[anchor] = size
+        outer_anchor, outer_size = self.open_nodes[-1]
+        self.open_nodes[-1] = (outer_anchor, outer_size + size)
+
+    def _refuse(self, event: yaml.Event, reason: str) -> None:
+        mark = event.start_mark
+        place = f"{self.source}:{mark.line + 1}" if mark else self.source
+        raise BadInput(f"{place}: {reason}.")
 
 
-def _line_of_event(event: yaml.Event, source: str) -> str:
-    return f"{source}:{event.start_mark.line + 1}" if event.start_mark else source
-
-
-def _add(
-    open_nodes: list[tuple[str | None, int]],
-    anchors: dict[str, int],
-    anchor: str | None,
-    size: int,
-) -> None:
-    if anchor is not None:
-        anchors[anchor] = size
-    outer, sum_so_far = open_nodes[-1]
-    open_nodes[-1] = (outer, sum_so_far + size)
-
-
-def entries(node: yaml.Node, source: str) -> dict[object, YamlEntry]:
-    """The keys of a mapping. Raises `BadInput` for a key that is there twice, or is no
-    scalar.
-    """
-    assert isinstance(node, yaml.MappingNode)
-    found: dict[object, YamlEntry] = {}
-    # these win over what `<<: *other` brings
-    own = {id(key_node) for key_node, _ in node.value}
-    try:
-        if any(key_node.tag != _TEXT for key_node, _ in node.value):
-            LOADER("").flatten_mapping(node)  # `<<: *other`
-    except yaml.MarkedYAMLError as error:
-        raise BadInput(f"{_place(error, source)}: {_reason(error)}.") from error
-    for key_node, value_node in node.value:
-        entry = YamlEntry(
-            tree(value_node), key_node.start_mark.line + 1, value_node, key_node
-        )
-        key = constructed(key_node, entry.at(source))
-        try:
-            earlier = found.get(key)
-        except TypeError as error:
-            raise BadInput(
-                f"{entry.at(source)}: a list or mapping cannot be a key."
-            ) from error
-        if earlier is not None and id(earlier.key) in own:
-            raise BadInput(
-                f"{entry.at(source)}: the key {key} is there twice, first in line"
-                f" {earlier.line}."
-            )
-        found[key] = entry
-    return found
-
-
-def constructed(node: yaml.Node, where: str) -> object:
-    """A node's value as YAML means it. Raises `BadInput` for one that is not what it
-    looks like.
-    """
-    # as most are; a loader takes longer to make
+def _construct(node: yaml.Node, source: str) -> object:
+    # most values are text, and a loader takes long to make
     if node.tag == _TEXT and isinstance(node, yaml.ScalarNode):
         return node.value
-    loader = LOADER("")
+    loader = GuardedLoader("")
     try:
         return loader.construct_document(node)
+    except DoubleKey as error:
+        place = _locate_error(error, source)
+        raise BadInput(f"{place}: {_reason(error)}.") from error
+    # PyYAML lets through the errors of int(), date() and the like
     except (
         yaml.YAMLError,
         ValueError,
@@ -359,73 +353,79 @@ def constructed(node: yaml.Node, where: str) -> object:
         TypeError,
         OverflowError,
     ) as error:
-        # PyYAML lets through whatever int(), date() and the like say of a value that
-        # only looks like one.
-        reason = (
-            _reason(error) if isinstance(error, yaml.MarkedYAMLError) else str(error)
-        )
+        reason = str(error)
+        if isinstance(error, yaml.MarkedYAMLError):
+            reason = _reason(error)
         raise BadInput(
-            f"{where}: a value cannot be read: {reason}.", hint="Put it in quotes."
+            f"{locate(node, source)}: a value cannot be read: {reason}.",
+            hint="Put it in quotes.",
         ) from error
     finally:
         loader.dispose()
 
 
-def _place(error: yaml.MarkedYAMLError, source: str) -> str:
+def _is_null(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.ScalarNode) and node.tag == _NULL
+
+
+def _too_large(source: str) -> BadInput:
+    return BadInput(
+        f"{source}: more than {MAX_BYTES:,} bytes, which is too much for YAML."
+    )
+
+
+def _locate_error(error: yaml.MarkedYAMLError, source: str) -> str:
     mark = error.problem_mark or error.context_mark
-    return source if mark is None else f"{source}:{mark.line + 1}:{mark.column + 1}"
+    return f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
 
 
 def _reason(error: yaml.MarkedYAMLError) -> str:
     return " ".join(filter(None, [error.context, error.problem]))
 
 
-# text
+# values as text
 
 
-def tree(node: yaml.Node) -> Tree:
-    """A node as the text that was written; nothing for null."""
+def read_tree(node: yaml.Node) -> Tree:
+    """Return a node as the text that was written; null is empty."""
     if isinstance(node, yaml.MappingNode):
-        return {_key(key): tree(value) for key, value in node.value}
+        tree: dict[str, Tree] = {}
+        for key_node, value in node.value:
+            key = read_tree(key_node)
+            tree[key if isinstance(key, str) else format_tree(key)] = read_tree(value)
+        return tree
     if isinstance(node, yaml.SequenceNode):
-        return [tree(item) for item in node.value]
+        return [read_tree(item) for item in node.value]
     return "" if node.tag == _NULL else str(node.value)
 
 
-def _key(node: yaml.Node) -> str:
-    written = tree(node)
-    return written if isinstance(written, str) else as_text(written)
-
-
-def as_text(tree: Tree) -> str:
-    """A list as list items, a mapping as labelled lines."""
+def format_tree(tree: Tree) -> str:
+    """Return a list as list items, a mapping as labelled lines."""
     match tree:
         case str(text):
             return text.strip()
         case list(items):
-            return "\n".join(
-                "- " + as_text(item).replace("\n", "\n  ") for item in items
-            )
+            lines = [format_tree(item).replace("\n", "\n  ") for item in items]
+            return "\n".join(f"- {line}" for line in lines)
         case dict(mapping):
-            return "\n".join(
-                _labelled(label, value) for label, value in mapping.items()
-            )
+            return "\n".join(_format_key(key, value) for key, value in mapping.items())
 
 
-def _labelled(label: str, value: Tree) -> str:
-    text = as_text(value)
+def _format_key(key: str, value: Tree) -> str:
+    text = format_tree(value)
     if isinstance(value, str) and "\n" not in text:
-        return f"{label}: {text}".rstrip()
-    return f"{label}:\n  " + text.replace("\n", "\n  ")
+        return f"{key}: {text}".rstrip()
+    return f"{key}:\n  " + text.replace("\n", "\n  ")
 
 
-def as_items(tree: Tree) -> Iterator[str]:
-    """The items of a list, those of lists within it too; anything else is one item."""
+def list_texts(tree: Tree) -> Iterator[str]:
+    """Yield the items of a list and of lists in it; anything else is one item."""
     match tree:
         case list(items):
             for item in items:
-                yield from as_items(item)
+                yield from list_texts(item)
         case dict(mapping):
-            yield from (_labelled(label, value) for label, value in mapping.items())
+            for key, value in mapping.items():
+                yield _format_key(key, value)
         case str(text):
             yield text

@@ -1,4 +1,4 @@
-"""Values that hold what is not for logs and tracebacks."""
+"""Values with fields that must not be in logs and tracebacks."""
 
 from typing import Any, ClassVar
 
@@ -6,17 +6,14 @@ from msgspec import Struct
 
 
 class PartlyShown(Struct, frozen=True):
-    """A value that is shown without some of its fields: keys, and what is too long."""
+    """A value that is shown without some of its fields: keys, and long texts."""
 
-    unshown: ClassVar[tuple[str, ...]] = ()
+    hidden_fields: ClassVar[tuple[str, ...]] = ()
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """For tracebacks that rich prints."""
-        return [
-            (name, getattr(self, name))
-            for name in self.__struct_fields__
-            if name not in self.unshown
-        ]
+        """Return the shown fields, for the tracebacks of rich."""
+        shown = [f for f in self.__struct_fields__ if f not in self.hidden_fields]
+        return [(name, getattr(self, name)) for name in shown]
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())

@@ -42,7 +42,7 @@ from cdd_agent.events.step_events import (
 )
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event, SessionRestored, is_beside_the_turn, to_json
-from cdd_agent.sanitize import sanitize_for_display, without_escapes
+from cdd_agent.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.wording.describe import describe
 from cdd_agent.wording.dialogue_words import tool_use
@@ -259,7 +259,7 @@ class TextPrinter:
         self._unfinished = rest
         if lines:
             self._line(
-                "\n".join(f"│ {without_escapes(line)}" for line in lines), Tone.QUIET
+                "\n".join(f"│ {remove_escapes(line)}" for line in lines), Tone.QUIET
             )
 
     def _diff(self, diff: str) -> None:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 
 from cdd_agent.changes.review import Review
-from cdd_agent.errors import BadInput
+from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events.question_events import Choice
 from cdd_agent.frontend import Reviewed
 from cdd_agent.process.editor import copies, editor_argv, read_back
@@ -87,6 +87,8 @@ class Reviewing:
         hunks.
         """
         self._place = 0
+        self._drafts: dict[str, bytes] = {}
+        """What the editor wrote and could not be taken, by path."""
 
     @property
     def is_part(self) -> bool:
@@ -165,7 +167,9 @@ class Reviewing:
         places = [self._parts[self._place][0]] if self._parts else self._editable
         files = [self.review.files[place] for place in places]
         return {
-            file.path: content for file in files if (content := file.result) is not None
+            file.path: self._drafts.get(file.path, content)
+            for file in files
+            if (content := file.copy_for_editor) is not None
         }
 
     def say(self, word: str, reason: str = "") -> None:
@@ -202,13 +206,14 @@ class Reviewing:
 
     def edited(self, contents: Mapping[str, bytes]) -> None:
         """The person has left the editor; what they made of a result is proposed in its
-        place.
+        place. Raises `BadInput` or `TextNotHeld`.
         """
         for place, file in enumerate(self.review.files):
             if file.path in contents:
-                self.review = self.review.with_file(
-                    place, file.edit(contents[file.path])
-                )
+                self._drafts[file.path] = contents[file.path]
+                edited = file.edit_copy(contents[file.path])
+                del self._drafts[file.path]
+                self.review = self.review.with_file(place, edited)
         if self._parts:  # the hunks are others now
             self._parts, self._place = (), 0
 
@@ -267,7 +272,7 @@ async def review_in_words(
         if word == EDIT:
             try:
                 reviewing.edited(await _edited(reviewing.editable))
-            except BadInput as error:
+            except CddError as error:
                 say(" ".join(filter(None, (error.message, error.hint))))
         elif word:
             reviewing.say(word, reason)

@@ -1,11 +1,11 @@
-"""Which environment variables hold secrets, as far as their names tell."""
+"""Names of environment variables that suggest secrets."""
 
 import re
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-# A whole word of a variable's name, or the end of one that other words are glued to, as
-# in PGPASSWORD.
+# A whole word of a name, or the end of a word that others are joined to, such as
+# PGPASSWORD.
 _SECRET = re.compile(
     r"""
     ( (?<![A-Z0-9]) (KEYS? | PASS | PAT)
@@ -18,18 +18,18 @@ _SECRET = re.compile(
 )
 
 
-# each program that is started is given an environment, mostly of the same names
+# each started program gets an environment, mostly of the same names
 @lru_cache(4096)
 def is_secret_name(
     name: str, *, hide: tuple[str, ...] = (), passed: tuple[str, ...] = ()
 ) -> bool:
-    """Whether a variable is one that `hide` names (also `AWS_*`), or looks like a
-    secret and is not `passed`.
+    """True if `hide` names the variable (also as `AWS_*`), or if its name suggests a
+    secret and it is not `passed`.
     """
-    return _named(name, hide) or (
-        _SECRET.search(name) is not None and not _named(name, passed)
-    )
+    if _is_named(name, hide):
+        return True
+    return bool(_SECRET.search(name)) and not _is_named(name, passed)
 
 
-def _named(name: str, patterns: tuple[str, ...]) -> bool:
+def _is_named(name: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatchcase(name.upper(), pattern.upper()) for pattern in patterns)

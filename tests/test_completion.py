@@ -1,6 +1,6 @@
 """Which of many names a typed text may mean."""
 
-from cdd_agent.completion import fitting
+from cdd_agent.completion import find_matches
 from tests.support.tables import each_row
 
 NAMES = ("exec", "exit", "context", "status", "feature-user-auth", "bug-auth-token")
@@ -25,17 +25,21 @@ NAMES = ("exec", "exit", "context", "status", "feature-user-auth", "bug-auth-tok
 def test_a_name_fits_by_its_beginning_a_part_or_its_letters(
     typed: str, best: list[str], good: list[str]
 ) -> None:
-    found = fitting(typed, NAMES)
+    found = find_matches(typed, NAMES)
     assert list(found.best) == best
     assert list(found.good) == good
 
 
 def test_letters_that_are_close_together_come_first() -> None:
-    assert list(fitting("ab", ["a-long-way-b", "xa-b"]).best) == [
+    assert list(find_matches("ab", ["a-long-way-b", "xa-b"]).best) == [
         "xa-b",
         "a-long-way-b",
     ]
 
 
 def test_of_nothing_typed_all_fit_in_their_order() -> None:
-    assert list(fitting("", NAMES).best) == list(NAMES)
+    assert list(find_matches("", NAMES).best) == list(NAMES)
+
+
+def test_many_equal_letters_take_no_time() -> None:
+    assert find_matches("a" * 40 + "b", ["a" * 80] * 100).best == []

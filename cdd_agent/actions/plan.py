@@ -10,10 +10,10 @@ from cdd_agent.errors import BadInput
 from cdd_agent.guarded_yaml import (
     Tree,
     YamlEntry,
-    described,
-    entries,
-    line_of,
+    describe_kind,
     list_items,
+    locate,
+    read_entries,
     read_node,
 )
 from cdd_agent.typed_values import Checked, WrongValue, read, suggest
@@ -59,11 +59,11 @@ def _read_items(text: str, source: str) -> list[yaml.Node]:
             f"{source}: the plan is empty",
             hint="Write a list of actions: `- execute: ls`.",
         )
-    place = line_of(node, source)
+    place = locate(node, source)
     items = list_items(node)
     if items is None:
         raise BadInput(
-            f"{place}: a plan is a list of actions; this is {described(node)}",
+            f"{place}: a plan is a list of actions; this is {describe_kind(node)}",
             hint="Begin each action with `- `.",
         )
     if not items:
@@ -72,23 +72,25 @@ def _read_items(text: str, source: str) -> list[yaml.Node]:
 
 
 def _read_action(item: yaml.Node, source: str) -> Action:
-    place = line_of(item, source)
-    if described(item) == "empty":
+    place = locate(item, source)
+    if describe_kind(item) == "empty":
         raise BadInput(f"{place}: an action is empty")
     if isinstance(item, yaml.ScalarNode):
-        return _make_action("execute", {"command": YamlEntry.of(item)}, place, source)
+        return _make_action(
+            "execute", {"command": YamlEntry.from_node(item)}, place, source
+        )
     if not isinstance(item, yaml.MappingNode):
         raise BadInput(
-            f"{place}: an action is a mapping of keys; this is {described(item)}"
+            f"{place}: an action is a mapping of keys; this is {describe_kind(item)}"
         )
-    fields = {str(key): entry for key, entry in entries(item, source).items()}
+    fields = {str(key): entry for key, entry in read_entries(item, source).items()}
     kind = _pop_kind(fields, place, source)
     if "params" in fields:
         params = fields.pop("params")
         if not isinstance(params.node, yaml.MappingNode):
             raise BadInput(
                 f"{params.at(source)}: `params` is a mapping; this is"
-                f" {described(params.node)}"
+                f" {describe_kind(params.node)}"
             )
         _add_fields(fields, params, source)
     return _make_action(kind, fields, place, source)

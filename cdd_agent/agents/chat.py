@@ -25,6 +25,7 @@ from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.shell_events import SessionView
 from cdd_agent.events.step_events import ChangesApplied
 from cdd_agent.events.stream import Emit, Event
+from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.read import read_source
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import (
@@ -147,7 +148,9 @@ class ChatAgent:
                 event = replace(
                     event,
                     files=tuple(
-                        file for changes in tools.written for file in changes.files()
+                        file
+                        for changes in tools.written
+                        for file in changes.files(Charsets(self._root))
                     ),
                 )
             self._redacted.emit(event)
@@ -207,7 +210,7 @@ class ChatAgent:
                     changes.modified,
                     (),
                     changes.deleted,
-                    changes.files(),
+                    changes.files(Charsets(self._root)),
                     changes.renamed,
                 )
             )

@@ -124,21 +124,31 @@ def edit(
         )
     charsets = Charsets(root)
     content = _Content.read(path, before, charsets)
-    if not find:
+    if find:
+        refuse_part(path, content.text, find, replace, BY_ACTION)
+        if not _replace_text(root, path, content, find, replace):
+            return ChangeSet((), (f"{path} has the new text already",))
+    else:
         refuse_whole(path, content.text, replace, BY_ACTION)
-        after = content.replaced(replace).encode(path, charsets)
-        return ChangeSet((FileChange(path, before, after),))
-    refuse_part(path, content.text, find, replace, BY_ACTION)
+        content = content.replaced(replace)
+    after = content.encode(path, charsets)
+    doubt = refuse_unreadable(root, path, before, after)
+    notes = (doubt,) if doubt else ()
+    return ChangeSet((FileChange(path, before, after),), notes)
+
+
+def _replace_text(
+    root: Path, path: PurePosixPath, content: "_Content", find: str, replace: str
+) -> bool:
+    """Replace one text; False if the new one is there already. No message shows the
+    lines of a hidden file.
+    """
     try:
-        is_new = content.draft.replace_text(find, replace)
+        return content.draft.replace_text(find, replace)
     except SearchTextNotFoundError as error:
-        if HiddenFiles(root).why(str(path), before):
-            # the message would show its lines
+        if HiddenFiles(root).why(str(path), content.data):
             raise SearchTextNotFoundError(error.content) from error
         raise
-    if not is_new:
-        return ChangeSet((), (f"{path} has the new text already",))
-    return ChangeSet((FileChange(path, before, content.encode(path, charsets)),))
 
 
 class _Content(Struct):

@@ -17,6 +17,7 @@ from cdd_agent.files.atomic import (
     respell,
     write_atomic,
 )
+from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.paths import without_links
 from cdd_agent.files.spelling import is_same_entry, read_entry, spell_for_any_disk
 from cdd_agent.git.diff import Change
@@ -97,14 +98,10 @@ class ChangeSet(Struct, frozen=True):
     def touched(self) -> tuple[str, ...]:
         return (*self.created, *self.modified, *self.deleted)
 
-    def diff(self) -> str:
-        """Return a unified diff of all files, for the user."""
-        return "".join(file.diff for file in self.files())
-
-    def files(self) -> tuple[FileDiff, ...]:
+    def files(self, charsets: Charsets) -> tuple[FileDiff, ...]:
         """Return the difference of each file, for the user. Slow for large files."""
         return tuple(
-            FileDiff.of(str(change.path), change.before, change.after)
+            FileDiff.of(str(change.path), change.before, change.after, charsets)
             for change in self.changes
         )
 

@@ -1,53 +1,62 @@
-"""How one file changed, as people are shown it."""
+"""The change of one file as a diff for the user."""
 
 from difflib import unified_diff
+from pathlib import PurePosixPath
 
 from msgspec import Struct
 
+from cdd_agent.files.charsets import NOTHING_DECLARED, Charsets
+from cdd_agent.files.text import FileText, decode_versions
+
 LONGEST_DIFF = 200_000
-"""Characters of a diff that is told."""
+"""Characters of a diff that is shown."""
 _LARGEST_COMPARED = 500_000
 _MOST_LINES = 10_000
 
 
 class FileDiff(Struct, frozen=True):
-    """The difference between two states of a file's text."""
+    """The difference between two versions of a file's text."""
 
     path: str
     added: int
-    """Lines; where the file is too large to be compared, 0."""
+    """Number of added lines; 0 for a file that is too large to be compared."""
     removed: int
     diff: str
-    """Unified; of a very long one the beginning; of a file that is too large to be
-    compared, words that say so.
+    """A unified diff: the beginning of a very long one, or a sentence for a file that
+    is too large to be compared or whose text is the same.
     """
 
     @classmethod
-    def of(cls, path: str, before: bytes | None, after: bytes | None) -> "FileDiff":
-        """None: it was not there, or is not there any more."""
-        size = max(len(data or b"") for data in (before, after))
-        old, new = (
-            (data or b"").decode("utf-8", errors="replace").splitlines()
-            for data in (before, after)
-        )
-        if size > _LARGEST_COMPARED or max(len(old), len(new)) > _MOST_LINES:
-            return cls(
-                path,
-                0,
-                0,
-                f"{path} has {size:,} bytes, too many to show what is different.\n",
-            )
-        was, is_now = (
-            "/dev/null" if data is None else path for data in (before, after)
-        )
-        lines = list(unified_diff(old, new, was, is_now, lineterm=""))
-        added, removed = (
-            sum(line.startswith(sign) for line in lines[2:]) for sign in "+-"
-        )
+    def of(
+        cls,
+        path: str,
+        before: bytes | None,
+        after: bytes | None,
+        charsets: Charsets = NOTHING_DECLARED,
+    ) -> "FileDiff":
+        """Compare two versions; None for no file."""
+        size = max(len(before or b""), len(after or b""))
+        too_large = f"{path} has {size:,} bytes, too many to show what is different.\n"
+        if size > _LARGEST_COMPARED:
+            return cls(path, 0, 0, too_large)
+        texts = decode_versions(PurePosixPath(path), before, after, charsets)
+        old, new = (_lines(text) for text in texts)
+        if max(len(old), len(new)) > _MOST_LINES:
+            return cls(path, 0, 0, too_large)
+        old_name, new_name = ("/dev/null" if text is None else path for text in texts)
+        lines = list(unified_diff(old, new, old_name, new_name, lineterm=""))
+        if not lines and before and after and before != after:
+            lines = [f"Only the encoding or the line ends of {path} changed."]
+        added = sum(line.startswith("+") for line in lines[2:])
+        removed = sum(line.startswith("-") for line in lines[2:])
         diff = "".join(f"{line}\n" for line in lines)
         if more := max(len(diff) - LONGEST_DIFF, 0):
             diff = f"{diff[:LONGEST_DIFF]}\n… {more:,} more characters\n"
         return cls(path, added, removed, diff)
+
+
+def _lines(text: FileText | None) -> list[str]:
+    return [] if text is None else text.shown.splitlines()
 
 
 class LeftOut(Struct, frozen=True):

@@ -2,13 +2,14 @@
 may edit the result.
 
 A part is a hunk of a file that stays, or all of a file that comes, goes, gets another
-name or is too large to be compared. Files are compared by their bytes, line by line, so
-that what is taken is exactly what was proposed, whatever the encoding and the line
-ends, and what is left out is exactly as it was before.
+name or another encoding, or is too large to be compared. Files are compared by the
+bytes of their lines, so that a part that is taken is exactly what was proposed, and one
+that is left out is exactly as it was before. Diffs show the decoded text.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from functools import cached_property
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -24,8 +25,10 @@ from cdd_agent.changes.targets import (
     refuse_unwritable,
     writable_path,
 )
-from cdd_agent.errors import CddError
+from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.atomic import digest
+from cdd_agent.files.charsets import NOTHING_DECLARED, Charsets
+from cdd_agent.files.text import UTF_8, Encoding, FileText, decode_versions, encode_file
 
 _CONTEXT = 3
 """Lines around a change that are shown; changes with no more than twice as many between
@@ -70,7 +73,7 @@ class Hunk(Struct, frozen=True):
         return self.diff.split("\n")[1:]
 
 
-class FileReview(Struct, frozen=True):
+class FileReview(Struct, frozen=True, dict=True):
     """The change of one file, and which of its parts are left out, each with the
     reason.
     """
@@ -85,6 +88,7 @@ class FileReview(Struct, frozen=True):
     left_out: Mapping[int, str] = field(default_factory=dict)
     is_edited: bool = False
     """The person has changed the result."""
+    charsets: Charsets = NOTHING_DECLARED
 
     @classmethod
     def of(
@@ -93,33 +97,28 @@ class FileReview(Struct, frozen=True):
         old_name: FileChange | None = None,
         *,
         is_edited: bool = False,
+        charsets: Charsets = NOTHING_DECLARED,
     ) -> "FileReview":
         """With nothing left out. Takes a while for large files."""
-        review = cls(change, old_name, (), is_edited=is_edited)
+        review = cls(change, old_name, (), is_edited=is_edited, charsets=charsets)
         return replace(review, hunks=tuple(review._compared()))
 
     def _compared(self) -> Iterator[Hunk]:
-        before, after = self._before, self.change.after
         if not self._is_compared:
-            size = max(len(before or b""), len(after or b""))
-            yield Hunk(
-                (0, 0),
-                (0, 0),
-                f"{self.path} has {size:,} bytes, too many to show what is different.",
-                0,
-                0,
+            size = max(len(self._before or b""), len(self.change.after or b""))
+            text = (
+                f"{self.path} has {size:,} bytes, too many to show what is different."
             )
-        elif not self.is_whole:
-            yield from _hunks(_lines(before), _lines(after))
-        else:
-            hunks = list(_hunks(_lines(before), _lines(after)))
-            added, removed = (
-                sum(hunk.added for hunk in hunks),
-                sum(hunk.removed for hunk in hunks),
-            )
-            yield Hunk(
-                (0, 0), (0, 0), "\n".join(hunk.diff for hunk in hunks), added, removed
-            )
+            yield Hunk((0, 0), (0, 0), text, 0, 0)
+            return
+        hunks = list(_hunks(self._old_lines, self._new_lines))
+        if not self.is_whole:
+            yield from hunks
+            return
+        added = sum(hunk.added for hunk in hunks)
+        removed = sum(hunk.removed for hunk in hunks)
+        diff = "\n".join(hunk.diff for hunk in hunks)
+        yield Hunk((0, 0), (0, 0), diff, added, removed)
 
     @property
     def path(self) -> str:
@@ -149,7 +148,7 @@ class FileReview(Struct, frozen=True):
     @property
     def is_whole(self) -> bool:
         """It can only be taken or left as a whole."""
-        return self.verb != "change" or not self._is_compared
+        return self.verb != "change" or not self._is_compared or self._changes_encoding
 
     @property
     def added(self) -> int:
@@ -192,8 +191,43 @@ class FileReview(Struct, frozen=True):
         if content == self.result:
             return self
         return FileReview.of(
-            replace(self.change, after=content), self.old_name, is_edited=True
+            replace(self.change, after=content),
+            self.old_name,
+            is_edited=True,
+            charsets=self.charsets,
         )
+
+    @property
+    def copy_for_editor(self) -> bytes | None:
+        """The result in UTF-8, which all editors can write; None if the file goes."""
+        text = self._text_for_editor
+        return self.result if text is None else text.text.encode()
+
+    def edit_copy(self, content: bytes) -> "FileReview":
+        """With the edited copy as the result, in the file's encoding. Raises `BadInput`
+        or `TextNotHeld`.
+        """
+        before = self._text_for_editor
+        if before is None:
+            return self.edit(content)
+        try:
+            text = content.decode()
+        except UnicodeDecodeError as error:
+            raise BadInput(
+                f"The editor has not written {self.path} in UTF-8 (byte {error.start})"
+            ) from error
+        path = self.change.path
+        return self.edit(encode_file(path, text, before, self.charsets))
+
+    @property
+    def _text_for_editor(self) -> FileText | None:
+        """The text of a result that is not in UTF-8; None for others."""
+        _, text = decode_versions(
+            self.change.path, self._before, self.result, self.charsets
+        )
+        if text is None or text.is_binary or text.encoding.is_utf8:
+            return None
+        return text
 
     @property
     def result(self) -> bytes | None:
@@ -202,21 +236,17 @@ class FileReview(Struct, frozen=True):
             return self.change.after
         if self.is_whole:
             return self.change.before
-        old, new, content, at = (
-            _lines(self._before),
-            _lines(self.change.after),
-            list[bytes](),
-            0,
-        )
+        lines: list[_Line] = []
+        at = 0
         for place, hunk in enumerate(self.hunks):
-            content += old[at : hunk.old[0]]
-            content += (
-                old[slice(*hunk.old)]
-                if place in self.left_out
-                else new[slice(*hunk.new)]
-            )
+            lines += self._old_lines[at : hunk.old[0]]
+            if place in self.left_out:
+                lines += self._old_lines[slice(*hunk.old)]
+            else:
+                lines += self._new_lines[slice(*hunk.new)]
             at = hunk.old[1]
-        return b"".join((*content, *old[at:]))
+        lines += self._old_lines[at:]
+        return b"".join(line.data for line in lines)
 
     @property
     def changes(self) -> tuple[FileChange, ...]:
@@ -238,7 +268,30 @@ class FileReview(Struct, frozen=True):
         was = self.old_name.path if self.old_name is not None else self.path
         return ((self._before, was), (self.change.after, self.path))
 
+    @cached_property
+    def _texts(self) -> tuple[FileText | None, FileText | None]:
+        path = self.change.path
+        return decode_versions(path, self._before, self.change.after, self.charsets)
+
+    @cached_property
+    def _old_lines(self) -> list["_Line"]:
+        return _lines(self._before, self._texts[0])
+
+    @cached_property
+    def _new_lines(self) -> list["_Line"]:
+        return _lines(self.change.after, self._texts[1])
+
     @property
+    def _changes_encoding(self) -> bool:
+        """True if lines of both versions would not be one text."""
+        old, new = self._texts
+        if old is None or new is None or old.encoding.codec == new.encoding.codec:
+            return False
+        codecs = {old.encoding.codec, new.encoding.codec}
+        is_superset = old.encoding.holds_ascii and new.encoding.holds_ascii
+        return "ascii" not in codecs or not is_superset
+
+    @cached_property
     def _is_compared(self) -> bool:
         sides = [data or b"" for data in (self._before, self.change.after)]
         return (
@@ -257,7 +310,12 @@ class Review(Struct, frozen=True):
     """Why what they took before could not be written."""
 
     @classmethod
-    def of(cls, step: str | None, changes: ChangeSet) -> "Review":
+    def of(
+        cls,
+        step: str | None,
+        changes: ChangeSet,
+        charsets: Charsets = NOTHING_DECLARED,
+    ) -> "Review":
         gone = {
             change.path: change for change in changes.changes if change.after is None
         }
@@ -268,7 +326,7 @@ class Review(Struct, frozen=True):
         }
         old_names = {old.path for old in renamed.values()}
         files = (
-            FileReview.of(change, renamed.get(change.path))
+            FileReview.of(change, renamed.get(change.path), charsets=charsets)
             for change in changes.changes
             if change.path not in old_names
         )
@@ -408,26 +466,60 @@ def _left_out(files: Sequence[FileReview]) -> Iterator[LeftOut]:
             )
 
 
-def _lines(data: bytes | None) -> list[bytes]:
-    """With their ends; by line feeds alone, so that joined they are the same bytes."""
-    lines = (data or b"").split(b"\n")
-    return [line + b"\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+class _Line(Struct, frozen=True):
+    """A line of a file with its end. Lines are equal if their bytes are."""
+
+    data: bytes
+    encoding: Encoding = UTF_8
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Line) and self.data == other.data
+
+    def __hash__(self) -> int:
+        return hash(self.data)
+
+    def as_diff(self, sign: str) -> str:
+        """The line in a unified diff."""
+        data = self.data.removeprefix(self.encoding.mark)
+        text = data.decode(self.encoding.codec, errors="replace")
+        if text.endswith("\n"):
+            return f"{sign}{text[:-1]}"
+        return f"{sign}{text}\n\\ No newline at end of file"
 
 
-def _hunks(old: list[bytes], new: list[bytes]) -> Iterator[Hunk]:
+def _lines(data: bytes | None, text: FileText | None) -> list[_Line]:
+    """Lines by line feeds alone, so that joined they are the same bytes."""
+    if data is None or text is None:
+        return []
+    encoding = text.encoding
+    if encoding.holds_ascii:
+        pieces = data.split(b"\n")
+        ended = [piece + b"\n" for piece in pieces[:-1]]
+        lines = [*ended, pieces[-1]] if pieces[-1] else ended
+    else:
+        ended = [f"{line}\n".encode(encoding.codec) for line in text.text.split("\n")]
+        line_end = len("\n".encode(encoding.codec))
+        lines = [*ended[:-1], ended[-1][:-line_end]]
+        lines[0] = encoding.mark + lines[0]
+        lines = [line for line in lines if line]
+    return [_Line(line, encoding) for line in lines]
+
+
+def _hunks(old: list[_Line], new: list[_Line]) -> Iterator[Hunk]:
     for group in SequenceMatcher(None, old, new).get_grouped_opcodes(_CONTEXT):
         if all(tag == "equal" for tag, *_ in group):
             continue
         (_, old_from, _, new_from, _), (_, _, old_to, _, new_to) = group[0], group[-1]
-        lines, added, removed = list[str](), 0, 0
+        lines: list[str] = []
+        added = removed = 0
         for tag, i, j, k, m in group:
             if tag == "equal":
-                lines += [_shown(" ", line) for line in old[i:j]]
+                lines += [line.as_diff(" ") for line in old[i:j]]
                 continue
-            lines += [_shown("-", line) for line in old[i:j]] + [
-                _shown("+", line) for line in new[k:m]
-            ]
-            added, removed = added + m - k, removed + j - i
+            lines += [line.as_diff("-") for line in old[i:j]]
+            lines += [line.as_diff("+") for line in new[k:m]]
+            added += m - k
+            removed += j - i
         head = f"@@ -{_range(old_from, old_to)} +{_range(new_from, new_to)} @@"
         yield Hunk(
             (old_from, old_to),
@@ -436,15 +528,6 @@ def _hunks(old: list[bytes], new: list[bytes]) -> Iterator[Hunk]:
             added,
             removed,
         )
-
-
-def _shown(sign: str, line: bytes) -> str:
-    text = line.decode("utf-8", errors="replace")
-    return (
-        f"{sign}{text[:-1]}"
-        if text.endswith("\n")
-        else f"{sign}{text}\n\\ No newline at end of file"
-    )
 
 
 def _range(start: int, end: int) -> str:

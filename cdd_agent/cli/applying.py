@@ -3,6 +3,8 @@ and no run take part.
 """
 
 import difflib
+import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,6 +34,7 @@ from cdd_agent.errors import BadInput, CddError, ExitCode
 from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Event
 from cdd_agent.files.atomic import read_bytes
+from cdd_agent.files.charsets import Charsets
 from cdd_agent.open_project import Project
 from cdd_agent.redaction import Redactor
 from cdd_agent.sanitize import sanitize_for_display
@@ -107,7 +110,7 @@ def apply_reply(
     if as_json:
         print_json(outcome.to_json())
     elif dry_run:
-        sys.stdout.write("".join(map(_shown, unified_diff(outcome.changes))))
+        _print_diff(outcome.changes, project.root)
     lines = _words(outcome, dry_run=dry_run)
     if not as_json:
         lines += outcome.notices
@@ -156,19 +159,38 @@ def _recording(
                 keep(notice)
 
 
-def unified_diff(changes: ChangeSet) -> list[str]:
-    """The changes as lines of a diff that `git apply` reads."""
-    lines: list[str] = []
+def _print_diff(changes: ChangeSet, root: Path) -> None:
+    """Print the decoded text to a terminal, which it must not steer; to a pipe or file
+    the bytes, which `git apply` reads.
+    """
+    if not sys.stdout.isatty():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(b"".join(_diff_of_bytes(changes)))
+        return
+    for file in changes.files(Charsets(root)):
+        for line in file.diff.splitlines():
+            sys.stdout.write(f"{sanitize_for_display(line)}\n")
+
+
+def _diff_of_bytes(changes: ChangeSet) -> Iterator[bytes]:
     for change in changes.changes:
-        old, new = _text(change.before), _text(change.after)
         old_name = "/dev/null" if change.before is None else f"a/{change.path}"
         new_name = "/dev/null" if change.after is None else f"b/{change.path}"
-        diff = difflib.unified_diff(old, new, old_name, new_name)
-        lines += [
-            line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-            for line in diff
-        ]
-    return lines
+        lines = difflib.diff_bytes(
+            difflib.unified_diff,
+            _lines(change.before),
+            _lines(change.after),
+            os.fsencode(old_name),
+            os.fsencode(new_name),
+        )
+        for line in lines:
+            is_whole = line.endswith(b"\n")
+            yield line if is_whole else line + b"\n\\ No newline at end of file\n"
+
+
+def _lines(data: bytes | None) -> list[bytes]:
+    """Lines as git ends them: by line feeds alone."""
+    return re.findall(rb"[^\n]*\n|[^\n]+", data or b"")
 
 
 def _read(source: str) -> str:
@@ -191,21 +213,6 @@ def _read(source: str) -> str:
             f"{source} is not UTF-8 text: {error.reason} at byte {error.start}",
             hint="Save it as UTF-8.",
         ) from error
-
-
-def _text(data: bytes | None) -> list[str]:
-    return (data or b"").decode("utf-8", errors="replace").splitlines(keepends=True)
-
-
-def _shown(line: str) -> str:
-    """Text from files: as it is into a file or a pipe, but a terminal is not steered by
-    it.
-    """
-    return (
-        sanitize_for_display(line.removesuffix("\n")) + "\n"
-        if sys.stdout.isatty()
-        else line
-    )
 
 
 def _words(outcome: Outcome, *, dry_run: bool) -> list[str]:

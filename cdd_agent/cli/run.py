@@ -26,7 +26,7 @@ from cdd_agent.engine.action_plan import ActionPlanRun
 from cdd_agent.engine.outside_work import RecordedCommands
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events.action_events import ActionFinished
-from cdd_agent.guarded_yaml import LARGEST, decoded, read_file
+from cdd_agent.guarded_yaml import MAX_BYTES, decode, read_file
 from cdd_agent.printer import TextPrinter
 from cdd_agent.redaction import Redactor
 from cdd_agent.terminal import AnswersFromPipe, find_pipe
@@ -46,7 +46,7 @@ def run(options: Namespace) -> ExitCode:
 
     def print_report(report: ExecutionReport) -> None:
         """The text form is what the printer has shown already."""
-        told = redactor.redacted_json(report.to_json())
+        told = redactor.redacted(report.to_json())
         if options.json:
             print_json(told)
         elif options.yaml:
@@ -98,8 +98,8 @@ def run(options: Namespace) -> ExitCode:
 
 def _read_plan(source: str) -> ActionPlan:
     if source == "-":
-        data = sys.stdin.buffer.read(LARGEST + 1)
-        return ActionPlan.from_yaml(decoded(data, "standard input"), "standard input")
+        data = sys.stdin.buffer.read(MAX_BYTES + 1)
+        return ActionPlan.from_yaml(decode(data, "standard input"), "standard input")
     text = read_file(Path(source)) if source else None
     if text is None:
         raise BadInput(

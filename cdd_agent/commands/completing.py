@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from cdd_agent.agents.mention_completion import complete_choice, complete_mention
 from cdd_agent.commands.registry import commands
-from cdd_agent.completion import Completion, fitting
+from cdd_agent.completion import Completion, find_matches
 from cdd_agent.llm.known_models import known_model, models_of
 from cdd_agent.llm.providers import PROVIDERS
 from cdd_agent.session import Session
@@ -31,7 +31,9 @@ def complete(
     name, space, rest = line[1:].partition(" ")
     known = commands().get(name)
     if not space:
-        names = fitting(name, [other for other in commands() if other != name]).best
+        names = find_matches(
+            name, [other for other in commands() if other != name]
+        ).best
         return [
             Completion(f"/{one}", commands()[one].synopsis, commands()[one].help)
             for one in names
@@ -111,7 +113,9 @@ def _complete_second(
 
 def _of_ticket(session: Session, before: str, typed: str) -> list[Completion]:
     tickets = {ticket.slug: ticket for ticket in session.project.tickets.list()}
-    slugs = [slug for slug in fitting(typed, tickets).good if slug != typed][:_MOST]
+    slugs = [slug for slug in find_matches(typed, tickets).good if slug != typed][
+        :_MOST
+    ]
     return [Completion(before + slug, slug, tickets[slug].summary()) for slug in slugs]
 
 
@@ -119,7 +123,7 @@ def _of_model(session: Session, before: str, typed: str) -> list[Completion]:
     models = {shlex.quote(name): help_ for name, help_ in _models(session).items()}
     offered = [*session.offers] if not typed else []
     names = [shlex.quote(offer.name) for offer in offered] or [
-        n for n in fitting(typed, models).good if n != typed
+        n for n in find_matches(typed, models).good if n != typed
     ]
     return [Completion(before + name, name, models[name]) for name in names[:_MOST]]
 

@@ -19,7 +19,7 @@ from cdd_agent.process.run import (
     shell_argv,
 )
 from cdd_agent.redaction import Redactor
-from cdd_agent.sanitize import fenced, without_escapes
+from cdd_agent.sanitize import fenced, remove_escapes
 from cdd_agent.session import Session
 
 _LONGEST = 7 * 24 * 3600.0
@@ -64,7 +64,7 @@ async def run_own_command(session: Session, text: str) -> None:
         outcome = _in_words(result)
         redacted.emit(OwnCommandFinished(command, outcome))
     finally:
-        output = "\n".join(map(without_escapes, kept.text().split("\n"))).replace(
+        output = "\n".join(map(remove_escapes, kept.text().split("\n"))).replace(
             "\0", "\ufffd"
         )
         printed = (

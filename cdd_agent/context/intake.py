@@ -9,14 +9,16 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from json import load
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from cdd_agent.context.cache import Cache, FileRow, Stamp
 from cdd_agent.context.links import last_name
 from cdd_agent.context.source import LARGEST, read_as_source
 from cdd_agent.context.terms import DEFINED, PLACED, as_terms, imported, marked
+from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.hidden_from_models import secret_in
 from cdd_agent.files.regular_files import read_beginning
+from cdd_agent.files.text import as_utf8
 
 _FEW = 500
 """Files whose words are learned as they come; of more, all words are learned anew at
@@ -85,15 +87,19 @@ def take_over_aside() -> None:
     cache.close()
 
 
-def read_source_file(root: Path, path: str) -> bytes | None:
-    """A file's bytes, if it is one that is looked into; of one that is too large the
-    beginning, and a byte too much. None for one whose content is secret.
+def read_source_file(root: Path, path: str, charsets: Charsets) -> bytes | None:
+    """The text of a file in UTF-8; of one that is too large the beginning, with a byte
+    too much. None for a file that cannot be read or whose content is secret.
     """
     try:
         data = read_beginning(f"{root}/{path}", LARGEST + 1)
     except (OSError, ValueError):
         return None
-    return None if secret_in(path, data) else data
+    if secret_in(path, data):
+        return None
+    if len(data) > LARGEST:
+        return data
+    return as_utf8(PurePosixPath(path), data, charsets)
 
 
 def _take_in(
@@ -111,12 +117,13 @@ def _take_in(
     texts: dict[int, str] = {}
     restamped: dict[str, Stamp] = {}
     now = time.time_ns()
+    charsets = Charsets(root)
     with cache.writing():  # these numbers are ours now
         number = int(cache.fact(NUMBER) or 0)
         cache.set_fact(NUMBER, str(number + len(stamps)))
     for path, stamp in stamps.items():
         go_on()
-        data = read_source_file(root, path) or b""
+        data = read_source_file(root, path, charsets) or b""
         digest = hashlib.sha1(data, usedforsecurity=False).digest()
         if max(stamp[1:3]) > now - _RACY:
             # no file has it: this one is read again the next time

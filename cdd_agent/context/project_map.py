@@ -20,6 +20,7 @@ from cdd_agent.context.query import Query
 from cdd_agent.context.ranking import Ranking, Searched, Text
 from cdd_agent.context.source import read_as_source
 from cdd_agent.context.words import Vocabulary
+from cdd_agent.files.charsets import Charsets
 from cdd_agent.threads import stop_if_left, waited_for
 
 T = TypeVar("T")
@@ -67,7 +68,7 @@ class ProjectMap:
 
     def imported(self, path: str) -> list[str]:
         """The files that a file is likely to import."""
-        source = read_as_source(path, read_source_file(self._root, path) or b"")
+        source = read_as_source(path, self._read_data(path))
         with self._lock:
             links = (self._searched or self._with_cache(self._update)).links
         names = sorted(source.imported) if source else ()
@@ -146,13 +147,16 @@ class ProjectMap:
         searched = self._searched or self._update(cache)
         return Ranking(query, cache, searched, self._read, self._vocabulary).files(most)
 
+    def _read_data(self, path: str) -> bytes:
+        return read_source_file(self._root, path, Charsets(self._root)) or b""
+
     def _read(self, path: str) -> Text:
         """A file's text, parsed; kept while an update finds it as it was."""
         if path not in self._texts:
             stop_if_left()
             if sum(len(text.data) for text in self._texts.values()) > _TEXTS:
                 self._texts.clear()
-            data = read_source_file(self._root, path) or b""
+            data = self._read_data(path)
             self._texts[path] = Text(data, definitions(path, data))
         return self._texts[path]
 

@@ -23,6 +23,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events.question_events import AcceptingAll, ChangesReviewed, Choice
 from cdd_agent.events.stream import Emit
 from cdd_agent.files.atomic import read_bytes, write_atomic
+from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.json_file import JsonFile, set_aside
 from cdd_agent.frontend import Frontend, OneAtATime, Reviewed
 
@@ -68,7 +69,7 @@ async def ask_about(
     depend on another one, and an edit may be wrong. Raises `NotApproved` if there is no
     user.
     """
-    review = await asyncio.to_thread(Review.of, step, changes)
+    review = await asyncio.to_thread(Review.of, step, changes, Charsets(root))
     while True:
         answer = await person.review(review)
         if answer.choice not in (Choice.YES, Choice.ALWAYS):

@@ -63,6 +63,7 @@ from cdd_agent.engine.saved_contents import (
     save_files,
 )
 from cdd_agent.errors import BadInput
+from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.json_file import stamp
 from cdd_agent.files.paths import without_links
 from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
@@ -468,7 +469,8 @@ class Ledger(Struct):
             attempts,
             (entry for change in changes for entry in (change.before, change.after)),
         )
-        return await diff_changes(self.record.folder, changes, contents)
+        charsets = Charsets(self.record.root)
+        return await diff_changes(self.record.folder, changes, contents, charsets)
 
     # Checkpoints
 

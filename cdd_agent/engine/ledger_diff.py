@@ -8,10 +8,13 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from cdd_agent.engine.net_changes import NetChange
 from cdd_agent.errors import BadInput
+from cdd_agent.files.charsets import Charsets
+from cdd_agent.files.read import LARGEST_DECODED
+from cdd_agent.files.text import decode_versions
 from cdd_agent.git.command import Git
 from cdd_agent.git.diff import TreeEntry
 from cdd_agent.git.restore import Contents
@@ -24,11 +27,15 @@ _LINK, _EXECUTABLE = "120000", "100755"
 
 
 async def diff_changes(
-    folder: Path, changes: Iterable[NetChange], contents: Contents
+    folder: Path,
+    changes: Iterable[NetChange],
+    contents: Contents,
+    charsets: Charsets,
 ) -> str:
     """Return the difference; of a very long one, the beginning. Files whose contents
-    are on another computer are only named. `folder` is for the files that git compares.
-    Raises `GitUnusable`, or `BadInput` if the disk refuses.
+    are on another computer are only named. Text in another encoding is shown as UTF-8.
+    `folder` is for the files that git compares. Raises `GitUnusable`, or `BadInput` if
+    the disk refuses.
     """
     known: list[NetChange] = []
     lines: list[str] = []
@@ -53,6 +60,8 @@ async def diff_changes(
             # one, and nothing must be written through it
             for path, entry in sorted(versions, key=_is_link):
                 _write(path, entry, contents)
+            for one in known:
+                _write_as_utf8(PurePosixPath(one.path), place, charsets)
             result = await _git(place)(
                 "diff",
                 "--no-index",
@@ -89,6 +98,30 @@ def _is_link(version: tuple[Path, TreeEntry | None]) -> bool:
 def _git(place: Path) -> Git:
     """A git that reads no repository's settings."""
     return Git(place, {"GIT_DIR": str(place / "none")})
+
+
+def _write_as_utf8(path: PurePosixPath, folder: Path, charsets: Charsets) -> None:
+    """Replace both versions of a file by their texts, where git would show other
+    characters, or none. A change of the encoding alone stays one of bytes.
+    """
+    places = [folder / side / path for side in ("a", "b")]
+    data = [_read_small(place) for place in places]
+    texts = decode_versions(path, data[0], data[1], charsets)
+    known = [text for text in texts if text is not None]
+    if all(text.encoding.is_utf8 for text in known):
+        return
+    is_text = not any(text.is_binary for text in known)
+    if is_text and len({text.text for text in known}) == len(known):
+        for place, text in zip(places, texts, strict=True):
+            if text is not None and not text.encoding.is_utf8:
+                place.write_bytes(text.text.encode())
+
+
+def _read_small(place: Path) -> bytes | None:
+    """The content of a regular file that is not too large to be decoded."""
+    if place.is_symlink() or not place.is_file():
+        return None
+    return place.read_bytes() if place.stat().st_size <= LARGEST_DECODED else None
 
 
 def _write(place: Path, entry: TreeEntry | None, contents: Contents) -> None:

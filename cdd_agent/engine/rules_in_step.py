@@ -1,9 +1,11 @@
 """The files of a project's rules that a step's prompt shows as files to edit."""
 
 from collections.abc import Collection, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from cdd_agent.files.atomic import digest, read_bytes
+from cdd_agent.files.charsets import Charsets
+from cdd_agent.files.text import decode_file
 from cdd_agent.project.rules import ProjectRules
 from cdd_agent.project.unfilled import without_unfilled
 from cdd_agent.tickets.declared_files import DeclaredFiles
@@ -26,10 +28,14 @@ def edited_rules(
     wanted = {*missed, *declared.paths}
     words = _words_of(step, guidance)
     edited: dict[str, str] = {}
+    charsets = Charsets(root)
     for path in sorted(rules.paths):
-        is_named = path in words and _is_filled(root / path)
         content = read_bytes(root / path)
-        if content is not None and (path in wanted or is_named):
+        if content is None:
+            continue
+        text = decode_file(PurePosixPath(path), content, charsets).shown
+        is_named = path in words and without_unfilled(text) == text
+        if path in wanted or is_named:
             edited[path] = digest(content) or ""
     return edited
 
@@ -38,8 +44,3 @@ def _words_of(step: PlanStep, guidance: str) -> str:
     notes = [file.note for file in step.files_affected]
     texts = (step.title, step.description, *(step.checks or ()), guidance, *notes)
     return "\n".join(texts)
-
-
-def _is_filled(file: Path) -> bool:
-    text = file.read_text(encoding="utf-8", errors="replace")
-    return without_unfilled(text) == text

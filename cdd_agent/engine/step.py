@@ -42,6 +42,7 @@ from cdd_agent.events.question_events import CommandProposed
 from cdd_agent.events.run_events import BaselineStarted
 from cdd_agent.events.step_events import ChangesApplied, GuidanceTaken
 from cdd_agent.events.stream import Emit, ignore_event
+from cdd_agent.files.charsets import Charsets
 from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import (
@@ -297,7 +298,7 @@ class StepRunner(Struct, frozen=True):
         undeclared = tuple(
             path for path in changes.touched if declared and not declared.covers(path)
         )
-        files = await asyncio.to_thread(changes.files)
+        files = await asyncio.to_thread(changes.files, Charsets(transaction.root))
         self.emit(
             ChangesApplied(
                 step.number,

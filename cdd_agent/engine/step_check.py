@@ -21,6 +21,7 @@ from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import BadInput, CddError, CheckUnusable
 from cdd_agent.events.step_events import CommandOutput, TestsFinished, TestsStarted
 from cdd_agent.events.stream import Emit
+from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.llm.pictures import is_picture
@@ -295,7 +296,8 @@ async def _compare_tests(
     relevant = tuple(
         file for file in versions if not is_data(file.path) or file.path in known
     )
-    comparison = await asyncio.to_thread(compare_tests, relevant)
+    charsets = Charsets(transaction.root)
+    comparison = await asyncio.to_thread(compare_tests, relevant, charsets)
     hidden = HiddenFiles(transaction.root)
     shown = {
         path: text

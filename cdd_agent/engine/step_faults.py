@@ -12,6 +12,8 @@ from cdd_agent.engine.ledger_entries import in_order
 from cdd_agent.engine.net_changes import NetChange, fold
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.saved_contents import find_contents, read_content
+from cdd_agent.files.charsets import Charsets
+from cdd_agent.files.text import FileText, Origin, decode_file, decode_versions
 from cdd_agent.git.restore import CheckpointGone
 from cdd_agent.project.subjects import is_test_file
 from cdd_agent.threads import stop_if_left
@@ -27,7 +29,7 @@ class StepFaults(Struct, frozen=True):
 
     faults: tuple[Fault, ...] = ()
     texts: Mapping[str, str] = {}
-    """The current texts of their files."""
+    """The current texts of their files, without byte order marks."""
 
 
 def find_step_faults(
@@ -60,18 +62,23 @@ def _find_lines(
     it that the step changed.
     """
     attempt = record.attempt(step.folder, step.attempts)
+    charsets = Charsets(record.root)
     changes = [one for one in fold(in_order([attempt])).changes if _is_code(one)]
     entries = [entry for one in changes for entry in (one.before, one.after)]
     contents = find_contents([attempt], entries)
     for change in changes:
         try:
-            before = _decode(read_content(contents, change.before))
-            after = _decode(read_content(contents, change.after))
+            old = read_content(contents, change.before) or b""
+            new = read_content(contents, change.after) or b""
         except CheckpointGone:
             continue
-        current = read_text_of(record.root / change.path)
-        if before is not None and after is not None and current is not None:
-            yield change.path, current, find_changed_lines(before, after, current)
+        path = PurePosixPath(change.path)
+        before, after = decode_versions(path, old, new, charsets)
+        current = read_text_of(record.root, path, charsets)
+        if before is None or after is None or current is None:
+            continue
+        lines = find_changed_lines(before.text, after.text, current.text)
+        yield change.path, current.text, lines
 
 
 def _is_code(change: NetChange) -> bool:
@@ -84,19 +91,17 @@ def _is_code(change: NetChange) -> bool:
     return place_of(change.path) is Place.NONE
 
 
-def read_text_of(place: Path) -> str | None:
-    """Return the text of a regular file in UTF-8; None for anything else."""
+def read_text_of(
+    root: Path, path: PurePosixPath, charsets: Charsets
+) -> FileText | None:
+    """Return the text of a regular file; None for anything else, and if not all of its
+    bytes can be decoded.
+    """
+    place = root / path
     try:
         if place.is_symlink() or not place.is_file():
             return None
-        return _decode(place.read_bytes())
+        text = decode_file(path, place.read_bytes(), charsets)
     except OSError:
         return None
-
-
-def _decode(content: bytes | None) -> str | None:
-    """Return a content as text; empty for no file, None if it is not UTF-8."""
-    try:
-        return (content or b"").decode()
-    except UnicodeDecodeError:
-        return None
+    return None if text.encoding.origin is Origin.NONE else text

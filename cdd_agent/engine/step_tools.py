@@ -33,6 +33,7 @@ from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import CddError
 from cdd_agent.events.dialogue_events import ToolFinished
 from cdd_agent.events.stream import Event
+from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.read import read_source
 from cdd_agent.git.ignored_files import IgnoredStates, changed, read_ignored
 from cdd_agent.llm.port import Message, ToolCall
@@ -170,7 +171,9 @@ class StepTools(Struct):
         except CddError as error:
             self.stopped = error
             raise
-        self._written = await asyncio.to_thread(changes.files)
+        self._written = await asyncio.to_thread(
+            changes.files, Charsets(self.transaction.root)
+        )
         notes = [f"{note}." for note in changes.notes]
         return ActionResult(
             action, ActionStatus.SUCCESS, "\n".join(filter(None, (*notes, told)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from time import monotonic
 
 from msgspec import Struct, field
@@ -30,6 +30,8 @@ from cdd_agent.events.strength_events import (
     StrengthStarted,
 )
 from cdd_agent.files.atomic import NotWritten
+from cdd_agent.files.charsets import Charsets
+from cdd_agent.files.text import encode_file
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.plan import PlanStep
@@ -224,14 +226,19 @@ class _Measuring(Struct, frozen=True):
         commands: CommandRunner,
     ) -> TriedFault:
         """Run the checks with the fault, until one notices it."""
-        place = tree.root / fault.path
-        if read_text_of(place) != text:
+        path = PurePosixPath(fault.path)
+        place = tree.root / path
+        charsets = Charsets(tree.root)
+        current = read_text_of(tree.root, path, charsets)
+        if current is None or current.text != text:
             raise BadInput(
                 f"{fault.path} was changed while the measurement began",
                 hint="Run it again.",
             )
         result, seconds, timed_out = FaultResult.NOT_NOTICED, 0.0, False
-        _write(place, fault.apply(text))
+        original = place.read_bytes()
+        with_fault = encode_file(path, fault.apply(text), current, charsets)
+        _write(place, with_fault)
         try:
             for check in checks:
                 limit = limit_with_fault(self.clean[check.shown])
@@ -241,7 +248,7 @@ class _Measuring(Struct, frozen=True):
                 if result is not FaultResult.NOT_NOTICED:
                     break
         finally:
-            _write(place, text)
+            _write(place, original)
         return TriedFault(fault, result, timed_out, round(seconds, 2))
 
     def _report(self, step: PlanStep, one: TriedFault) -> None:
@@ -264,9 +271,9 @@ class _Measuring(Struct, frozen=True):
         )
 
 
-def _write(place: Path, text: str) -> None:
+def _write(place: Path, data: bytes) -> None:
     """Write a file of the copy; its permissions stay. Raises `BadInput`."""
     try:
-        place.write_bytes(text.encode())
+        place.write_bytes(data)
     except OSError as error:
         raise NotWritten(place, error) from error

@@ -105,7 +105,7 @@ def expand(pattern: str) -> list[str]:
     return finished
 
 
-def without_sets(pattern: str) -> str:
+def escape_sets(pattern: str) -> str:
     """Return the pattern with `[` as a letter, as in `app/[id]/*.tsx`."""
     return pattern.replace("[", "[[]")
 

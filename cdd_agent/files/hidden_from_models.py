@@ -179,7 +179,7 @@ class HiddenFiles:
                 return _STEP_RECORD
             list_name = self._find_list(PurePosixPath(place))
             if list_name:
-                return listed_in(list_name)
+                return explain_list(list_name)
         return ""
 
     def _without_links(self, path: str) -> str:
@@ -220,7 +220,7 @@ class HiddenFiles:
         return self._lists[folder]
 
 
-def listed_in(name: str) -> str:
+def explain_list(name: str) -> str:
     """Return the reason for a file in the list of this name."""
     return f"it is listed in {name}"
 

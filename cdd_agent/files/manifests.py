@@ -52,7 +52,7 @@ class Manifests(Struct, frozen=True):
 
     def content(self, name: str) -> Mapping[str, Any]:
         """Parse a file of TOML or JSON. Raises `ManifestUnreadable`."""
-        return parsed(name, self.text(name))
+        return parse_manifest(name, self.text(name))
 
     @property
     def targets(self) -> set[str]:
@@ -74,7 +74,7 @@ class Manifests(Struct, frozen=True):
         return ""
 
 
-def parsed(name: str, text: str) -> Mapping[str, Any]:
+def parse_manifest(name: str, text: str) -> Mapping[str, Any]:
     """Parse JSON or TOML, by the name. Raises `ManifestUnreadable`."""
     try:
         if name.endswith(".json"):

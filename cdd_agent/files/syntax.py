@@ -11,7 +11,7 @@ import tomli
 import yaml
 
 from cdd_agent.files.kinds import FileKind
-from cdd_agent.guarded_yaml import LOADER
+from cdd_agent.guarded_yaml import GuardedLoader
 
 _LARGEST = 5_000_000
 """Characters of a text that is checked."""
@@ -141,7 +141,7 @@ def _find_toml_fault(text: str) -> str:
 def _find_yaml_fault(text: str) -> str:
     try:
         depth = 0
-        for event in yaml.parse(text, Loader=LOADER):
+        for event in yaml.parse(text, Loader=GuardedLoader):
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > _DEEPEST_YAML:

@@ -112,16 +112,26 @@ class Encoding(Struct, frozen=True):
     """For a guess: the other encodings that fit."""
 
     @property
+    def is_utf8(self) -> bool:
+        """True for UTF-8, also where bytes of the file are not."""
+        return self.codec in ("ascii", "utf-8")
+
+    @property
+    def holds_ascii(self) -> bool:
+        """True if ASCII has its usual bytes, so that a line feed is one byte."""
+        return not self.codec.startswith(("utf-16", "utf-32"))
+
+    @property
     def shown_name(self) -> str:
         """For people and models; empty for UTF-8, with or without a mark."""
         if self.origin is Origin.NONE:
             return "unknown encoding"
-        if self.codec in ("utf-8", "ascii"):
+        if self.is_utf8:
             return ""
         return f"{self.codec}, guessed" if self.origin is Origin.GUESS else self.codec
 
 
-_UTF_8 = Encoding("utf-8", Origin.UTF_8)
+UTF_8 = Encoding("utf-8", Origin.UTF_8)
 _ASCII = Encoding("ascii", Origin.UTF_8)
 _UNKNOWN = Encoding("utf-8", Origin.NONE)
 
@@ -222,6 +232,18 @@ def decode_versions(
     return old, new if text is None else FileText(text, old.encoding)
 
 
+def as_utf8(path: PurePosixPath, data: bytes, charsets: Charsets) -> bytes:
+    """The text of a file in UTF-8 without a mark, for what reads nothing else. A binary
+    file is returned unchanged.
+    """
+    if data.isascii():
+        return data
+    decoded = decode_file(path, data, charsets)
+    if decoded.encoding.is_utf8 or decoded.is_binary:
+        return data.removeprefix(decoded.encoding.mark)
+    return decoded.text.encode()
+
+
 def lines_of(text: str) -> list[str]:
     """The lines of a text with their ends: a line feed, a carriage return, or both.
 
@@ -284,7 +306,7 @@ def _named_encodings(
         yield replace(declared, mark=b"")
     if _is_japanese_mail(data):
         yield Encoding("iso2022_jp", Origin.GUESS)
-    yield _UTF_8
+    yield UTF_8
 
 
 def _is_japanese_mail(data: bytes) -> bool:
@@ -369,7 +391,7 @@ def _encoding_of(
     """
     named = _named_in(path, new)
     if before is None or before.encoding == _ASCII:
-        encoding = _declared(path, charsets) or _UTF_8
+        encoding = _declared(path, charsets) or UTF_8
         if named:
             encoding = Encoding(named, Origin.CODING_LINE)
         if before is None or not before.text:
@@ -397,7 +419,7 @@ def _without_change_of_ascii(encoding: Encoding, before: str, new: str) -> Encod
         is_kept = before.encode(encoding.codec) == before.encode("ascii")
     except UnicodeEncodeError:
         is_kept = False
-    return replace(encoding, mark=b"") if is_kept else _UTF_8
+    return replace(encoding, mark=b"") if is_kept else UTF_8
 
 
 def _refuse_ambiguous(path: PurePosixPath, new: str, before: FileText) -> None:

@@ -10,8 +10,8 @@ from cdd_agent.files.hidden_from_models import (
     BY_NAME,
     HiddenFile,
     HiddenFiles,
+    explain_list,
     is_secret_path,
-    listed_in,
 )
 from cdd_agent.files.ignore import IgnoreRules
 from cdd_agent.files.ignore_lists import READ_NAMES, FolderLists, read_lists_above
@@ -160,7 +160,7 @@ def _report_hidden(
 ) -> None:
     """Report an ignored entry if it is hidden from models."""
     if lists.is_for_models(rules):
-        on_hidden(HiddenFile(path, listed_in(rules.name)))
+        on_hidden(HiddenFile(path, explain_list(rules.name)))
     elif kind is not Kind.FOLDER and is_secret_path(path):
         on_hidden(HiddenFile(path, BY_NAME))
 

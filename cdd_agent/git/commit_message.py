@@ -8,11 +8,11 @@ import re
 
 from msgspec import Struct
 
-from cdd_agent.sanitize import UNSEEN
+from cdd_agent.sanitize import CONTROL_CHARACTERS
 
 _SUBJECT = 72
 """Characters of a subject that every tool shows whole."""
-_UNSEEN = re.compile(f"[{UNSEEN}]")
+_UNSEEN = re.compile(f"[{CONTROL_CHARACTERS}]")
 _TRAILER = re.compile(r"[A-Za-z][A-Za-z-]*: \S.*")
 _MEANT_FOR_GIT = re.compile(
     r"[\w-]+-by[ \t]*:|---|#|>*From |diff -|Index: ", re.IGNORECASE

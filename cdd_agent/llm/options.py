@@ -26,7 +26,7 @@ class Effort(StrEnum):
 class ModelOptions(PartlyShown, frozen=True):
     """None: whatever the provider does by itself."""
 
-    unshown = ("body", "headers")
+    hidden_fields = ("body", "headers")
 
     effort: Effort | None = None
     temperature: float | None = None

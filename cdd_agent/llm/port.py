@@ -59,7 +59,7 @@ class Picture(PartlyShown, frozen=True):
     data: bytes
     """The file's content."""
 
-    unshown = ("data",)
+    hidden_fields = ("data",)
 
 
 class Message(Struct, frozen=True):

@@ -156,7 +156,7 @@ class Endpoint(PartlyShown, frozen=True):
     speaks: Speaks = Speaks.CHAT_COMPLETIONS
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    unshown = ("key",)
+    hidden_fields = ("key",)
 
     @property
     def lacks_key(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, convert
 
 from cdd_agent.errors import BadInput
-from cdd_agent.guarded_yaml import decoded, read_mapping
+from cdd_agent.guarded_yaml import decode, read_mapping
 from cdd_agent.llm.port import (
     Done,
     ModelError,
@@ -64,7 +64,7 @@ def read_script(path: Path) -> tuple[float, list[ScriptedReply | RecordedCall]]:
             with contextlib.suppress(ValueError, RecursionError):
                 found.append((number, json.loads(text)))
     else:
-        content = read_mapping(decoded(data, source), source, "a script")
+        content = read_mapping(decode(data, source), source, "a script")
         values = {str(key): entry.value(source) for key, entry in content.items()}
         try:
             pace = read(_Script, values).pace

@@ -35,7 +35,7 @@ from cdd_agent.process.run import (
     run_command,
     shell_argv,
 )
-from cdd_agent.sanitize import UNSEEN
+from cdd_agent.sanitize import CONTROL_CHARACTERS
 from cdd_agent.settings.config import Commands
 from cdd_agent.work_clock import WorkClock
 
@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 _IN_DOUBLE_QUOTES = re.compile(r"\\(?P<escaped>.)|(?P<operator>`|\$\()", re.DOTALL)
 _EXPANDED = re.compile(r"[$*?\[{}~#!()=^]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
-_UNSEEN = re.compile(f"[{UNSEEN}]")
+_UNSEEN = re.compile(f"[{CONTROL_CHARACTERS}]")
 _OFF_LIST_HINT = (
     "Add the program to `commands.allow` in .cdd/config.yaml, set `commands.mode: ask`,"
     " or put it into a script or a Makefile target that an allowed program runs."

@@ -6,9 +6,16 @@ import configparser
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from cdd_agent.files.manifests import Manifests, ManifestUnreadable, parsed, section
+from cdd_agent.files.charsets import Charsets
+from cdd_agent.files.manifests import (
+    Manifests,
+    ManifestUnreadable,
+    parse_manifest,
+    section,
+)
+from cdd_agent.files.text import decode_file
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
 _REQUIREMENT = re.compile(
@@ -51,11 +58,14 @@ def normalise(name: str) -> str:
 
 def _declarations(manifests: Manifests) -> Iterator[tuple[str, str]]:
     yield from _in_pyproject(manifests)
+    charsets = Charsets(manifests.root)
     for patterns, read in _READERS:
         for pattern in patterns:
             for file in sorted(manifests.root.glob(pattern)):
                 place = file.relative_to(manifests.root).as_posix()
-                text = manifests.data(place).decode("utf-8", errors="replace")
+                data = manifests.data(place)
+                # PowerShell writes requirements in UTF-16, which pip reads
+                text = decode_file(PurePosixPath(place), data, charsets).shown
                 try:
                     packages = list(read(text))
                 except ManifestUnreadable as error:
@@ -90,7 +100,7 @@ def _names_in(value: object) -> Iterator[str]:
 
 
 def _in_toml(text: str) -> Iterator[str]:
-    yield from _names_in(parsed("x.toml", text))
+    yield from _names_in(parse_manifest("x.toml", text))
 
 
 def _in_ini(text: str) -> Iterator[str]:

@@ -11,6 +11,9 @@ from typing import Self
 
 from msgspec import Struct
 
+from cdd_agent.files.charsets import Charsets
+from cdd_agent.files.text import decode_versions
+
 _TEST_NAME = re.compile(r"tests?[_-](.+)|(.+?)[._-](?:tests?|spec)")
 _SCRIPTS = {".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx"}
 """Suffixes of one language."""
@@ -39,11 +42,11 @@ class TestFile(Struct, frozen=True):
         place = PurePosixPath(path)
         defined: set[str] = set()
         imported: set[PurePosixPath] = set()
-        for data in (_read_small(root / path), before):
-            if data:
-                text = data.decode("utf-8", errors="replace")
-                defined.update(_DEFINED.findall(text))
-                imported.update(_imported_files(place, text))
+        current = _read_small(root / path)
+        for text in decode_versions(place, before, current, Charsets(root)):
+            if text is not None:
+                defined.update(_DEFINED.findall(text.text))
+                imported.update(_imported_files(place, text.shown))
         return cls(place, frozenset(defined), frozenset(imported))
 
     def tie(self, root: Path, path: PurePosixPath) -> str:

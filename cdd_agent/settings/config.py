@@ -157,7 +157,7 @@ class Budget(Section, frozen=True):
 class OwnRequest(Section, frozen=True):
     """Additions to every request, for options that this program does not know."""
 
-    unshown = ("body", "headers")
+    hidden_fields = ("body", "headers")
 
     body: Annotated[
         dict[str, Any],

@@ -77,7 +77,7 @@ _YAML_NOTE = "in YAML, yes and on mean true, no and off mean false"
 class SettingsFile(PartlyShown, frozen=True):
     """The settings of a file, all valid, and their lines. The file was read once."""
 
-    unshown = ("text", "values", "_entries")
+    hidden_fields = ("text", "values", "_entries")
 
     path: Path
     text: str = ""
@@ -128,7 +128,7 @@ class SettingsLayers(PartlyShown, frozen=True):
     that are shown are those that are used.
     """
 
-    unshown = ("user", "environment", "flags")
+    hidden_fields = ("user", "environment", "flags")
 
     user: dict[str, Any]
     project: SettingsFile
@@ -354,7 +354,7 @@ def _split_sections(content: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
     for key, value in content.items():
         if isinstance(value, dict) and value:
             for name, item in value.items():
-                yield str(key), {name: item}
+                yield str(key), {str(name): item}
         else:
             yield str(key), value
 

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.files.globs import Glob, PatternRefused, expand, without_sets
+from cdd_agent.files.globs import Glob, PatternRefused, escape_sets, expand
 from cdd_agent.files.hidden_from_models import HiddenFiles, is_secret_path
 from cdd_agent.files.paths import PathRefused, confine, is_spelled, path_inside
 from cdd_agent.files.spelling import compose, has_entry
@@ -317,7 +317,7 @@ def _make_glob(root: Path, path: str, *, is_folder: bool) -> Glob | None:
     path that exists is not a pattern.
     """
     exists = (root / path).exists()
-    pattern = _exactly(path) if exists else without_sets(path)
+    pattern = _exactly(path) if exists else escape_sets(path)
     if is_folder:
         return Glob(root, f"{pattern}/**")
     if not exists and (AffectedFile(path).is_pattern or len(expand(path)) > 1):

@@ -14,9 +14,9 @@ from cdd_agent.errors import BadInput
 from cdd_agent.guarded_yaml import (
     Tree,
     YamlEntry,
-    as_items,
-    as_text,
-    described,
+    describe_kind,
+    format_tree,
+    list_texts,
     read_mapping,
 )
 from cdd_agent.tickets.placeholders import is_placeholder
@@ -175,7 +175,9 @@ def _lift_ticket(entries: dict[object, YamlEntry], source: str) -> None:
     inner = ticket.entries(source)
     lifted: set[str] = set()
     for name in ("title", "type", "priority"):
-        if name in inner and (name not in entries or not as_text(entries[name].tree)):
+        if name in inner and (
+            name not in entries or not format_tree(entries[name].tree)
+        ):
             entries[name] = inner[name]
             lifted.add(name)
     rest = ticket.without(lifted)
@@ -200,7 +202,7 @@ def _read_unknown_keys(
 
 def _pop_text(entries: dict[object, YamlEntry], name: object) -> str:
     entry = entries.pop(name, None)
-    return as_text(entry.tree) if entry else ""
+    return format_tree(entry.tree) if entry else ""
 
 
 def _pop_line(
@@ -212,7 +214,8 @@ def _pop_line(
         written = text.removeprefix("\ufeff")[start:end].strip()
         advice = quotes_advice(written, f"{name}: ")
         raise BadInput(
-            f"{entry.at(source)}: {name} must be text, not {described(entry.node)}.",
+            f"{entry.at(source)}: {name} must be text, not"
+            f" {describe_kind(entry.node)}.",
             hint=advice[0].upper() + advice[1:],
         )
     return _pop_text(entries, name)
@@ -220,7 +223,7 @@ def _pop_line(
 
 def _pop_type(entries: dict[object, YamlEntry], source: str, slug: str) -> TicketType:
     entry = entries.pop("type", None)
-    word = as_text(entry.tree).strip().lower() if entry else ""
+    word = format_tree(entry.tree).strip().lower() if entry else ""
     if not word:
         return TicketType.from_slug(slug)
     if entry and word not in set(TicketType):
@@ -236,8 +239,8 @@ def _pop_scope(entries: dict[object, YamlEntry]) -> dict[str, tuple[str, ...]]:
     if entry is None:
         return {}
     if isinstance(entry.tree, dict):
-        return {area: tuple(as_items(items)) for area, items in entry.tree.items()}
-    items = tuple(as_items(entry.tree))
+        return {area: tuple(list_texts(items)) for area, items in entry.tree.items()}
+    items = tuple(list_texts(entry.tree))
     return {"scope": items} if any(items) else {}
 
 
@@ -276,7 +279,9 @@ def _pop_criteria(entries: dict[object, YamlEntry]) -> tuple[str, ...]:
         case str(text):
             return _split_criteria(text)
         case dict(mapping) if _GHERKIN.isdisjoint(key.lower() for key in mapping):
-            return tuple(f"{name}: {as_text(tree)}" for name, tree in mapping.items())
+            return tuple(
+                f"{name}: {format_tree(tree)}" for name, tree in mapping.items()
+            )
         case dict(mapping):
             return (criterion_text(mapping),)
         case list(trees):
@@ -303,8 +308,8 @@ def _split_criteria(text: str) -> tuple[str, ...]:
 def criterion_text(tree: Tree) -> str:
     """Return one item of `acceptance_criteria` as text."""
     if not isinstance(tree, dict):
-        return plain_text(as_text(tree))
-    values = {key.lower(): as_text(value) for key, value in tree.items()}
+        return plain_text(format_tree(tree))
+    values = {key.lower(): format_tree(value) for key, value in tree.items()}
     if not _GHERKIN.isdisjoint(values):
         return plain_text(_gherkin_sentence(values))
     label = values.pop("id", "")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from cdd_agent.guarded_yaml import as_text
+from cdd_agent.guarded_yaml import format_tree
 from cdd_agent.tickets.spec import TicketSpec
 
 
@@ -30,7 +30,7 @@ def render_unknown_keys(spec: TicketSpec) -> str:
     """
     if not spec.extra:
         return ""
-    return f"## Also in the spec\n{as_text(dict(spec.extra))}"
+    return f"## Also in the spec\n{format_tree(dict(spec.extra))}"
 
 
 def _bullets(items: Iterable[str]) -> str:

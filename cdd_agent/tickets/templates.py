@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import create_exclusive, read_bytes
 from cdd_agent.files.paths import confine
-from cdd_agent.guarded_yaml import decoded, read_mapping
+from cdd_agent.guarded_yaml import decode, read_mapping
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.slugs import shorten, to_file_stem
 from cdd_agent.tickets.spec import TicketSpec, TicketType
@@ -115,4 +115,4 @@ def _read_template(root: Path, name: str) -> str:
             f"{source} is a link that leads nowhere.",
             hint="Fix it, or remove it to use the bundled one.",
         )
-    return decoded(data, source)
+    return decode(data, source)

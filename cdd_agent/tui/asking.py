@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from textual import events
 
-from cdd_agent.errors import BadInput
+from cdd_agent.errors import CddError
 from cdd_agent.events.question_events import Choice, PersonAnswered, Proposal
 from cdd_agent.frontend import REST
 from cdd_agent.tui.answering import Answering, KeyClock
@@ -122,7 +122,7 @@ class Asking:
         try:
             contents = await edited_files(self._home.app, reviewing.editable)
             await asyncio.to_thread(reviewing.edited, contents)
-        except BadInput as error:
+        except CddError as error:
             self._home.notify(
                 f"{error.message}\n{error.hint or ''}".strip(),
                 severity="warning",

@@ -8,9 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import PurePosixPath
+from typing import Self
 
 from msgspec import Struct, field
 
+from cdd_agent.files.charsets import NOTHING_DECLARED, Charsets
+from cdd_agent.files.text import decode_versions
 from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.testcode.declared import Declared, Skipped
 from cdd_agent.verification.testcode.reader import read_tests, read_whole
@@ -28,6 +31,24 @@ class Versions(Struct, frozen=True):
     path: str
     before: bytes | None
     after: bytes | None
+
+
+class _Texts(Struct, frozen=True):
+    """The texts of both versions of a file."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+    @classmethod
+    def decode(cls, file: Versions, charsets: Charsets) -> Self:
+        path = PurePosixPath(file.path)
+        before, after = decode_versions(path, file.before, file.after, charsets)
+        return cls(
+            file.path,
+            None if before is None else before.shown,
+            None if after is None else after.shown,
+        )
 
 
 class Weakening(StrEnum):
@@ -103,9 +124,13 @@ class _Pairing(Struct):
         self.added = [test for test in self.added if id(test) not in paired]
 
 
-def compare_tests(files: Iterable[Versions]) -> Comparison:
+def compare_tests(
+    files: Iterable[Versions], charsets: Charsets = NOTHING_DECLARED
+) -> Comparison:
     """Compare the tests in all files that a step changed."""
-    test_files = [file for file in files if place_of(file.path)]
+    test_files = [
+        _Texts.decode(file, charsets) for file in files if place_of(file.path)
+    ]
     pairing = _pair(test_files)
     absorber = _Absorber(pairing)
     moved = {old.id: new.id for old, new in pairing.pairs}
@@ -153,7 +178,7 @@ def _find_weakened(
     return weakened
 
 
-def _pair(files: Sequence[Versions]) -> _Pairing:
+def _pair(files: Sequence[_Texts]) -> _Pairing:
     pairing = _Pairing([], [])
     for file in files:
         before, after = _read_versions(file)
@@ -267,13 +292,10 @@ def _has_fewer_checks(old: Declared, new: Declared, helpers: int) -> bool:
     return old.is_test and not is_in_helpers
 
 
-def _read_versions(file: Versions) -> list[list[_Test]]:
+def _read_versions(file: _Texts) -> list[list[_Test]]:
     """Read both versions of a file in the same way."""
     suffix = PurePosixPath(file.path).suffix.lower().removeprefix(".")
-    texts = [
-        None if data is None else data.decode("utf-8-sig", errors="replace")
-        for data in (file.before, file.after)
-    ]
+    texts = [file.before, file.after]
     versions = [() if text is None else read_tests(suffix, text) for text in texts]
     if None in versions:
         versions = [
@@ -294,12 +316,11 @@ def _as_tests(path: str, codes: Iterable[Declared]) -> list[_Test]:
 
 
 def _previous_contents(
-    files: Sequence[Versions], lost: Sequence[TestId]
+    files: Sequence[_Texts], lost: Sequence[TestId]
 ) -> dict[str, str]:
     paths = {test.file for test in lost}
     contents = {}
     for file in files:
         if file.path in paths:
-            data = file.before or b""
-            contents[file.path] = data.decode("utf-8", errors="replace")
+            contents[file.path] = file.before or ""
     return contents

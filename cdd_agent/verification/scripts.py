@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from cdd_agent.errors import BadInput
 from cdd_agent.files.globs import Glob
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
-from cdd_agent.guarded_yaml import read_node, tree
+from cdd_agent.guarded_yaml import read_node, read_tree
 from cdd_agent.process.command_segments import PIECE
 from cdd_agent.process.policy import CommandRefused, split
 from cdd_agent.verification.runners.launchers import program_name
@@ -326,7 +326,7 @@ def _read_patterns(root: Path, packages_file: str) -> list[str]:
             found = manifests.content("package.json").get("workspaces")
         else:
             node = read_node(manifests.text(packages_file), packages_file)
-            found = tree(node) if node else None
+            found = read_tree(node) if node else None
     except (ManifestUnreadable, BadInput):
         return []
     if isinstance(found, Mapping):

@@ -1,6 +1,6 @@
 """Settings that several runners of tests read."""
 
-from cdd_agent.files.manifests import ManifestUnreadable, parsed
+from cdd_agent.files.manifests import ManifestUnreadable, parse_manifest
 
 _OF_PACKAGE_JSON = ("scripts", "jest", "vitest", "mocha", "ava", "tap", "c8", "nyc")
 
@@ -8,7 +8,7 @@ _OF_PACKAGE_JSON = ("scripts", "jest", "vitest", "mocha", "ava", "tap", "c8", "n
 def package_json(text: str) -> object:
     """Return the keys of a `package.json` that decide how tests run."""
     try:
-        content = parsed("package.json", text)
+        content = parse_manifest("package.json", text)
     except ManifestUnreadable:
         return text
     return {key: content[key] for key in _OF_PACKAGE_JSON if key in content}

@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from msgspec import Struct
 
-from cdd_agent.sanitize import sanitize_for_display, without_escapes
+from cdd_agent.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.verification.outcomes import Statement, StatementKind
 
 _HEAD, _TAIL = 32_000, 96_000
@@ -414,7 +414,7 @@ def _read_lines(stream: str) -> list[str]:
     """Return the lines at both ends of a stream, without colours."""
     if len(stream) > _HEAD + _TAIL:
         stream = f"{stream[:_HEAD]}\n{stream[-_TAIL:]}"
-    lines = [line for line in without_escapes(stream).splitlines() if line.strip()]
+    lines = [line for line in remove_escapes(stream).splitlines() if line.strip()]
     if len(lines) > _HEAD_LINES + _TAIL_LINES:
         lines = lines[:_HEAD_LINES] + lines[-_TAIL_LINES:]
     return [_PACKAGE.sub("", line[:_LONGEST_LINE]) for line in lines]

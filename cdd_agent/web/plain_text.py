@@ -2,9 +2,9 @@
 
 import re
 
-from cdd_agent.sanitize import UNSEEN
+from cdd_agent.sanitize import CONTROL_CHARACTERS
 
-_CONTROL = re.compile(f"[{UNSEEN}]")
+_CONTROL = re.compile(f"[{CONTROL_CHARACTERS}]")
 
 
 def remove_control(text: str) -> str:

@@ -196,7 +196,7 @@ def test_an_empty_text_is_a_text_where_it_means_something() -> None:
         ),
         (
             "- action: execute\n  command: a\n  command: b",
-            "p.yaml:3: the key command is there twice",
+            "p.yaml:3:3: the key command is there twice",
         ),
         (
             "- action: research\n  queries: one",

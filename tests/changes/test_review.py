@@ -8,11 +8,17 @@ from pathlib import Path, PurePosixPath
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cdd_agent.changes.change_set import ChangeSet, FileChange
 from cdd_agent.changes.file_diff import LeftOut
 from cdd_agent.changes.model import ReplyRefused
 from cdd_agent.changes.review import FileReview, Review, proposal_digest
+from cdd_agent.errors import BadInput
+from cdd_agent.files.charsets import Charsets
+from cdd_agent.files.text import TextNotHeld, lines_of
+from tests.support.encoded_files import ENCODED, Encoded
+from tests.support.tables import each_row
 
 ENDS = st.sampled_from([b"\n", b"\r\n", b"\r", b""])
 LINES = st.lists(
@@ -230,3 +236,57 @@ def test_a_broken_file_may_be_renamed(tmp_path: Path) -> None:
     review = Review.of("1", proposal)
     changes = review.changes(tmp_path, lambda place: False).changes
     assert set(changes) == set(proposal.changes)
+
+
+@each_row("encoded", ENCODED)
+def test_hunks_of_a_file_in_any_encoding(tmp_path: Path, encoded: Encoded) -> None:
+    encoded.write(tmp_path)
+    charsets = Charsets(tmp_path)
+    first, last = lines_of(encoded.text)[-5:][0::4]
+    changed = encoded.text.replace(first, f"{first}{first}").replace(last, "")
+    long = replace(encoded, text=encoded.text + "# x\n" * 9 + encoded.text)
+    after = replace(long, text=long.text.replace(encoded.text, changed, 1))
+    proposed = change(encoded.path, long.data, after.data)
+    review = FileReview.of(proposed, charsets=charsets)
+    assert [line for line in review.diff().split("\n") if line.startswith(("+", "-"))][
+        2:
+    ] == [
+        f"+{first[:-1]}",
+        f"-{last[:-1]}",
+    ]
+    taken_apart = (review.leave([part]).result for part in range(len(review.hunks)))
+    for result in (review.result, *taken_apart):
+        assert result is not None
+        assert result.decode(encoded.codec).encode(encoded.codec) == result
+
+
+@each_row("encoded", ENCODED)
+def test_the_editor_gets_utf8_and_the_file_keeps_its_encoding(
+    tmp_path: Path, encoded: Encoded
+) -> None:
+    encoded.write(tmp_path)
+    before = replace(encoded, text=encoded.text.replace("return", "pass; return"))
+    proposed = change(encoded.path, before.data, encoded.data)
+    review = FileReview.of(proposed, charsets=Charsets(tmp_path))
+    copy = review.copy_for_editor
+    assert copy is not None
+    assert copy.decode("utf-8-sig") == encoded.text
+    assert review.edit_copy(copy) == review
+    edited = review.edit_copy(copy + encoded.word.encode())
+    assert edited.result == encoded.data + encoded.word.encode(encoded.codec)
+
+
+def test_an_edit_that_the_encoding_cannot_hold_is_refused() -> None:
+    review = FileReview.of(change("a.txt", "schön\n".encode("cp1252"), b"sch\xf6ner\n"))
+    with pytest.raises(TextNotHeld, match=r"a\.txt"):
+        review.edit_copy("schöner 😀\n".encode())
+    with pytest.raises(BadInput, match=r"a\.txt in UTF-8"):
+        review.edit_copy(b"sch\xf6nst\n")
+
+
+def test_a_change_of_the_encoding_is_one_part() -> None:
+    text = "schön\n" + "x\n" * 20 + "größer\n"
+    after = text.replace("x", "y", 1).encode()
+    review = FileReview.of(change("a.txt", text.encode("utf-16"), after))
+    assert review.is_whole
+    assert review.leave([0]).result == text.encode("utf-16")

@@ -15,7 +15,10 @@ import pytest
 from cdd_agent.changes import change_set
 from cdd_agent.cli.main import main
 from cdd_agent.errors import BadInput
+from cdd_agent.files.text import lines_of
 from tests.changes.applying import CALC, PROJECT, tree, write
+from tests.support.encoded_files import ENCODED, Encoded
+from tests.support.tables import each_row
 
 EXPLANATION = "I sum, and add notes."
 
@@ -185,6 +188,33 @@ def test_a_dry_run_writes_nothing_and_shows_what_git_would_apply(
     )
     assert (root / "notes.txt").read_text() == "Done.\n"
     assert not (root / "README.md").exists()
+
+
+@each_row("encoded", ENCODED)
+def test_the_diff_of_a_dry_run_has_the_bytes_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoded: Encoded
+) -> None:
+    place = encoded.write(tmp_path)
+    line = next(line for line in lines_of(encoded.text) if encoded.word in line)
+    reply = (
+        f"{encoded.path}\n<<<<<<< SEARCH\n{line.rstrip()}\n=======\n"
+        f"{line.rstrip()} # {encoded.word}\n>>>>>>> REPLACE\n"
+    )
+    output = BytesIO()
+    monkeypatch.setattr(sys, "stdout", TextIOWrapper(output))
+    file = saved(tmp_path, reply)
+    assert main(["apply", file, "--root", str(tmp_path), "--dry-run"]) == 0
+    assert place.read_bytes() == encoded.data
+    subprocess.run(
+        ["git", "apply", "-"], input=output.getvalue(), cwd=tmp_path, check=True
+    )
+    applied = place.read_bytes()
+    place.write_bytes(encoded.data)
+    assert main(["apply", file, "--root", str(tmp_path)]) == 0
+    assert place.read_bytes() == applied
+    assert applied.decode(encoded.codec).count(encoded.word) == (
+        encoded.text.count(encoded.word) + 1
+    )
 
 
 @pytest.mark.parametrize("reply", ["", "Just words.\n", "```python\nprint(1)\n```\n"])

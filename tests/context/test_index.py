@@ -19,9 +19,11 @@ from cdd_agent.context import cache, indexing, intake, project_map
 from cdd_agent.context.project_map import ProjectMap
 from cdd_agent.context.query import Query
 from cdd_agent.dialogue import looking
+from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.walk import walk
 from cdd_agent.threads import in_thread
 from tests.context.projects import committed, git, made, paths, ranked
+from tests.support.encoded_files import ENCODED, Encoded
 from tests.support.tables import each_row
 
 
@@ -76,7 +78,7 @@ def test_what_is_read_once_is_not_read_again(
     monkeypatch.setattr(
         intake,
         "read_source_file",
-        lambda top, path: read.append(path) or plain(top, path),
+        lambda top, path, sets: read.append(path) or plain(top, path, sets),
     )
 
     made(root, {"b.py": "range = 1\n"})
@@ -323,6 +325,22 @@ def test_texts_that_are_not_unicode_and_names_that_no_prompt_can_have(
 
     assert found(project) == {"a.py", "c.py", "größe.py"}
     assert found(project, "die Größe") == {"größe.py"}
+
+
+@each_row("encoded", ENCODED)
+def test_definitions_of_a_file_in_any_encoding(
+    tmp_path: Path, encoded: Encoded
+) -> None:
+    encoded.write(tmp_path)
+    lines = encoded.text.splitlines()
+    heads = [number for number, line in enumerate(lines, 1) if "def " in line]
+    project = ProjectMap(tmp_path)
+    project.update()
+    outline = project.outline(encoded.path)
+    for number in heads:
+        assert f"{number}  {lines[number - 1]}" in outline
+    name = lines[heads[1] - 1].removeprefix("def ").partition("(")[0]
+    assert [file.path for file in project.rank(Query(name))] == [encoded.path]
 
 
 def test_hostile_files_take_no_long_time(root: Path) -> None:
@@ -620,7 +638,7 @@ async def test_a_look_that_nobody_waits_for_any_more_stops(
         list[str](),
     )
 
-    def slow(top: Path, path: str) -> bytes:
+    def slow(top: Path, path: str, charsets: Charsets) -> bytes:
         read.append(path)
         loop.call_soon_threadsafe(has_begun.set)
         go_on.wait(60)

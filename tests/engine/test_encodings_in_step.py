@@ -6,6 +6,8 @@ from pathlib import Path
 
 from cdd_agent.dialogue.code_context import source_of
 from cdd_agent.files.charsets import Charsets
+from tests.engine.test_undo import again, back
+from tests.engine.test_undo import diff as shown_diff
 from tests.support.encoded_files import ENCODED, Encoded
 from tests.support.projects import Sandbox, Step, check, run_all
 from tests.support.tables import each_row
@@ -70,3 +72,29 @@ def test_lines_of_a_file_are_those_of_its_text(
     part = source.parts(((len(lines), len(lines)),)).text
     assert part.startswith(f"{heading(encoded)}, in part")
     assert lines[-1] in part
+
+
+@each_row("encoded", ENCODED)
+async def test_an_edit_keeps_the_encoding_and_its_diff_is_decoded(
+    sandbox: Sandbox, encoded: Encoded
+) -> None:
+    place = encoded.write(sandbox.root)
+    line = next(line for line in encoded.text.splitlines() if encoded.word in line)
+    (sandbox.root / "ok.txt").write_text("good\n")
+    sandbox.write(Step(encoded.path, check("ok.txt")))
+    sandbox.replies(
+        f"{encoded.path}\n<<<<<<< SEARCH\n{line}\n=======\n{line} # {encoded.word}\n"
+        ">>>>>>> REPLACE\n"
+    )
+    await run_all(sandbox)
+    after = place.read_bytes()
+    expected = encoded.text.replace(line, f"{line} # {encoded.word}")
+    assert after == encoded.mark + expected.encode(encoded.codec)
+
+    diff = await shown_diff(sandbox)
+    assert f"\n-{line}" in diff
+    assert f"\n+{line} # {encoded.word}" in diff
+    await back(sandbox)
+    assert place.read_bytes() == encoded.data
+    await again(sandbox)
+    assert place.read_bytes() == after

@@ -3,12 +3,13 @@ user's files stay, and what was measured is saved.
 """
 
 import asyncio
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 from cdd_agent.commands.registry import handle
 from cdd_agent.engine.criteria import criteria_of
+from cdd_agent.engine.step_faults import read_text_of
 from cdd_agent.engine.strength_summary import StrengthSettings
 from cdd_agent.errors import BadInput
 from cdd_agent.events.stream import Event
@@ -19,8 +20,11 @@ from cdd_agent.events.strength_events import (
     StrengthFinished,
     StrengthStarted,
 )
+from cdd_agent.files.charsets import Charsets
+from cdd_agent.files.text import encode_file
 from cdd_agent.llm.port import QuotaUsedUp
 from cdd_agent.redaction import Redactor
+from cdd_agent.verification.strength.faults import faults_in
 from tests.engine.calculator import calculator, gives
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Copied, Sandbox, Step, run_all
@@ -101,6 +105,25 @@ async def test_a_strong_test_notices_all_and_a_new_test_is_measured(
     finished, events = await measure(weak)
     assert finished.steps[0].strength == Strength(4, 4)
     assert len(tries(events)) == 4
+
+
+@each_row("codec", ["cp1252", "utf-16", "utf-8-sig", "gbk"])
+async def test_faults_keep_the_encoding_of_the_file(
+    sandbox: Sandbox, codec: str
+) -> None:
+    comment = "# 已经退款给客户\n" if codec == "gbk" else "# Schöne Grüße\n"
+    place = sandbox.root / "age.py"
+    place.write_bytes(
+        f"{comment}def is_adult(age):\n    return age >= 18\n".encode(codec)
+    )
+    charsets = Charsets(sandbox.root)
+    path = PurePosixPath("age.py")
+    text = read_text_of(sandbox.root, path, charsets)
+    assert text is not None
+    (fault, *_) = faults_in("age.py", text.text, frozenset({3}))
+    data = encode_file(path, fault.apply(text.text), text, charsets)
+    assert data.decode(codec).startswith(comment)
+    assert data != place.read_bytes()
 
 
 async def test_a_second_run_costs_nothing(weak: Sandbox) -> None:

@@ -235,17 +235,23 @@ async def test_a_file_keeps_its_habits_when_it_is_replaced(
     assert (sandbox.root / "b.txt").read_bytes() == before
 
 
-async def test_a_file_in_another_encoding_is_not_replaced_by_who_saw_it_in_part(
-    sandbox: Sandbox,
-) -> None:
+async def test_a_file_in_another_encoding_is_replaced_in_it(sandbox: Sandbox) -> None:
     (sandbox.root / "b.txt").write_bytes(b"caf\xe9\n")
     sandbox.write(STEP).replies(
-        calls(read("b.txt"), replace("b.txt", "", "cafe\n"), create("a.txt", "good\n")),
+        calls(
+            read("b.txt"),
+            replace("b.txt", "", "le café\n"),
+            replace("b.txt", "le café", "un café"),
+            replace("b.txt", "un café", "文"),
+            create("a.txt", "good\n"),
+        ),
         "Done.",
     )
     events = await run(sandbox)
-    assert "b.txt" in problems(events)[1]
-    assert (sandbox.root / "b.txt").read_bytes() == b"caf\xe9\n"
+    reasons = problems(events)
+    assert reasons[:3] == [""] * 3
+    assert "U+6587" in reasons[3]
+    assert (sandbox.root / "b.txt").read_bytes() == b"un caf\xe9\n"
 
 
 async def test_a_file_that_git_ignores_is_the_steps_from_the_first_call_on(

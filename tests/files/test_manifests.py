@@ -4,7 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.files.manifests import Manifests, ManifestUnreadable, parsed, section
+from cdd_agent.files.manifests import (
+    Manifests,
+    ManifestUnreadable,
+    parse_manifest,
+    section,
+)
 from tests.support.tables import each_row
 
 
@@ -52,7 +57,7 @@ def test_what_cannot_be_read_is_an_error_with_name_and_reason(
 
 
 def test_a_section_is_empty_where_something_else_is_there() -> None:
-    content = parsed("pyproject.toml", "tool = 1\n[a]\nb = 2\n")
+    content = parse_manifest("pyproject.toml", "tool = 1\n[a]\nb = 2\n")
     assert (
         section(content, "tool", "pytest")
         == section(content, "a", "b")

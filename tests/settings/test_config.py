@@ -430,7 +430,7 @@ def test_ordinary_programs_may_be_on_the_list(tmp_path: Path, name: str) -> None
             1,
             "an object with `planner`, `executor`, `chat`, `socrates`",
         ),
-        ("commands: {1: a}\n", 1, "`commands` has a key that is not a text"),
+        ("commands: {1: a}\n", 1, "`commands.1` is unknown; allowed are `mode`"),
         (
             "models:\n  planer: x\n",
             2,

@@ -230,7 +230,7 @@ def test_a_type_that_is_not_said_comes_from_the_slug(slug: str, kind: str) -> No
         ("title: x\nb: [1, 2\nc: 3\n", "s.yaml:3:"),
         ("title: x\ntype: story\n", "s.yaml:2: the type 'story' is not known"),
         ("title: [x]\n", "s.yaml:1: title must be text, not a list"),
-        ("title: x\ntitle: y\n", "s.yaml:2: the key title is there twice"),
+        ("title: x\ntitle: y\n", "s.yaml:2:1: the key title is there twice"),
         ("2024-13-45: x\n", "s.yaml:1: a value cannot be read"),
         ("5: x\n'5': y\n", "s.yaml:2: the key 5 is there twice"),
         ("? [a]\n: b\n", "s.yaml:1: a list or mapping cannot be a key"),

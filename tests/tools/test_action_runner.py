@@ -410,6 +410,26 @@ async def test_merge_markers_are_not_written(root: Path, find: str) -> None:
     assert (result.status, (root / "new.js").exists()) == (FAILURE, False)
 
 
+@each_row(
+    "name, before, find, new",
+    [
+        ("a.json", '{"a": 1, "b": 2}\n', "1,", "1"),
+        ("n.ipynb", '{"cells": [], "nbformat": 4}\n', ", ", " "),
+        ("uv.lock", "version = 1\n", "version = 1", "version ="),
+        ("run", "#!/usr/bin/env python3\nprint(1)\n", "print(1)", "print(1"),
+        ("a.json", '{"a": 1}\n', "", '{"a": \n'),
+    ],
+)
+async def test_an_edit_that_breaks_a_file_is_refused(
+    root: Path, name: str, before: str, find: str, new: str
+) -> None:
+    place = root / name
+    place.write_text(before)
+    result = await done(root, EditAction(file_path=name, find=find, replace=new))
+    assert "would not be valid" in result.error
+    assert place.read_text() == before
+
+
 async def test_a_part_is_not_replaced_by_a_remark(root: Path) -> None:
     new = "first\n// ... rest unchanged\n"
     result, content = await edited(

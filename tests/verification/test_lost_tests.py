@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cdd_agent.files.charsets import Charsets
 from cdd_agent.tickets.declared_files import declare_files
 from cdd_agent.tickets.plan import AffectedFile, PlanStep
 from cdd_agent.verification.facts import Work
@@ -20,8 +21,10 @@ from cdd_agent.verification.lost_tests import (
     compare_tests,
 )
 from cdd_agent.verification.permissions import Permissions
+from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.testcode.reader import read_tests
 from cdd_agent.verification.testcode.test_files import Place, place_of
+from tests.support.encoded_files import ENCODED, Encoded
 from tests.support.tables import each_row
 from tests.support.verdicts import judge_unchecked
 
@@ -324,6 +327,35 @@ def with_second_check(language: str) -> str:
 def became(path: str, before: str | None, after: str | None) -> Comparison:
     versions = (None if text is None else text.encode() for text in (before, after))
     return compare_tests([Versions(path, *versions)])
+
+
+@each_row("encoded", ENCODED)
+def test_tests_of_a_file_in_any_encoding(tmp_path: Path, encoded: Encoded) -> None:
+    encoded.write(tmp_path)
+    one = f"def test_one():\n    assert shop() == '{encoded.word}'\n\n\n"
+    two = f"def test_two():\n    assert shop() != '{encoded.word}'\n"
+    path = f"test_{encoded.path}"
+    charsets = Charsets(tmp_path)
+    if encoded.declared:
+        (tmp_path / ".editorconfig").write_text(
+            f"root = true\n[*]\ncharset = {encoded.declared}\n"
+        )
+    head = encoded.text.partition("\n")[0] + "\n" if "coding" in encoded.text else ""
+    before, weaker, after = (
+        encoded.mark + text.encode(encoded.codec)
+        for text in (
+            f"{head}{one}{two}",
+            f"{head}{one}{two.replace('assert ', '')}",
+            f"{head}{one}",
+        )
+    )
+    same = compare_tests([Versions(path, before, before)], charsets)
+    assert (same.removed, same.changed) == ((), ())
+    weakened = compare_tests([Versions(path, before, weaker)], charsets).weakened
+    assert weakened == {TestId(path, "test_two"): Weakening.UNCHECKED}
+    removed = compare_tests([Versions(path, before, after)], charsets)
+    assert removed.removed == (TestId(path, "test_two"),)
+    assert encoded.word in removed.contents[path]
 
 
 def lost(changes: Comparison) -> int:

@@ -51,7 +51,7 @@ class ReplyReader(Protocol):
 class Call(PartlyShown, frozen=True):
     """The body and the headers that a protocol sends for a request."""
 
-    unshown = ("headers",)
+    hidden_fields = ("headers",)
 
     body: Mapping[str, Any]
     headers: Mapping[str, str]

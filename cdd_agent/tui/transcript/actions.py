@@ -17,7 +17,7 @@ from cdd_agent.events.step_events import (
     TestsStarted,
 )
 from cdd_agent.events.stream import Event
-from cdd_agent.sanitize import sanitize_for_display, without_escapes
+from cdd_agent.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.tickets.outcome_words import OUTCOME_WORDS
 from cdd_agent.tickets.status import StepOutcome, Verification
 from cdd_agent.tui.transcript.blocks import BlockKind
@@ -362,7 +362,7 @@ def _counts(file: DiffOfFile) -> str:
 
 
 def _one_line(text: str) -> str:
-    return sanitize_for_display(" ".join(without_escapes(text).split()))
+    return sanitize_for_display(" ".join(remove_escapes(text).split()))
 
 
 def _verb(title: str) -> Sequence[Mark]:
@@ -374,7 +374,7 @@ def _words(text: str, ink: str) -> list[TranscriptLine]:
     gutter = (("    ", ""),)
     return [
         TranscriptLine(
-            text=sanitize_for_display(without_escapes(line)),
+            text=sanitize_for_display(remove_escapes(line)),
             ink=ink,
             gutter=gutter,
             hang=gutter,

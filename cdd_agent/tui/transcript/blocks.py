@@ -9,7 +9,7 @@ from enum import StrEnum
 from rich.cells import cell_len
 
 from cdd_agent.events.notices import Tone
-from cdd_agent.sanitize import sanitize_for_display, without_escapes
+from cdd_agent.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.tui.transcript.bounds import bounded
 from cdd_agent.tui.transcript.lines import (
     Gutter,
@@ -75,7 +75,7 @@ def whole_block(kind: BlockKind, text: str) -> Iterator[TranscriptLine]:
     hang = blank(gutter)
     fill: Piece = ("─", "heading") if kind is BlockKind.HEADING else (" ", "")
     for source in text.rstrip().split("\n"):
-        for part in bounded(without_escapes(source)):
+        for part in bounded(remove_escapes(source)):
             shown, marks = sanitize_for_display(part), list[Mark]()
             if kind in _STATUS:
                 shown, marks = _without_backticks(shown)

@@ -4,7 +4,7 @@ import re
 
 from rich.cells import cell_len
 
-from cdd_agent.sanitize import sanitize_for_display, without_escapes
+from cdd_agent.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.tui.transcript.bounds import bounded
 from cdd_agent.tui.transcript.lines import Gutter, Row, TranscriptLine
 from cdd_agent.tui.transcript.wrapping import wrap
@@ -55,7 +55,7 @@ def _lines(text: str) -> list[TranscriptLine]:
 
 def _line(source: str) -> TranscriptLine:
     text = _PROGRESS.sub(
-        r"  \1", sanitize_for_display(without_escapes(source).expandtabs(8))
+        r"  \1", sanitize_for_display(remove_escapes(source).expandtabs(8))
     )
     if rule := _rule_around(text):
         before, after = rule

@@ -13,7 +13,12 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from cdd_agent.files.manifests import Manifests, ManifestUnreadable, parsed, section
+from cdd_agent.files.manifests import (
+    Manifests,
+    ManifestUnreadable,
+    parse_manifest,
+    section,
+)
 from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
 from cdd_agent.verification.paths import paths_and_options
 from cdd_agent.verification.runner import (
@@ -289,7 +294,7 @@ def _package(folder: Path) -> Mapping[str, Any]:
 def _test_keys(text: str) -> object:
     """Return the values of a `Cargo.toml` that decide which tests run, and how."""
     try:
-        content = parsed("Cargo.toml", text)
+        content = parse_manifest("Cargo.toml", text)
     except ManifestUnreadable:
         return text
     library, keys = section(content, "lib"), ("test", "doctest", "harness")

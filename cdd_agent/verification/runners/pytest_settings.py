@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import PurePosixPath
 
-from cdd_agent.files.manifests import ManifestUnreadable, parsed, section
+from cdd_agent.files.manifests import ManifestUnreadable, parse_manifest, section
 from cdd_agent.verification.runner import Matters, whole
 
 SETTINGS_FILES = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
@@ -79,9 +79,10 @@ def _is_steering_module(name: str) -> bool:
 
 def _pytest_table(pyproject: str) -> object:
     try:
-        return section(parsed("pyproject.toml", pyproject), "tool").get("pytest")
+        content = parse_manifest("pyproject.toml", pyproject)
     except ManifestUnreadable:
         return pyproject
+    return section(content, "tool").get("pytest")
 
 
 def _section(ini: str, name: str) -> object:

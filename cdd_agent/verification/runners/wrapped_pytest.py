@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from cdd_agent.sanitize import without_escapes
+from cdd_agent.sanitize import remove_escapes
 from cdd_agent.verification.outcomes import Selection, SuiteRun, merge_runs
 from cdd_agent.verification.runner import (
     Reported,
@@ -67,7 +67,7 @@ class WrappedPytest(TestRunner):
         return Selection((), tuple(argv[1:]))
 
     def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
-        output = without_escapes(f"{reported.result.stdout}\n{reported.result.stderr}")
+        output = remove_escapes(f"{reported.result.stdout}\n{reported.result.stderr}")
         reports = reported.all_data(runs=0)
         if not reports:
             raise ReportUnreadable("it does not report on single tests")
