@@ -314,6 +314,11 @@ def pieces(draw: st.DrawFn, number: int, *, is_last: bool = False) -> Piece:
         f"  find: {line}",
         "  replace: y",
     )
+    creation = (
+        f'{{"name": "create_file", "arguments": {{"file_path": "{name}",'
+        f' "content": "{line}"}}}}'
+    )
+    command = '{"name": "execute_command", "arguments": {"command": "make"}}'
     finished = [
         words("I do it.", "- a point", "> a quote"),
         [*above, *block(f"{mark}{language}", line, mark)],
@@ -337,8 +342,20 @@ def pieces(draw: st.DrawFn, number: int, *, is_last: bool = False) -> Piece:
         block("*** Begin Patch", *patch, "*** End Patch"),
         block(f"{mark}{language}", *patch, mark),
         block(f"{mark}yaml", *action, "  replace: y", mark),
+        block("<tool_call>", creation, "</tool_call>"),
+        block("<tool_call>", command, "</tool_call>"),
+        block(
+            "<write_to_file>",
+            f"<path>{name}</path>",
+            *("<content>", line, "</content>"),
+            "</write_to_file>",
+        ),
+        block(f"{mark}bash", f"cat > {name} <<'EOF'", line, "EOF", mark),
+        block(f"{mark}text", "<tool_call>", creation, "</tool_call>", mark),
     ]
     unfinished = [
+        block("<tool_call>", creation),
+        block("<write_to_file>", f"<path>{name}</path>", "<content>", line),
         block(f"{mark}{language}:{name}", line),
         [*above, *block(f"{mark}{language}", line)],
         [*above, *block(*search[:3])],
@@ -359,7 +376,7 @@ replies = st.integers(1, 6).flatmap(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(replies, st.sampled_from(["", "<think>\nx\n</think>"]))
 @example((block("```text:a.txt", "value = 1"),), "")
 def test_nothing_that_could_be_a_file_is_lost(
