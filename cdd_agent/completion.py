@@ -1,42 +1,37 @@
-"""Completions of a text that is being typed, and the names that it may stand for."""
+"""Completions of a typed text, and the names that it may stand for."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 
 class Completion(NamedTuple):
-    """A whole line that the typed line can become."""
-
     line: str
+    """The whole line that the typed one becomes."""
     shown: str
-    """The candidate alone, for a list."""
+    """The completed word."""
     help: str = ""
-    """A few words about the candidate."""
 
 
 class Matches(NamedTuple):
-    """The names that a typed text may stand for, by how well they match."""
+    """The names that a typed text may stand for."""
 
     starting: Sequence[str]
-    """Names that begin with the text."""
     containing: Sequence[str]
-    """Names that have the text further on."""
     scattered: Sequence[str]
     """Names that have its letters in this order, the closest together first."""
 
     @property
     def best(self) -> Sequence[str]:
-        """The names of the best kind that has any."""
         return self.starting or self.containing or self.scattered
 
     @property
     def good(self) -> Sequence[str]:
-        """The names that have the text; if there are none, those with its letters."""
+        """The names that have the text, else those with its letters."""
         return [*self.starting, *self.containing] or self.scattered
 
 
 def find_matches(typed: str, names: Iterable[str]) -> Matches:
-    """Compare a text with names. Upper and lower case are the same."""
+    """Upper and lower case are the same."""
     typed = typed.casefold()
     starting: list[str] = []
     containing: list[str] = []
@@ -56,9 +51,7 @@ def find_matches(typed: str, names: Iterable[str]) -> Matches:
 
 
 def _find_letters(letters: str, name: str) -> list[int]:
-    """Return the place of each letter in a name, behind the one before it; empty if
-    one is missing.
-    """
+    """Return the place of each letter, in their order; empty if one is missing."""
     places: list[int] = []
     place = -1
     for letter in letters:

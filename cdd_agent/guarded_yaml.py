@@ -1,10 +1,8 @@
-"""Parse YAML of unknown origin. This is the only module that does so.
+"""Parse YAML of unknown origin.
 
-Hostile files are refused before anything costly is done: those that are too large, too
-deep, or have too many values once each alias is written out. A key that is there twice
-is refused, since YAML would drop one of the values.
-
-A value is read as the text that was written (`Tree`), so that `version: 1.10` and
+Files that are too large, too deep, or too large once each alias is written out are
+refused before anything costly is done. Double keys are refused, since YAML would drop
+one of the values. A value is read as its text (`Tree`), so that `version: 1.10` and
 `answer: no` stay unchanged, or as YAML means it (`YamlEntry.value`).
 """
 
@@ -28,7 +26,6 @@ except ImportError:
 Tree: TypeAlias = "str | list[Tree] | dict[str, Tree]"
 
 MAX_BYTES = 5_000_000
-"""Size of a document."""
 _MAX_DEPTH = 50
 _MAX_VALUES = 100_000
 _MAX_EXPANDED = 10_000_000
@@ -42,14 +39,10 @@ class DoubleKey(yaml.MarkedYAMLError):
 
 
 class GuardedLoader(SafeLoader):
-    """Constructs plain values only. Refuses double keys, and numbers that Python does
-    not print.
-    """
+    """Refuses double keys, and numbers that Python does not print."""
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Replace `<<: *other` by the keys of the other mapping. The keys of `node`
-        win.
-        """
+        """Replace `<<: *other` by its keys. The keys of `node` win."""
         lines: dict[tuple[str, str], int] = {}
         for key, _ in node.value:
             name = (key.tag, str(key.value))
@@ -74,7 +67,7 @@ GuardedLoader.add_constructor(_INTEGER, GuardedLoader.construct_yaml_int)
 
 
 class YamlEntry(Struct, frozen=True):
-    """One key of a mapping, with its value and its line, from 1."""
+    """One key of a mapping, with its value and its line."""
 
     tree: Tree
     line: int
@@ -83,7 +76,6 @@ class YamlEntry(Struct, frozen=True):
 
     @classmethod
     def from_node(cls, node: yaml.Node) -> "YamlEntry":
-        """Return a value that has no key."""
         return cls(read_tree(node), node.start_mark.line + 1, node)
 
     @property
@@ -95,21 +87,17 @@ class YamlEntry(Struct, frozen=True):
         return isinstance(self.node, yaml.MappingNode)
 
     def at(self, source: str) -> str:
-        """Return the place in messages: `source:LINE`."""
         return f"{source}:{self.line}"
 
     def value(self, source: str) -> object:
-        """Return the value as YAML means it. Raises `BadInput` for a value that is not
-        what it looks like, such as the date 2024-13-45.
-        """
+        """Raises `BadInput`, for example for the date 2024-13-45."""
         return _construct(self.node, source)
 
     def entries(self, source: str) -> dict[object, "YamlEntry"]:
-        """Return the keys of a mapping. Raises `BadInput`."""
         return read_entries(self.node, source)
 
     def without(self, names: set[str]) -> "YamlEntry | None":
-        """Return the mapping without some of its keys; None if no key remains."""
+        """Return the mapping without some keys; None if no key remains."""
         pairs = [pair for pair in self.node.value if pair[0].value not in names]
         if not pairs:
             return None
@@ -119,9 +107,7 @@ class YamlEntry(Struct, frozen=True):
 
 
 def read_file(path: Path) -> str | None:
-    """Return the text of a YAML file, or None if there is none. Raises `BadInput`.
-    Never reads much more than `MAX_BYTES`.
-    """
+    """Return the text of a file, or None if there is none. Raises `BadInput`."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -134,9 +120,7 @@ def read_file(path: Path) -> str | None:
 
 
 def decode(data: bytes, source: str) -> str:
-    """Return the text of a YAML document. Raises `BadInput` if it is too large or not
-    UTF-8.
-    """
+    """Raises `BadInput`."""
     if len(data) > MAX_BYTES:
         raise _too_large(source)
     try:
@@ -149,8 +133,8 @@ def decode(data: bytes, source: str) -> str:
 
 
 def read_node(text: str, source: str) -> yaml.Node | None:
-    """Return the document as YAML's nodes; None for an empty one. Raises `BadInput`
-    with file, line and reason.
+    """Return the root of a document; None if it is empty. Raises `BadInput` with the
+    place and the reason.
     """
     text = text.removeprefix("\ufeff")
     try:
@@ -178,9 +162,7 @@ def read_node(text: str, source: str) -> yaml.Node | None:
 
 
 def _find_error_line(text: str) -> int | None:
-    """Return the line of the first error, from 0. Only events are read, so that depth
-    and aliases cost nothing.
-    """
+    """Return the line of the first error, from 0. Events cost little at any depth."""
     anchors: set[str | None] = set()
     documents = 0
     try:
@@ -202,11 +184,10 @@ def _find_error_line(text: str) -> int | None:
 
 
 def compose_exactly(text: str, source: str) -> Any:
-    """Return the document's node, with positions that are exact to the character.
-    Raises `BadInput` as `read_node`.
+    """Return the root of a document, with exact positions. Raises `BadInput`.
 
-    PyYAML's own scanner is exact; the one in C ends some values later. It does not
-    accept a tab behind a value, which YAML allows; a space is as long.
+    The scanner in C ends some values later. The one in Python accepts no tab behind a
+    value, so each tab becomes a space.
     """
     read_node(text, source)
     for readable in (text, text.replace("\t", " ")):
@@ -219,9 +200,8 @@ def compose_exactly(text: str, source: str) -> Any:
 
 
 def read_mapping(text: str, source: str, kind: str) -> dict[object, YamlEntry]:
-    """Return the keys at the top of a document, in its order; none if it is empty.
-    `kind` is the document's in messages: "a spec". Raises `BadInput` with file, line
-    and reason.
+    """Return the keys at the top of a document. `kind` is its name in messages, such as
+    "a spec". Raises `BadInput`.
     """
     node = read_node(text, source)
     if node is None:
@@ -243,9 +223,7 @@ def read_mapping(text: str, source: str, kind: str) -> dict[object, YamlEntry]:
 
 
 def read_entries(node: yaml.Node, source: str) -> dict[object, YamlEntry]:
-    """Return the keys of a mapping. Raises `BadInput` for a key that is there twice or
-    is no scalar.
-    """
+    """Return the keys of a mapping. Raises `BadInput`."""
     assert isinstance(node, yaml.MappingNode)
     try:
         GuardedLoader("").flatten_mapping(node)
@@ -263,12 +241,10 @@ def read_entries(node: yaml.Node, source: str) -> dict[object, YamlEntry]:
 
 
 def locate(node: yaml.Node, source: str) -> str:
-    """Return the place of a node in messages: `source:LINE`."""
     return f"{source}:{node.start_mark.line + 1}"
 
 
 def describe_kind(node: yaml.Node) -> str:
-    """Return the kind of a node in words."""
     if _is_null(node):
         return "empty"
     if isinstance(node, yaml.MappingNode):
@@ -285,20 +261,17 @@ def list_items(node: yaml.Node) -> list[yaml.Node] | None:
 
 
 class _Counter(Struct):
-    """Counts the levels and values of a document, event by event, before anything
-    recursive is done. An alias counts as all that it stands for.
-    """
+    """Counts the levels and values of a document. An alias counts as its value."""
 
     source: str
     values: int = 0
     sizes: dict[str, int] = field(default_factory=dict)
-    """The size of each anchor."""
+    """By anchor."""
     open_nodes: list[tuple[str, int]] = field(default_factory=lambda: [("", 0)])
-    """The lists and mappings around the event: their anchors, and their sizes so far.
-    """
+    """The anchors and sizes of the lists and mappings around an event."""
 
     def add(self, event: yaml.Event) -> None:
-        """Count an event. Raises `BadInput` once there is too much."""
+        """Raises `BadInput` once there is too much."""
         self.values += 1
         if isinstance(event, yaml.ScalarEvent):
             self._add_size(event.anchor or "", 1 + len(event.value))
@@ -387,7 +360,7 @@ def _reason(error: yaml.MarkedYAMLError) -> str:
 
 
 def read_tree(node: yaml.Node) -> Tree:
-    """Return a node as the text that was written; null is empty."""
+    """Return the text of a node; null is empty."""
     if isinstance(node, yaml.MappingNode):
         tree: dict[str, Tree] = {}
         for key_node, value in node.value:
@@ -400,7 +373,6 @@ def read_tree(node: yaml.Node) -> Tree:
 
 
 def format_tree(tree: Tree) -> str:
-    """Return a list as list items, a mapping as labelled lines."""
     match tree:
         case str(text):
             return text.strip()

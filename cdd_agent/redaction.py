@@ -1,9 +1,8 @@
-"""Redaction: secrets are removed from text before it is stored or shown.
+"""Remove secrets from text before it is stored or shown.
 
-A secret is the value of a variable whose name suggests it (`secret_names.py`), or a
-text in the shape of a well-known credential. A shape is a sequence of characters with
-bounded lengths, so the time is linear in the text. Any beginning of a text shows which
-part may still become a secret: a stream holds back that part.
+A secret is the value of a variable whose name suggests it (`secret_names.py`), or has
+the shape of a well-known credential. Shapes have bounded lengths, so the time is linear
+in the text, and a stream holds back only the part that may become a secret.
 """
 
 import os
@@ -20,19 +19,15 @@ from cdd_agent.secret_names import is_secret_name
 _MIN_LENGTH = 8
 _MAX_WORD_LENGTH = 15
 _MIN_CHARACTERS = 4
-"""Different characters in a secret. A value with fewer is a placeholder or a line, such
-as `********`.
-"""
+"""Different characters of a secret. `********` is a placeholder."""
 _MARK = "[redacted]"
 _CONTEXT = 2
-"""Characters before a shape that decide whether it begins there."""
+"""Characters before a shape that matter for its beginning."""
 
 T = TypeVar("T")
 
 
 class _Run(Struct, frozen=True):
-    """Characters of one kind: at least `least`, at most `most`."""
-
     characters: str
     least: int
     most: int
@@ -42,7 +37,6 @@ _Shape = list[_Run]
 
 
 def _shape(*parts: str | _Run) -> _Shape:
-    """Return a shape of literal texts and runs."""
     runs = []
     for part in parts:
         if isinstance(part, _Run):
@@ -76,12 +70,12 @@ _SIGNED_TOKEN = _shape(
     *(".eyJ", _Run(_BASE64URL, 8, 8192)),
     *(".", _Run(_BASE64URL, 16, 2048)),
 )
-"""A JWT, whose first two parts are JSON objects."""
+"""A JWT."""
 _WORDS = [
     *[_shape(prefix, run) for names, run in _PREFIXES.items() for prefix in names],
     _SIGNED_TOKEN,
 ]
-"""Shapes of whole words. Inside a longer word, such as `task-…`, they mean nothing."""
+"""Shapes of whole words: in `task-…`, `sk-…` means nothing."""
 _ADDRESS = _shape(
     *("://", _Run(r"[^\s/:@\"'`<>{}\\]", 0, 128)),
     *(":", _Run(r"[^\s/\"'`<>{}\\]", 1, 256), "@"),
@@ -92,9 +86,8 @@ _PRIVATE_KEY = _shape(
     "-----",
 )
 _OTHERS = [_ADDRESS, _PRIVATE_KEY]
-"""Shapes that may be anywhere."""
 _MAX_SHAPE = 2 * max(sum(run.most for run in shape) for shape in [*_WORDS, *_OTHERS])
-"""The length of the longest shape. A character of a run may be two long."""
+"""A character of a run may be two long."""
 # a word begins also after an escaped line break
 _WORD_START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 
@@ -104,7 +97,7 @@ def _whole_pattern(shape: _Shape) -> str:
 
 
 def _partial_pattern(shape: _Shape) -> str:
-    """Return a pattern for the end of a text that may become the shape."""
+    """Match the end of a text that may become the shape."""
     pattern = ""
     for run in reversed(shape):
         part = f"{run.characters}{{0,{run.most}}}"
@@ -114,9 +107,7 @@ def _partial_pattern(shape: _Shape) -> str:
 
 
 def _any_shape(words: list[str], others: list[str], *, first: int) -> str:
-    """Return a pattern for all shapes. A look at their `first` characters comes before,
-    which makes it four times faster on ordinary text.
-    """
+    """Match all shapes. To compare their `first` characters before saves time."""
     starts = set()
     for shape in [*_WORDS, *_OTHERS]:
         starts.add("".join(run.characters for run in shape[:first]))
@@ -142,8 +133,8 @@ _PARTIAL = re.compile(
 
 
 class Redactor:
-    """Replaces secrets: those it is given as value → name of its variable, and those
-    that have a known shape.
+    """Replaces texts of known shapes, and the given values, which have the names of
+    their variables.
     """
 
     def __init__(self, names: Mapping[str, str] | None = None) -> None:
@@ -155,11 +146,8 @@ class Redactor:
     def of_environment(
         cls, hide: Iterable[str] = (), environment: Mapping[str, str] | None = None
     ) -> "Redactor":
-        """Return a redactor for the secrets of this process. `hide` names variables in
-        addition to those that look like secrets.
-
-        Variables that commands may see (`pass_env`) are secrets in files and on the
-        screen all the same.
+        """Return a redactor for the secrets of this process. `hide` names more of its
+        variables. Variables that commands may see (`pass_env`) are secrets, too.
         """
         hide = tuple(hide)
         variables = os.environ if environment is None else environment
@@ -171,12 +159,12 @@ class Redactor:
         return cls(names)
 
     def redact(self, text: str) -> str:
-        """Return the text with `[redacted]` or `[redacted: NAME]` for each secret."""
+        """Write `[redacted]` or `[redacted: NAME]` instead of each secret."""
         return self._pattern.sub(self.replacement, text)
 
     def redacted(self, value: T) -> T:
-        """Return a value with all its texts redacted, such as an event or a value of
-        JSON, whose keys stay. It is the same object if it holds no secret.
+        """Redact all texts of a value, such as an event or a value of JSON. Keys stay.
+        A Struct without secrets is returned itself.
         """
         return cast("T", self._redact_value(value))
 
@@ -203,7 +191,6 @@ class Redactor:
         return replace(value, **changes) if changes else value
 
     def replacement(self, match: re.Match[str]) -> str:
-        """Return the text to write instead of a secret."""
         text = match[0]
         if text in self._names:
             return f"[redacted: {self._names[text]}]"
@@ -213,12 +200,11 @@ class Redactor:
         return _MARK
 
     def find_secret(self, text: str, start: int) -> re.Match[str] | None:
-        """Return the first secret from `start` on."""
         return self._pattern.search(text, start)
 
     def find_partial(self, text: str, start: int) -> int:
-        """Return the place, from `start` on, of the first text that may become a secret
-        or a longer one; the end of the text if there is none.
+        """Return the place of the first text that may become a secret or a longer one,
+        else the end of the text.
         """
         partial = _PARTIAL.search(text, max(start, len(text) - _MAX_SHAPE))
         first = partial.start() if partial else len(text)
@@ -232,23 +218,20 @@ class Redactor:
 
 
 class StreamRedactor:
-    """Redacts a text that comes in pieces, with the same result as for the whole text.
-    Only the part that may become a secret waits.
-    """
+    """Redacts a text that comes in pieces, with the same result as for the whole."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._text = ""
-        """The last characters that were passed on, and the waiting part."""
+        """A few characters that were passed on, and the waiting part."""
         self._start = 0
-        """The place of the waiting part."""
 
     def feed(self, piece: str) -> str:
-        """Add a piece. Return the redacted text that can be passed on."""
+        """Return the redacted text that can be passed on."""
         return self._take(piece, is_last=False)
 
     def end(self) -> str:
-        """End the text and return the rest of it. Another text may follow."""
+        """Return the rest of the text. Another text may follow."""
         rest = self._take("", is_last=True)
         self._text, self._start = "", 0
         return rest
@@ -271,9 +254,7 @@ class StreamRedactor:
 
 
 def _can_be_secret(value: str) -> bool:
-    """False for values that are in every text: short ones, plain words, lines of the
-    same characters, and paths.
-    """
+    """False for values that are in many texts."""
     is_word = (
         value.isalpha()
         and len(value) <= _MAX_WORD_LENGTH

@@ -1,6 +1,4 @@
-"""Make text from elsewhere harmless: it cannot control the terminal or the Markdown
-that shows it.
-"""
+"""Make text harmless for the terminal or the Markdown that shows it."""
 
 import re
 
@@ -8,8 +6,8 @@ CONTROL_CHARACTERS = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"
     "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 )
-"""For a set in a regular expression: control characters except tab and line feed, and
-characters that change the order in which a text is shown.
+"""For a set in a regular expression: also characters that change the order in which
+text is shown, but not tab and line feed.
 """
 
 _CONTROL = re.compile(f"[{CONTROL_CHARACTERS}\n]")
@@ -22,7 +20,7 @@ _ESCAPE = re.compile(
 
 
 def sanitize_for_display(text: str) -> str:
-    """Return the text with tabs expanded and symbols for control characters."""
+    """Expand tabs, and show control characters as symbols."""
     if "\t" in text:
         text = text.expandtabs(4)
     return _CONTROL.sub(_symbol, text)
@@ -36,12 +34,12 @@ def _symbol(match: re.Match[str]) -> str:
 
 
 def remove_escapes(line: str) -> str:
-    """Return a line that was written for a terminal without its escape sequences."""
+    """Remove the escape sequences of a terminal."""
     return _ESCAPE.sub("", line.removesuffix("\r"))
 
 
 def fenced(text: str, language: str = "") -> str:
-    """Return the text as a Markdown code block, which nothing in it can end."""
+    """Return a Markdown code block that nothing in the text can end."""
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     last = "" if text.endswith("\n") else "\n"

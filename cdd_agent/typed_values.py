@@ -1,8 +1,5 @@
-"""Values with types: values that check themselves, and values that are read from what
-models and users write.
-
-msgspec compares values with types and stops at the first fault. `WrongValue` reports
-that fault in words for users and models.
+"""Values that check themselves, and values that are read from what models and users
+write. msgspec finds the first fault; `WrongValue` reports it in words.
 """
 
 import difflib
@@ -20,10 +17,9 @@ from cdd_agent.value_schemas import Schema, describe_values, find_schema, list_n
 T = TypeVar("T")
 
 Written = Annotated[str, Meta(pattern=r"\S")]
-"""A text that is not empty and not only white space."""
 _LIKENESS = 0.65
 _MAX_PATH = 100
-"""Characters of a path that are shown: keys may be anything."""
+"""Keys may be anything, also very long."""
 _FAULT = re.compile(
     r"(?P<problem>.*?)( - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`)?", re.DOTALL
 )
@@ -38,12 +34,17 @@ Place = tuple[str | int, ...]
 
 
 class WrongValue(ValueError, TypeError):
-    """A value that its type does not allow. The message is a sentence without its full
-    stop.
-    """
+    """A value that its type does not allow. The message has no full stop."""
 
-    def __init__(self, place: Place, problem: str, *, is_rule: bool = False) -> None:
-        """`problem` is the end of the sentence; for the rule of a type, all of it."""
+    def __init__(
+        self,
+        place: Place,
+        problem: str,
+        *,
+        value: object = None,
+        is_rule: bool = False,
+    ) -> None:
+        """`problem` is the end of a sentence; of a rule, the whole sentence."""
         path = ".".join(map(str, place)).encode(errors="backslashreplace").decode()
         if len(path) > _MAX_PATH:
             path = f"{path[:_MAX_PATH]}…"
@@ -53,11 +54,12 @@ class WrongValue(ValueError, TypeError):
             message = f"{subject}: {problem}" if place else problem
         super().__init__(message)
         self.place = place
+        self.value = value
 
 
 class RuleBroken(ValueError):
-    """A value that breaks a rule of its `field`. It is raised in `__post_init__`, where
-    msgspec does not know the field. The message names what is allowed.
+    """A value that breaks a rule of its `field`, which msgspec does not know. It is
+    raised in `__post_init__`.
     """
 
     def __init__(self, field: str, message: str) -> None:
@@ -66,8 +68,8 @@ class RuleBroken(ValueError):
 
 
 class Checked(Struct, frozen=True):
-    """A value that compares its fields with their annotations, and copies lists and
-    mappings. The constructor raises `WrongValue`.
+    """A value whose constructor compares the fields with their types, and copies lists
+    and mappings. It raises `WrongValue`.
     """
 
     def __post_init__(self) -> None:
@@ -83,7 +85,7 @@ def _field_types(kind: type[Struct]) -> list[tuple[str, Any]]:
 
 
 def check_argument(name: str, kind: Any, value: object) -> Any:
-    """Return the argument `name` as a value of its type. Raises `WrongValue`."""
+    """Raises `WrongValue`."""
     try:
         return convert(value, kind)
     except ValidationError as error:
@@ -108,12 +110,12 @@ def read(kind: type[T], value: object) -> T:
 
 
 def read_json(kind: type[T], text: str | bytes) -> T:
-    """Return a JSON text as a value of a type. Raises `WrongValue`."""
+    """Raises `WrongValue`."""
     return read(kind, parse_json(text))
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return the value of a JSON text. Raises `WrongValue`."""
+    """Raises `WrongValue`."""
     try:
         return msgspec.json.decode(text)
     except (ValueError, RecursionError) as error:
@@ -123,9 +125,7 @@ def parse_json(text: str | bytes) -> Any:
 def explain(
     error: ValidationError, kind: Any, value: object, name: str = ""
 ) -> WrongValue:
-    """Return msgspec's error about a value in our words. `name` is the argument that
-    the value was given for.
-    """
+    """Return msgspec's error in our words. `name` is the argument with the value."""
     match = _FAULT.fullmatch(str(error))
     assert match
     inner = _parse_path(match["path"] or "")
@@ -149,15 +149,14 @@ def explain(
     if (match["path"] or "").endswith("[...]"):
         values = schema.get("additionalProperties", {})
         return WrongValue(place, f"has a value that is not {describe_values(values)}")
-    if _is_empty(_find_value(value, inner), schema):
+    wrong = _find_value(value, inner)
+    if _is_empty(wrong, schema):
         return WrongValue(place, "is empty")
-    return WrongValue(place, f"is not {describe_values(schema)}")
+    return WrongValue(place, f"is not {describe_values(schema)}", value=wrong)
 
 
 def suggest(name: str, allowed: Iterable[str]) -> str:
-    """Return the allowed names that an unknown name may be a misspelling of, or all of
-    them, in words.
-    """
+    """Return the likely names for an unknown one, or all of them, in words."""
     names = [*allowed]
     similar = difflib.get_close_matches(name[:_MAX_PATH], names, 2, _LIKENESS)
     if similar:
@@ -167,9 +166,7 @@ def suggest(name: str, allowed: Iterable[str]) -> str:
 
 
 def _parse_path(path: str) -> Place:
-    """Return the place of a path of msgspec's. It ends before the key of a mapping,
-    which msgspec does not name.
-    """
+    """Return the place, up to the first mapping: msgspec does not name its keys."""
     place: list[str | int] = []
     for step in _STEP.finditer(path):
         if step["name"]:

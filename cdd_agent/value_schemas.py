@@ -1,6 +1,4 @@
-"""JSON schemas of types: for the prompts of models, and for messages that name the
-allowed values.
-"""
+"""JSON schemas of types, for prompts and for messages about wrong values."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -34,8 +32,8 @@ _REF = "#/$defs/"
 
 
 def schema_of(kind: Any) -> Schema:
-    """Return the JSON schema of a type, without titles, null for optional values,
-    empty defaults, and patterns.
+    """Return the schema of a type without titles, patterns, empty defaults, and null
+    for optional values.
     """
     schema = msgspec.json.schema(kind)
     definitions = schema.pop("$defs", {})
@@ -67,9 +65,7 @@ def _simplify(schema: Any) -> Any:
 
 
 def find_schema(kind: Any, place: Sequence[str | int]) -> Schema:
-    """Return the schema of the values at a place in values of a type; empty if there
-    is none.
-    """
+    """Return the schema of the values at a place; empty if there is none."""
     try:
         schema = msgspec.json.schema(kind)
     except TypeError:
@@ -89,7 +85,7 @@ def _find_inner(schema: Schema, step: str | int) -> Schema:
 
 
 def _resolve(schema: Schema, definitions: Schema) -> Schema:
-    """Return a schema with its definition. An optional one is marked as `nullable`."""
+    """Return the definition of a schema. An optional one is marked as `nullable`."""
     options = schema.get("anyOf", [])
     if _NULL in options and len(options) == 2:
         optional = next(option for option in options if option != _NULL)
@@ -100,8 +96,8 @@ def _resolve(schema: Schema, definitions: Schema) -> Schema:
 
 
 def describe_values(schema: Schema) -> str:
-    """Return the values that a schema allows, in words. The title of a schema is the
-    name of its kind of text, such as "the name of a program".
+    """Return the allowed values in words. A title names a kind of text, such as "the
+    name of a program".
     """
     options = schema.get("anyOf")
     if options:

@@ -1,6 +1,5 @@
-"""Find a remedy for text that is not valid YAML: a small change that removes the error.
-
-Each change is tried first, and the text is read again. Only one that works is reported.
+"""Find a small change that makes a text valid YAML. Each change is tried before it is
+reported.
 """
 
 import re
@@ -11,9 +10,7 @@ import yaml
 from msgspec import Struct
 
 _MAX_CHARACTERS = 300_000
-"""Of a text that is read again and again."""
 _MAX_SHOWN = 100
-"""Characters of a line that a message repeats."""
 _LINE = re.compile("[^\n\r\x85\u2028\u2029]*(?:\r\n|[\n\r\x85\u2028\u2029]|$)")
 _TEXT = re.compile(
     r"(?P<before>\s*(?:- +)*"
@@ -46,8 +43,8 @@ def find_remedy(
     error: yaml.MarkedYAMLError,
     find_error_line: Callable[[str], int | None],
 ) -> str:
-    """Return advice for the error; empty if no remedy is known. `find_error_line`
-    returns the line of the first error of a text, from 0.
+    """Return advice for the error, or nothing. `find_error_line` returns the line of
+    the first error, from 0.
     """
     mark = error.problem_mark or error.context_mark
     if mark is None or len(text) > _MAX_CHARACTERS:
@@ -64,12 +61,12 @@ def find_remedy(
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines of YAML with their ends. Form feeds do not end them."""
+    """Return the lines of YAML with their ends."""
     return [line for line in _LINE.findall(text) if line]
 
 
 def quote(text: str) -> str:
-    """Return a line of text in quotes. If it is in quotes already, replace these."""
+    """Put a line of text in quotes, also instead of those that it has."""
     if _is_in_quotes(text):
         text = text[1:-1]
     if '"' not in text and "\\" not in text:
@@ -89,14 +86,14 @@ def _is_in_quotes(text: str) -> bool:
 
 
 def list_advice(count: int) -> str:
-    """Return the advice for a list of mappings where one mapping is read."""
+    """Return the advice for a list where one mapping is read."""
     if count == 1:
         return "Remove the dash before its first key, and the spaces before all keys."
     return f"It has {count} items: keep one of them, without its dash."
 
 
 def separate_key(line: str) -> str:
-    """Return the line `key:value` with a space after its colon, else nothing."""
+    """Put a space after the colon of `key:value`. Return nothing for other lines."""
     key = _KEY_AT_VALUE.fullmatch(line)
     return f"{key[1]} {key[2]}" if key else ""
 
@@ -104,9 +101,7 @@ def separate_key(line: str) -> str:
 def quotes_advice(
     text: str, before: str = "", *, otherwise: str = "put the text in quotes"
 ) -> str:
-    """Return the advice to put a text in quotes, with the result behind `before` if
-    that is short.
-    """
+    """Return the advice to put a text in quotes, with the result if it is short."""
     result = before + quote(text)
     if len(result) > _MAX_SHOWN or len(split_lines(text)) > 1:
         return otherwise
@@ -114,8 +109,8 @@ def quotes_advice(
 
 
 def _suspect_lines(error: yaml.MarkedYAMLError, lines: list[str]) -> list[int]:
-    """Return the numbers of the lines to change: where the error is, the written lines
-    before it, and where its value begins.
+    """Return the numbers of the lines to change: those around the error, and the first
+    one of its value.
     """
     numbers = []
     if error.problem_mark is not None:

@@ -39,7 +39,7 @@ from cdd_agent.files.text import (
 )
 
 _WORD = re.compile(r"\w")
-_LINE_END = re.compile(r"\r\n|\r")
+_LINE_END = re.compile(r"\r{1,2}\n|\r")
 _SHOWN_PLACES = 10
 _MOST_MISSES = 20
 """Texts that are not found and whose difference is named."""
@@ -73,7 +73,8 @@ class FileDraft:
 
     @property
     def text(self) -> str:
-        return "".join(map("".join, zip(self.lines, self._ends, strict=True)))
+        pairs = zip(self.lines, self._ends, strict=True)
+        return "".join([line + end for line, end in pairs])
 
     def replace(self, edit: Replacement) -> bool:
         """Do one edit; False if it was done already: the new text is in the file, and
@@ -116,11 +117,10 @@ class FileDraft:
             raise MultipleMatchesFoundError(self._shown, numbers)
         start, end = spans[0]
         new = self._in_own_characters(flat[start:end], find, new)
-        around = new.find(flat[start:end])
-        is_longer = around >= 0 and len(new) > end - start
-        if is_longer and _spans(flat, new) == [
-            (start - around, start - around + len(new))
-        ]:
+        before = new.find(flat[start:end])
+        is_longer = before >= 0 and len(new) > end - start
+        around = (start - before, start - before + len(new))
+        if is_longer and _spans(flat, new) == [around]:
             return False
         self._put_text(flat, start, end, new)
         return True

@@ -26,6 +26,10 @@ _MOST_PAIRS = 50_000
 """Equal pairs of items up to which two sequences are compared in full: beyond, it would
 take too long.
 """
+_MOST_RARE_PAIRS = 1_000_000
+"""The same for pairs of items that are no more than a hundredth of a sequence."""
+_LONGEST_QUOTED = 500
+"""Characters of lines that are compared as one text, not each with its own."""
 
 Opcode = tuple[str, int, int, int, int]
 
@@ -89,19 +93,24 @@ def quote_own(own: str, find: str, new: str) -> str:
     """
     if own == find:
         return new
+    lines = [text.split("\n") for text in (own, find, new)]
+    counts = {len(each) for each in lines}
+    if len(find) > _LONGEST_QUOTED and len(counts) == 1 and counts != {1}:
+        return "\n".join(quote_own(*each) for each in zip(*lines, strict=True))
     pieces = list(pair_pieces(find, own))
     written: list[str] = []
     for tag, find_from, find_to, new_from, new_to in compare(find, new):
         if tag != "equal":
             written.append(new[new_from:new_to])
             continue
+        # where the file's piece of a character is not whole, the new text has the rest
+        moved = new_from - find_from
         at = find_from
         for start, end, own_piece in pieces:
             if at <= start and end <= find_to:
-                written.append(new[new_from + at - find_from :][: start - at])
-                written.append(own_piece)
+                written += (new[at + moved : start + moved], own_piece)
                 at = end
-        written.append(new[new_from + at - find_from : new_to])
+        written.append(new[at + moved : new_to])
     return "".join(written)
 
 
@@ -125,6 +134,11 @@ def compare(old: Sequence[str], new: Sequence[str]) -> Sequence[Opcode]:
     if sum(counts[item] for item in old) <= _MOST_PAIRS:
         matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
         return matcher.get_opcodes()
+    # `difflib` passes over more frequent items, if there are enough of others
+    rare = len(new) // 100 + 1
+    pairs = [counts[item] for item in old if counts[item] <= rare]
+    if len(pairs) * 2 >= len(old) >= 200 and sum(pairs) <= _MOST_RARE_PAIRS:
+        return difflib.SequenceMatcher(None, old, new).get_opcodes()
     head, tail = common_ends(old, new)
     old_end, new_end = len(old) - tail, len(new) - tail
     return [

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from cdd_agent.changes.look_alikes import common_ends, fold, pair_pieces
 from cdd_agent.changes.search import (
+    LONGEST_COMPARED,
     SURE_RUNGS,
     Lines,
     SearchedLines,
@@ -23,6 +24,8 @@ from cdd_agent.changes.search import (
 _SHOWN_LINES = 8
 _MOST_NEAR = 300
 """Lines that are compared letter by letter."""
+_MOST_COMPARED = 200
+"""Lines of a text that are compared from its first difference on."""
 _AROUND = 3
 """Lines around a place in which lines of the text may be."""
 _SLIP = 0.6
@@ -87,7 +90,7 @@ def _near_places(file: SearchedLines, wanted: Lines) -> list[int]:
     about its length that have one of its words are compared.
     """
     longest = _longest(wanted)
-    if not longest:
+    if not longest or len(longest) > LONGEST_COMPARED:
         return []
     words = set(re.findall(r"\w{3,}", longest))
     candidates: list[str] = []
@@ -110,31 +113,36 @@ def _is_in(lines: Lines, find: Lines) -> bool:
 
 def _first_difference(file: SearchedLines, find: Lines, start: int) -> str:
     """The first difference of a text from the lines around its place."""
-    first = max(0, start - _AROUND)
-    present = file.forms.bare[first : max(0, start) + len(find) + _AROUND]
     wanted = [line.strip() for line in find]
-    matcher = difflib.SequenceMatcher(None, wanted, present, autojunk=False)
+    head, _ = common_ends(wanted, file.forms.bare[max(0, start) :])
+    if start < 0 or head == len(find):
+        head = 0
+    first = start + head if head else max(0, start - _AROUND)
+    end = max(0, start + head) + _MOST_COMPARED
+    present = file.forms.bare[first : end + _AROUND]
+    compared = wanted[head : head + _MOST_COMPARED]
+    matcher = difflib.SequenceMatcher(None, compared, present, autojunk=False)
     for tag, find_from, find_to, own_from, own_to in matcher.get_opcodes():
-        place = first + own_from
+        number, place = head + find_from, first + own_from
         if tag == "replace":
-            if find_from == 0:
+            if number == 0:
                 # the lines before the text are no part of the difference
                 place = max(place, first + own_to - find_to)
-            end = min(first + own_to, place + 1 + find_to - find_from)
-            likest = _likest(wanted[find_from], file.forms.bare, range(place, end))
-            return _pair_difference(find, find_from, file.lines, likest)
+            last = min(first + own_to, place + 1 + find_to - find_from)
+            likest = _likest(wanted[number], file.forms.bare, range(place, last))
+            return _pair_difference(find, number, file.lines, likest)
         if tag == "delete":
-            shown = _whole_line(find[find_from])
+            shown = _whole_line(find[number])
             return (
-                f"Line {find_from + 1} of the text to find, {shown}, is not in the file"
+                f"Line {number + 1} of the text to find, {shown}, is not in the file"
                 f" at line {place + 1}"
             )
-        if tag == "insert" and 0 < find_from < len(find):
+        if tag == "insert" and 0 < number < len(find) and find_from < len(compared):
             return (
-                f"After line {find_from} of the text to find, the file has another"
+                f"After line {number} of the text to find, the file has another"
                 f" line: line {place + 1}, {_whole_line(file.lines[place])}"
             )
-    return _indentation_difference(file, find, matcher, first)
+    return _indentation_difference(file, find, start)
 
 
 def _likest(line: str, lines: Lines, places: Sequence[int]) -> int:
@@ -142,23 +150,18 @@ def _likest(line: str, lines: Lines, places: Sequence[int]) -> int:
     return max(places, key=lambda place: likeness(line, lines[place]))
 
 
-def _indentation_difference(
-    file: SearchedLines,
-    find: Lines,
-    matcher: difflib.SequenceMatcher[str],
-    first: int,
-) -> str:
+def _indentation_difference(file: SearchedLines, find: Lines, start: int) -> str:
     """The first line whose indentation differs otherwise than that of the first."""
-    shift: tuple[str, str] | None = None
-    for block in matcher.get_matching_blocks():
-        for offset in range(block.size):
-            number, place = block.a + offset, first + block.b + offset
-            if not find[number].strip():
-                continue
-            pair = (_indentation(find[number]), _indentation(file.lines[place]))
-            shift = shift or pair
-            if len(pair[1]) - len(pair[0]) != len(shift[1]) - len(shift[0]):
-                return _pair_difference(find, number, file.lines, place)
+    shift: int | None = None
+    for number, line in enumerate(find):
+        place = start + number
+        if not line.strip() or not 0 <= place < len(file.lines):
+            continue
+        own = file.lines[place]
+        more = len(_indentation(own)) - len(_indentation(line))
+        shift = more if shift is None else shift
+        if more != shift and line.strip() == own.strip():
+            return _pair_difference(find, number, file.lines, place)
     return "The indentation of the text to find is not that of the file"
 
 
@@ -254,6 +257,8 @@ def _different_blanks(line: str, own: str) -> tuple[str, str]:
 
 def _different_words(line: str, own: str) -> tuple[str, str]:
     """The first words that differ."""
+    if max(len(line), len(own)) > LONGEST_COMPARED:
+        return _shown(line), _shown(own)
     tokens, own_tokens = _TOKEN.findall(line), _TOKEN.findall(own)
     matcher = difflib.SequenceMatcher(None, tokens, own_tokens, autojunk=False)
     for tag, start, end, own_start, own_end in matcher.get_opcodes():

@@ -41,7 +41,7 @@ _NUMBERED = re.compile(
 _TAB_WIDTHS = (4, 2, 8, 3)
 _MOST_VOTERS = 50
 """Lines of a text that vote for the place of a close match."""
-_LONGEST_COMPARED = 1000
+LONGEST_COMPARED = 1000
 """Characters of a line that is compared letter by letter."""
 _ANY_QUOTE = str.maketrans('\u2018\u2019\u201c\u201d"', "'''''")
 
@@ -382,7 +382,7 @@ def likeness(line: str, other: str) -> float:
     """The share of two lines that is equal; 0 for long ones that differ."""
     if line == other:
         return 1.0
-    if max(len(line), len(other)) > _LONGEST_COMPARED:
+    if max(len(line), len(other)) > LONGEST_COMPARED:
         return 0.0
     return difflib.SequenceMatcher(None, line, other, autojunk=False).ratio()
 

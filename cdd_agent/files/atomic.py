@@ -103,9 +103,8 @@ def respell(old: Path, new: Path, data: bytes | None = None) -> None:
     """Rename a file where the disk takes both names for one, and give it new content if
     there is `data`. The file keeps its permissions.
 
-    A process that is killed meanwhile leaves the old file, the new one or neither; in
-    the last case a temporary file has the content. Raises `BadInput` when the disk
-    refuses.
+    If the process is killed, the old file, the new one or a temporary file has the
+    content. Raises `NotWritten`.
     """
     try:
         if data is None:

@@ -60,7 +60,7 @@ def _read_paths(settings: Path) -> Iterator[tuple[str, str]]:
     for line in read_small(settings, _LARGEST).splitlines():
         rest = line
         if head := _SECTION.match(line):
-            # `[includeIf "..."]` and `[core "x"]` are other sections
+            # `[includeIf "..."]` and `[core "x"]` do not count
             section = head[1].lower() if '"' not in head[0] else ""
             rest = head[2]
         if setting := _SETTING.match(rest):

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -27,9 +27,6 @@ class _IndexedPath(NamedTuple):
     """A folder's path ends in `/`."""
     folded: str
     name: str
-
-
-Test = Callable[[_IndexedPath], object]
 
 
 class FileIndex:
@@ -86,30 +83,33 @@ class FileIndex:
         typed = compose(typed).casefold()
         skipping = (f"[^{re.escape(char)}]*+{re.escape(char)}" for char in typed)
         has_letters = re.compile("".join(skipping)).match
-
-        def rank(test: Test) -> list[str]:
-            return self._rank(test, limit, deadline)
-
         if "/" in typed:
-            paths = rank(lambda indexed: typed in indexed.folded)
+            groups = [self._select(lambda item: typed in item.folded, deadline)]
         else:
-            paths = rank(lambda indexed: indexed.name.startswith(typed))
-            paths += rank(lambda indexed: typed in indexed.name)
-        paths = paths or rank(lambda indexed: has_letters(indexed.name))
-        paths = paths or rank(lambda indexed: has_letters(indexed.folded))
-        return list(dict.fromkeys(paths))[:limit]
+            containing = self._select(lambda item: typed in item.name, deadline)
+            beginning = [item for item in containing if item.name.startswith(typed)]
+            groups = [beginning, containing]
+        if not any(groups):
+            groups = [self._select(lambda item: has_letters(item.name), deadline)]
+        if not any(groups):
+            groups = [self._select(lambda item: has_letters(item.folded), deadline)]
+        ranked = dict.fromkeys(path for group in groups for path in _rank(group))
+        return list(ranked)[:limit]
 
-    def _rank(self, test: Test, limit: int, deadline: float) -> list[str]:
-        """Return the paths that pass a test, those near the root first."""
-        matches = islice(self._select(test, deadline), _MAX_RANKED)
-        ranked = sorted(matches, key=lambda path: (path.count("/"), len(path), path))
-        return ranked[:limit]
-
-    def _select(self, test: Test, deadline: float) -> Iterator[str]:
+    def _select(
+        self, test: Callable[[_IndexedPath], object], deadline: float
+    ) -> list[_IndexedPath]:
+        """Return the paths that pass a test, as far as the time allows."""
         paths = self._paths
+        selected = list[_IndexedPath]()
         for start in range(0, len(paths), _BATCH):
             if time.monotonic() > deadline:
-                return
-            for indexed in paths[start : start + _BATCH]:
-                if test(indexed):
-                    yield indexed.path
+                break
+            selected += filter(test, paths[start : start + _BATCH])
+        return selected
+
+
+def _rank(group: list[_IndexedPath]) -> list[str]:
+    """Return paths, those near the root first, then the shorter ones."""
+    paths = [item.path for item in group[:_MAX_RANKED]]
+    return sorted(paths, key=lambda path: (path.count("/"), len(path), path))

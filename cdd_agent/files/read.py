@@ -7,7 +7,7 @@ and nothing that would make the reader wait.
 
 import stat
 from difflib import get_close_matches
-from io import BufferedReader, StringIO, TextIOBase, TextIOWrapper
+from io import BufferedReader, TextIOBase, TextIOWrapper
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
@@ -28,7 +28,7 @@ from cdd_agent.files.notebooks import (
 )
 from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.files.regular_files import open_file
-from cdd_agent.files.text import FileText, decode_file
+from cdd_agent.files.text import FileText, decode_file, lines_of
 from cdd_agent.files.walk import TOP, walk
 
 _LIMIT = 100_000
@@ -258,17 +258,17 @@ def _read_file(
         raise _binary(path, size)
     _expect_no_secret(path, head[:LARGEST_SEARCHED])
     lines.check(path)
-    stream: TextIOBase = StringIO(decoded.text, newline="")
-    if len(head) < size:
-        stream = _decoding(file, decoded)
-    with stream:
-        _skip_lines(path, stream, lines.start - 1)
-        hidden = find_hidden_lines(path, decoded.text)
-        text = _read_lines(stream, lines, len(decoded.text) if hidden else limit + 1)
-    if "\0" in text:
+    hidden = find_hidden_lines(path, decoded.text)
+    if len(head) == size:
+        text = _take_lines(path, decoded.text, lines)
+    else:
+        with _decoding(file, decoded) as stream:
+            _skip_lines(path, stream, lines.start - 1)
+            text = _read_lines(stream, lines, limit + 1)
+        if lines.start > 1 and not text:
+            raise _too_few_lines(path, lines.start - 1)
+    if "\0" in text[: limit + 1]:
         raise _binary(path, size)
-    if lines.start > 1 and not text:
-        raise _too_few_lines(path, lines.start - 1)
     _expect_no_secret(path, text.encode("utf-8", "surrogateescape"))
     visible = replace_hidden_lines(text, lines.start, hidden) if hidden else text
     shown = FileText(visible[:limit], decoded.encoding)
@@ -281,6 +281,16 @@ def _read_file(
         replaced=shown.shown != shown.text,
         is_without_outputs=visible != text,
     )
+
+
+def _take_lines(path: PurePosixPath, text: str, lines: _Range) -> str:
+    """Return some lines of a text. Raises `SourceUnreadable`."""
+    if lines.start == 1 and lines.end is None:
+        return text
+    all_lines = lines_of(text)
+    if lines.start > max(len(all_lines), 1):
+        raise _too_few_lines(path, len(all_lines))
+    return "".join(all_lines[lines.start - 1 : lines.end])
 
 
 def _decoding(file: BufferedReader, beginning: FileText) -> TextIOBase:

@@ -3,7 +3,8 @@
 The encoding of a file is, in this order:
 
     1. that of its byte order mark;
-    2. that of its coding line: PEP 263, Emacs and Vim, XML, `@charset`, `<meta>`;
+    2. that of its coding line: PEP 263, Emacs and Vim, XML, `@charset`, `<meta>`,
+       a catalogue of gettext;
     3. the charset that `.editorconfig` or `.gitattributes` declares;
     4. UTF-8;
     5. a guess, by `encoding_guess`.
@@ -51,7 +52,7 @@ _WITH_MARK = {
 BYTES_ARE_SHOWN = "\ufffd stands for each byte that could not be decoded"
 HEAD = 8_000
 """Characters in which a binary file shows a null, as for git."""
-_DECLARATION = 1_024
+_DECLARATION = 4_096
 """Bytes in which a coding line is looked for."""
 _CODING_LINE = re.compile(
     rb"\A(?:[^\n]*\n)?[^\n]*?(?:#|-\*-|vim?:)[^\n]*?coding[:=][ \t]*([-\w.]+)"
@@ -60,6 +61,8 @@ _XML = re.compile(rb"\A\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([-\w.]+)[\"']")
 _STYLE_SHEET = re.compile(rb"\A@charset\s+[\"']([-\w.]+)[\"']")
 _PAGE = re.compile(rb"<meta\s[^>]*?charset\s*=\s*[\"']?([-\w.]+)", re.IGNORECASE)
 _PAGES = {".html", ".htm", ".xhtml"}
+_CATALOGUE = re.compile(rb"\"Content-Type:[^\"\n]*?charset=([-\w.]+)")
+_CATALOGUES = {".po", ".pot"}
 _JAPANESE_MAIL = re.compile(rb"\x1b\$[@B]")
 """ISO-2022-JP, all of whose bytes are ASCII, shows itself so."""
 
@@ -319,6 +322,8 @@ def _coding_line(path: PurePosixPath, data: bytes) -> str:
     patterns = [_CODING_LINE, _XML, _STYLE_SHEET]
     if path.suffix.lower() in _PAGES:
         patterns.append(_PAGE)
+    if path.suffix.lower() in _CATALOGUES:
+        patterns.append(_CATALOGUE)
     for pattern in patterns:
         named = pattern.search(head)
         codec = _known_codec(named[1].decode("ascii", "replace")) if named else ""

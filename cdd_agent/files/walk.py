@@ -79,11 +79,7 @@ def walk(
     `under` is confined, and is walked even if git ignores it. `on_hidden` receives what
     is hidden from models.
     """
-    if ".git" in under.parts or "/".join(under.parts[:2]) in _PROGRAM_FOLDERS:
-        return
-    if not _is_folder(root / under):
-        return
-    if under.parts and HiddenFiles(root).why_by_name(str(under)):
+    if not _is_walkable(root, under):
         return
     lists = read_lists_above(root)
     for name in under.parts:
@@ -110,6 +106,17 @@ def walk(
             continue
         yield entry
         folders.append(inner)
+
+
+def _is_walkable(root: Path, under: PurePosixPath) -> bool:
+    if ".git" in under.parts or "/".join(under.parts[:2]) in _PROGRAM_FOLDERS:
+        return False
+    try:
+        if not (root / under).is_dir():
+            return False
+    except OSError:
+        return False
+    return not under.parts or not HiddenFiles(root).why_by_name(str(under))
 
 
 class _OpenFolder(NamedTuple):
@@ -165,18 +172,11 @@ def _report_hidden(
         on_hidden(HiddenFile(path, BY_NAME))
 
 
-def _is_folder(place: Path) -> bool:
-    try:
-        return place.is_dir()
-    except OSError:
-        return False
-
-
 def _find_kind(item: "os.DirEntry[str]") -> Kind | None:
     try:
         if item.is_file(follow_symlinks=False):
             return Kind.FILE
-        # a junction is another kind of link of Windows
+        # a junction is a kind of link on Windows
         if item.is_symlink() or getattr(item, "is_junction", bool)():
             return Kind.LINK
         return Kind.FOLDER if item.is_dir(follow_symlinks=False) else None

@@ -1,6 +1,4 @@
-"""All settings, with their types, defaults and descriptions. What a type does not allow
-is a fault in a settings file, a variable or a flag.
-"""
+"""All settings, with their types, defaults and descriptions."""
 
 import json
 import re
@@ -16,8 +14,7 @@ from cdd_agent.web_address import web_address
 
 PROJECT_FILE = Path(".cdd") / "config.yaml"
 
-# Shells, and programs whose arguments are a command. A list of strings would be a
-# screen long.
+# Shells, and programs whose arguments are a command.
 _COMMAND_RUNNERS = frozenset(
     """
     sh ash bash csh dash elvish fish ksh ksh93 mksh nu osh pwsh powershell rbash tcsh
@@ -31,13 +28,10 @@ _COMMAND_RUNNERS = frozenset(
 _CONTENT_FIELDS = frozenset(
     {"model", "messages", "input", "system", "instructions", "tools", "stream"}
 )
-"""The fields of a request that hold its content and its receiver."""
 
 
 def runs_others(program: str) -> bool:
-    """True if the arguments of a program name what it runs. If such a program is
-    allowed, everything is.
-    """
+    """True if the arguments of a program name what it runs."""
     return re.sub(r"\.(exe|com|bat|cmd)$", "", program.lower()) in _COMMAND_RUNNERS
 
 
@@ -74,8 +68,6 @@ class Section(PartlyShown, frozen=True, forbid_unknown_fields=True, omit_default
 
 
 class Commands(Section, frozen=True):
-    """The commands that may run: those of models, and the checks of plans."""
-
     mode: Annotated[
         Literal["safe", "ask", "unsafe"],
         Meta(
@@ -111,8 +103,6 @@ class Commands(Section, frozen=True):
 
 
 class Web(Section, frozen=True):
-    """The pages that are read for a model."""
-
     private: Annotated[
         bool,
         Meta(description="true: pages of this machine and its network may be read"),
@@ -120,8 +110,6 @@ class Web(Section, frozen=True):
 
 
 class Notifications(Section, frozen=True):
-    """The signals of the shell while its terminal is not in focus."""
-
     bell: Annotated[bool, Meta(description="the terminal's bell rings")] = True
     desktop: Annotated[
         Literal["auto", "osc9", "osc777", "off"],
@@ -140,9 +128,7 @@ class Notifications(Section, frozen=True):
 
 
 class Budget(Section, frozen=True):
-    """The limits of a run, over all its processes. It stops before the call that could
-    exceed one.
-    """
+    """The limits of a run, over all its processes."""
 
     usd: Annotated[
         Annotated[float, Meta(gt=0, le=1_000_000_000)] | None,
@@ -189,7 +175,6 @@ ReplyLimit = Annotated[int, Meta(ge=1)]
 
 
 def _checked_address(api_base: str | UnsetType | None) -> str | UnsetType | None:
-    """Return an address as calls use it."""
     if not isinstance(api_base, str):
         return api_base
     try:
@@ -199,9 +184,7 @@ def _checked_address(api_base: str | UnsetType | None) -> str | UnsetType | None
 
 
 class ModelSettings(Section, frozen=True):
-    """A model and its options, as far as they are given. None is the provider's
-    default.
-    """
+    """A model and its options, as far as they are given."""
 
     model: Written | UnsetType | None = UNSET
     api_base: str | UnsetType | None = UNSET
@@ -223,7 +206,7 @@ class ModelSettings(Section, frozen=True):
 
 
 class Models(Section, frozen=True):
-    """The settings of roles that differ from those of all models."""
+    """The settings of roles, where they differ from those of all models."""
 
     planner: ModelSettings = ModelSettings()
     executor: ModelSettings = ModelSettings()
@@ -236,9 +219,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 
 class Config(Section, frozen=True):
-    """All settings. Their descriptions are shown in the settings file that `/init`
-    makes, and by `/settings`.
-    """
+    """The descriptions are shown by `/settings`, and in the file that `/init` makes."""
 
     model: Annotated[
         Written | None,
@@ -392,7 +373,7 @@ def with_values(config: Config, given: Mapping[str, Any]) -> Config:
 
 
 class DeclaredSetting(Struct, frozen=True):
-    """A setting, or a section with settings, as its type declares it."""
+    """A setting, or a section of settings."""
 
     name: str
     """With its section: `budget.usd`."""
@@ -403,9 +384,7 @@ class DeclaredSetting(Struct, frozen=True):
 
 
 def declared_settings() -> Iterator[DeclaredSetting]:
-    """Yield all sections and settings in the order of the settings file. Roles have the
-    settings of all models, so `models` counts as one setting.
-    """
+    """Yield all sections and settings. `models` counts as one setting."""
     return _declared(Config(), "")
 
 

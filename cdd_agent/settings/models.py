@@ -1,6 +1,4 @@
-"""Which model is asked, and how: the model of a role, and the models to ask where a
-provider is down.
-"""
+"""The settings of one model: of a role, or where a provider is down."""
 
 from msgspec.structs import replace
 
@@ -18,8 +16,8 @@ SERVER_DEFAULTS = {
 
 
 def with_settings(config: Config, choice: ModelSettings) -> Config:
-    """Return the settings for another model. Those that are meant for one server stay
-    only if the provider and the address stay the same.
+    """Return the settings for another model. Settings that are meant for one server
+    stay only with that server.
     """
     given = choice.given
     is_same = not choice.model or is_same_server(
@@ -44,12 +42,11 @@ def is_same_server(model: str | None, api_base: str | None, other: str) -> bool:
 
 
 def of_role(config: Config, role: Role) -> Config:
-    """Return the settings of one role, without those of roles."""
     return replace(with_settings(config, getattr(config.models, role)), models=Models())
 
 
 def fallbacks_of(config: Config) -> list[Config]:
-    """Return the settings for each model to ask where the one before it cannot be."""
+    """Return the settings for each model that is asked after the first one."""
     asked = config.model, config.api_base
     choices = [with_settings(config, choice) for choice in config.fallbacks]
     return [choice for choice in choices if (choice.model, choice.api_base) != asked]

@@ -1,8 +1,7 @@
 """Read settings: the user's own file, then the project's `.cdd/config.yaml`, then
 `CDD_*` variables, then flags.
 
-The later layer wins, key by key; an address stays with its model. A wrong key or value
-is an error that names the file, the line and the allowed values.
+The later layer wins, key by key; an address stays with its model.
 """
 
 import difflib
@@ -31,7 +30,6 @@ from cdd_agent.user_folders import config_folder
 from cdd_agent.value_schemas import find_schema
 
 USER_CONFIG = "CDD_USER_CONFIG"
-"""The variable with the path of the user's own settings file."""
 TRUST = "CDD_TRUST"
 """The variable by which a script accepts all settings of a project."""
 _UNSAFE_SWITCHES = ("CDD_ENABLE_UNSAFE_COMMANDS", "HIVE_ENABLE_UNSAFE_COMMANDS")
@@ -53,14 +51,12 @@ _FROM_ENVIRONMENT = (
     "approval",
     "require",
 )
-"""The settings that have a variable."""
 VARIABLES = (
     USER_CONFIG,
     TRUST,
     *_UNSAFE_SWITCHES,
     *(f"CDD_{name.upper()}" for name in _FROM_ENVIRONMENT),
 )
-"""All variables that settings come from."""
 _OTHER_VARIABLES = (
     "CDD_COMMAND",
     "CDD_WORKSPACES",
@@ -75,7 +71,7 @@ _YAML_NOTE = "in YAML, yes and on mean true, no and off mean false"
 
 
 class SettingsFile(PartlyShown, frozen=True):
-    """The settings of a file, all valid, and their lines. The file was read once."""
+    """The settings of a file, all valid, and their lines."""
 
     hidden_fields = ("text", "values", "_entries")
 
@@ -86,13 +82,13 @@ class SettingsFile(PartlyShown, frozen=True):
 
     @classmethod
     def read(cls, path: Path) -> "SettingsFile":
-        """Read a file. A missing or empty one has no settings. Raises `BadInput`."""
+        """Read a file, which may be missing. Raises `BadInput`."""
         text = read_file(path)
         return cls(path) if text is None else cls.parse(text, path)
 
     @classmethod
     def parse(cls, text: str, path: Path) -> "SettingsFile":
-        """Read the text of a file. Raises `BadInput`."""
+        """Raises `BadInput`."""
         source = str(path)
         entries = read_mapping(text, source, "a config")
         content = {key: entry.value(source) for key, entry in entries.items()}
@@ -101,7 +97,7 @@ class SettingsFile(PartlyShown, frozen=True):
         return replace(file, values=values)
 
     def line(self, *place: str | int) -> int:
-        """Return the line, from 1, of the last key of `place` that the file has."""
+        """Return the line of the last key of `place` that the file has."""
         line, entries = 1, self._entries
         for key in place:
             entry = {str(name): entry for name, entry in entries.items()}.get(str(key))
@@ -115,7 +111,7 @@ class SettingsFile(PartlyShown, frozen=True):
 
     @property
     def names(self) -> set[str]:
-        """The names of the settings that the file sets, such as `budget.usd`."""
+        """The given settings, such as `budget.usd`."""
         names = set(self.values)
         for name, value in self.values.items():
             if isinstance(value, dict):
@@ -124,8 +120,8 @@ class SettingsFile(PartlyShown, frozen=True):
 
 
 class SettingsLayers(PartlyShown, frozen=True):
-    """The settings of a project by their origin. The files were read once: the settings
-    that are shown are those that are used.
+    """The settings of a project by their origin. The files are read once, so that the
+    user sees the settings that are used.
     """
 
     hidden_fields = ("user", "environment", "flags")
@@ -168,20 +164,17 @@ class SettingsLayers(PartlyShown, frozen=True):
         )
 
     def without(self, leave_out: Iterable[tuple[str, ...]]) -> "SettingsLayers":
-        """Return the layers without some settings of the project's file, each named by
-        its keys.
-        """
+        """Leave out settings of the project's file, each named by its keys."""
         values = without_settings(self.project.values, leave_out)
         return replace(self, project=replace(self.project, values=values))
 
     @property
     def config(self) -> Config:
-        """The settings that take effect."""
         return self._merge(self.project.values)
 
     @property
     def own_config(self) -> Config:
-        """The settings that take effect without the project's file."""
+        """The settings without the project's file."""
         return self._merge({})
 
     def _merge(self, project: dict[str, Any]) -> Config:
@@ -196,16 +189,13 @@ class SettingsLayers(PartlyShown, frozen=True):
 
 
 class _Layers(Struct):
-    """The settings of the layers so far. The later layer wins, key by key."""
-
     merged: dict[str, Any] = field(default_factory=dict)
     _address_model: str | None = None
     """The model that `api_base` was given with; None if it is for any model."""
 
     def add(self, layer: dict[str, Any], *, is_for_any_model: bool = False) -> None:
         """Put a layer over the others. A model without an address is not asked at the
-        server of another model. `is_for_any_model`: the layer's `api_base` is for
-        any model that a later layer names.
+        server of another model, unless that address `is_for_any_model`.
         """
         model, address = layer.get("model"), self.merged.get("api_base")
         if (
@@ -227,7 +217,7 @@ class _Layers(Struct):
 def without_settings(
     values: dict[str, Any], leave_out: Iterable[tuple[str, ...]]
 ) -> dict[str, Any]:
-    """Return the settings of a file without some, each named by its keys."""
+    """Return settings without some, each named by its keys."""
     for name, *keys in leave_out:
         section = values.get(name)
         rest = {key: value for key, value in values.items() if key != name}
@@ -242,8 +232,8 @@ def without_settings(
 
 
 def misspelt_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that look like misspelt ones of this program, each with a
-    message. Other unknown variables may be those of other programs.
+    """Return the variables that look misspelt, each with a message. Other unknown
+    variables may be those of other programs.
     """
     settings = {
         setting.name.replace(".", "_").upper(): setting.name
@@ -268,7 +258,6 @@ def misspelt_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_variable(name: str, environment: Mapping[str, str] = os.environ) -> str | None:
-    """Return the variable that sets a setting, if there is one."""
     variables: Sequence[str] = ()
     if name == "commands.mode":
         variables = _UNSAFE_SWITCHES
@@ -278,7 +267,6 @@ def find_variable(name: str, environment: Mapping[str, str] = os.environ) -> str
 
 
 def use_switches(commands: Commands, environment: Mapping[str, str]) -> Commands:
-    """Return the settings with the mode `unsafe` if a variable asks for it."""
     return replace(commands, mode="unsafe") if _is_switched(environment) else commands
 
 
@@ -288,10 +276,8 @@ def _is_switched(environment: Mapping[str, str]) -> bool:
 
 
 def user_file() -> Path | None:
-    """Return the path of the user's settings for all projects, or None without a home.
-
-    It is the file that `CDD_USER_CONFIG` names, or `config.yaml` in the platform's
-    folder. The file may not exist.
+    """Return the path of the user's own settings, or None without a home. The file may
+    not exist.
     """
     chosen = os.environ.get(USER_CONFIG)
     if chosen:
@@ -301,10 +287,8 @@ def user_file() -> Path | None:
 
 
 def existing_user_file() -> Path | None:
-    """Return the file of the user's settings, or None if there is none.
-
-    A container often has a `HOME` that its user must not enter, so a folder that
-    cannot be entered has no settings. A file that the user named is always returned.
+    """Return the file of the user's own settings, if it exists or the user named it. In
+    a container, the user may have no access to `HOME`.
     """
     file = user_file()
     if file is None or os.environ.get(USER_CONFIG):
@@ -321,10 +305,8 @@ def check_settings(
     where: Callable[[Place], str],
     problems: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the given settings, also of sections, as values of their types.
-
-    `where` names the place of a wrong one. Raises `BadInput` with the first fault of
-    each setting, after other `problems` that the caller knows.
+    """Return settings as values of their types. `where` names a place in messages.
+    Raises `BadInput` with the first fault of each setting, after other `problems`.
     """
     valid: dict[str, Any] = {}
     faults = [*problems]
@@ -334,7 +316,7 @@ def check_settings(
             setting = getattr(read(Config, {key: _respell((key,), value)}), key)
         except WrongValue as error:
             place = error.place or (key,)
-            note = f" ({_YAML_NOTE})" if _is_boolean(value, place[1:]) else ""
+            note = f" ({_YAML_NOTE})" if isinstance(error.value, bool) else ""
             faults.append(f"{where(place)}: {error}{note}")
             if key not in Config.__struct_fields__:
                 hint = "docs/settings.md lists all settings."
@@ -350,7 +332,7 @@ def check_settings(
 
 
 def _split_sections(content: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield each key with its value; a mapping once for each of its keys."""
+    """Yield a mapping once for each of its keys."""
     for key, value in content.items():
         if isinstance(value, dict) and value:
             for name, item in value.items():
@@ -359,15 +341,9 @@ def _split_sections(content: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
             yield str(key), value
 
 
-def _is_boolean(value: Any, place: Place) -> bool:
-    for step in place:
-        value = value.get(step) if isinstance(value, dict) else None
-    return isinstance(value, bool)
-
-
 def _respell(place: Place, value: Any) -> Any:
     """Return a value as its type has it. YAML reads `on` and `off` as booleans, and
-    variables have `on` and `off` for them. A model string stands for a mapping.
+    variables have these words for booleans. A model string stands for a mapping.
     """
     if isinstance(value, list):
         return [_respell((*place, number), item) for number, item in enumerate(value)]

@@ -1,6 +1,4 @@
-"""Change settings, also in a file that the user edits, too: only the lines of the
-settings change there.
-"""
+"""Change settings, also in a file that the user edits."""
 
 import json
 import re
@@ -17,13 +15,11 @@ from cdd_agent.settings.reading import check_settings
 
 _ANSWER_OPTIONS = ("effort", "temperature", "max_output_tokens")
 _PLAIN_TEXT = re.compile(r"[A-Za-z][\w.+-]*[/:][\w./:@+-]*[\w/]", re.ASCII)
-"""Texts that mean themselves without quotes, such as model strings."""
+"""Texts that need no quotes, such as model strings."""
 
 
 def with_setting(config: Config, name: str, value: object) -> Config:
-    """Return the settings with another value for one of them, such as `budget.usd`.
-    Raises `BadInput`, which names the allowed values.
-    """
+    """Change one setting, such as `budget.usd`. Raises `BadInput`."""
     section, _, key = name.rpartition(".")
     content = {section: {key: value}} if section else {key: value}
     return with_values(config, check_settings(content, lambda place: "The value"))
@@ -36,8 +32,8 @@ def with_model(
     where: str,
     role: Role | None = None,
 ) -> Config:
-    """Return the settings with another model for one role, or for all roles that have
-    none. Raises `BadInput`, which names `where` it was chosen.
+    """Change the model of one role, or of all roles without one. Raises `BadInput`,
+    which names `where` it was chosen.
     """
     content = {"model": model, "api_base": api_base}
     choice = ModelSettings(**check_settings(content, lambda place: where))
@@ -47,7 +43,7 @@ def with_model(
 
 
 def only_model(config: Config, model: str, api_base: str | None) -> Config:
-    """Return the settings with one model for all roles, and without fallbacks."""
+    """Ask one model for all roles, without fallbacks. Raises `BadInput`."""
     content = {"model": model, "api_base": api_base} if api_base else {"model": model}
     given = check_settings(content, lambda place: f"--{place[0]}".replace("_", "-"))
     config = with_settings(config, ModelSettings(**given))
@@ -55,23 +51,22 @@ def only_model(config: Config, model: str, api_base: str | None) -> Config:
 
 
 def without_own_model(config: Config, role: Role) -> Config:
-    """Return the settings in which a role asks the model of all, at its address."""
+    """Let a role ask the model of all roles."""
     return _with_role(config, role, ModelSettings())
 
 
 def _with_role(config: Config, role: Role, choice: ModelSettings) -> Config:
-    """Return the settings with another model of a role, which answers as before."""
+    """Change the model of a role, but not how it answers."""
     before: ModelSettings = getattr(config.models, role)
     options = {name: getattr(before, name) for name in _ANSWER_OPTIONS}
     return with_values(config, {"models": {role: replace(choice, **options)}})
 
 
 def changed_text(text: str, source: str, changes: Mapping[str, object]) -> str:
-    """Return a settings file with other values for some of its keys; of a section,
-    those that are given. Everything else stays unchanged, also comments.
+    """Return a settings file with other values for some keys, and the rest unchanged.
 
     A new key comes after the comment that shows it, or at the end. Raises `BadInput`,
-    which names the lines to write, if the file cannot be changed line by line.
+    with the lines to write, if the file cannot be changed line by line.
     """
     before = _read_values(text, source)
     wanted = dict(before)
@@ -115,7 +110,7 @@ def _read_values(text: str, source: str) -> dict[object, object]:
 
 
 def _is_block(entry: YamlEntry | None) -> bool:
-    """True for a section with each key on a line of its own."""
+    """True for a section with one key a line."""
     node: Any = entry.node if entry and entry.is_mapping else None
     return node is not None and not node.flow_style
 
@@ -123,7 +118,7 @@ def _is_block(entry: YamlEntry | None) -> bool:
 def _set_in_section(
     text: str, source: str, section: str, name: str, value: object
 ) -> str:
-    """Set a key of a section. A new key becomes its first."""
+    """A new key becomes the first one."""
     entry = _read_entries(text, source)[section]
     old = entry.entries(source).get(name)
     if old:
@@ -135,7 +130,6 @@ def _set_in_section(
 
 
 def _set_line(text: str, source: str, name: str, value: object) -> str:
-    """Set a key that is on one line, or add its line."""
     old = _read_entries(text, source).get(name)
     if old:
         return _replace_value(text, old.node, value)
@@ -163,7 +157,6 @@ def _line_end(text: str) -> str:
 
 
 def _as_yaml(value: object) -> str:
-    """Return a value on one line, in quotes unless it is surely read as itself."""
     if isinstance(value, str) and _PLAIN_TEXT.fullmatch(value):
         return value
     return json.dumps(value, ensure_ascii=False)

@@ -21,8 +21,8 @@ class PinnedTransport(httpx.AsyncBaseTransport):
         )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        *others, last = await self._choose(request.url)
-        for address in others:
+        *first_ones, last = await self._choose(request.url)
+        for address in first_ones:
             try:
                 return await self._inner.handle_async_request(_pinned(request, address))
             except (httpx.ConnectError, httpx.ConnectTimeout):

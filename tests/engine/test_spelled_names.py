@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cdd_agent.events.step_events import ChangesApplied
 from cdd_agent.tickets.status import StepStatus
 from tests.changes.applying import tree
 from tests.changes.test_spelled_names import (
@@ -79,6 +80,8 @@ async def test_a_step_changes_the_one_file_however_plan_and_reply_spell_it(
     events = await run(project.replies(reply))
     assert finished(events).status is StepStatus.COMPLETED, finished(events).error
     assert files(project) == {on_disk: NEW}
+    applied = [event for event in events if isinstance(event, ChangesApplied)]
+    assert [event.undeclared for event in applied] == [()]
     before = {} if there is None else {on_disk: OLD}
     assert await go_back_and_forth(project) == (before, {on_disk: NEW})
 

@@ -4,8 +4,11 @@ import os
 import socket
 import subprocess
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from cdd_agent.errors import ExitCode
 from cdd_agent.files.paths import PathRefused
@@ -389,3 +392,25 @@ def test_a_file_that_holds_secrets_by_its_name_or_its_links_is_not_shown(
 def test_a_place_in_the_project_may_be_one_that_is_not_there(tmp_path: Path) -> None:
     assert locate(tmp_path, "not/there.py") == PurePosixPath("not/there.py")
     assert locate(tmp_path, ".") == PurePosixPath()
+
+
+TEXTS = st.one_of(
+    st.binary(max_size=120),
+    st.lists(st.sampled_from([b"\r", b"\n", b"\xe9", b"a"]), max_size=12).map(b"".join),
+)
+
+
+@given(data=TEXTS, codec=st.sampled_from(["", "utf-16", "utf-8-sig"]))
+def test_the_lines_of_any_file_are_its_text(data: bytes, codec: str) -> None:
+    if codec:
+        data = data.decode("latin-1").encode(codec)
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        (root / "a").write_bytes(data)
+        try:
+            whole = read_source(root, "a")
+        except SourceUnreadable:
+            assume(False)
+        count = len(lines_of(whole.text))
+        lines = [read_source(root, "a", n, n).text for n in range(1, count + 1)]
+    assert lines == lines_of(whole.text)

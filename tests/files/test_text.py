@@ -72,6 +72,12 @@ NAMED: tuple[tuple[str, str, str, Origin], ...] = (
         "shift_jis",
         Origin.CODING_LINE,
     ),
+    (
+        "fr.po",
+        '"Content-Type: text/plain; charset=ISO-8859-15\\n"\n\nmsgstr "Œuvre"\n',
+        "iso-8859-15",
+        Origin.CODING_LINE,
+    ),
     ("a.txt", "日本語\n", "iso2022_jp", Origin.GUESS),
 )
 

@@ -7,6 +7,8 @@ from tests.mutations.running import Mutation
 _MATCHING_TESTS = "tests/changes/test_search.py tests/changes/test_replies_edits.py"
 _CALLS = "tests/changes/test_calls.py tests/changes/test_call_meanings.py"
 _SHELL_BLOCKS = "tests/changes/test_shell_blocks.py"
+_READING = "tests/files/test_read.py tests/files/test_text.py"
+_ENCODED_STEP = "tests/engine/test_encodings_in_step.py"
 _KEPT = "tests/changes/test_kept_bytes.py"
 _GUARDS = (
     "changes/completeness.py",
@@ -251,6 +253,103 @@ MUTATIONS = [
                 "files/text.py",
                 "    if new.isascii():\n        return _ASCII\n",
                 "",
+            ),
+        ]
+    ],
+    # --- files: what is shown of them -------------------------------------------------
+    *[
+        Mutation(rule, file, old, new, tests)
+        for rule, file, old, new, tests in [
+            (
+                "an East Asian text is not taken for one of other letters",
+                "files/encoding_guess.py",
+                "_likeliest_east_asian(texts) or _likeliest(texts)",
+                "_likeliest(texts)",
+                _READING,
+            ),
+            (
+                "letters of a language make its encoding likely",
+                "files/encoding_guess.py",
+                "        chance = 0.9 / (rank + 1) / total\n",
+                "        chance = 0.000_01\n",
+                _READING,
+            ),
+            (
+                "both versions of a file are guessed to have one encoding",
+                "files/text.py",
+                "return old, new if text is None else FileText(text, old.encoding)",
+                "return old, new",
+                "tests/files/test_text.py tests/changes/test_review.py",
+            ),
+            (
+                "a key in UTF-16 is a secret",
+                "files/hidden_from_models.py",
+                'data = data.replace(b"\\0", b"")',
+                "pass",
+                _READING,
+            ),
+            (
+                "the encoding of a file is named to the model",
+                "files/text.py",
+                'notes.append(f"in {self.encoding.shown_name}")',
+                "pass",
+                _READING,
+            ),
+            (
+                "the byte order mark of a large file is no text",
+                "files/read.py",
+                "file.seek(len(beginning.encoding.mark))",
+                "file.seek(0)",
+                _READING,
+            ),
+            (
+                "a search decodes files",
+                "project/search.py",
+                "    decoded = decode_file(path, data, charsets)\n",
+                '    return data.decode("utf-8", "replace")\n',
+                "tests/project/test_search.py",
+            ),
+            (
+                "hunks of UTF-16 end at line ends",
+                "changes/review.py",
+                "    if encoding.holds_ascii:\n        pieces",
+                "    if True:\n        pieces",
+                "tests/changes/test_review.py",
+            ),
+            (
+                "lines of two encodings are not mixed",
+                "changes/review.py",
+                'return "ascii" not in codecs or not is_superset',
+                "return False",
+                "tests/changes/test_review.py",
+            ),
+            (
+                "the editor's copy is written in the file's encoding",
+                "changes/review.py",
+                "return self.edit(encode_file(path, text, before, self.charsets))",
+                "return self.edit(content)",
+                "tests/changes/test_review.py",
+            ),
+            (
+                "the diff of a step is decoded",
+                "engine/ledger_diff.py",
+                "                _write_as_utf8(PurePosixPath(one.path), place, charsets)\n",
+                "                pass\n",
+                _ENCODED_STEP,
+            ),
+            (
+                "definitions are read in the file's encoding",
+                "context/intake.py",
+                "return as_utf8(PurePosixPath(path), data, charsets)",
+                "return data",
+                "tests/context/test_index.py",
+            ),
+            (
+                "tests are read in the file's encoding",
+                "verification/lost_tests.py",
+                "            None if before is None else before.shown,\n",
+                '            (file.before or b"").decode("utf-8", "replace"),\n',
+                "tests/verification/test_lost_tests.py",
             ),
         ]
     ],
@@ -1594,8 +1693,8 @@ MUTATIONS = [
     Mutation(
         "what is left out stays as it was",
         "changes/review.py",
-        "old[slice(*hunk.old)]\n                if place in self.left_out\n",
-        "old[slice(*hunk.old)]\n                if place not in self.left_out\n",
+        "            if place in self.left_out:\n",
+        "            if place not in self.left_out:\n",
         "tests/changes/test_review.py",
     ),
     Mutation(
@@ -3446,6 +3545,60 @@ MUTATIONS = [
                 "reading.py",
                 "                self.merged.pop(name, None)\n",
                 "                pass\n",
+            ),
+        ]
+    ],
+    *[
+        Mutation(rule, file, old, new, tests)
+        for rule, file, old, new, tests in [
+            (
+                "a key that is there twice is refused",
+                "guarded_yaml.py",
+                "            if name in lines and key.tag != _MERGE and",
+                "            if False and",
+                "tests/test_guarded_yaml.py",
+            ),
+            (
+                "an alias counts as its value",
+                "guarded_yaml.py",
+                'self._add_size("", self.sizes.get(name, 1))',
+                'self._add_size("", 1)',
+                "tests/test_guarded_yaml.py",
+            ),
+            (
+                "the levels of a document are limited",
+                "guarded_yaml.py",
+                "        if len(self.open_nodes) > _MAX_DEPTH:",
+                "        if False:",
+                "tests/test_guarded_yaml.py",
+            ),
+            (
+                "a program that runs others cannot be allowed",
+                "settings/config.py",
+                "            if runs_others(name):",
+                "            if False:",
+                "tests/settings/test_config.py",
+            ),
+            (
+                "a settings file that cannot be changed line by line is left unchanged",
+                "settings/writing.py",
+                "    if not is_changed:",
+                "    if False:",
+                "tests/settings/test_config.py",
+            ),
+            (
+                "a stream holds back the part that may become a secret",
+                "redaction.py",
+                "end = len(text) if is_last else",
+                "end = len(text) if True else",
+                "tests/test_redaction.py",
+            ),
+            (
+                "the longest of several secrets is redacted",
+                "redaction.py",
+                "sorted(self._names, key=len, reverse=True)",
+                "sorted(self._names, key=len)",
+                "tests/test_redaction.py",
             ),
         ]
     ],

@@ -189,7 +189,9 @@ def test_a_pattern_that_leaves_the_project_is_refused(
         glob_files(project, pattern)
 
 
-@pytest.mark.parametrize("pattern", ["{a,b}" * 30, "{" + ",".join("abc" * 50) + "}"])
+@pytest.mark.parametrize(
+    "pattern", ["{a,b}" * 30, "{" + ",".join("abc" * 50) + "}", "src/[a", "[[:x:]]"]
+)
 def test_a_pattern_that_means_nothing_is_refused(project: Path, pattern: str) -> None:
     with pytest.raises(PatternRefused):
         glob_files(project, pattern)
