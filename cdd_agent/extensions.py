@@ -17,7 +17,7 @@ class Extensions:
     def __init__(self, group: str, what: str) -> None:
         self._group = group
         self._what = what
-        """What each is, in words: `test runner`."""
+        """A noun for one extension: `test runner`."""
         self.left_out: dict[str, str] = {}
         """Names of the extensions that are not used, with the reasons."""
 

@@ -59,6 +59,30 @@ ROWS: dict[str, tuple[str, list[tuple[int, int, str, BlockFate, str]]]] = {
             (8, 14, "search/replace block", APPLIED, "a.py"),
         ],
     ),
+    "a block in a fence without its first mark": (
+        "```css\na {\n=======\nb {\n>>>>>>> REPLACE\n```\n",
+        [(1, 6, "search/replace block", REFUSED, "")],
+    ),
+    "a block without its first mark": (
+        "a.css\na {\n=======\nb {\n>>>>>>> REPLACE\n",
+        [(5, 5, "line of a search/replace block", REFUSED, "")],
+    ),
+    "other lines after a block": (
+        f"```a.py\n{SEARCH}x = 3\n```\n",
+        [(1, 8, "search/replace block", REFUSED, "a.py")],
+    ),
+    "dots after a block": (
+        f"```a.py\n{SEARCH}\n# ...\n```\n",
+        [(1, 9, "search/replace block", APPLIED, "a.py")],
+    ),
+    "a file to create": (
+        "**File to create:** `src/a.py`\n\n```python\nx\n```\n",
+        [(3, 5, "code block", APPLIED, "src/a.py")],
+    ),
+    "a file to modify": (
+        "- **File to modify: src/a.py**\n```python\nx\n```\n",
+        [(2, 4, "code block", APPLIED, "src/a.py")],
+    ),
     "a block of no file": (SEARCH, [(1, 5, "search/replace block", REFUSED, "")]),
     "a block without its end": (
         "a.py\n<<<<<<< SEARCH\nx\n=======\ny\n",
@@ -184,11 +208,17 @@ DOUBTFUL = {
     "### 2. Add a timer to `a.py`\n\n```python\nx\n```\n": "a.py",
     "**Step 1: Add a timer to a.py**\n```python\nx\n```\n": "a.py",
     "Ignore it in `.gitignore`:\n\n```\n*.tmp\n```\n": ".gitignore",
+    "Ignore it in `.gitignore`:\n\n```\n# for .gitignore\n*.tmp\n```\n": ".gitignore",
+    "The chart in `docs/a.md`:\n```javascript\nx\n```\n": "docs/a.md",
     "Add to `.env`:\n```env\nA=1\n```\n": ".env",
     "**For TODO.md:**\n```markdown\nx\n```\n": "TODO.md",
     "Looking at the a.py:\n```python\nx\n```\n": "a.py",
     "```csharp\n// Update Core/Ship.cs\nx\n```\n": "Core/Ship.cs",
     "```typescript\napp/a.ts\nx\n```\n": "app/a.ts",
+    "```csharp\n// In Ship.cs, change the speed\nx\n```\n": "Ship.cs",
+    "**In TODO.md, change:**\n```\n- [ ] x\n```\n": "TODO.md",
+    "With no errors in build.log, change TODO.md:\n```markdown\nx\n```\n": "TODO.md",
+    "In `a.py`, the end of `src/a.py`:\n```python\nx\n```\n": "src/a.py",
     "```diff\n- x\n+ y\n```\n": "",
 }
 PLAIN = [
@@ -198,6 +228,10 @@ PLAIN = [
     "If:\n```\nx\n```\n",
     "Update:\n```\nx\n```\n",
     "</Section>\n```\nx\n```\n",
+    "PowerShell:\n```powershell\nx\n```\n",
+    "@enduml\n```\nx\n```\n",
+    "Build it:\n```bash\n./build.sh\n```\n",
+    "Call it:\n```python\n# a remark\nx\n```\n",
     "`a.py` and `b.py` share this:\n```python\nx\n```\n",
     "I have changed `a.py`.\n```python\nx\n```\n",
     "```text\napp.py\ntests/\n```\n",
@@ -280,6 +314,11 @@ def pieces(draw: st.DrawFn, number: int, *, is_last: bool = False) -> Piece:
         f"  find: {line}",
         "  replace: y",
     )
+    creation = (
+        f'{{"name": "create_file", "arguments": {{"file_path": "{name}",'
+        f' "content": "{line}"}}}}'
+    )
+    command = '{"name": "execute_command", "arguments": {"command": "make"}}'
     finished = [
         words("I do it.", "- a point", "> a quote"),
         [*above, *block(f"{mark}{language}", line, mark)],
@@ -303,8 +342,20 @@ def pieces(draw: st.DrawFn, number: int, *, is_last: bool = False) -> Piece:
         block("*** Begin Patch", *patch, "*** End Patch"),
         block(f"{mark}{language}", *patch, mark),
         block(f"{mark}yaml", *action, "  replace: y", mark),
+        block("<tool_call>", creation, "</tool_call>"),
+        block("<tool_call>", command, "</tool_call>"),
+        block(
+            "<write_to_file>",
+            f"<path>{name}</path>",
+            *("<content>", line, "</content>"),
+            "</write_to_file>",
+        ),
+        block(f"{mark}bash", f"cat > {name} <<'EOF'", line, "EOF", mark),
+        block(f"{mark}text", "<tool_call>", creation, "</tool_call>", mark),
     ]
     unfinished = [
+        block("<tool_call>", creation),
+        block("<write_to_file>", f"<path>{name}</path>", "<content>", line),
         block(f"{mark}{language}:{name}", line),
         [*above, *block(f"{mark}{language}", line)],
         [*above, *block(*search[:3])],
@@ -325,13 +376,15 @@ replies = st.integers(1, 6).flatmap(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(replies, st.sampled_from(["", "<think>\nx\n</think>"]))
 @example((block("```text:a.txt", "value = 1"),), "")
 def test_nothing_that_could_be_a_file_is_lost(
     made: tuple[Piece, ...], thoughts: str
 ) -> None:
     lines: Piece = [(line, False) for line in thoughts.splitlines()]
+    # without a word, a reply in a fence is one without it
+    lines += words("Here it is.", "")
     for piece in made:
         lines += [*piece, ("", True)]
     text = "\n".join(line for line, _ in lines)

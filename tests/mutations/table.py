@@ -776,7 +776,7 @@ MUTATIONS = [
             (
                 "words between the blocks of a fence are refused",
                 "reply/parts",
-                "            if has_words:",
+                "            if has_words and not span.names_files:",
                 "            if False:",
                 "test_replies_habits",
             ),
@@ -790,8 +790,8 @@ MUTATIONS = [
             (
                 "a cut file is refused",
                 "reply/boundaries",
-                "            return part, _cut(path)",
-                "            pass",
+                "        return _cut(path)",
+                "        pass",
                 "test_reply_blocks",
             ),
             (

@@ -29,6 +29,7 @@ from cdd_agent.changes.formats.known import NOTHING_KNOWN, KnownNames
 from cdd_agent.changes.formats.naming import (
     Named,
     files_mentioned,
+    is_comment,
     name_above_edits,
     name_in_comment,
     name_in_info,
@@ -45,6 +46,10 @@ _CAPTION = re.compile(r"^\s*(?:#{1,6}\s|(?:[-*]\s+)?\*\*)|:[\s*_]*$")
 """A line that introduces the block below it: a heading, bold, or with a colon at its
 end.
 """
+_HOLD_OTHERS = {".md", ".mdx", ".rst", ".html", ".htm", ".vue", ".svelte", ".astro"}
+"""Suffixes of files that have parts in other languages."""
+_SETS_OFF = re.compile(r"^\s*(?:#{1,6}\s|(?:[-*]\s+)?\*\*)")
+"""A heading, or a line that begins in bold."""
 
 
 class Fence(Struct, frozen=True):
@@ -297,22 +302,40 @@ def _named(fence: Fence, above: str, is_apart: bool, known: KnownNames) -> Fence
 
 def _could_be(fence: Fence, above: str, known: KnownNames) -> list[str]:
     """Return the files that a block without a name could be: the only one that the
-    caption above mentions, or a name that is its whole first line.
+    caption above or the first comment mentions, or a name that is its whole first line.
     """
-    found: list[str] = []
-    mentioned = set(files_mentioned(above, known)) if _CAPTION.search(above) else set()
-    if len(mentioned) == 1:
-        (name,) = mentioned
-        if is_in_language(fence.language, name):
-            found.append(name)
-        elif not fence.language:
-            is_set_off = any(f"{mark}{name}{mark}" in above for mark in ("`", "**"))
-            if is_set_off and name not in fence.content:
-                found.append(name)
+    if fence.language in SHELLS:
+        return []
     first = fence.content.partition("\n")[0].strip()
-    if is_code(fence.language) and names_file(first) and fits(fence.language, first):
-        found.append(first)
+    found: list[str] = []
+    if _CAPTION.search(above):
+        found += _only_one(files_mentioned(above, known), fence, above)
+    if is_code(fence.language):
+        if is_comment(first):
+            found += _only_one(files_mentioned(first, known), fence, first)
+        elif names_file(first) and fits(fence.language, first):
+            found.append(first)
     return found
+
+
+def _only_one(names: Sequence[str], fence: Fence, text: str) -> list[str]:
+    """Return the only name in a text that can be the file of the block."""
+    if fence.language:
+        names = [name for name in names if _may_hold(name, fence.language)]
+    elif not _SETS_OFF.search(text):
+        names = [name for name in names if f"`{name}`" in text]
+    longest = max(names, key=len, default="")
+    if not all(longest.endswith(name) for name in names):
+        return []
+    calls = [line for line in fence.lines if not line.lstrip().startswith("#")]
+    is_called = not fence.language and any(longest in line for line in calls)
+    return [longest] if longest and not is_called else []
+
+
+def _may_hold(name: str, language: str) -> bool:
+    """True if a file can have a part in a language."""
+    suffix = PurePosixPath(name).suffix.lower()
+    return suffix in _HOLD_OTHERS or is_in_language(language, name)
 
 
 def _unless_commands(content: str, language: str, named: Named | None) -> Named | None:

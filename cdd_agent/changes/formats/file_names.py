@@ -99,7 +99,7 @@ _SUFFIX = re.compile(r"\.[A-Za-z][\w-]{0,14}$")
 
 
 _CAPTIONS = _split(
-    "after answer api backend bash before client code command commands config"
+    "after answer api backend bash batch before client code command commands config"
     " configuration console contents curl diff",
     "error errors example examples expected explanation fixme fix frontend how"
     " important info input json key log logs",
@@ -203,7 +203,7 @@ def grade(text: str, language: str = "") -> Grade:
         return Grade.NAME if is_odd else Grade.NONE
     if names_file(text, language):
         return Grade.NAME if text in WORDS else Grade.FILE
-    if text.startswith("-") or "(" in text or not any(map(str.isalpha, text)):
+    if text.startswith(("-", "@")) or "(" in text or not any(map(str.isalpha, text)):
         return Grade.NONE
     return (
         Grade.NAME

@@ -1,6 +1,4 @@
-"""A form of edits, as the reader of a reply (`parse.py`) sees it. A new one is a module
-here with a `Form`, and a name in the list there.
-"""
+"""What a form of edits has to do. The built-in ones are in `all_forms.py`."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,38 +10,37 @@ from cdd_agent.changes.model import Edit
 
 
 class Span(Struct, frozen=True):
-    """The lines of a reply, from `start` to before `end`, that are edits by their own
+    """The lines of a reply, from `start` to before `end`, that are edits by their
     marks.
     """
 
     start: int
     end: int
     read: Callable[[str | None], list[Edit]]
-    """The edits; of the file that is named around them, where they name none. Raises
-    `ReplyRefused`.
+    """Returns the edits. The argument is the file that the text around them names.
+    Raises `ReplyRefused`.
     """
     path: str | None = None
-    """The file that its marks name, where they name only one for all."""
+    """The file that its marks name, if they name one for all edits."""
     names_files: bool = False
-    """It says itself which files it is about: a name around it is none of its."""
+    """True if it names its files itself: a name around it does not count."""
     kind: str = ""
-    """What it is, in words for `ReplyBlock.kind`: `search/replace block`, `call of
-    create_file`.
-    """
+    """The words of `ReplyBlock.kind`: `search/replace block`, `call of create_file`."""
 
 
 class Form:
-    """One way in which models write edits, with what most of them do not have."""
+    """One way in which models write edits. A method that a form does not need is
+    inherited.
+    """
 
     kind = "code block"
-    """What a code block that it takes is, in words for `ReplyBlock.kind`."""
+    """The words of `ReplyBlock.kind` for a code block of this form."""
 
     def marked(self, lines: Sequence[str], known: KnownNames) -> list[Span]:
-        """Those that begin and end with marks of their own, in prose or in a code
-        block.
+        """Return the blocks that begin and end with marks, in prose or in a code block.
 
-        A block that cannot be read is a span all the same, as far as it goes: its
-        `read` raises `ReplyRefused`. Then its lines are known, and those after it.
+        A block that cannot be read is a span all the same: its `read` raises
+        `ReplyRefused`.
         """
         del lines, known
         return []
@@ -51,22 +48,22 @@ class Form:
     def in_prose(
         self, lines: Sequence[str], taken: set[int], ends: set[int]
     ) -> list[Span]:
-        """Those without such marks: none begins in a line that is taken, and none goes
-        beyond one that `ends` it.
+        """Return the blocks without such marks. None begins in a line of `taken`, and
+        none continues beyond a line of `ends`.
         """
         del lines, taken, ends
         return []
 
     def takes(self, fence: Fence) -> bool:
-        """Whether a code block is of this form as a whole, be it a good one or not."""
+        """True if a whole code block has this form, correct or not."""
         del fence
         return False
 
     def read(self, fence: Fence) -> list[Edit]:
-        """The edits of a code block that it takes. Raises `ReplyRefused`."""
+        """Return the edits of a code block that it takes. Raises `ReplyRefused`."""
         raise NotImplementedError
 
     def refuse_loose(self, line: str, number: int) -> None:
-        """Raise `ReplyRefused` for a line outside of all edits that belongs into one:
-        the reply was cut, or has lost a mark. `number` is the line's in the reply.
+        """Raise `ReplyRefused` for a line outside of all blocks that belongs into one:
+        the reply was cut, or has lost a mark. `number` is from 1.
         """

@@ -1,5 +1,5 @@
-"""Names of files that are known before a reply is read: those that the project has, or
-that the task speaks of.
+"""Names of files that are known before a reply is read: those of the project, and those
+that the task mentions.
 """
 
 import re
@@ -18,17 +18,18 @@ from cdd_agent.files.spelling import compose
 from cdd_agent.files.text import decode_file
 
 _SET_OFF = re.compile(r"`([^`\n]+)`|\"([^\"\n]+)\"|“([^”\n]+)”|\*\*([^*\n]+)\*\*")
-"""Set off from the other words of a sentence; such a name may have spaces in it."""
+"""Set off from the other words of a sentence. Such a name may contain spaces."""
 
 
 class KnownNames(Struct, frozen=True):
-    """Tells of a name whether it is a file's; without a project, nobody knows."""
+    """The names of files that a project and a task have."""
 
     root: Path | None = None
+    """None if the reply is read without a project."""
     listed: frozenset[str] = frozenset()
-    """Files that the task lists as its own: they are files, there or not."""
+    """Files that the task lists. They may not exist yet."""
     quoted: frozenset[str] = frozenset()
-    """Names that the task sets off from its words: in backticks, quotes, or bold."""
+    """Names that the text of the task sets off by backticks, quotes, or bold."""
     words: frozenset[str] = frozenset()
     """The words of the task."""
     folders: frozenset[str] = frozenset()
@@ -45,78 +46,74 @@ class KnownNames(Struct, frozen=True):
         *,
         has_tools: bool = False,
     ) -> Self:
-        set_off = (next(filter(None, found)) for found in _SET_OFF.findall(text))
+        """Collect the names of a project and of a task with this text."""
+        quoted = [
+            next(filter(None, alternatives)) for alternatives in _SET_OFF.findall(text)
+        ]
         words = (word.strip("`*_\"'“”.,:;!?()<>") for word in text.split())
         return cls(
             root,
             _names(listed),
-            _names(set_off),
+            _names(quoted),
             _names(words),
             has_tools=has_tools,
         )
 
     def is_file(self, name: str) -> bool:
-        """Whether the project has a file of this name, or the task lists it and it is
-        no folder.
+        """True if the project has this file, or the task lists it and it is not a
+        folder.
         """
-        is_listed = _plain(name) in self.listed and not self.is_folder(name)
-        return bool(name) and (is_listed or self._holds(name, Path.is_file))
+        if not name:
+            return False
+        is_listed = plain_name(name) in self.listed and not self.is_folder(name)
+        return is_listed or self._holds(name, Path.is_file)
 
     def is_named(self, name: str) -> bool:
-        """Whether the words of the task name it, and cannot mean a file that is called
-        so but for its suffix.
+        """True if the words of the task name a file: set off, or in capitals. `README`
+        is none if there is a README.md.
         """
-        is_said = _plain(name) in self.quoted or (name.isupper() and name in self.words)
-        return is_said and not self._holds(
-            name,
-            lambda place: any(
-                other.stem == place.name for other in place.parent.iterdir()
-            ),
-        )
+        is_in_capitals = name.isupper() and name in self.words
+        if plain_name(name) not in self.quoted and not is_in_capitals:
+            return False
+        return not self._holds(name, _has_another_suffix)
 
     def is_requested(self, name: str) -> bool:
-        """Whether the task names it in any way."""
-        return _plain(name) in self.listed or self.is_named(name)
+        """True if the task lists or names the file."""
+        return plain_name(name) in self.listed or self.is_named(name)
 
     def is_folder(self, name: str) -> bool:
-        """Whether the project has a folder of this name, or the reply has files in
-        one.
-        """
-        return _plain(name) in self.folders or self._holds(name, Path.is_dir)
+        """True if the project has this folder, or the reply has files in it."""
+        return plain_name(name) in self.folders or self._holds(name, Path.is_dir)
 
     def with_files(self, paths: Iterable[str]) -> Self:
-        """The same, and the folders of files that the reply has."""
-        return replace(
-            self,
-            folders=frozenset(
-                str(up) for path in paths for up in PurePosixPath(_plain(path)).parents
-            ),
-        )
+        """Return these names and the folders of files that the reply has."""
+        folders: set[str] = set()
+        for path in paths:
+            folders.update(map(str, PurePosixPath(plain_name(path)).parents))
+        return replace(self, folders=frozenset(folders))
 
     def is_quotation(self, name: str, text: str) -> bool:
-        """Whether a text is part of the file as it is."""
+        """True if a text is an unchanged part of a file."""
 
-        def is_in(place: Path) -> bool:
+        def holds_text(place: Path) -> bool:
             data = read_bytes(place) if place.is_file() else None
             if data is None:
                 return False
-            path = PurePosixPath(_plain(name))
-            shown = decode_file(path, data, Charsets(self.root)).shown
-            return text.strip() in shown.replace("\r\n", "\n")
+            path = PurePosixPath(plain_name(name))
+            content = decode_file(path, data, Charsets(self.root)).shown
+            return text.strip() in content.replace("\r\n", "\n")
 
-        return self._holds(name, is_in)
+        return self._holds(name, holds_text)
 
-    def _holds(self, name: str, asked: Callable[[Path], bool]) -> bool:
-        """Whether this is so of the place that has the name in the project; of none
-        outside of it.
-        """
+    def _holds(self, name: str, is_so: Callable[[Path], bool]) -> bool:
+        """True if a condition holds for the place of this name in the project."""
         if self.root is None:
             return False
         try:
-            path = _plain(name)
+            path = plain_name(name)
             # an empty name is the project itself
             is_top = not PurePosixPath(path).parts
-            return asked(self.root if is_top else self.root / confine(self.root, path))
+            return is_so(self.root if is_top else self.root / confine(self.root, path))
         except (OSError, ValueError, CddError):
             return False
 
@@ -124,9 +121,15 @@ class KnownNames(Struct, frozen=True):
 NOTHING_KNOWN = KnownNames()
 
 
-def _names(texts: Iterable[str]) -> frozenset[str]:
-    return frozenset(map(_plain, texts)) - {""}
-
-
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Return a name with slashes, composed, and without `./`."""
     return compose(name.strip().replace("\\", "/").removeprefix("./"))
+
+
+def _names(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(plain_name, names)) - {""}
+
+
+def _has_another_suffix(place: Path) -> bool:
+    """True if a file in the folder differs from the name by its suffix alone."""
+    return any(other.stem == place.name for other in place.parent.iterdir())

@@ -1,5 +1,5 @@
-"""A YAML list of actions in a reply: the same list that `cdd run` takes (`ActionPlan`),
-as far as it is about files.
+"""A YAML list of actions in a reply: the list of `cdd run` (`ActionPlan`), but only
+with actions that change files.
 """
 
 import re
@@ -20,7 +20,7 @@ _ITEM = (
 _FIRST = re.compile(
     rf"^ *+{_ITEM}|^(?:- *|\[ *\{{ *|\{{ *)?[\"']?(?:actions|plan)[\"']?: *(?:\[ *)?$"
 )
-"""How a list of actions begins, and one that is not quite one."""
+"""How a list of actions begins, or one that is almost correct."""
 _UNKNOWN = re.compile(r"^ *+(?:- *|\[? *\{ *|- *\{ *)[\"']?\w+[\"']?:(?: |$)")
 _FIELD = re.compile(r"[\"']?\b(?:file_path|find|replace)[\"']?: ", re.MULTILINE)
 _ALONE = re.compile(rf"^ *- +action: *[\"']?{_KIND}[\"']? *$")
@@ -70,20 +70,16 @@ class Actions(Form):
 
 
 def _is_list(language: str, lines: Sequence[str]) -> bool:
-    """Whether it is meant as a list of actions, be it a good one or not."""
-    told = [
+    """True if a text is meant as a list of actions, correct or not."""
+    filled = [
         line
         for line in lines
         if line.strip() not in ("", "---", "[") and not line.lstrip().startswith("#")
     ]
-    first = told[0] if told else ""
-    if language not in ("yaml", "yml", "json", ""):
-        is_plain = language in ("text", "txt", "plaintext", "actions")
-        return (
-            is_plain
-            and _ALONE.match(first) is not None
-            and any(_FIELD.search(line) for line in told)
-        )
-    return _FIRST.match(first) is not None or (
-        _UNKNOWN.match(first) is not None and any(_FIELD.search(line) for line in told)
-    )
+    first = filled[0] if filled else ""
+    has_fields = any(_FIELD.search(line) for line in filled)
+    if language in ("yaml", "yml", "json", ""):
+        is_action = _UNKNOWN.match(first) is not None and has_fields
+        return is_action or _FIRST.match(first) is not None
+    is_plain = language in ("text", "txt", "plaintext", "actions")
+    return is_plain and has_fields and _ALONE.match(first) is not None

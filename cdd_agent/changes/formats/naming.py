@@ -53,8 +53,8 @@ _PARTLY = (
     r"|function|method|class)\b"
 )
 _WHOLE = rf"\b(?!(?:(?!\b(?:with|to)\b)[^()\[\]])*{_PARTLY})"
-"""Follows words that are said of a whole file: `(updated with the new method)`, but not
-`(updated method)`.
+"""After a word about a whole file: `(updated with the new method)`, but not `(updated
+method)`.
 """
 _NOTE = re.compile(
     r"(?<!\s)\s*+[\(\[](?:new|updated?|modif(?:y|ied)|edit(?:ed)?|changed?|created?"
@@ -66,7 +66,8 @@ _NOTE = re.compile(
 )
 _LABEL = re.compile(
     r"^(?!file:/)\**(?:(?:new|full|updated?|modified|complete)\s+)?(?:file\s?name"
-    r"|file\s?path|file|path|created?|updated?|modify"
+    r"|file\s?path|file\s+to\s+(?:add|change|create|edit|modify|update|write)|file"
+    r"|path|created?|updated?|modify"
     r"|modified|edit|add|new|write)(?:\s+(?:an?"
     r"|the))?(?:\s+new)?(?:\s+file)?(?:\s+#?\d+)?"
     r"(?:\s*[:=]\**|\**[:=]|\**\s)\s*(?=[\s`*\"'\w./])",
@@ -94,7 +95,9 @@ _COMMENT = re.compile(
     r"|\{#)\s*(?P<text>\S(?:.*?\S)??)\s*+(?:\*+/|-->|\"\"\"|'''|#\})?\s*+$"
 )
 _FILE_LABEL = re.compile(
-    r"^(?!file:/)(?:file\s?name|file\s?path|file|path)\s*[:=]\s*", re.IGNORECASE
+    r"^(?!file:/)(?:file\s?name|file\s?path|file|path)"
+    r"(?:\s+to\s+(?:add|change|create|edit|modify|update|write))?\s*[:=]\s*",
+    re.IGNORECASE,
 )
 
 
@@ -111,35 +114,52 @@ def name_in_info(
 ) -> tuple[str, Named | None]:
     """Return the language of an info string in lower case, and the name in it."""
     info = info.strip()
-    word, rest = [*info.split(maxsplit=1), "", ""][:2]
+    words = info.split(maxsplit=1)
     if len(info) > _LONGEST_INFO:
-        return word.lower(), None
+        return words[0].lower(), None
     if is_absolute(info) or (known.is_file(info) and not is_language(info)):
         return _language_of(info), Named(info, True)
-    if keyed := _KEYED.search(info):
-        language = re.split(r"[\s{:,]", info.lstrip("{. "), maxsplit=1)[0].lower()
-        language = "" if "=" in language else language
-        if named := _name_after_key(info, keyed, language, known):
-            return language, named
+    if (keyed := _info_with_key(info, known)) is not None:
+        return keyed
     colon = _COLON.match(info)
     if colon and not colon["language"].isdigit():
         language = colon["language"].lower()
         return language, _name_after_colon(_plain(colon["path"]), language, known)
+    if len(words) < 2:
+        return _info_of_one_word(info, known)
+    word, rest = words
     if "/" in word and is_spaced(info):
         return _language_of(info), Named(info, True)
-    if rest and not word.startswith(("{", "[")):
-        language = word.lower()
-        return language, _name_after_language(language, rest, info, known)
+    if word.startswith(("{", "[")):
+        return word.strip("{}.").lower(), None
+    language = word.lower()
+    return language, _name_after_language(language, rest, info, known)
+
+
+def _info_with_key(info: str, known: KnownNames) -> tuple[str, Named] | None:
+    """Return the language and the name of `python file=NAME`."""
+    keyed = _KEYED.search(info)
+    if keyed is None:
+        return None
+    language = re.split(r"[\s{:,]", info.lstrip("{. "), maxsplit=1)[0].lower()
+    if "=" in language:
+        language = ""
+    named = _name_after_key(info, keyed, language, known)
+    return (language, named) if named else None
+
+
+def _info_of_one_word(word: str, known: KnownNames) -> tuple[str, Named | None]:
+    """Return the language and the name of an info string that is one or the other."""
     name = _unquoted(word)
     if is_language(name):
         could_be = name in BARE_NAMES or name.endswith("file")
         is_possible = could_be and known.is_file(name)
         return name.lower(), Named(name, False) if is_possible else None
-    if not rest:
-        if _is_certain(name) or known.is_file(name) or known.is_named(name):
-            return _language_of(name), Named(name, True)
-        if name in BARE_NAMES or is_in_capitals(name):
-            return name.lower(), Named(name, False)
+    is_name = is_path(name) and name not in BARE_NAMES | WORDS
+    if is_name or is_absolute(name) or known.is_file(name) or known.is_named(name):
+        return _language_of(name), Named(name, True)
+    if name in BARE_NAMES or is_in_capitals(name):
+        return name.lower(), Named(name, False)
     return word.strip("{}.").lower(), None
 
 
@@ -200,6 +220,11 @@ def name_in_comment(
     return named if named.is_file else Named(without_beginning(name), False)
 
 
+def is_comment(line: str) -> bool:
+    """True for a line that is a comment in some language."""
+    return len(line) <= _LONGEST and _COMMENT.match(line) is not None
+
+
 def name_above_edits(line: str, known: KnownNames = NOTHING_KNOWN) -> str | None:
     """Return the file that a line just before search/replace blocks names. The blocks
     are of some file, so a possible name is enough.
@@ -239,12 +264,6 @@ def _judged(
         return None if is_remark else Named(name, True)
     verdict = judge(name, form, language, is_named=known.is_named(name))
     return None if verdict is Verdict.NONE else Named(name, verdict is Verdict.FILE)
-
-
-def _is_certain(name: str) -> bool:
-    """True for a name that stands alone in an info string and is no language."""
-    is_name = is_path(name) and name not in BARE_NAMES | WORDS
-    return is_name or is_absolute(name)
 
 
 def _name_after_key(

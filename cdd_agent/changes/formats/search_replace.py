@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from cdd_agent.changes.formats.fences import Fence
 from cdd_agent.changes.formats.file_names import Grade, grade, is_absolute
 from cdd_agent.changes.formats.form import Form, Span
 from cdd_agent.changes.formats.known import KnownNames
@@ -33,8 +34,16 @@ _START_LINE = re.compile(r"^\s*:start_line:\s*(\d+)\s*$")
 _ABOUT_LINES = re.compile(r"^\s*(?::(?:start|end)_line:\s*\d+|-{5,9})\s*$")
 
 
+_HINT = (
+    "A block is `<<<<<<< SEARCH`, the lines to find, `=======`, the new lines,"
+    " `>>>>>>> REPLACE`."
+)
+
+
 class SearchReplace(Form):
     """In prose and in code blocks."""
+
+    kind = "search/replace block"
 
     def marked(self, lines: Sequence[str], known: KnownNames) -> list[Span]:
         spans: list[Span] = []
@@ -43,6 +52,25 @@ class SearchReplace(Form):
             if begin and (not spans or place >= spans[-1].end):
                 spans.append(_find_block(lines, place, begin, known))
         return spans
+
+    def takes(self, fence: Fence) -> bool:
+        """True for a block that has lost its first mark."""
+        return fence.path is None and any(map(_END.match, fence.lines))
+
+    def read(self, fence: Fence) -> list[Edit]:
+        raise _headless(fence.start + 1)
+
+    def refuse_loose(self, line: str, number: int) -> None:
+        if _END.match(line):
+            raise _headless(number)
+
+
+def _headless(line: int) -> ReplyRefused:
+    return ReplyRefused(
+        f"The search/replace block in line {line} of the reply has no line of"
+        " `<<<<<<< SEARCH`.",
+        hint=_HINT,
+    )
 
 
 class _Parts(Struct, frozen=True):
@@ -61,10 +89,7 @@ class _Fault(Struct, frozen=True):
 
     end: int
     reason: str
-    hint: str = (
-        "A block is `<<<<<<< SEARCH`, the lines to find, `=======`, the new lines,"
-        " `>>>>>>> REPLACE`."
-    )
+    hint: str = _HINT
 
 
 def _find_block(
@@ -88,7 +113,7 @@ def _find_block(
             )
         return [_read_block(lines, start, begin["indent"], parts, named)]
 
-    return Span(start, parts.end, read, path, kind="search/replace block")
+    return Span(start, parts.end, read, path, kind=SearchReplace.kind)
 
 
 def _read_block(

@@ -58,7 +58,7 @@ class Likeness(Enum):
     WORD_FILE = auto()
     """A file's name that is a word of titles, too: `README`, `express.js`."""
     CAPTION = auto()
-    """A word that says what a block shows: `Usage`, `Output`."""
+    """A word that says what a block shows: `Usage`, `Output`, `PowerShell`."""
     WORD = auto()
     """Any other word."""
     NAME = auto()
@@ -172,7 +172,9 @@ def find_likeness(name: str, language: str, *, is_named: bool) -> Likeness:
         return Likeness.FILE
     if name in WORDS:
         return Likeness.WORD_FILE
-    if is_caption(name) and not is_named:
+    # `PowerShell` above a block of it, but not `makefile`
+    is_language = name.lower() == language and not language.endswith("file")
+    if not is_named and (is_caption(name) or is_language):
         return Likeness.CAPTION
     if found is Grade.WORD:
         return Likeness.WORD

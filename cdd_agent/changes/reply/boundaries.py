@@ -35,23 +35,44 @@ def find_unclear(
         fence = part.fence
         if fence is None:
             continue
-        path = part.path
-        if not path and fence.holds_an_opening and _holds_edits(fence, forms):
-            return part, _unclear(f"in line {fence.start + 1} of the reply", fence)
-        if path and _continues_as_diff(fence, lines):
-            return part, _unclear(f"of {path}", fence, path)
-        is_apart = fence.is_named_apart or part.whole is None
-        says_what_it_is = fence.info.strip() or (path and is_apart)
-        is_open = previous is not None and not _is_certain(previous)
-        if previous and previous.fence and is_open and not says_what_it_is:
+        if previous and previous.fence and _may_continue(previous, part, fence):
             name = previous.path
             return previous, _unclear(f"of {name}", previous.fence, name)
-        is_whole_text = fence.is_closed or _is_all_of_the_file(part, lines)
-        if path and not (is_whole_text or layout.marked_in(fence)):
-            return part, _cut(path)
-        if part.whole and fence.holds_an_opening:
-            return part, _unclear(f"of {path}", fence, path)
-        previous = part if path else None
+        is_cut = not (fence.is_closed or layout.marked_in(fence))
+        refusal = _judge_end(part, fence, lines, forms, is_cut=is_cut)
+        if refusal is not None:
+            return part, refusal
+        previous = part if part.path else None
+    return None
+
+
+def _may_continue(previous: Part, part: Part, fence: Fence) -> bool:
+    """True if a code block may be the rest of the file before it."""
+    is_apart = fence.is_named_apart or part.whole is None
+    says_what_it_is = fence.info.strip() or (part.path and is_apart)
+    return not says_what_it_is and not _is_certain(previous)
+
+
+def _judge_end(
+    part: Part,
+    fence: Fence,
+    lines: Sequence[str],
+    forms: Sequence[Form],
+    *,
+    is_cut: bool,
+) -> ReplyRefused | None:
+    """Return why the end of a code block is unclear by itself."""
+    path = part.path
+    if not path:
+        is_unclear = fence.holds_an_opening and _holds_edits(fence, forms)
+        which = f"in line {fence.start + 1} of the reply"
+        return _unclear(which, fence) if is_unclear else None
+    if _continues_as_diff(fence, lines):
+        return _unclear(f"of {path}", fence, path)
+    if is_cut and not _is_all_of_the_file(part, lines):
+        return _cut(path)
+    if part.whole and fence.holds_an_opening:
+        return _unclear(f"of {path}", fence, path)
     return None
 
 

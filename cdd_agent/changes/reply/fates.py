@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from cdd_agent.changes.formats.fences import Fence
 from cdd_agent.changes.formats.file_names import SHELLS, is_code
 from cdd_agent.changes.formats.form import Form
-from cdd_agent.changes.formats.known import KnownNames
+from cdd_agent.changes.formats.known import KnownNames, plain_name
 from cdd_agent.changes.formats.naming import DIFFS
 from cdd_agent.changes.model import (
     BlockFate,
@@ -36,7 +36,7 @@ def list_blocks(
                 reason="The model's thoughts before its answer.",
             )
         )
-    paths = {_plain(edit.path) for part in parts for edit in part.edits}
+    paths = {plain_name(edit.path) for part in parts for edit in part.edits}
     for part in parts:
         for piece in part.pieces:
             if piece.edits or piece.refusal or part.fence is None:
@@ -50,7 +50,7 @@ def refused(
     blocks: Sequence[ReplyBlock], problems: Sequence[EditProblem] = ()
 ) -> tuple[ReplyBlock, ...]:
     """Return the blocks of a reply that is refused as a whole: none is applied."""
-    reasons = {_plain(problem.path): problem.reason for problem in problems}
+    reasons = {plain_name(problem.path): problem.reason for problem in problems}
     return tuple(
         ReplyBlock(
             block.line,
@@ -58,7 +58,7 @@ def refused(
             block.kind,
             BlockFate.REFUSED,
             block.path,
-            reasons.get(_plain(block.path), _NOT_APPLIED),
+            reasons.get(plain_name(block.path), _NOT_APPLIED),
         )
         if block.fate is BlockFate.APPLIED
         else block
@@ -75,7 +75,7 @@ def _of_edits(piece: Piece) -> Iterator[ReplyBlock]:
         return
     by_path: dict[str, list[Edit]] = {}
     for edit in piece.edits:
-        by_path.setdefault(_plain(edit.path), []).append(edit)
+        by_path.setdefault(plain_name(edit.path), []).append(edit)
     if not by_path:
         reason = "It changes nothing."
         yield ReplyBlock(line, end, kind, BlockFate.EXPLANATION, reason=reason)
@@ -90,7 +90,7 @@ def _of_edits(piece: Piece) -> Iterator[ReplyBlock]:
 def _explanation(
     fence: Fence, piece: Piece, paths: set[str], known: KnownNames
 ) -> ReplyBlock:
-    name = _plain(fence.doubt)
+    name = plain_name(fence.doubt)
     is_doubtful, reason = _why_not_applied(fence, piece, name, paths, known)
     is_requested = bool(name) and is_doubtful and known.is_requested(name)
     return ReplyBlock(
@@ -131,7 +131,3 @@ def _is_nameless_diff(fence: Fence) -> bool:
     if fence.language not in DIFFS:
         return False
     return any(line.startswith(("+", "-")) for line in fence.lines)
-
-
-def _plain(path: str) -> str:
-    return path.removeprefix("./")

@@ -12,7 +12,7 @@ from cdd_agent.changes.formats.known import KnownNames
 from cdd_agent.changes.model import BlockFate, ReplyBlock, ReplyRefused
 
 _ROUNDS = 8
-"""How often fences are searched again because a diff in prose has fences."""
+"""Number of times that fences are searched because a diff in prose contains fences."""
 
 
 class Layout(Struct, frozen=True):
@@ -52,14 +52,14 @@ def lay_out(
     calls: Sequence[Span] = (),
 ) -> Layout:
     """Find the blocks of a reply around its calls of tools. Raises `ReplyRefused` if
-    diffs in prose and code blocks cannot be told apart.
+    diffs in prose and code blocks cannot be distinguished.
     """
     spans = [span for form in forms for span in form.marked(lines, known)]
     marked = _first_of_overlapping([*calls, *spans])
     in_marks = _places(marked)
     in_diffs = quoted_fences(lines)
-    # what looks like a fence in a diff may be a line of its file. Then the fences after
-    # it are others
+    # what looks like a fence in a diff may be a line of its file: without it, the next
+    # fences change
     for _ in range(_ROUNDS):
         fences = find_fences(lines, in_marks | in_diffs, known)
         taken = in_marks | _places(fences)

@@ -112,22 +112,30 @@ class _Reader(Struct, frozen=True):
         """Read edits by marks. Between them are names of files, or dots."""
         path, floor = fence.path or fence.above, fence.start + 1
         begin = fence.start
+        stop = fence.end - 1 if fence.is_closed else fence.end
         for span in marked:
-            others = [
-                line
-                for line in self.lines[floor : span.start]
-                if line.strip(" \t>") and not _stands_for_lines(line)
-            ]
+            is_last = span is marked[-1]
+            others = self._words_in(floor, span.start)
             named = name_above_edits(others[-1], self.known) if others else None
-            has_words = len(others) > (1 if named else 0) and not span.names_files
+            has_words = len(others) > (1 if named else 0)
+            if is_last and not has_words and self._words_in(span.end, stop):
+                has_words, floor = True, span.end
             path = span.path or named or path
-            end = fence.end if span is marked[-1] else span.end
-            if has_words:
+            end = fence.end if is_last else span.end
+            if has_words and not span.names_files:
                 refusal = _words_between(floor + 1, path)
                 yield Piece(begin, end, span.kind, refusal=refusal)
             else:
                 yield _read_span(span, path, begin, end)
             floor = begin = span.end
+
+    def _words_in(self, start: int, stop: int) -> list[str]:
+        """Return the lines between edits that do not stand for unchanged lines."""
+        return [
+            line
+            for line in self.lines[start:stop]
+            if line.strip(" \t>") and not _stands_for_lines(line)
+        ]
 
     def read_marks_in_prose(self) -> Iterator[Part]:
         """Read edits by marks between words. They are of the file that the line above
