@@ -160,7 +160,7 @@ async def test_a_page_has_no_name_that_windows_forbids(
     [
         (
             b"title: x\ntitle: y\n",
-            ".cdd/templates/bug.yaml:2: the key title is there twice",
+            ".cdd/templates/bug.yaml:2:1: the key title is there twice",
         ),
         (b"title: [\n", ".cdd/templates/bug.yaml:2:1: not YAML"),
         (
