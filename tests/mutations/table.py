@@ -251,8 +251,8 @@ MUTATIONS = [
             (
                 "an ASCII file keeps its bytes",
                 "files/text.py",
-                "    if new.isascii():\n        return _ASCII\n",
-                "",
+                'is_kept = before.encode(encoding.codec) == before.encode("ascii")',
+                "is_kept = True",
             ),
         ]
     ],
