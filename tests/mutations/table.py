@@ -203,7 +203,7 @@ MUTATIONS = [
             (
                 "an edited line keeps its own line end",
                 "changes/draft.py",
-                "ends += self._ends[own][: new_to - new_from] + [self._end] * more",
+                "ends += self._ends[replaced][: new_to - new_from] + [self._end] * more",
                 "ends += [self._end] * (new_to - new_from)",
             ),
             (
@@ -221,7 +221,7 @@ MUTATIONS = [
             (
                 "a changed line keeps the characters that it quotes",
                 "changes/look_alikes.py",
-                "    if own == find:\n        return new\n",
+                "    if present == find:\n        return new\n",
                 "    return new\n",
             ),
             (
