@@ -1,5 +1,5 @@
-"""Edits → the changes that they come to, computed and judged in full before anything is
-written. Edits work on the text of a file; its encoding is used again at the end.
+"""Edits become changes of files, which are computed and judged in full before anything
+is written. Edits work on the text of a file; it is encoded again at the end.
 """
 
 import re
@@ -243,7 +243,7 @@ class _File(Struct):
 
 
 class _Work:
-    """The files that a reply touches, as they are after the edits so far."""
+    """The files that a reply touches, after the edits so far."""
 
     def __init__(
         self,

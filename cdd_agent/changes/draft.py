@@ -15,7 +15,7 @@ from cdd_agent.changes.look_alikes import (
     compare,
     find_boundaries,
     fold,
-    quote_own,
+    keep_characters,
 )
 from cdd_agent.changes.misses import describe_miss
 from cdd_agent.changes.model import Hint, Replacement
@@ -116,7 +116,7 @@ class FileDraft:
             numbers = [flat.count("\n", 0, start) + 1 for start, _ in spans]
             raise MultipleMatchesFoundError(self._shown, numbers)
         start, end = spans[0]
-        new = self._in_own_characters(flat[start:end], find, new)
+        new = self._keep_characters(flat[start:end], find, new)
         before = new.find(flat[start:end])
         is_longer = before >= 0 and len(new) > end - start
         around = (start - before, start - before + len(new))
@@ -251,22 +251,22 @@ class FileDraft:
         lines: list[str] = []
         ends: list[str] = []
         for tag, find_from, find_to, new_from, new_to in compare(find, new):
-            own = slice(start + find_from, start + find_to)
+            replaced = slice(start + find_from, start + find_to)
             if tag == "equal":
-                lines += self.lines[own]
-                ends += self._ends[own]
+                lines += self.lines[replaced]
+                ends += self._ends[replaced]
                 continue
             changed = "\n".join(new[new_from:new_to])
             quoted = "\n".join(find[find_from:find_to])
             if is_alike and changed and quoted:
-                own_text = "\n".join(self.lines[own])
-                changed = self._in_own_characters(own_text, quoted, changed)
+                present = "\n".join(self.lines[replaced])
+                changed = self._keep_characters(present, quoted, changed)
             else:
                 changed = self._in_its_form(changed)
             if new_to > new_from:
                 lines += changed.split("\n")
             more = new_to - new_from - (find_to - find_from)
-            ends += self._ends[own][: new_to - new_from] + [self._end] * more
+            ends += self._ends[replaced][: new_to - new_from] + [self._end] * more
         span = slice(start, start + len(find))
         is_at_end = span.stop >= len(self.lines)
         self._file.splice(span, lines)
@@ -296,13 +296,15 @@ class FileDraft:
         find = self.lines[first : len(self.lines) - tail]
         self._put(Place(first, find, new_lines[first : len(new_lines) - tail], True))
 
-    def _in_own_characters(self, own: str, find: str, new: str) -> str:
+    def _keep_characters(self, replaced: str, find: str, new: str) -> str:
         """The new text in the normal form of the file, with its own characters where it
         quotes `find`.
         """
-        if own == find and new.isascii():
+        if replaced == find and new.isascii():
             return new
-        return quote_own(own, self._in_its_form(find), self._in_its_form(new))
+        return keep_characters(
+            replaced, self._in_its_form(find), self._in_its_form(new)
+        )
 
     def _in_its_form(self, new: str) -> str:
         return new if new.isascii() else in_normal_form(new, self._normal_form)
@@ -326,7 +328,7 @@ class FileDraft:
         return f"{text}\n" if self.lines and self._has_final_end else text
 
     def _alike_spans(self, flat: str, find: str) -> list[tuple[int, int]]:
-        """Where a text that looks like `find` is, in whole characters."""
+        """Find the places of a text that looks like `find`, in whole characters."""
         folded_find = fold(find)
         if not folded_find or (flat.isascii() and folded_find == find):
             return []
@@ -387,9 +389,7 @@ def _with_line_feeds(text: str) -> str:
 
 
 def _readings(edit: Replacement) -> list[Reading]:
-    """An edit as it is written, and in other readings, which count if that is not
-    found.
-    """
+    """Return the texts of an edit as written, then other readings of them."""
     readings: list[Reading] = [(edit.find, edit.replace)]
     if edit.otherwise:
         readings.append(edit.otherwise)
@@ -428,12 +428,12 @@ def _without_blank_ends(find: Lines, new: Lines) -> Reading | None:
 
 
 def _starts(lines: Lines) -> list[int]:
-    """Where each line begins in the text of all."""
+    """Return the places where lines begin in the text of all."""
     return list(accumulate((len(line) + 1 for line in lines), initial=0))
 
 
 def _spans(text: str, wanted: str) -> list[tuple[int, int]]:
-    """Where a text is in another, in whole characters; the first places only."""
+    """Find a text in another, in whole characters; the first places only."""
     spans: list[tuple[int, int]] = []
     at = text.find(wanted)
     while at >= 0 and len(spans) < _SHOWN_PLACES:

@@ -87,7 +87,7 @@ def _unseen_ranges(count: int, shown: Ranges) -> Iterator[tuple[int, int]]:
 
 
 def _find_run(lines: list[str], run: list[str], start: int) -> int:
-    """Where lines follow each other, from `start` on; -1 if they do not."""
+    """Find lines that follow each other, from `start` on; -1 if there are none."""
     for place in range(start, len(lines) - len(run) + 1):
         if lines[place] == run[0] and lines[place : place + len(run)] == run:
             return place

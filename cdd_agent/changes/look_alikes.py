@@ -1,9 +1,9 @@
 """Texts that look alike and are written with other characters.
 
 A model often writes `"` where a file has `“`, a blank where it has a no-break space, or
-an `ü` of one character where it has two. `fold` gives both the same text. `quote_own`
-then writes a new text with the file's own characters, wherever the new text only quotes
-them.
+an `ü` of one character where it has two. `fold` gives both the same text.
+`keep_characters` then writes a new text with the characters of the file, wherever the
+new text only quotes them.
 """
 
 import difflib
@@ -73,8 +73,8 @@ def _fold_character(char: str) -> str:
 
 
 def find_boundaries(text: str) -> dict[int, int]:
-    """Where each character with its accents ends: its end in the folded text → its end
-    in the text.
+    """Return the ends of all characters with their accents: end in the folded text →
+    end in the text.
     """
     ends: dict[int, int] = {}
     folded = start = 0
@@ -87,17 +87,17 @@ def find_boundaries(text: str) -> dict[int, int]:
     return ends
 
 
-def quote_own(own: str, find: str, new: str) -> str:
+def keep_characters(present: str, find: str, new: str) -> str:
     """The new text of an edit, with the file's own characters where it quotes the text
-    to find. `own` is the file's text, which looks like `find`.
+    to find. `present` is the file's text, which looks like `find`.
     """
-    if own == find:
+    if present == find:
         return new
-    lines = [text.split("\n") for text in (own, find, new)]
+    lines = [text.split("\n") for text in (present, find, new)]
     counts = {len(each) for each in lines}
     if len(find) > _LONGEST_QUOTED and len(counts) == 1 and counts != {1}:
-        return "\n".join(quote_own(*each) for each in zip(*lines, strict=True))
-    pieces = list(pair_pieces(find, own))
+        return "\n".join(keep_characters(*each) for each in zip(*lines, strict=True))
+    pieces = list(pair_pieces(find, present))
     written: list[str] = []
     for tag, find_from, find_to, new_from, new_to in compare(find, new):
         if tag != "equal":
@@ -106,24 +106,24 @@ def quote_own(own: str, find: str, new: str) -> str:
         # where the file's piece of a character is not whole, the new text has the rest
         moved = new_from - find_from
         at = find_from
-        for start, end, own_piece in pieces:
+        for start, end, present_piece in pieces:
             if at <= start and end <= find_to:
-                written += (new[at + moved : start + moved], own_piece)
+                written += (new[at + moved : start + moved], present_piece)
                 at = end
         written.append(new[at + moved : new_to])
     return "".join(written)
 
 
-def pair_pieces(find: str, own: str) -> Iterator[tuple[int, int, str]]:
+def pair_pieces(find: str, present: str) -> Iterator[tuple[int, int, str]]:
     """The smallest pieces of two texts that look alike: where each begins and ends in
     the one, and its text in the other.
     """
-    find_ends, own_ends = find_boundaries(find), find_boundaries(own)
-    start = own_start = 0
+    find_ends, present_ends = find_boundaries(find), find_boundaries(present)
+    start = present_start = 0
     for folded, end in find_ends.items():
-        if folded and folded in own_ends:
-            yield start, end, own[own_start : own_ends[folded]]
-            start, own_start = end, own_ends[folded]
+        if folded and folded in present_ends:
+            yield start, end, present[present_start : present_ends[folded]]
+            start, present_start = end, present_ends[folded]
 
 
 def compare(old: Sequence[str], new: Sequence[str]) -> Sequence[Opcode]:
@@ -149,7 +149,7 @@ def compare(old: Sequence[str], new: Sequence[str]) -> Sequence[Opcode]:
 
 
 def common_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
-    """How many items both begin with, and how many of the others both end with."""
+    """Count the items that both begin with, and of the rest those both end with."""
     most = min(len(old), len(new))
     head = 0
     while head < most and old[head] == new[head]:

@@ -29,7 +29,7 @@ _MOST_COMPARED = 200
 _AROUND = 3
 """Lines around a place in which lines of the text may be."""
 _SLIP = 0.6
-"""Likeness from which a line is another one with a slip in it."""
+"""Likeness from which two lines are the same, with a slip in one of them."""
 _LONGEST_SHOWN = 60
 _TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
 _BLANKS = {" ": "space", "\t": "tab"}
@@ -74,7 +74,9 @@ def describe_miss(file: SearchedLines, find: Lines, earlier: Lines) -> Miss:
 
 
 def _voted_start(file: SearchedLines, wanted: Lines) -> int | None:
-    """Where the text would begin by most of its lines; None if none is in the file."""
+    """Return the line at which the text would begin, by most of its lines; None if none
+    is in the file.
+    """
     voters = sorted({line for line in wanted if line}, key=len, reverse=True)
     votes: Counter[int] = Counter()
     for line in voters[:_SHOWN_LINES]:
@@ -122,13 +124,13 @@ def _first_difference(file: SearchedLines, find: Lines, start: int) -> str:
     present = file.forms.bare[first : end + _AROUND]
     compared = wanted[head : head + _MOST_COMPARED]
     matcher = difflib.SequenceMatcher(None, compared, present, autojunk=False)
-    for tag, find_from, find_to, own_from, own_to in matcher.get_opcodes():
-        number, place = head + find_from, first + own_from
+    for tag, find_from, find_to, present_from, present_to in matcher.get_opcodes():
+        number, place = head + find_from, first + present_from
         if tag == "replace":
             if number == 0:
                 # the lines before the text are no part of the difference
-                place = max(place, first + own_to - find_to)
-            last = min(first + own_to, place + 1 + find_to - find_from)
+                place = max(place, first + present_to - find_to)
+            last = min(first + present_to, place + 1 + find_to - find_from)
             likest = _likest(wanted[number], file.forms.bare, range(place, last))
             return _pair_difference(find, number, file.lines, likest)
         if tag == "delete":
@@ -157,40 +159,42 @@ def _indentation_difference(file: SearchedLines, find: Lines, start: int) -> str
         place = start + number
         if not line.strip() or not 0 <= place < len(file.lines):
             continue
-        own = file.lines[place]
-        more = len(_indentation(own)) - len(_indentation(line))
+        present = file.lines[place]
+        more = len(_indentation(present)) - len(_indentation(line))
         shift = more if shift is None else shift
-        if more != shift and line.strip() == own.strip():
+        if more != shift and line.strip() == present.strip():
             return _pair_difference(find, number, file.lines, place)
     return "The indentation of the text to find is not that of the file"
 
 
 def _pair_difference(find: Lines, number: int, lines: Lines, place: int) -> str:
-    """What differs between a line of the text and a line of the file."""
-    line, own = find[number], lines[place]
-    bare, own_bare = line.strip(), own.strip()
+    """Name the difference between a line of the text and a line of the file."""
+    line, present = find[number], lines[place]
+    bare, present_bare = line.strip(), present.strip()
     name = f"Line {number + 1} of the text to find"
-    own_name = f"line {place + 1} of the file"
-    if bare == own_bare:
+    present_name = f"line {place + 1} of the file"
+    if bare == present_bare:
         return (
-            f"{name} begins with {_blanks(_indentation(line))}, {own_name} with"
-            f" {_blanks(_indentation(own))}"
+            f"{name} begins with {_blanks(_indentation(line))}, {present_name} with"
+            f" {_blanks(_indentation(present))}"
         )
-    if fold(bare) == fold(own_bare):
-        had, has = _characters(bare, own_bare)
-        return f"{name} has {had} where {own_name} has {has}"
-    if bare.split() == own_bare.split():
-        had, has = _different_blanks(bare, own_bare)
-        return f"{name} has {had} where {own_name} has {has}"
-    if bare.casefold() == own_bare.casefold():
-        had, has = _different_words(bare, own_bare)
-        return f"{name} has {had} where {own_name} has {has}: the case differs"
-    if bare and bare in own_bare:
-        return f"{name}, {_shown(bare)}, is only a part of {own_name}"
-    if likeness(bare, own_bare) >= _SLIP:
-        had, has = _different_words(bare, own_bare)
-        return f"{name} has {had} where {own_name} has {has}"
-    return f"{name} is {_whole_line(line)}, and {own_name} is {_whole_line(own)}"
+    if fold(bare) == fold(present_bare):
+        had, has = _characters(bare, present_bare)
+        return f"{name} has {had} where {present_name} has {has}"
+    if bare.split() == present_bare.split():
+        had, has = _different_blanks(bare, present_bare)
+        return f"{name} has {had} where {present_name} has {has}"
+    if bare.casefold() == present_bare.casefold():
+        had, has = _different_words(bare, present_bare)
+        return f"{name} has {had} where {present_name} has {has}: the case differs"
+    if bare and bare in present_bare:
+        return f"{name}, {_shown(bare)}, is only a part of {present_name}"
+    if likeness(bare, present_bare) >= _SLIP:
+        had, has = _different_words(bare, present_bare)
+        return f"{name} has {had} where {present_name} has {has}"
+    return (
+        f"{name} is {_whole_line(line)}, and {present_name} is {_whole_line(present)}"
+    )
 
 
 def _part_of_line(file: SearchedLines, wanted: Lines) -> str:
@@ -225,14 +229,14 @@ def _blanks(text: str) -> str:
     return " and ".join(names)
 
 
-def _characters(line: str, own: str) -> tuple[str, str]:
+def _characters(line: str, present: str) -> tuple[str, str]:
     """The first characters that differ between lines that look alike."""
-    for start, end, own_piece in pair_pieces(line, own):
+    for start, end, present_piece in pair_pieces(line, present):
         piece = line[start:end]
-        if piece == own_piece:
+        if piece == present_piece:
             continue
-        head, _ = common_ends(piece, own_piece)
-        return _names(piece[head:]), _names(own_piece[head:])
+        head, _ = common_ends(piece, present_piece)
+        return _names(piece[head:]), _names(present_piece[head:])
     return _names(""), _names("")
 
 
@@ -246,27 +250,27 @@ def _name(char: str) -> str:
     return f"{name} ({number})" if name else number
 
 
-def _different_blanks(line: str, own: str) -> tuple[str, str]:
+def _different_blanks(line: str, present: str) -> tuple[str, str]:
     """The first blanks that differ between lines with the same words."""
-    runs = zip(re.findall(r"\s+", line), re.findall(r"\s+", own), strict=True)
-    for run, own_run in runs:
-        if run != own_run:
-            return _blanks(run), _blanks(own_run)
+    runs = zip(re.findall(r"\s+", line), re.findall(r"\s+", present), strict=True)
+    for run, present_run in runs:
+        if run != present_run:
+            return _blanks(run), _blanks(present_run)
     return _blanks(""), _blanks("")
 
 
-def _different_words(line: str, own: str) -> tuple[str, str]:
+def _different_words(line: str, present: str) -> tuple[str, str]:
     """The first words that differ."""
-    if max(len(line), len(own)) > LONGEST_COMPARED:
-        return _shown(line), _shown(own)
-    tokens, own_tokens = _TOKEN.findall(line), _TOKEN.findall(own)
-    matcher = difflib.SequenceMatcher(None, tokens, own_tokens, autojunk=False)
-    for tag, start, end, own_start, own_end in matcher.get_opcodes():
+    if max(len(line), len(present)) > LONGEST_COMPARED:
+        return _shown(line), _shown(present)
+    tokens, present_tokens = _TOKEN.findall(line), _TOKEN.findall(present)
+    matcher = difflib.SequenceMatcher(None, tokens, present_tokens, autojunk=False)
+    for tag, start, end, present_start, present_end in matcher.get_opcodes():
         if tag != "equal":
             had = "".join(tokens[start:end])
-            has = "".join(own_tokens[own_start:own_end])
+            has = "".join(present_tokens[present_start:present_end])
             return _shown(had), _shown(has)
-    return _shown(line), _shown(own)
+    return _shown(line), _shown(present)
 
 
 def _whole_line(text: str) -> str:

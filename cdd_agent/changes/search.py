@@ -57,7 +57,7 @@ class LineForms:
         """Without white space at the end."""
         self.bare = [line.strip() for line in lines]
         self.counts = Counter(self.bare)
-        """How often each bare line occurs."""
+        """The number of each bare line."""
 
     def splice(self, span: slice, lines: Lines) -> None:
         bare = [line.strip() for line in lines]
@@ -193,8 +193,8 @@ def _without_number(line: str) -> str:
 def find_runs(
     lines: Sequence[str], wanted: Lines, counts: Mapping[str, int]
 ) -> Iterator[int]:
-    """Where lines follow each other in a file. `counts` is how often each bare line
-    occurs: the rarest one is searched for.
+    """Yield the places where lines follow each other in a file. `counts` has the number
+    of each bare line: the rarest one is searched for.
     """
     if not wanted or len(wanted) > len(lines):
         return
@@ -317,8 +317,8 @@ def _quoted_lines(find: Lines, new: Lines) -> set[int]:
 
 
 def _voted_starts(file: SearchedLines, wanted: Lines) -> Iterator[int]:
-    """Where a text may begin: half of its longest lines are in the file at their
-    distance from there.
+    """Yield the places where a text may begin: half of its longest lines are in the
+    file, at their distance from there.
     """
     voters = [place for place, line in enumerate(wanted) if line]
     voters.sort(key=lambda place: -len(wanted[place]))

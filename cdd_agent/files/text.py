@@ -401,7 +401,7 @@ def _encoding_of(
             encoding = Encoding(named, Origin.CODING_LINE)
         if before is None or not before.text:
             return encoding
-        return _without_change_of_ascii(encoding, before.text, new)
+        return _without_change_of_ascii(encoding, before.text)
     encoding = before.encoding
     is_named_as_before = named == _named_in(path, before.text)
     if is_named_as_before or new.isascii() or encoding.mark:
@@ -416,10 +416,8 @@ def _encoding_of(
     return encoding
 
 
-def _without_change_of_ascii(encoding: Encoding, before: str, new: str) -> Encoding:
-    """The encoding of an ASCII file that is edited: what is there keeps its bytes."""
-    if new.isascii():
-        return _ASCII
+def _without_change_of_ascii(encoding: Encoding, before: str) -> Encoding:
+    """The encoding of an ASCII file that is edited: the text keeps its bytes."""
     try:
         is_kept = before.encode(encoding.codec) == before.encode("ascii")
     except UnicodeEncodeError:

@@ -79,6 +79,7 @@ def test_what_was_shown_can_be_changed(tmp_path: Path, find: str, new: str) -> N
     ("find", "new", "lines"),
     [
         ("line 3", "three", ((3, 3),)),
+        ("line 4", "four", ((4, 4),)),
         ("line 7\nline 8", "seven", ((7, 8),)),
         ("line 2\nline 3\nline 4\nline 5", "none", ((2, 5),)),
         ("line 9", "line 9\nand more", ((9, 10),)),

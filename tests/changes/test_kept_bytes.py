@@ -162,6 +162,32 @@ def test_every_form_of_edit_keeps_what_it_does_not_change(tmp_path: Path) -> Non
     assert wrong == []
 
 
+@each_row(
+    "data, expected",
+    [
+        (b"first: 1\r\na\r\nb\r\n", b"first: 1\r\na\r\nx\r\nb\r\nc\r\n"),
+        (b"first: 1\r\na\r\nb", b"first: 1\r\na\r\nx\r\nb\r\nc"),
+        (b"first: 1\ra\rb\r", b"first: 1\ra\rx\rb\rc\r"),
+        (b"first: 1\na\r\nb\r\n", b"first: 1\na\r\nx\r\nb\r\nc\r\n"),
+        (b"first: 1\na\nb", b"first: 1\na\nx\nb\nc"),
+    ],
+)
+def test_additional_lines_get_the_line_end_of_most(
+    tmp_path: Path, data: bytes, expected: bytes
+) -> None:
+    for form in FORMS:
+        change = form(["a", "b"], ["a", "x", "b", "c"])
+        if form is not as_part_of_a_line:
+            assert after(tmp_path, data, change) == expected, form.__name__
+
+
+def test_a_whole_file_in_another_normal_form_changes_nothing(tmp_path: Path) -> None:
+    mixed = "ü\nu\u0308 b\nu\u0308\n\u212b ü\n"
+    for form in ("NFC", "NFD"):
+        text = unicodedata.normalize(form, mixed)
+        assert after(tmp_path, mixed.encode(), WholeFile(NAME, text)) == mixed.encode()
+
+
 # ------------------------------------------------------------- what is not an edit
 
 
@@ -279,8 +305,11 @@ def test_bytes_that_are_no_text_are_kept_where_they_are_shown(
         result = after(tmp_path, data, form(old, new))
         expected = (b"ab", b"ab c") if place == 0 else (b"end", b"the end")
         assert result == data.replace(*expected)
-    with pytest.raises(ReplyRefused, match=r"U\+FFFD"):
-        changes_of(tmp_path, data, form(old, [*old, "\ufffd"]))
+    # also where the file itself has the character
+    for content in (data, data.replace(b"end", "\ufffd\nend".encode())):
+        lines = content.decode("utf-8", "replace").split("\n")[1:-1]
+        with pytest.raises(ReplyRefused, match=r"U\+FFFD"):
+            changes_of(tmp_path, content, form(lines, [*lines, "\ufffd"]))
 
 
 def test_a_file_that_is_no_text_is_replaced_by_text(tmp_path: Path) -> None:

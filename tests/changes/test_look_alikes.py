@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cdd_agent.actions.model import MultipleMatchesFoundError
 from cdd_agent.changes.draft import FileDraft, as_lines
-from cdd_agent.changes.look_alikes import fold, pair_pieces, quote_own
+from cdd_agent.changes.look_alikes import fold, keep_characters, pair_pieces
 from cdd_agent.changes.model import Hint, Replacement
 from cdd_agent.files.charsets import NOTHING_DECLARED
 from cdd_agent.files.text import decode_file
@@ -221,8 +221,8 @@ def test_pieces_of_both_texts_are_all_of_them(text: str, other: str) -> None:
 @given(WORDS, WORDS)
 def test_a_text_that_is_only_quoted_is_the_files(text: str, own: str) -> None:
     if fold(text) == fold(own) and fold(text):
-        assert quote_own(own, text, text) == own
-    assert fold(quote_own(text, text, own)) == fold(own)
+        assert keep_characters(own, text, text) == own
+    assert fold(keep_characters(text, text, own)) == fold(own)
 
 
 @given(WORDS)

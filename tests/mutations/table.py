@@ -203,7 +203,7 @@ MUTATIONS = [
             (
                 "an edited line keeps its own line end",
                 "changes/draft.py",
-                "ends += self._ends[own][: new_to - new_from] + [self._end] * more",
+                "ends += self._ends[replaced][: new_to - new_from] + [self._end] * more",
                 "ends += [self._end] * (new_to - new_from)",
             ),
             (
@@ -221,7 +221,7 @@ MUTATIONS = [
             (
                 "a changed line keeps the characters that it quotes",
                 "changes/look_alikes.py",
-                "    if own == find:\n        return new\n",
+                "    if present == find:\n        return new\n",
                 "    return new\n",
             ),
             (
@@ -251,8 +251,8 @@ MUTATIONS = [
             (
                 "an ASCII file keeps its bytes",
                 "files/text.py",
-                "    if new.isascii():\n        return _ASCII\n",
-                "",
+                'is_kept = before.encode(encoding.codec) == before.encode("ascii")',
+                "is_kept = True",
             ),
         ]
     ],
