@@ -31,15 +31,14 @@ class _Rule(Struct, frozen=True):
     pattern: str
     charset: str
 
-    def matches(self, place: Path) -> bool:
+    def matches(self, root: Path, path: PurePosixPath) -> bool:
         """True if the pattern matches the path from the folder, or the name where the
         pattern has no slash.
         """
-        path = place.name
+        name = path.name
         if "/" in self.pattern:
-            path = place.relative_to(self.folder).as_posix()
-        matchers = _compile(self.pattern.removeprefix("/"))
-        return any(matches(path) for matches in matchers)
+            name = (root / path).relative_to(self.folder).as_posix()
+        return any(matches(name) for matches in _compile(self.pattern.lstrip("/")))
 
 
 @cache
@@ -61,7 +60,7 @@ class Charsets:
     def __init__(self, root: Path | None) -> None:
         """`None`: no project, so nothing is declared."""
         self._root = None if root is None else root.resolve()
-        self._rules: dict[PurePosixPath, tuple[_Rule, ...]] = {}
+        self._rules: dict[str, tuple[_Rule, ...]] = {}
         self._editorconfig_rules: dict[Path, tuple[_Rule, ...]] = {}
         self._attribute_rules: dict[PurePosixPath, tuple[_Rule, ...]] = {}
 
@@ -71,14 +70,14 @@ class Charsets:
         """
         if self._root is None:
             return ""
-        folder = path.parent
+        folder = str(path).rpartition("/")[0]
         if folder not in self._rules:
             self._rules[folder] = (
                 *self._read_editorconfig(self._root / folder),
-                *self._read_attributes(self._root, folder),
+                *self._read_attributes(self._root, PurePosixPath(folder)),
             )
         for rule in self._rules[folder]:
-            if rule.matches(self._root / path):
+            if rule.matches(self._root, path):
                 return "" if rule.charset == "unset" else rule.charset
         return ""
 

@@ -186,11 +186,10 @@ def _files_to_search(root: Path, wanted: _Wanted) -> Iterator[WalkEntry]:
 def _matching_lines(expression: re.Pattern[str], path: str, text: str) -> Iterator[str]:
     lines = text.split("\n")
     if "\r" in text:
-        lines = lines_of(text)
+        lines = [line.rstrip("\r\n") for line in lines_of(text)]
     for number, line in enumerate(lines, 1):
-        line_text = line.rstrip("\r\n")
-        if match := expression.search(line_text):
-            yield f"{path}:{number}:{_around(line_text, match.start())}"
+        if match := expression.search(line):
+            yield f"{path}:{number}:{_around(line, match.start())}"
 
 
 def _read_text(root: Path, entry: WalkEntry, charsets: Charsets) -> str | None:

@@ -206,3 +206,9 @@ def test_links_and_spellings_lead_to_the_file(project: Path) -> None:
     for name in ("notes.txt", "link", "link/a.py", "out", "./.env", "x/../.env"):
         assert files.why(name), name
     assert list(walk(project, PurePosixPath("link"))) == []
+
+
+@each_row("codec", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-32"])
+def test_a_key_is_a_secret_in_any_encoding(codec: str) -> None:
+    text = f"a note\n-----BEGIN PRIVATE KEY-----\n{'A' * 64}\n"
+    assert secret_in("notes.txt", text.encode(codec))

@@ -177,6 +177,8 @@ def test_lines_far_into_a_large_file_in_any_encoding(
     large = encoded.of_length(LARGEST_DECODED)
     large.write(tmp_path)
     count = len(lines_of(large.text))
+    first = read_source(tmp_path, large.path, 1, 1)
+    assert first.text == lines_of(large.text)[0]
     source = read_source(tmp_path, large.path, count - 1, count)
     assert source.text == "".join(lines_of(large.text)[-2:])
     assert source.encoding_note == encoded.note

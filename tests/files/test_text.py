@@ -419,6 +419,11 @@ def test_a_line_that_is_taken_changes_nothing_else(
             "Мир\n".encode("cp1251"),
             ("cp1251", "cp1251"),
         ),
+        (
+            "Příliš žluťoučký kůň, Dvořák\n".encode("cp1250"),
+            "café\n".encode("cp1250"),  # alone, it would be read as cp1252
+            ("cp1250", "cp1250"),
+        ),
         (None, "日本\n".encode("utf-16"), (None, "utf-16-le")),
         ("日本\n".encode("utf-16"), None, ("utf-16-le", None)),
     ],

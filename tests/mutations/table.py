@@ -286,7 +286,7 @@ MUTATIONS = [
                 "files/hidden_from_models.py",
                 'data = data.replace(b"\\0", b"")',
                 "pass",
-                _READING,
+                "tests/files/test_hidden_from_models.py",
             ),
             (
                 "the encoding of a file is named to the model",
