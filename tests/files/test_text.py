@@ -1,6 +1,7 @@
 """The text of a file in its own encoding, and its bytes again."""
 
 import codecs
+import time
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -183,6 +184,30 @@ def test_declared_charsets(
     tmp_path: Path, files: dict[str, str], name: str, charset: str
 ) -> None:
     assert declaring(tmp_path, files).declared(PurePosixPath(name)) == charset
+
+
+SLOW = {
+    "commas": (".editorconfig", "[{" + "," * 60_000 + "]\ncharset = latin1\n"),
+    "alternatives": (
+        ".editorconfig",
+        "".join(f"[{n}{'{a,b}' * 6}]\ncharset = latin1\n" for n in range(3_000)),
+    ),
+    "brackets": (".editorconfig", "[" + "[[:" * 30_000 + "]\ncharset = latin1\n"),
+    "stars": (".editorconfig", "[" + "*a" * 400 + "]\ncharset = latin1\n"),
+    "attributes": (
+        ".gitattributes",
+        "".join(f"{n}{'{a,b}' * 6}*.t encoding=latin1\n" for n in range(3_000)),
+    ),
+}
+
+
+@each_row(("name", "content"), SLOW.values(), ids=SLOW.keys())
+def test_no_declaration_takes_long(tmp_path: Path, name: str, content: str) -> None:
+    charsets = declaring(tmp_path, {".editorconfig": TOP, name: content})
+    begun = time.process_time()
+    for number in range(50):
+        assert charsets.declared(PurePosixPath(f"{'a' * 200}{number}.txt")) == ""
+    assert time.process_time() - begun < 5
 
 
 def test_a_declared_charset_is_that_of_the_file_and_of_new_ones(tmp_path: Path) -> None:
