@@ -7,8 +7,7 @@ ranges (`{1..3}`) and macros of attributes are not read.
 """
 
 import re
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
@@ -18,6 +17,9 @@ from cdd_agent.files.regular_files import read_small
 
 _LARGEST = 200_000
 """Bytes of a file of declarations that are read."""
+_LONGEST_PATTERN = 1_000
+_MOST_PATTERNS = 500
+"""Patterns of a file that are read, each alternative counted."""
 _SECTION = re.compile(r"\[(?P<pattern>[^\n]+)\]")
 _SETTING = re.compile(r"(?P<key>[\w-]+)[ \t]*[:=][ \t]*(?P<value>[^\s#;]*)")
 _ATTRIBUTES = re.compile(r'(?:"(?P<quoted>[^"]*)"|(?P<bare>\S+))\s+(?P<attributes>.*)')
@@ -28,28 +30,38 @@ class _Rule(Struct, frozen=True):
     """The files of a folder that match a pattern have this charset."""
 
     folder: Path
-    pattern: str
+    is_path: bool
+    """For the path from the folder, not for a name."""
+    patterns: tuple[Callable[[str], object], ...]
+    """Each is true for the paths that match it."""
     charset: str
 
-    def matches(self, root: Path, path: PurePosixPath) -> bool:
-        """True if the pattern matches the path from the folder, or the name where the
-        pattern has no slash.
-        """
-        name = path.name
-        if "/" in self.pattern:
-            name = (root / path).relative_to(self.folder).as_posix()
-        return any(matches(name) for matches in _compile(self.pattern.lstrip("/")))
+    def matches(self, place: Path) -> bool:
+        path = place.name
+        if self.is_path:
+            path = place.relative_to(self.folder).as_posix()
+        return any(matches(path) for matches in self.patterns)
 
 
-@cache
-def _compile(pattern: str) -> list[Callable[[str], object]]:
-    """Functions of which one is true for the paths that match; none for a pattern that
-    is unusable.
+def _make_rules(folder: Path, rows: Iterable[tuple[str, str]]) -> list[_Rule]:
+    """The rules that a file gives as patterns with charsets. Unusable patterns are
+    passed over, and so is what comes after too many.
     """
-    try:
-        return [compile_glob(glob) for glob in expand(pattern)]
-    except PatternRefused:
-        return []
+    rules: list[_Rule] = []
+    count = 0
+    for pattern, charset in rows:
+        if len(pattern) > _LONGEST_PATTERN:
+            continue
+        try:
+            globs = expand(pattern.removeprefix("/"))
+            count += len(globs)
+            if count > _MOST_PATTERNS:
+                break
+            patterns = tuple(map(compile_glob, globs))
+        except PatternRefused:
+            continue
+        rules.append(_Rule(folder, "/" in pattern, patterns, charset))
+    return rules
 
 
 class Charsets:
@@ -77,7 +89,7 @@ class Charsets:
                 *self._read_attributes(self._root, PurePosixPath(folder)),
             )
         for rule in self._rules[folder]:
-            if rule.matches(self._root, path):
+            if rule.matches(self._root / path):
                 return "" if rule.charset == "unset" else rule.charset
         return ""
 
@@ -85,11 +97,10 @@ class Charsets:
         """The rules for the files of a folder, the strongest first."""
         if folder not in self._editorconfig_rules:
             settings = list(_settings(_read(folder / ".editorconfig")))
-            rules = [
-                _Rule(folder, setting.pattern, setting.value)
-                for setting in reversed(settings)
-                if setting.is_charset
-            ]
+            charsets = (setting for setting in reversed(settings) if setting.is_charset)
+            rules = _make_rules(
+                folder, ((setting.pattern, setting.value) for setting in charsets)
+            )
             is_top = any(setting.is_top for setting in settings)
             if folder != folder.parent and not is_top:
                 rules += self._read_editorconfig(folder.parent)
@@ -101,7 +112,7 @@ class Charsets:
         if folder not in self._attribute_rules:
             place = root / folder
             rows = list(_attributes(_read(place / ".gitattributes")))
-            rules = [_Rule(place, *row) for row in reversed(rows)]
+            rules = _make_rules(place, reversed(rows))
             if folder != folder.parent:
                 rules += self._read_attributes(root, folder.parent)
             self._attribute_rules[folder] = tuple(rules)

@@ -80,15 +80,12 @@ def find_shown_lines(
     `first`, and has the remarks of `replace_hidden_lines`.
     """
     lines = lines_of(text)
-    hidden = find_hidden_lines(path, text)
+    ends = dict(_each_line(find_hidden_lines(path, text)))
     number = first
     numbers = []
     for line in lines_of(shown):
-        hidden_end = next(
-            (end for start, end in hidden if start <= number <= end), None
-        )
-        if hidden_end is not None:
-            number = hidden_end + 1
+        if number in ends:
+            number = ends[number] + 1
         elif number <= len(lines) and line.rstrip() == lines[number - 1].rstrip():
             numbers.append(number)
             number += 1
@@ -99,18 +96,17 @@ def find_shown_lines(
 
 def subtract_lines(ranges: Lines, hidden: Lines) -> Lines:
     """Return the lines of the ranges that are not hidden."""
-    visible = []
+    are_hidden = {number for number, _ in _each_line(hidden)}
+    return _as_ranges(
+        [number for number, _ in _each_line(ranges) if number not in are_hidden]
+    )
+
+
+def _each_line(ranges: Lines) -> Iterator[tuple[int, int]]:
+    """Yield each line with the last one of its range."""
     for start, end in ranges:
-        first = start
-        for hidden_start, hidden_end in hidden:
-            if hidden_end < first or hidden_start > end:
-                continue
-            if first < hidden_start:
-                visible.append((first, hidden_start - 1))
-            first = hidden_end + 1
-        if first <= end:
-            visible.append((first, end))
-    return tuple(visible)
+        for number in range(start, end + 1):
+            yield number, end
 
 
 def _find_hidden_values(text: str) -> Iterator[tuple[int, int]]:

@@ -20,16 +20,20 @@ _DEEPEST_YAML = 200
 _COMMENTED_JSON = re.compile(
     r"""
       (?P<comment> //[^\n]* | /\*.*?\*/ )
-    | (?P<string> "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' )
-    | (?P<key> [A-Za-z_$][\w$]* (?=\s*:) )
+    | (?P<string> "(?:\\.|[^"\\\n])*+" | '(?:\\.|[^'\\\n])*+' )
+    | (?P<key> (?<![\w$]) [A-Za-z_$][\w$]*+ (?=\s*:) )
     | (?P<number>
         (?<![\w.]) [+-]?
-        (?: 0x[\da-f]+ | (?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)? | Infinity | NaN )
+        (?: 0x[\da-f]++ | (?:\d++(?:\.\d*+)?|\.\d++)(?:e[+-]?\d++)? | Infinity | NaN )
         (?![\w.])
       )
+    | (?P<unfinished> /\*.* | "(?:\\.|[^"\\\n])*+ | '(?:\\.|[^'\\\n])*+ )
     """,
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
+"""Pieces that JSON has not, or writes otherwise. No text takes long: each piece is read
+once, also one that has no end.
+"""
 _LAST_COMMA = re.compile(r",(?=\s*[\]}])")
 
 
@@ -85,8 +89,10 @@ def _find_commented_json_fault(text: str) -> str:
 
 def _replace_by_json(piece: re.Match[str]) -> str:
     """Return plain JSON in the place of a comment, key, string or number. The line ends
-    remain, so that a fault has its line.
+    remain, so that a fault has its line. What has no end stays, and is a fault.
     """
+    if piece.lastgroup == "unfinished":
+        return piece[0]
     plain = {"comment": " ", "number": "0"}.get(piece.lastgroup or "", '""')
     return plain + "\n" * piece[0].count("\n")
 

@@ -3,8 +3,8 @@
 The encoding of a file is, in this order:
 
     1. that of its byte order mark;
-    2. that of its coding line: PEP 263, Emacs and Vim, XML, `@charset`, `<meta>`,
-       a catalogue of gettext;
+    2. that of its coding line: PEP 263 (also Ruby), Emacs and Vim, XML, `@charset`,
+       `<meta>`, a catalogue of gettext;
     3. the charset that `.editorconfig` or `.gitattributes` declares;
     4. UTF-8;
     5. a guess, by `encoding_guess`.
@@ -54,9 +54,17 @@ HEAD = 8_000
 """Characters in which a binary file shows a null, as for git."""
 _DECLARATION = 4_096
 """Bytes in which a coding line is looked for."""
-_CODING_LINE = re.compile(
-    rb"\A(?:[^\n]*\n)?[^\n]*?(?:#|-\*-|vim?:)[^\n]*?coding[:=][ \t]*([-\w.]+)"
+_EDITOR_LINE = re.compile(
+    rb"\A(?:[^\n]*\n)?[^\n]*?(?:-\*-|vim?:)[^\n]*?coding[:=][ \t]*([-\w.]+)"
 )
+"""A line for Emacs or Vim."""
+_COMMENT = re.compile(
+    rb"\A(?:[ \t\f\r]*(?:#[^\n]*)?\n)?[ \t\f]*#[^\n]*?coding[:=][ \t]*([-\w.]+)"
+)
+"""Any comment, as in PEP 263."""
+_WITH_COMMENT = {".py", ".pyi", ".pyw", ".pyx", ".pxd", ".rb", ".rake", ".gemspec"}
+_PROGRAM = re.compile(rb"\A#![^\n]*(?:python|pypy|ruby)")
+"""The first line of a file without such a name in which a comment counts, too."""
 _XML = re.compile(rb"\A\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([-\w.]+)[\"']")
 _STYLE_SHEET = re.compile(rb"\A@charset\s+[\"']([-\w.]+)[\"']")
 _PAGE = re.compile(rb"<meta\s[^>]*?charset\s*=\s*[\"']?([-\w.]+)", re.IGNORECASE)
@@ -84,6 +92,9 @@ _KNOWN = frozenset(
 _NO_TEXT = "\ufffd"
 """What a byte that is no text is shown as."""
 _LINE = re.compile(r"[^\r\n]*+(?:\r{0,2}\n|\r)|[^\r\n]++")
+
+_WIDE = ("utf-16", "utf-32")
+"""Encodings in which ASCII has null bytes."""
 
 NormalForm = Literal["NFC", "NFD"]
 
@@ -122,7 +133,7 @@ class Encoding(Struct, frozen=True):
     @property
     def holds_ascii(self) -> bool:
         """True if ASCII has its usual bytes, so that a line feed is one byte."""
-        return not self.codec.startswith(("utf-16", "utf-32"))
+        return not self.codec.startswith(_WIDE)
 
     @property
     def shown_name(self) -> str:
@@ -305,7 +316,9 @@ def _named_encodings(
             break
     if codec := _coding_line(path, data):
         yield Encoding(codec, Origin.CODING_LINE)
-    if declared := _declared(path, charsets):
+    declared = _declared(path, charsets)
+    # nearly any bytes are UTF-16, and nearly any text of it has nulls
+    if declared and (declared.holds_ascii or b"\0" in data):
         yield replace(declared, mark=b"")
     if _is_japanese_mail(data):
         yield Encoding("iso2022_jp", Origin.GUESS)
@@ -319,15 +332,19 @@ def _is_japanese_mail(data: bytes) -> bool:
 def _coding_line(path: PurePosixPath, data: bytes) -> str:
     """The codec that a file names itself; empty if it names none that is known."""
     head = data[:_DECLARATION]
-    patterns = [_CODING_LINE, _XML, _STYLE_SHEET]
-    if path.suffix.lower() in _PAGES:
+    patterns = [_EDITOR_LINE, _XML, _STYLE_SHEET]
+    suffix = path.suffix.lower()
+    if suffix in _WITH_COMMENT or _PROGRAM.match(head):
+        patterns.append(_COMMENT)
+    if suffix in _PAGES:
         patterns.append(_PAGE)
-    if path.suffix.lower() in _CATALOGUES:
+    if suffix in _CATALOGUES:
         patterns.append(_CATALOGUE)
     for pattern in patterns:
         named = pattern.search(head)
         codec = _known_codec(named[1].decode("ascii", "replace")) if named else ""
-        if codec:
+        # a name that can be read as ASCII is not the name of these
+        if codec and not codec.startswith(_WIDE):
             return codec
     return ""
 

@@ -1,6 +1,7 @@
 """The lines of notebooks that models do not see."""
 
 import json
+import time
 from typing import Any
 
 from hypothesis import given
@@ -129,6 +130,18 @@ def test_the_lines_that_a_text_shows_are_found() -> None:
         assert set(found) <= set(visible_lines) or first > 1
     assert find_shown_lines("n.ipynb", text, "something else", 1) == ()
     assert find_shown_lines("n.ipynb", text, "}\nmore", count + 5) == ()
+
+
+def test_a_notebook_of_many_cells_does_not_take_long() -> None:
+    cells = [cell("a\n" * 15, outputs=[output("b")]) for _ in range(2_000)]
+    text = json.dumps(notebook(*cells), indent=1)
+    hidden = find_hidden_lines("n.ipynb", text)
+    shown = replace_hidden_lines(text, 1, hidden)
+    begun = time.process_time()
+    found = find_shown_lines("n.ipynb", text, shown, 1)
+    assert found == subtract_lines(((1, len(text.split("\n"))),), hidden)
+    assert len(found) == 2_001
+    assert time.process_time() - begun < 5
 
 
 @each_row("text, first, hidden, shown", REPLACED)

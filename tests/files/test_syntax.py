@@ -1,6 +1,7 @@
 """Checks of texts in their formats: a fault has its line, and valid texts have none."""
 
 import json
+import time
 from typing import Any
 
 from hypothesis import given
@@ -64,6 +65,24 @@ NO_FAULTS = [
 @each_row("kind, text", NO_FAULTS, ids=lambda value: str(value)[:40])
 def test_blank_deep_and_large_texts_are_no_fault(kind: FileKind, text: str) -> None:
     assert find_fault(kind, text) == ""
+
+
+SLOW = {
+    "a name": "a" * 200_000,
+    "digits": "[" + "1" * 200_000 + "x",
+    "digits after a point": "[." + "1" * 200_000 + "x",
+    "quotes that are escaped": '"' + '\\"' * 100_000,
+    "quotes within others": "\"it's " + "\\\"'" * 100_000,
+    "comments without an end": "/* " * 100_000,
+    "commas": ", " * 100_000,
+}
+
+
+@each_row("text", SLOW.values(), ids=SLOW.keys())
+def test_no_text_takes_long(text: str) -> None:
+    begun = time.process_time()
+    assert find_fault(FileKind.COMMENTED_JSON, text)
+    assert time.process_time() - begun < 5
 
 
 @given(values)

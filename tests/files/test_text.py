@@ -1,6 +1,7 @@
 """The text of a file in its own encoding, and its bytes again."""
 
 import codecs
+import time
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -108,6 +109,33 @@ def test_a_wrong_name_loses_no_byte(text: str, codec: str) -> None:
     assert encode_file(PurePosixPath("a.py"), found.text, found, NOTHING) == data
 
 
+REMARK = "# Text is converted, encoding: {}\nMüller → x!\n"
+NOT_NAMED: tuple[tuple[str, str], ...] = (
+    ("a.md", REMARK.format("latin-1")),
+    ("a.sh", "#!/bin/sh\n" + REMARK.format("latin-1")),
+    ("a.yaml", REMARK.format("ascii")),
+    ("a.py", "import x  # encoding: latin-1\n# Müller\n"),
+    ("a.py", "import x\n# encoding: ascii\n# Müller →\n"),
+    ("a.py", REMARK.format("utf-16-le")),
+    ("a.xml", '<?xml version="1.0" encoding="UTF-16LE"?>\n<a>ü</a>\n'),
+    ("a.html", '<meta charset="utf-16be"><p>ü\n'),
+)
+
+
+@each_row("name, text", NOT_NAMED)
+def test_what_only_speaks_of_an_encoding_is_utf_8(name: str, text: str) -> None:
+    path = PurePosixPath(name)
+    assert encode_file(path, text, None, NOTHING) == text.encode()
+    found = read(text.encode(), name)
+    assert (found.text, found.encoding.origin) == (text, Origin.UTF_8)
+
+
+def test_a_comment_names_the_encoding_of_a_script() -> None:
+    text = "#!/usr/bin/env ruby\n# encoding: cp1252\np 'Müller'\n"
+    assert read(text.encode("cp1252"), "run").text == text
+    assert read(text.encode("cp1252"), "run").encoding.origin is Origin.CODING_LINE
+
+
 def declaring(root: Path, files: dict[str, str]) -> Charsets:
     for name, text in files.items():
         place = root / name
@@ -191,6 +219,30 @@ def test_declared_charsets(
     assert declaring(tmp_path, files).declared(PurePosixPath(name)) == charset
 
 
+SLOW = {
+    "commas": (".editorconfig", "[{" + "," * 60_000 + "]\ncharset = latin1\n"),
+    "alternatives": (
+        ".editorconfig",
+        "".join(f"[{n}{'{a,b}' * 6}]\ncharset = latin1\n" for n in range(3_000)),
+    ),
+    "brackets": (".editorconfig", "[" + "[[:" * 30_000 + "]\ncharset = latin1\n"),
+    "stars": (".editorconfig", "[" + "*a" * 400 + "]\ncharset = latin1\n"),
+    "attributes": (
+        ".gitattributes",
+        "".join(f"{n}{'{a,b}' * 6}*.t encoding=latin1\n" for n in range(3_000)),
+    ),
+}
+
+
+@each_row(("name", "content"), SLOW.values(), ids=SLOW.keys())
+def test_no_declaration_takes_long(tmp_path: Path, name: str, content: str) -> None:
+    charsets = declaring(tmp_path, {".editorconfig": TOP, name: content})
+    begun = time.process_time()
+    for number in range(50):
+        assert charsets.declared(PurePosixPath(f"{'a' * 200}{number}.txt")) == ""
+    assert time.process_time() - begun < 5
+
+
 def test_a_declared_charset_is_that_of_the_file_and_of_new_ones(tmp_path: Path) -> None:
     charsets = declaring(
         tmp_path, {".editorconfig": TOP + "[*.txt]\ncharset = windows-1252\n"}
@@ -223,6 +275,18 @@ def test_a_new_file_has_the_declared_charset(
     )
     assert encode_file(FILE, "ü", None, charsets) == data
     assert decode_file(FILE, data, charsets).text == "ü"
+
+
+@each_row("text", ["Müller geht!\n", "Müller geht\n"])
+@each_row("charset", ["utf-16le", "utf-16", "utf-16be", "utf-32"])
+def test_a_file_without_nulls_is_not_utf_16(
+    tmp_path: Path, charset: str, text: str
+) -> None:
+    charsets = declaring(
+        tmp_path, {".editorconfig": TOP + f"[*]\ncharset = {charset}\n"}
+    )
+    assert read(text.encode(), charsets=charsets).text == text
+    assert with_line(text.encode(), "é\n", charsets) == f"{text}é\n".encode()
 
 
 LATIN = "name;amount\nMüller;3\n"
