@@ -6,8 +6,7 @@ from urllib.parse import urlsplit
 
 _LOCAL_NAMES = (".local", ".lan", ".home.arpa", ".docker.internal")
 _ALLOWED = (
-    "give an address that begins with http:// or https://,"
-    " as http://127.0.0.1:11434/v1"
+    "give an address that begins with http:// or https://, as http://127.0.0.1:11434/v1"
 )
 
 
