@@ -191,40 +191,33 @@ class CodeText:
         )
 
     def with_heads(self, lines: tuple[int, int]) -> Ranges:
-        """Lines, and above them those that say what they are in, by their
-        indentation.
+        """These lines, and the less indented ones above them that say what they are in:
+        the head of a class, of a function.
         """
         first, last = max(1, lines[0]), min(lines[1], self.count)
         if last < first:
             return ()
-        heads, indent = (
-            list[tuple[int, int]](),
-            _indent(next(filter(str.strip, self._lines[first - 1 : last]), "")),
-        )
+        shown = [(first, last)]
+        filled = [line for line in self._lines[first - 1 : last] if line.strip()]
+        indent = _indent(filled[0]) if filled else 0
         for number in range(first - 1, 0, -1):
-            if not indent or len(heads) == _ABOVE:
+            if not indent or len(shown) > _ABOVE:
                 break
             line = self._lines[number - 1]
             if line.strip() and _indent(line) < indent:
                 indent = _indent(line)
-                heads.append((number, number))
-        return joined((*heads, (first, last)))
+                shown.append((number, number))
+        return joined(shown)
 
     def _rounded(self, ranges: Ranges) -> Ranges:
-        """The same, with what is too little to be left out between two of them."""
-        kept = joined((first, min(last, self.count)) for first, last in ranges)
-        edges = (0, *(line for lines in kept for line in lines), self.count + 1)
-        gaps = zip(edges[::2], edges[1::2], strict=True)
-        return joined(
-            (
-                *kept,
-                *(
-                    (after + 1, before - 1)
-                    for after, before in gaps
-                    if before - after - 1 <= _GAP
-                ),
-            )
-        )
+        """The ranges, and the gaps between them that are too small to be left out."""
+        rounded = list(joined((first, min(last, self.count)) for first, last in ranges))
+        end = 0
+        for first, last in (*rounded, (self.count + 1, self.count + 1)):
+            if first - end - 1 <= _GAP:
+                rounded.append((end + 1, first - 1))
+            end = last
+        return joined(rounded)
 
 
 def source_of(root: Path, path: str, charsets: Charsets) -> CodeText | None:
@@ -255,43 +248,69 @@ def parts_that_matter(
     outline: str = "",
     grows: bool = False,
 ) -> ShownCode | None:
-    """Of one file as much as there is room for: the lines `also` asked for, then its
-    places, the best first, and if it `grows`, what is around them; without any, how it
-    begins. With it what else is in it, by its `outline`. None where not even a part
-    fits.
+    """Return as much of a file as `tokens` allow: the lines `also`, then the places of
+    `ranked`, the best first; the beginning of the file if there are none of these. The
+    `outline` follows. If it `grows`, the lines around the places are added. None if not
+    even one part fits.
     """
-    why = ranked.reasons[0] if ranked and ranked.reasons else ""
-    about = source.outline(outline).text if outline.strip() else ""
-    about = f"\n{about}" if about and estimated_tokens(about) * 3 <= tokens else ""
-    left = tokens - estimated_tokens(about)
-    places = ((place.first, place.last) for place in (ranked.places if ranked else ()))
-    wanted = [lines for lines in (*also, *places) if source.has(lines)]
-    beginnings = (
-        (1, _FIRST_LINES * times)
-        for times in range(1, source.count // _FIRST_LINES + 2)
-    )
-    shown, ranges = None, Ranges()
-    for lines in wanted or beginnings:
+    why = _why(ranked)
+    about = ""
+    if outline.strip():
+        about = f"\n{source.outline(outline).text}"
+    if estimated_tokens(about) * 3 > tokens:
+        about = ""
+    room = tokens - estimated_tokens(about)
+    wanted = list(also)
+    if ranked is not None:
+        wanted += [(place.first, place.last) for place in ranked.places]
+    wanted = [lines for lines in wanted if source.has(lines)]
+    if wanted:
+        shown, ranges = _first_parts(source, wanted, room, why)
+    else:
+        shown, ranges = _beginning(source, room, why), ()
+    if grows and ranges and shown is not None:
+        shown = _grown(source, shown, ranges, room)
+    if shown is None or shown.lines is None:
+        return shown
+    return replace(shown, text=shown.text + about)
+
+
+def _first_parts(
+    source: CodeText, wanted: Sequence[tuple[int, int]], room: int, why: str
+) -> tuple[ShownCode | None, Ranges]:
+    """Return the places for which there is room, the first of them first."""
+    shown: ShownCode | None = None
+    ranges: Ranges = ()
+    for lines in wanted:
         more = joined((*ranges, *source.with_heads(lines)))
         candidate = source.parts(more, why)
-        if candidate.tokens <= left:
+        if candidate.tokens <= room:
             shown, ranges = candidate, more
-        elif not wanted:
+    return shown, ranges
+
+
+def _beginning(source: CodeText, room: int, why: str) -> ShownCode | None:
+    shown: ShownCode | None = None
+    for times in range(1, source.count // _FIRST_LINES + 2):
+        candidate = source.parts(source.with_heads((1, _FIRST_LINES * times)), why)
+        if candidate.tokens > room:
             break
-    # what is around them, as far as it goes
-    while grows and wanted and shown is not None and shown.lines is not None:
+        shown = candidate
+    return shown
+
+
+def _grown(source: CodeText, shown: ShownCode, ranges: Ranges, room: int) -> ShownCode:
+    """Add the lines before and after the ranges while there is room."""
+    while shown.lines is not None:
         ranges = joined(
             (max(1, first - _GROWTH), min(last + _GROWTH, source.count))
             for first, last in ranges
         )
-        if (candidate := source.parts(ranges, why)).tokens > left:
+        candidate = source.parts(ranges, shown.why)
+        if candidate.tokens > room:
             break
         shown = candidate
-    return (
-        replace(shown, text=shown.text + about)
-        if shown and shown.lines is not None
-        else shown
-    )
+    return shown
 
 
 def packed(
@@ -303,18 +322,18 @@ def packed(
     but: Collection[str] = (),
     known: Mapping[str, Ranges] | None = None,
 ) -> CodeContext:
-    """The best of what ranks, in so many tokens: small files whole, of others the
-    places that matter, then outlines.
+    """Return the best of what ranks in so many tokens: small files whole, the places
+    that matter of others, then outlines.
 
-    Nothing of the files in `but`, which are shown already; nor of the lines `known` of
-    others.
+    Files in `but`, and the lines `known` of others, are shown elsewhere.
     """
-    return _Packing(
-        root, [file for file in ranked if file.path not in but], tokens, known or {}
-    ).done(outline)
+    wanted = [file for file in ranked if file.path not in but]
+    return _Packing(root, wanted, tokens, known or {}).pack(outline)
 
 
 class _Packing(Struct, dict=True):
+    """Fills the room of a prompt with code."""
+
     root: Path
     ranked: Sequence[RankedFile]
     tokens: int
@@ -324,89 +343,94 @@ class _Packing(Struct, dict=True):
     _shown: dict[str, ShownCode] = field(default_factory=dict)
     _used: int = 0
 
-    def done(self, outline: Callable[[str], str]) -> CodeContext:
-        most = self.tokens - int(self.tokens * _OUTLINES)
-        # what is named is there before anything else of others
+    def pack(self, outline: Callable[[str], str]) -> CodeContext:
+        self._add_named()
+        self._add_places(self.tokens - int(self.tokens * _OUTLINES))
+        outlined = self._outlines(outline)
+        files = [self._shown[file.path] for file in self.ranked if self._has(file)]
+        files += outlined.values()
+        further = [
+            file.path
+            for file in self.ranked
+            if not self._has(file)
+            and file.path not in outlined
+            and file.path not in self.known
+        ]
+        return CodeContext(tuple(files), tuple(further[:_MOST_NAMED]))
+
+    def _has(self, file: RankedFile) -> bool:
+        return file.path in self._shown
+
+    def _add_named(self) -> None:
+        """Show the first place of each file that is named, before anything else."""
         for file in self.ranked:
             if file.is_named:
-                first = next(
-                    ((place.first, place.last) for place in file.places),
-                    (1, _FIRST_LINES),
-                )
-                self._take_place(file, first, self.tokens)
+                lines = (1, _FIRST_LINES)
+                if file.places:
+                    lines = (file.places[0].first, file.places[0].last)
+                self._add_place(file, lines, self.tokens)
+
+    def _add_places(self, most: int) -> None:
         missed = 0
         for file, place in in_order(self.ranked):
-            missed = (
-                0
-                if self._take_place(file, (place.first, place.last), most)
-                else missed + 1
-            )
+            missed += 1
+            if self._add_place(file, (place.first, place.last), most):
+                missed = 0
             if missed == _MOST_MISSED:
                 break
-        outlined = dict[str, ShownCode]()
+
+    def _outlines(self, outline: Callable[[str], str]) -> dict[str, ShownCode]:
+        """Return the outlines of files of which nothing is shown, by path."""
+        outlined: dict[str, ShownCode] = {}
         for file in self.ranked:
-            if (
-                file.path in self._shown
-                or file.path in self.known
-                or self._source(file.path) is None
-            ):
+            if self._has(file) or file.path in self.known:
                 continue
             source = self._source(file.path)
-            if source is None or not (text := outline(file.path).strip()):
+            text = outline(file.path).strip() if source is not None else ""
+            if source is None or not text:
                 continue
-            shown = source.outline(text, file.reasons[0] if file.reasons else "")
+            shown = source.outline(text, _why(file))
             if self._used + shown.tokens > self.tokens:
                 break
             outlined[file.path] = shown
             self._used += shown.tokens
-        order = [
-            *(file.path for file in self.ranked if file.path in self._shown),
-            *outlined,
-        ]
-        left = [
-            file.path
-            for file in self.ranked
-            if file.path not in order and file.path not in self.known
-        ]
-        everything = self._shown | outlined
-        return CodeContext(
-            tuple(everything[path] for path in order), tuple(left[:_MOST_NAMED])
-        )
+        return outlined
 
-    def _take_place(self, file: RankedFile, lines: tuple[int, int], most: int) -> bool:
-        """Show these lines besides what is shown already; False where there is no room
-        for them.
-        """
-        source, before = self._source(file.path), self._shown.get(file.path)
-        is_known = any(
-            first <= lines[0] and lines[1] <= last
-            for first, last in self.known.get(file.path, ())
-        )
-        if (
-            source is None
-            or is_known
-            or not source.has(lines)
-            or (before is not None and before.lines is None)
-        ):
+    def _add_place(self, file: RankedFile, lines: tuple[int, int], most: int) -> bool:
+        """Show these lines in addition. False if there is no room for them."""
+        source = self._source(file.path)
+        before = self._shown.get(file.path)
+        if source is None or not source.has(lines) or self._is_known(file.path, lines):
             return True
-        why = file.reasons[0] if file.reasons else ""
+        if before is not None and before.lines is None:
+            return True
         ranges = joined((*self._ranges.get(file.path, ()), *source.with_heads(lines)))
-        part = source.parts(ranges, why)
-        is_whole = source.tokens <= _SMALL or part.tokens >= source.tokens * _MOSTLY
-        for shown in (
-            (source.whole(why), part)
-            if is_whole and file.path not in self.known
-            else (part,)
-        ):
-            used = self._used - (before.tokens if before else 0) + shown.tokens
-            if used <= most:
-                self._used, self._ranges[file.path], self._shown[file.path] = (
-                    used,
-                    ranges,
-                    shown,
-                )
+        used = self._used - (before.tokens if before else 0)
+        for shown in self._forms(file, source, ranges):
+            if used + shown.tokens <= most:
+                self._used = used + shown.tokens
+                self._ranges[file.path] = ranges
+                self._shown[file.path] = shown
                 return True
         return False
+
+    def _forms(
+        self, file: RankedFile, source: CodeText, ranges: Ranges
+    ) -> list[ShownCode]:
+        """The file in part, and before that whole if it is not much longer."""
+        part = source.parts(ranges, _why(file))
+        is_small = source.tokens <= _SMALL
+        is_mostly = part.tokens >= source.tokens * _MOSTLY
+        if file.path not in self.known and (is_small or is_mostly):
+            return [source.whole(_why(file)), part]
+        return [part]
+
+    def _is_known(self, path: str, lines: tuple[int, int]) -> bool:
+        """True if these lines are shown elsewhere."""
+        return any(
+            first <= lines[0] and lines[1] <= last
+            for first, last in self.known.get(path, ())
+        )
 
     def _source(self, path: str) -> CodeText | None:
         if path not in self._sources:
@@ -416,6 +440,11 @@ class _Packing(Struct, dict=True):
     @cached_property
     def _charsets(self) -> Charsets:
         return Charsets(self.root)
+
+
+def _why(ranked: RankedFile | None) -> str:
+    """The first reason why a file matters."""
+    return ranked.reasons[0] if ranked is not None and ranked.reasons else ""
 
 
 def _indent(line: str) -> int:
