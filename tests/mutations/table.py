@@ -634,6 +634,13 @@ MUTATIONS = [
                 _CALLS,
             ),
             (
+                "the answer of gpt-oss is no thought",
+                "changes/reply/lines",
+                'if (begun["channel"] or "").lower() == "final":',
+                "if False:",
+                _CALLS,
+            ),
+            (
                 "a list with something else is no list of calls",
                 "changes/formats/call_readers",
                 "            if not inner:\n                return []",
