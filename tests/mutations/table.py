@@ -657,8 +657,8 @@ MUTATIONS = [
             (
                 "an argument that is not understood refuses the call",
                 "changes/formats/call_meanings",
-                '        if meaning is None:\n            raise NotCarriedOut(f"its',
-                '        if meaning is None:\n            continue\n            raise NotCarriedOut(f"its',
+                '        if meaning is None:\n            raise CallRefused(f"its',
+                '        if meaning is None:\n            continue\n            raise CallRefused(f"its',
                 _CALLS,
             ),
             (
