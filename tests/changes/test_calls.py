@@ -145,6 +145,20 @@ def test_a_call_in_thoughts_is_none(dialect: str) -> None:
 
 
 @each_row("dialect", DIALECTS)
+def test_a_call_in_the_thoughts_of_gpt_oss_is_none(dialect: str) -> None:
+    draft = DIALECTS[dialect].write(*EXECUTE)
+    if "<|" in draft:  # which ends the channel
+        return
+    thoughts = f"<|channel|>analysis<|message|>Perhaps:\n{draft}\n<|end|>"
+    answer = f"<|start|>assistant<|channel|>final<|message|>I do.\n\n{GOOD}<|return|>"
+    assert parse_reply(thoughts + answer).edits == (
+        WholeFile("src/sum.py", "add = sum\n"),
+    )
+    call = DIALECTS["harmony"].write(*DELETE)
+    assert parse_reply(thoughts + call).edits == (Deletion("README.md"),)
+
+
+@each_row("dialect", DIALECTS)
 def test_an_unfinished_call_is_a_cut_reply(dialect: str) -> None:
     call = DIALECTS[dialect].write(*CREATE)
     for place in (call.index("NOTES.md") + 9, call.index("1 + 1"), call.index("C:")):

@@ -634,6 +634,13 @@ MUTATIONS = [
                 _CALLS,
             ),
             (
+                "the answer of gpt-oss is no thought",
+                "changes/reply/lines",
+                'if (begun["channel"] or "").lower() == "final":',
+                "if False:",
+                _CALLS,
+            ),
+            (
                 "a list with something else is no list of calls",
                 "changes/formats/call_readers",
                 "            if not inner:\n                return []",
@@ -650,8 +657,8 @@ MUTATIONS = [
             (
                 "an argument that is not understood refuses the call",
                 "changes/formats/call_meanings",
-                '        if meaning is None:\n            raise NotCarriedOut(f"its',
-                '        if meaning is None:\n            continue\n            raise NotCarriedOut(f"its',
+                '        if meaning is None:\n            raise CallRefused(f"its',
+                '        if meaning is None:\n            continue\n            raise CallRefused(f"its',
                 _CALLS,
             ),
             (

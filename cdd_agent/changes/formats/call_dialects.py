@@ -36,7 +36,7 @@ from cdd_agent.changes.formats.call_readers import (
 Reader = Callable[[str, re.Match[str]], Calls]
 
 
-class Dialect(Struct, frozen=True):
+class CallDialect(Struct, frozen=True):
     """One row of the table: how calls begin, and how they are read."""
 
     name: str
@@ -109,11 +109,11 @@ _CLINE = TagReader(
 )
 
 
-def _row(name: str, read: Reader, *begin: str, has_mark: bool = True) -> Dialect:
-    return Dialect(name, re.compile("".join(begin), re.MULTILINE), read, has_mark)
+def _row(name: str, read: Reader, *begin: str, has_mark: bool = True) -> CallDialect:
+    return CallDialect(name, re.compile("".join(begin), re.MULTILINE), read, has_mark)
 
 
-DIALECTS: tuple[Dialect, ...] = (
+DIALECTS: tuple[CallDialect, ...] = (
     _row(
         "JSON after a mark: Hermes, Qwen, Granite, Phi, Mistral, Llama, Command R",
         read_json_calls,
@@ -234,9 +234,9 @@ LONE_CLOSING = re.compile(
 """Marks that are nowhere but in calls."""
 
 
-def read_calls(dialect: Dialect, text: str, begin: re.Match[str]) -> Calls:
+def read_calls(dialect: CallDialect, text: str, begin: re.Match[str]) -> Calls:
     """Read the calls behind a beginning, with the marks after them. No calls: the text
-    only looks like some. Raises `Unfinished` or `Unreadable`.
+    only looks like some. Raises `CutCall` or `BrokenCall`.
     """
     calls, place = dialect.read(text, begin)
     if not calls:

@@ -27,7 +27,7 @@ from cdd_agent.changes.model import (
 )
 
 
-class NotCarriedOut(Exception):
+class CallRefused(Exception):
     """A call that is no change of files, or none that is understood: the reason."""
 
 
@@ -116,7 +116,7 @@ def _apply(given: _Given) -> list[Edit]:
         path = None
     edits = _edits_in(text, path)
     if not edits:
-        raise NotCarriedOut("its diff cannot be read")
+        raise CallRefused("its diff cannot be read")
     return edits
 
 
@@ -137,7 +137,7 @@ def _by_command(given: _Given, call: WrittenCall) -> list[Edit]:
     command = given.pop(_COMMAND, None)
     meaning = {"create": _create, "str_replace": _edit}.get(str(command))
     if meaning is None:
-        raise NotCarriedOut(f"`{command}` is not carried out from text")
+        raise CallRefused(f"`{command}` is not carried out from text")
     return meaning(given, call)
 
 
@@ -209,31 +209,31 @@ def _base_name(name: str) -> str:
 
 
 def edits_of_call(call: WrittenCall) -> list[Edit]:
-    """Return the edits that a call means. Raises `NotCarriedOut`, and `ReplyRefused`
+    """Return the edits that a call means. Raises `CallRefused`, and `ReplyRefused`
     for a diff that is wrong.
     """
     meaning = _MEANINGS.get(_base_name(call.name))
     if meaning is None:
-        raise NotCarriedOut("")
+        raise CallRefused("")
     if meaning is _say:
         return []
     if call.arguments is None:
-        raise NotCarriedOut("its arguments cannot be read")
+        raise CallRefused("its arguments cannot be read")
     return meaning(_by_meaning(call.arguments), call)
 
 
 def _by_meaning(arguments: object) -> _Given:
     if not isinstance(arguments, dict):
-        raise NotCarriedOut("its arguments cannot be read")
+        raise CallRefused("its arguments cannot be read")
     given: _Given = {}
     for name, value in arguments.items():
         meaning = _MEANING_OF_ARGUMENT.get(_plain(name))
         if meaning is None:
-            raise NotCarriedOut(f"its argument `{name}` is not understood")
+            raise CallRefused(f"its argument `{name}` is not understood")
         if meaning is _IGNORED:
             continue
         if given.get(meaning, value) != value:
-            raise NotCarriedOut(f"its argument `{name}` is given twice")
+            raise CallRefused(f"its argument `{name}` is given twice")
         given[meaning] = value
     return given
 
@@ -247,10 +247,10 @@ def _texts(given: _Given, *meanings: str) -> list[str]:
             meaning in (_PATH, _TO) and not value.strip()
         ):
             names = _ARGUMENTS[meaning].split()
-            raise NotCarriedOut(f"it has no argument `{names[0]}` that is a text")
+            raise CallRefused(f"it has no argument `{names[0]}` that is a text")
         texts.append(value.strip() if meaning in (_PATH, _TO) else value)
     for meaning in given.keys() - set(meanings):
-        raise NotCarriedOut(f"its argument for `{meaning}` does not belong there")
+        raise CallRefused(f"its argument for `{meaning}` does not belong there")
     return texts
 
 
@@ -261,7 +261,7 @@ def _as_list(value: object) -> list[object]:
         except (ValueError, RecursionError):
             value = None
     if not isinstance(value, list) or not value:
-        raise NotCarriedOut("its list of edits cannot be read")
+        raise CallRefused("its list of edits cannot be read")
     return value
 
 

@@ -24,11 +24,11 @@ class WrittenCall(Struct, frozen=True):
     """The dialect writes a mark on a separate line."""
 
 
-class Unfinished(Exception):
+class CutCall(Exception):
     """The text ends within the call."""
 
 
-class Unreadable(Exception):
+class BrokenCall(Exception):
     """The text begins as a call and does not continue as one."""
 
 
@@ -79,7 +79,7 @@ def read_json_calls(text: str, begin: re.Match[str]) -> Calls:
         value, place = _read_json(text, place)
         found = _calls_in(value)
         if not found:
-            raise Unreadable
+            raise BrokenCall
         calls += found
         another = _SEMICOLON.match(text, place)
         if another is None:
@@ -93,11 +93,11 @@ def read_json_alone(text: str, begin: re.Match[str]) -> Calls:
     """
     try:
         value, place = _read_json(text, begin.end())
-    except Unfinished:
+    except CutCall:
         if _HAS_ARGUMENTS.search(text, begin.end()):
             raise
         return [], begin.end()
-    except Unreadable as error:
+    except BrokenCall as error:
         # the argument is the place of the fault
         if _HAS_ARGUMENTS.search(text, begin.end(), error.args[0]):
             raise
@@ -127,7 +127,7 @@ def read_harmony(text: str, begin: re.Match[str]) -> Calls:
         return [WrittenCall(name, _as_arguments(value))], place
     end = _END_OF_MESSAGE.search(text, begin.end())
     if end is None:
-        raise Unfinished
+        raise CutCall
     arguments = {"input": text[begin.end() : end.start()]}
     return [WrittenCall(name, arguments, is_raw=True)], end.end()
 
@@ -146,10 +146,10 @@ def _read_json(text: str, place: int) -> tuple[object, int]:
     except json.JSONDecodeError as error:
         is_at_end = not text[error.pos :].strip()
         if is_at_end or error.msg.startswith("Unterminated"):
-            raise Unfinished from error
-        raise Unreadable(error.pos) from error
+            raise CutCall from error
+        raise BrokenCall(error.pos) from error
     except RecursionError as error:
-        raise Unreadable(len(text)) from error
+        raise BrokenCall(len(text)) from error
     return value, end
 
 
@@ -223,12 +223,12 @@ class TagReader(Struct, frozen=True):
             if opening is None:
                 break
             if opening["key"] in arguments:
-                raise Unreadable
+                raise BrokenCall
             value, place = self._read_value(text, opening, name)
             arguments[opening["key"]] = value
         if text.startswith("{", place) and not arguments:
             return self._read_json_inside(text, place, name, close)
-        raise Unfinished if _is_cut(text, place) else Unreadable
+        raise CutCall if _is_cut(text, place) else BrokenCall
 
     def _read_json_inside(
         self, text: str, place: int, name: str, close: re.Pattern[str]
@@ -237,7 +237,7 @@ class TagReader(Struct, frozen=True):
         place = place_after(_SPACE, text, place)
         end = close.match(text, place)
         if end is None:
-            raise Unfinished if _is_cut(text, place) else Unreadable
+            raise CutCall if _is_cut(text, place) else BrokenCall
         return [WrittenCall(name, _as_arguments(value))], end.end()
 
     def _read_value(
@@ -247,7 +247,7 @@ class TagReader(Struct, frozen=True):
 
         A closing tag counts if another argument or the end of the call follows, and if
         each call in the text before it is closed: the text may be about calls. Raises
-        `Unreadable` if no tag is both.
+        `BrokenCall` if no tag is both.
         """
         start = opening.end()
         close_key = re.compile(self.close_key.format(key=re.escape(opening["key"])))
@@ -273,7 +273,7 @@ class TagReader(Struct, frozen=True):
             if is_end and depth == 0:
                 return text[start:place], end.end()
             has_end = has_end or is_end
-        raise Unreadable if has_end else Unfinished
+        raise BrokenCall if has_end else CutCall
 
 
 def _is_cut(text: str, place: int) -> bool:
@@ -301,7 +301,7 @@ def read_attributes(text: str, begin: re.Match[str]) -> Calls:
             return [WrittenCall(name, arguments, is_raw=True)], tag.end()
     if _FENCE.match(text, begin.end()):
         return [], begin.end()
-    raise Unfinished
+    raise CutCall
 
 
 def read_body(text: str, begin: re.Match[str]) -> Calls:
@@ -363,9 +363,9 @@ def read_python_list(text: str, begin: re.Match[str]) -> Calls:
         if depth == 0:
             calls = python_calls(text[begin.end() : token.end()])
             if not calls:
-                raise Unreadable
+                raise BrokenCall
             return calls, token.end()
-    raise Unfinished
+    raise CutCall
 
 
 def read_python_line(text: str, begin: re.Match[str]) -> Calls:
@@ -374,7 +374,7 @@ def read_python_line(text: str, begin: re.Match[str]) -> Calls:
     end = begin.end() + len(line)
     calls = python_calls(line)
     if not calls and not text[end:].strip() and not line.rstrip().endswith("]"):
-        raise Unfinished
+        raise CutCall
     if any(call.arguments is None for call in calls):
         return [], end
     return calls, end
@@ -388,7 +388,7 @@ def read_code(text: str, begin: re.Match[str]) -> Calls:
         if calls:
             return calls, end
     if not ends and _parse_python(text[begin.end() :]) is None:
-        raise Unfinished
+        raise CutCall
     return [WrittenCall("python", None)], ends[0] if ends else len(text)
 
 
@@ -405,7 +405,7 @@ def read_gemma(text: str, begin: re.Match[str]) -> Calls:
     try:
         arguments = _as_arguments(json.loads(f"{{{''.join(parts)}}}"))
     except (ValueError, RecursionError) as error:
-        raise Unreadable from error
+        raise BrokenCall from error
     return [WrittenCall(begin["name"], arguments)], end.end()
 
 
@@ -419,4 +419,4 @@ def _end_of_gemma(text: str, start: int, mark: str) -> re.Match[str]:
         place = end.start()
         if not is_in_text:
             return end
-    raise Unfinished
+    raise CutCall

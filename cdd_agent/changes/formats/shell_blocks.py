@@ -92,7 +92,7 @@ def shell_changes(fence: Fence, known: KnownNames) -> list[ShellChange]:
     tree = grammar.parse(code.encode()) if grammar else None
     if tree is None:
         return []
-    commands = _Commands(known)
+    commands = _ShellCommands(known)
     changes: list[ShellChange] = []
     for node in _statements(tree.root_node):
         # without a prompt, beside lines that have one, it is the output of a command
@@ -116,7 +116,7 @@ def _text(node: Node) -> str:
     return re.sub(r"(?s)\A(['\"])(.*)\1\Z", r"\2", text)
 
 
-class _Commands:
+class _ShellCommands:
     """Commands, one after the other, in the folder that `cd` leads to."""
 
     def __init__(self, known: KnownNames) -> None:

@@ -18,19 +18,19 @@ from cdd_agent.changes.formats.call_dialects import (
     DIALECTS,
     LONE_CLOSING,
     LONE_OPENING,
-    Dialect,
+    CallDialect,
     read_calls,
 )
 from cdd_agent.changes.formats.call_meanings import (
-    NotCarriedOut,
+    CallRefused,
     changes_files,
     edits_of_call,
     is_known_tool,
     shown_name,
 )
 from cdd_agent.changes.formats.call_readers import (
-    Unfinished,
-    Unreadable,
+    BrokenCall,
+    CutCall,
     WrittenCall,
     python_calls,
 )
@@ -115,7 +115,7 @@ class _Found(Struct, frozen=True):
     """They have no mark: other text may look like them."""
 
 
-class _Block(Struct, frozen=True):
+class _TakenText(Struct, frozen=True):
     """A code block, or edits of another form: no call begins in it."""
 
     begin: int
@@ -139,7 +139,7 @@ class _Search:
         self.text = "\n".join(lines)
         self._starts = [0, *accumulate(len(line) + 1 for line in lines)]
         self._next: dict[str, re.Match[str] | None] = {}
-        self._blocks: list[_Block] = []
+        self._blocks: list[_TakenText] = []
         self._passed = 0
         """The number of blocks that end before the place of the search."""
         self.layout = self._find_blocks([])
@@ -194,7 +194,7 @@ class _Search:
             with suppress(ReplyRefused):
                 edits += span.read(span.path)
         for call in (call for one in found for call in one.calls):
-            with suppress(ReplyRefused, NotCarriedOut):
+            with suppress(ReplyRefused, CallRefused):
                 edits += edits_of_call(call)
         return {path for path in paths if path} | {edit.path for edit in edits}
 
@@ -243,8 +243,8 @@ class _Search:
         self._passed = 0
         return layout
 
-    def _block(self, start: int, end: int, fence: Fence | None = None) -> _Block:
-        return _Block(self._starts[start], self._starts[end], fence)
+    def _block(self, start: int, end: int, fence: Fence | None = None) -> _TakenText:
+        return _TakenText(self._starts[start], self._starts[end], fence)
 
     def _find_next(self, place: int) -> _Found | None:
         """Return the first calls that begin at a character or after it."""
@@ -268,7 +268,7 @@ class _Search:
             if found is not None:
                 return found
 
-    def _next_block(self, place: int) -> _Block | None:
+    def _next_block(self, place: int) -> _TakenText | None:
         """Return the first block that ends behind a character. The places only grow."""
         while self._passed < len(self._blocks):
             block = self._blocks[self._passed]
@@ -279,8 +279,8 @@ class _Search:
 
     def _next_beginning(
         self, place: int
-    ) -> tuple[Dialect | None, re.Match[str] | None]:
-        first: tuple[Dialect | None, re.Match[str] | None] = None, None
+    ) -> tuple[CallDialect | None, re.Match[str] | None]:
+        first: tuple[CallDialect | None, re.Match[str] | None] = None, None
         for dialect in DIALECTS:
             begin = self._next.get(dialect.name)
             is_known = dialect.name in self._next
@@ -293,16 +293,16 @@ class _Search:
                 first = dialect, begin
         return first
 
-    def _read(self, dialect: Dialect, begin: re.Match[str]) -> _Found | None:
+    def _read(self, dialect: CallDialect, begin: re.Match[str]) -> _Found | None:
         """Return the calls that begin there; None if it only looks like some."""
         is_plain = not dialect.has_mark
         try:
             calls, end = read_calls(dialect, self.text, begin)
-        except (Unfinished, Unreadable) as error:
-            if isinstance(error, Unreadable) and self._is_in_sentence(begin):
+        except (CutCall, BrokenCall) as error:
+            if isinstance(error, BrokenCall) and self._is_in_sentence(begin):
                 return None
             # where it ends is not known
-            problem = _CUT if isinstance(error, Unfinished) else _UNREADABLE
+            problem = _CUT if isinstance(error, CutCall) else _UNREADABLE
             size = len(self.text)
             return _Found(begin.start(), size, problem=problem, is_plain=is_plain)
         before, after = self._around(begin.start(), end)
@@ -314,7 +314,7 @@ class _Search:
             return _Found(begin.start(), end, problem=_IN_SENTENCE)
         return _Found(begin.start(), end, tuple(calls), is_plain=is_plain)
 
-    def _read_block(self, block: _Block) -> _Found | None:
+    def _read_block(self, block: _TakenText) -> _Found | None:
         """Return the calls that a whole code block is; None for any other block."""
         fence = block.fence
         if fence is None or fence.path is not None:
@@ -395,7 +395,7 @@ def _edits(
         for call in found.calls:
             try:
                 edits += edits_of_call(call)
-            except NotCarriedOut as reason:
+            except CallRefused as reason:
                 name = shown_name(call.name)
                 why = f": {reason}" if str(reason) else ", written as text"
                 words = f"Line {number} of the reply is a call of `{name}`{why}."

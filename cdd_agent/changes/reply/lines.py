@@ -13,8 +13,14 @@ from cdd_agent.changes.formats.fences import find_fences
 from cdd_agent.changes.model import BlockFate, ReplyBlock, ReplyRefused
 
 _THOUGHTS_BEGIN = re.compile(
-    r"^\s*<(?P<tag>think|thinking|thoughts?|reasoning|scratchpad)>", re.IGNORECASE
+    r"^\s*(?:<(?P<tag>think|thinking|thoughts?|reasoning|scratchpad)>"
+    r"|(?:<\|start\|>assistant)?<\|channel\|>(?P<channel>analysis|commentary|final)"
+    r"(?![^<\n]*\bto=)[^<\n]*<\|message\|>)",
+    re.IGNORECASE,
 )
+_CHANNEL_END = re.compile(r"<\|end\|>|(?=<\|(?:start|channel)\|>)")
+_LAST_MARK = re.compile(r"(?:<\|(?:return|end)\|>\s*)+$")
+"""What gpt-oss writes behind its answer, if the server leaves it."""
 _THOUGHTS_END = re.compile(r"^\s*</(?:think|thinking)>\s*$", re.IGNORECASE)
 _WRAPPER = re.compile(r"^(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
 _WRAPPER_LANGUAGES = {"", "markdown", "md", "text", "txt", "plaintext"}
@@ -51,10 +57,12 @@ def split_lines(text: str) -> ReplyLines:
 def hide_thoughts(reply: ReplyLines) -> ReplyLines:
     """Make the model's thoughts before its answer blank: drafts in them are not edits.
 
-    Some servers remove the tag that begins the thoughts. Raises `ReplyRefused` for
-    thoughts that never end.
+    Some servers remove the tag that begins the thoughts, or leave the marks of
+    gpt-oss, which has them in a channel. Raises `ReplyRefused` for thoughts that never
+    end.
     """
     lines = list(reply.lines)
+    lines[-1:] = [_LAST_MARK.sub("", line) for line in lines[-1:]]
     answer = _end_without_beginning(lines)
     lines[:answer] = [""] * answer
     while True:
@@ -62,7 +70,12 @@ def hide_thoughts(reply: ReplyLines) -> ReplyLines:
         begun = _THOUGHTS_BEGIN.match(lines[first]) if first is not None else None
         if first is None or begun is None:
             return ReplyLines(tuple(lines), reply.crlf, answer)
-        end = re.compile(rf"</{begun['tag']}>", re.IGNORECASE)
+        lines[first] = lines[first][begun.end() :]
+        if (begun["channel"] or "").lower() == "final":
+            continue
+        end = _CHANNEL_END
+        if begun["tag"]:
+            end = re.compile(rf"</{begun['tag']}>", re.IGNORECASE)
         last = next(
             (place for place in range(first, len(lines)) if end.search(lines[place])),
             None,
