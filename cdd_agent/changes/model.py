@@ -1,5 +1,5 @@
-"""The vocabulary of edits: every form in which a model asks for changes of files ends
-in these values.
+"""The values of edits: each form in which a model asks for changes of files is read
+into them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -117,7 +117,7 @@ def join_refusals(
 
 
 def list_reasons(problems: Sequence[EditProblem]) -> str:
-    """Return the reasons of problems, each once and on a line of its own."""
+    """Return the reasons of problems, one a line and each once."""
     reasons = list(dict.fromkeys(problem.reason for problem in problems))
     more = len(reasons) - _MOST_REASONS
     if more > 0:
@@ -142,32 +142,28 @@ BY_ACTION = PartialEdits("`edit`", "use `edit`")
 
 
 class WholeFile(Struct, frozen=True):
-    """One file as a reply gives it: the path's text unjudged, the content exact, lines
-    ended by `\\n`.
+    """One file as a reply gives it: its path is not judged yet, its content is exact,
+    and its lines end in `\\n`.
     """
 
     path: str
     content: str
     must_be_new: bool = False
-    """It is given as one that is not there yet."""
+    """True if the reply creates it."""
 
 
 class Hint(Struct, frozen=True):
-    """Where an edit says it belongs, besides its text: this decides between several
-    places, and finds none.
-    """
+    """Where an edit says that it belongs. This decides between several places."""
 
     line: int | None = None
-    """The line, from 1, in which the text begins in the file as it was before the
-    reply.
-    """
+    """The line, from 1, in which the text begins in the file before the reply."""
     after: tuple[str, ...] = ()
-    """Lines that come before it, in this order, each somewhere after the one before."""
+    """Lines somewhere before the text, in this order."""
 
 
 class Replacement(Struct, frozen=True):
-    """Lines that take the place of others. Both texts are whole lines without their
-    last line end.
+    """Lines that replace others. Both texts are whole lines without their last line
+    end.
     """
 
     path: str
@@ -175,15 +171,14 @@ class Replacement(Struct, frozen=True):
     replace: tuple[str, ...]
     hint: Hint = Hint()
     final_newline: bool | None = None
-    """Whether the file's last line is ended afterwards; None: as it was."""
+    """True if the last line of the file gets a line end; None if that does not change.
+    """
     otherwise: tuple[tuple[str, ...], tuple[str, ...]] | None = None
-    """Another reading of both texts, for when the first is not found."""
+    """Both texts as they are read if the first reading is not found."""
 
 
 class TextReplacement(Struct, frozen=True):
-    """A text, perhaps less than a line, that takes the place of another: the `edit`
-    action.
-    """
+    """A text, perhaps less than a line, that replaces another: the `edit` action."""
 
     path: str
     find: str
@@ -191,8 +186,8 @@ class TextReplacement(Struct, frozen=True):
 
 
 class Deletion(Struct, frozen=True):
-    """A file that goes. `lines` are its content, where the reply shows it: then they
-    must be what is there.
+    """A file to delete. `lines` are its content, if the reply shows it. Then the file
+    must have it.
     """
 
     path: str
@@ -200,16 +195,14 @@ class Deletion(Struct, frozen=True):
 
 
 class Renaming(Struct, frozen=True):
-    """A file that goes on under another name, with its permissions."""
+    """A file that gets another name and keeps its permissions."""
 
     path: str
     to: str
 
 
 class ModeChange(Struct, frozen=True):
-    """Other permissions for a file. Nobody gives them: what a reply changes is
-    content.
-    """
+    """Other permissions for a file. They are not set: a reply changes content only."""
 
     path: str
 
@@ -218,7 +211,7 @@ Edit = WholeFile | Replacement | TextReplacement | Deletion | Renaming | ModeCha
 
 
 def edit_of(action: Action) -> Edit | None:
-    """An action as an edit; None for one that changes no file."""
+    """Return an action as an edit; None if it changes no file."""
     match action:
         case CreateFileAction(file_path=path, content=content):
             return WholeFile(path, content, must_be_new=True)

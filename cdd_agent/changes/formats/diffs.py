@@ -99,7 +99,7 @@ class Diffs(Form):
 
 
 class _Hunk(Struct):
-    """Its lines as they are written, without its head."""
+    """The lines of a hunk with their marks, without its head."""
 
     line: int | None = None
     old_count: int | None = None
@@ -126,14 +126,14 @@ class _Hunk(Struct):
 
     @property
     def is_full(self) -> bool:
-        """It has as many lines as its head says."""
+        """True if it has the number of lines of its head."""
         if self.old_count is None or self.new_count is None:
             return False
         return self._old >= self.old_count and self._new >= self.new_count
 
     def is_over(self, lines: Sequence[str], place: int) -> bool:
-        """Whether another file's names stand here, and not a line `-- x` that goes, and
-        one `++ y` that comes.
+        """True if the names of another file are here, and not a removed line `-- x`
+        and an added line `++ y`.
         """
         is_head = place + 2 < len(lines) and lines[place + 2].startswith("@@")
         return _names_follow(lines, place) and (
@@ -149,17 +149,28 @@ class _DiffSection(Struct):
     is_deleted: bool = False
     is_new: bool = False
     has_mode: bool = False
-    """It gives the file other permissions, or those of a program."""
+    """True if it changes the permissions of the file."""
     renamed: dict[str, str] = field(default_factory=dict)
     """The names after `rename from` and `rename to`."""
     has_names: bool = False
-    """Its `---` and `+++` lines were read."""
+    """True once its `---` and `+++` lines were read."""
     hunks: list[_Hunk] = field(default_factory=list)
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of all hunks, with their marks."""
+        return [line for hunk in self.hunks for line in hunk.lines]
+
+    @property
+    def was_empty(self) -> bool:
+        """True if the head of its first hunk says that there was no line before."""
+        first = self.hunks[0] if self.hunks else None
+        return first is not None and first.line == 0 and first.old_count == 0
 
 
 def quoted_fences(lines: Sequence[str]) -> set[int]:
-    """Lines of a diff in a code block that are fences of the changed file: they have a
-    space before them.
+    """Return the lines of diffs in code blocks that are fences of the changed file:
+    they have a space before them.
     """
     found: set[int] = set()
     mark = ""
@@ -185,7 +196,7 @@ def quoted_fences(lines: Sequence[str]) -> set[int]:
 
 
 def _is_diff(lines: Sequence[str]) -> bool:
-    """Whether a text begins as a diff with names does."""
+    """True if a text begins as a diff with names."""
     first = next((place for place, line in enumerate(lines) if line.strip()), None)
     return first is not None and (
         _begins(lines, first) or lines[first].startswith("Index: ")
@@ -193,7 +204,7 @@ def _is_diff(lines: Sequence[str]) -> bool:
 
 
 def _holds_diff(lines: Sequence[str]) -> bool:
-    """Whether a text has a diff with names somewhere."""
+    """True if a text contains a diff with names."""
     return any(_begins(lines, place) for place in range(len(lines)))
 
 
@@ -207,7 +218,7 @@ def _names_follow(lines: Sequence[str], place: int) -> bool:
 
 
 def _is_signature(lines: Sequence[str], place: int) -> bool:
-    """The end of a mail from `git format-patch`: its version of git."""
+    """True for the end of a mail from `git format-patch`: the version of git."""
     return (
         lines[place].rstrip() == "--"
         and place + 1 < len(lines)
@@ -216,7 +227,7 @@ def _is_signature(lines: Sequence[str], place: int) -> bool:
 
 
 def _end(lines: Sequence[str], start: int, ends: set[int]) -> int:
-    """Where a diff in prose ends: there, every line has its mark."""
+    """Return the line after a diff in prose, whose lines all have marks."""
     hunk: _Hunk | None = None
     last = start
     for place in range(start, len(lines)):
@@ -261,7 +272,7 @@ def _end(lines: Sequence[str], start: int, ends: set[int]) -> int:
 
 
 def _read(lines: Sequence[str], path: str | None = None) -> list[Edit]:
-    """The edits of a diff; `path` is the file of hunks without names. Raises
+    """Return the edits of a diff. `path` is the file of hunks without names. Raises
     `ReplyRefused`.
     """
     sections: list[_DiffSection] = []
@@ -270,50 +281,62 @@ def _read(lines: Sequence[str], path: str | None = None) -> list[Edit]:
     place = 0
     while place < len(lines):
         line = lines[place]
-        section = sections[-1] if sections else None
         if line.startswith("diff --git "):
-            names = _GIT.match(line)
-            old, new = (
-                _unquoted(names[end]) if names else "" for end in ("old", "new")
-            )
-            sections.append(
-                _DiffSection(re.sub("^[ab]/", "", old), re.sub("^[ab]/", "", new))
-            )
+            sections.append(_section_of_git(line))
+            place += 1
         elif _names_follow(lines, place):
-            if section is None or section.has_names or section.hunks:
-                section = _DiffSection()
-                sections.append(section)
+            if not sections or sections[-1].has_names or sections[-1].hunks:
+                sections.append(_DiffSection())
+            section = sections[-1]
             section.old, section.new = _names(line, lines[place + 1])
             section.has_names = True
+            place += 2
+        elif sections:
+            place = _read_in_section(sections[-1], lines, place)
+        else:
             place += 1
-        elif section is None:
-            pass
-        elif line.startswith(_BINARY):
-            raise ReplyRefused(
-                f"The diff of {section.new} is binary; only text can be changed.",
-                path=section.new,
-            )
-        elif _EXTENDED.match(line) and not section.has_names:
-            if moved := _MOVED.match(line):
-                section.renamed[moved["end"]] = name = _unquoted(moved["name"])
-                if moved["kind"] == "copy":
-                    raise ReplyRefused(
-                        "Copies in diffs are not read; give the new file whole.",
-                        path=name,
-                    )
-            section.is_deleted |= line.startswith("deleted file ")
-            section.is_new |= line.startswith("new file ")
-            section.has_mode |= (
-                line.startswith("new mode ") or line.rstrip() == "new file mode 100755"
-            )
-        elif line.startswith("@@") or (
-            section.has_names and line[:1] in ("+", "-", " ")
-        ):
-            section.hunks.append(_Hunk.of(line))
-            place = _fill(lines, place + line.startswith("@@"), section.hunks[-1])
-            continue
-        place += 1
     return [edit for section in sections for edit in _edits(section)]
+
+
+def _section_of_git(line: str) -> _DiffSection:
+    found = _GIT.match(line)
+    if found is None:
+        return _DiffSection()
+    old, new = (_unquoted(found[end]) for end in ("old", "new"))
+    return _DiffSection(re.sub("^[ab]/", "", old), re.sub("^[ab]/", "", new))
+
+
+def _read_in_section(section: _DiffSection, lines: Sequence[str], place: int) -> int:
+    """Read the line, or the hunk that begins there. Return the line after it."""
+    line = lines[place]
+    if line.startswith(_BINARY):
+        raise ReplyRefused(
+            f"The diff of {section.new} is binary; only text can be changed.",
+            path=section.new,
+        )
+    if _EXTENDED.match(line) and not section.has_names:
+        _read_header(section, line)
+        return place + 1
+    is_head = line.startswith("@@")
+    if is_head or (section.has_names and line[:1] in ("+", "-", " ")):
+        section.hunks.append(_Hunk.of(line))
+        return _fill(lines, place + is_head, section.hunks[-1])
+    return place + 1
+
+
+def _read_header(section: _DiffSection, line: str) -> None:
+    """Read one of git's lines between `diff --git` and the names."""
+    if moved := _MOVED.match(line):
+        name = _unquoted(moved["name"])
+        section.renamed[moved["end"]] = name
+        if moved["kind"] == "copy":
+            raise ReplyRefused(
+                "Copies in diffs are not read; give the new file whole.", path=name
+            )
+    section.is_deleted |= line.startswith("deleted file ")
+    section.is_new |= line.startswith("new file ")
+    is_program = line.rstrip() == "new file mode 100755"
+    section.has_mode |= line.startswith("new mode ") or is_program
 
 
 def _fill(lines: Sequence[str], place: int, hunk: _Hunk) -> int:
@@ -336,9 +359,7 @@ def _fill(lines: Sequence[str], place: int, hunk: _Hunk) -> int:
 
 
 def _names(old_line: str, new_line: str) -> tuple[str, str]:
-    """Those of the `---` and `+++` lines, without `a/` and `b/` where these are
-    git's.
-    """
+    """Return the names of the `---` and `+++` lines, without git's `a/` and `b/`."""
     old, new = (
         _unquoted(line[4:].partition("\t")[0].strip()) for line in (old_line, new_line)
     )
@@ -374,28 +395,12 @@ _ESCAPED = {b"\\": b"\\", b'"': b'"', b"t": b"\t", b"n": b"\n"}
 
 def _edits(section: _DiffSection) -> list[Edit]:
     old, new = section.old, section.new
-    lines = [line for hunk in section.hunks for line in hunk.lines]
     if section.is_deleted or new == _NOWHERE:
-        return [
-            Deletion(
-                old if old != _NOWHERE else new,
-                sides(lines)[0] if section.hunks else None,
-            )
-        ]
+        content = sides(section.lines)[0] if section.hunks else None
+        return [Deletion(old if old != _NOWHERE else new, content)]
     modes = [ModeChange(new)] if section.has_mode else []
-    is_empty_before = (
-        section.hunks and section.hunks[0].line == 0 and section.hunks[0].old_count == 0
-    )
-    if section.is_new or old == _NOWHERE or is_empty_before:
-        if any(line.strip() for line in sides(lines)[0]):
-            raise ReplyRefused(
-                f"The diff makes {new} anew, and has lines in it that do not begin with"
-                " `+`.",
-                path=new,
-            )
-        added = [line[1:] for line in lines if not line.startswith("\\")]
-        end = "\n" if added and len(added) == len(lines) else ""
-        return [WholeFile(new, "\n".join(added) + end, must_be_new=True), *modes]
+    if section.is_new or old == _NOWHERE or section.was_empty:
+        return [_new_file(section), *modes]
     if section.has_names and not (section.hunks or section.renamed or modes):
         raise ReplyRefused(
             f"The diff of {new} changes nothing: it has no hunk.", path=new
@@ -410,16 +415,26 @@ def _edits(section: _DiffSection) -> list[Edit]:
             hint="For a new name, add the lines `rename from` and `rename to`.",
             path=new,
         )
-    parts = [
-        edit
-        for hunk in section.hunks
-        for edit in replacement(new, hunk.lines, Hint(line=hunk.line))
-    ]
-    return [*edits, *parts, *modes]
+    for hunk in section.hunks:
+        edits += replacement(new, hunk.lines, Hint(line=hunk.line))
+    return [*edits, *modes]
+
+
+def _new_file(section: _DiffSection) -> WholeFile:
+    lines = section.lines
+    if any(line.strip() for line in sides(lines)[0]):
+        raise ReplyRefused(
+            f"The diff makes {section.new} anew, and has lines in it that do not begin"
+            " with `+`.",
+            path=section.new,
+        )
+    added = [line[1:] for line in lines if not line.startswith("\\")]
+    end = "\n" if added and len(added) == len(lines) else ""
+    return WholeFile(section.new, "\n".join(added) + end, must_be_new=True)
 
 
 def replacement(path: str, lines: Sequence[str], hint: Hint) -> list[Replacement]:
-    """A hunk's lines as an edit; none for a hunk that changes nothing. Raises
+    """Return the lines of a hunk as an edit, or nothing if it changes nothing. Raises
     `ReplyRefused`.
     """
     find, new = sides(lines)
@@ -447,10 +462,10 @@ def replacement(path: str, lines: Sequence[str], hint: Hint) -> list[Replacement
 def sides(
     lines: Sequence[str], *, keep_space: bool = False
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The lines before and after. One without a mark stays, and has lost the space
-    before it.
+    """Return the lines before and after. A line without a mark stays, and has lost the
+    space before it.
 
-    `keep_space`: the other reading, in which all lines that stay have lost it.
+    With `keep_space`, all lines that stay have lost it.
     """
     old: list[str] = []
     new: list[str] = []
