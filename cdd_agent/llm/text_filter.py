@@ -16,8 +16,7 @@ from cdd_agent.llm.port import TextDelta, ThoughtDelta, ToolCall, WasThought
 _OPENING = re.compile(
     r" {0,3}(?:"
     r"<(?P<tag>think|thinking|thoughts?|reasoning|scratchpad)>"
-    r"|<\|channel\|>(?P<channel>analysis|commentary|final)(?![^<\n]*\bto=)"
-    r"[^<\n]*<\|message\|>"
+    r"|<\|channel\|>(?P<channel>analysis|commentary|final)[^<\n]*<\|message\|>"
     r"|(?P<role><\|start\|>assistant)"
     r"|(?P<call><tool_call>)"
     r"|(?P<orphan></(?:think|thinking)>)"

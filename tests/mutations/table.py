@@ -692,7 +692,7 @@ MUTATIONS = [
             (
                 "a message to a tool is no thought",
                 "llm/text_filter",
-                r"(?![^<\n]*\bto=)",
+                r"|<\|channel\|>\w+ to=",
                 "",
                 "tests/llm/test_text_filter.py",
             ),
