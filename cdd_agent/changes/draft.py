@@ -36,6 +36,7 @@ from cdd_agent.files.text import (
     as_shown,
     in_normal_form,
     lines_of,
+    normalize,
 )
 
 _WORD = re.compile(r"\w")
@@ -450,4 +451,4 @@ def _composed(line: str) -> str:
     """
     if line.isascii():
         return line
-    return unicodedata.normalize("NFC", as_shown(line))
+    return normalize("NFC", as_shown(line))

@@ -11,6 +11,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from cdd_agent.files.text import normalize
+
 _QUOTES = {
     **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc", "'"),
     **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033", '"'),
@@ -38,7 +40,7 @@ def fold(text: str) -> str:
     """The text in the form that all texts share that look like it."""
     if text.isascii():
         return text
-    return unicodedata.normalize("NFD", text).translate(_FOLDED)
+    return normalize("NFD", text).translate(_FOLDED)
 
 
 class _FoldedCharacters(dict[int, str]):

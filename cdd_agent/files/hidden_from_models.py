@@ -29,8 +29,6 @@ _STEP_RECORDS = re.compile(
 """Files of runs that may hold a hidden file."""
 LARGEST_SEARCHED = 1_000_000
 """Bytes of a file."""
-_UTF_16_SHOWS = 8_000
-"""Bytes in which a text of UTF-16 has a null."""
 
 _ENDINGS = "json|ya?ml|toml|ini|cfg|conf|properties|xml|txt|csv"
 _WORDS = r"(?:[._-][\w.-]*)?"
@@ -264,7 +262,7 @@ def _suggests_secret(path: str, name: str) -> bool:
 
 def secret_in(path: str, data: bytes) -> str:
     """Return the reason why a content is secret; empty if it is not."""
-    if b"\0" in data[:_UTF_16_SHOWS]:
+    if b"\0" in data:
         # UTF-16 and UTF-32 become plain
         data = data.replace(b"\0", b"")
     folded = path.casefold()

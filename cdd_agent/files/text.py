@@ -24,6 +24,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
+from functools import cache
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -91,6 +92,8 @@ _KNOWN = frozenset(
 """Encodings that a file or a project may name."""
 _NO_TEXT = "\ufffd"
 """What a byte that is no text is shown as."""
+_ENDLESS = 200
+"""Accents in a row."""
 _LINE = re.compile(r"[^\r\n]*+(?:\r{0,2}\n|\r)|[^\r\n]++")
 
 _WIDE = ("utf-16", "utf-32")
@@ -191,7 +194,7 @@ class FileText(Struct, frozen=True):
         """The Unicode normal form of most characters that have two; None if there is no
         such form.
         """
-        if self.text.isascii():
+        if self.text.isascii() or _has_endless_accents(self.text):
             return None
         is_composed = unicodedata.is_normalized("NFC", self.text)
         if is_composed != unicodedata.is_normalized("NFD", self.text):
@@ -279,11 +282,35 @@ def as_shown(text: str) -> str:
 
 def in_normal_form(new: str, form: NormalForm | None) -> str:
     """New text in a normal form, where that loses nothing."""
-    if form is None or unicodedata.is_normalized(form, new):
+    if form is None or new.isascii():
         return new
-    converted = unicodedata.normalize(form, new)
-    back = unicodedata.normalize("NFD" if form == "NFC" else "NFC", converted)
+    converted = normalize(form, new)
+    back = normalize("NFD" if form == "NFC" else "NFC", converted)
     return converted if back == new else new
+
+
+def normalize(form: NormalForm, text: str) -> str:
+    """A text in a normal form; unchanged if that would take very long."""
+    return text if _has_endless_accents(text) else unicodedata.normalize(form, text)
+
+
+def _has_endless_accents(text: str) -> bool:
+    """True if a character has so many accents that no language writes it: they are
+    sorted in a time that grows with the square of their count.
+    """
+    if len(text) < _ENDLESS:
+        return False
+    # so many are at three of these places in a row, too, and those are quick to search
+    if not _accents(3).search(text[:: _ENDLESS // 4]):
+        return False
+    return _accents(_ENDLESS).search(text) is not None
+
+
+@cache
+def _accents(count: int) -> re.Pattern[str]:
+    # no character beyond these is an accent
+    accents = filter(unicodedata.combining, map(chr, range(0x20000)))
+    return re.compile(f"[{''.join(accents)}]{{{count}}}")
 
 
 def encode_file(

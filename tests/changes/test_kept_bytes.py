@@ -231,7 +231,7 @@ def test_a_file_that_is_deleted_and_given_again(tmp_path: Path, kind: Kind) -> N
         ("latin1", "Müller\n", b"M\xfcller\n"),
         ("utf-8-bom", "Müller\n", codecs.BOM_UTF8 + "Müller\n".encode()),
         ("utf-16le", "a", b"a\0"),
-        ("", "# coding: cp1252\n€\n", b"# coding: cp1252\n\x80\n"),
+        ("", "# -*- coding: cp1252 -*-\n€\n", b"# -*- coding: cp1252 -*-\n\x80\n"),
     ],
 )
 def test_a_new_file_has_the_encoding_that_is_declared(

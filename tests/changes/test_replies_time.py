@@ -126,6 +126,10 @@ CASES: dict[str, tuple[str, str]] = {
     ),
     "calls in words": ('It is <function=a>{"a": 1}</function> there.\n' * 3_000, ""),
     "spaces before marks": (f"{SPACES}<|channel|>commentary to=a<|message|>", ""),
+    "accents": (
+        blocks(("e" + "\u0323\u0301" * 100_000, "x")),
+        "e" + "\u0301\u0323" * 100_000 + "\nb\n",
+    ),
     "deep YAML": ("```yaml:b.yaml\n" + "[" * 60_000 + "\n```\n", ""),
 }
 

@@ -187,6 +187,12 @@ def test_what_a_step_replaced_is_hidden_and_the_report_is_not(project: Path) -> 
         assert not hidden.why(f"{folder}/report.md")
 
 
+@each_row("codec", ["utf-16", "utf-16-be", "utf-32"])
+@each_row("before", ["", "notes\n", "\u6f22" * 9_000 + "\n"])
+def test_a_key_in_wide_characters_is_a_secret(codec: str, before: str) -> None:
+    assert secret_in("notes.txt", f"{before}{KEY}".encode(codec))
+
+
 def test_a_reason_names_the_list(project: Path) -> None:
     write(project, **{"x/.cddignore": "a.py", "x/a.py": "", "notes.txt": KEY})
     files = HiddenFiles(project)

@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 
 from cdd_agent.files.charsets import NOTHING_DECLARED, Charsets
 from cdd_agent.files.text import (
+    UTF_8,
     FileText,
     Origin,
     TextNotHeld,
     decode_file,
     decode_versions,
     encode_file,
+    in_normal_form,
     lines_of,
+    normalize,
 )
 from tests.support.tables import each_row
 
@@ -416,6 +419,19 @@ def test_new_text_has_the_normal_form_of_the_file(
     text: str, new: str, expected: str
 ) -> None:
     assert read(text.encode()).in_its_form(new) == expected
+
+
+def test_endless_accents_do_not_take_long() -> None:
+    accents = "\u0301\u0323" * 500_000
+    begun = time.process_time()
+    for text in (f"e{accents}", "é" * 50 + f"e{accents}"):
+        before = FileText(text, UTF_8)
+        assert before.normal_form is None
+        assert in_normal_form(text, "NFC") == text
+        assert normalize("NFC", text) == text
+    assert time.process_time() - begun < 5
+    # as many as a letter can have in earnest
+    assert normalize("NFC", "e" + accents[:190]) != "e" + accents[:190]
 
 
 def test_a_part_of_a_file_may_end_within_a_character() -> None:
