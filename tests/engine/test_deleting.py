@@ -73,7 +73,7 @@ async def test_what_the_step_says_goes_need_not_be_seen(
 
 
 async def test_what_it_does_not_name_has_to_be(sandbox: Sandbox) -> None:
-    (sandbox.root / "logo.png").write_bytes(b"\x89PNG\xff")
+    (sandbox.root / "logo.png").write_bytes(b"\x89PNG\r\n\x1a\n\0")
     sandbox.write(Step(None, "none", description="Remove the logo, and old/logo.png."))
     events = await run_all(sandbox.replies(DELETE.replace("old.txt", "logo.png")))
     assert "logo.png" in of(AttemptFailed, events)[0].error

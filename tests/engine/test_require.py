@@ -399,5 +399,5 @@ def test_another_rule_is_refused(
     (sandbox.root / ".cdd/config.yaml").write_text("require: tested\n")
     assert cdd(sandbox, "exec", SLUG) == 2
     told = capsys.readouterr().err
-    assert "`require: tested`" in told
-    assert "'verified'" in told
+    assert "config.yaml:1: `require` is not one of" in told
+    assert "`verified`" in told

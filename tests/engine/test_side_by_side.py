@@ -494,7 +494,7 @@ async def test_what_a_step_lacked_of_another_is_there_in_the_end(
 
 async def test_what_is_said_in_words_has_its_step(sandbox: Sandbox) -> None:
     """Here that a file of the step cannot be shown."""
-    (sandbox.root / "data.bin").write_bytes(b"\xff\xfe\x00\x80")
+    (sandbox.root / "data.bin").write_bytes(b"\x00\x80\xff")
     sandbox.write(Step("a.txt", "none", also=("data.bin",)), Step("b.txt", "none"))
     events = await carried_out(
         sandbox,
