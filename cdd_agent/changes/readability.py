@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 
 from cdd_agent.changes.model import ReplyRefused
-from cdd_agent.context.grammars import grammar_of, has_error
+from cdd_agent.context.grammars import grammar_of, has_error, has_token
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.kinds import FileKind, kinds_by_name, kinds_of
 from cdd_agent.files.syntax import find_fault, is_toml_1_0
@@ -18,7 +18,7 @@ from cdd_agent.project.interpreters import OURS, allows, opinion
 KNOWN_PYTHON = (3, 14)
 """The newest Python whose syntax the grammar of tree-sitter has."""
 _OLD_STATEMENTS = re.compile(r"\((?:print|exec)_statement\b")
-"""Syntax of Python 2, which that grammar has too."""
+"""Statements of Python 2, which that grammar has too."""
 _TYPE_PARAMETERS = frozenset({"type_parameter", "constrained_type"})
 """Nodes of that grammar, which lacks defaults of type parameters: `def f[T = int]`."""
 _NEED_ALL_LINES = frozenset(
@@ -139,6 +139,8 @@ def _may_be_newer_python(text: str, fault: str) -> bool:
         return False
     tree = grammar.parse(text.encode("utf-8", "replace"))
     if tree is None or _OLD_STATEMENTS.search(str(tree.root_node)):
+        return False
+    if has_token(tree, "string_start", b"`"):  # a text of Python 2
         return False
     return not has_error(tree, _TYPE_PARAMETERS)
 

@@ -106,6 +106,17 @@ def has_error(tree: Tree, tolerant: Collection[str] = ()) -> bool:
     return False
 
 
+def has_token(tree: Tree, kind: str, text: bytes) -> bool:
+    """True if a syntax tree has a node of this type with this text."""
+    nodes = [tree.root_node]
+    while nodes:
+        node = nodes.pop()
+        if node.type == kind and node.text == text:
+            return True
+        nodes += node.children
+    return False
+
+
 def find_grammar(path: str) -> Grammar | None:
     """Return the grammar for a file of this name; None if there is none."""
     return grammar_of(suffix_of(path))

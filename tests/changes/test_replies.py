@@ -76,6 +76,7 @@ def test_a_longer_fence_may_hold_fences() -> None:
         ("```text:a.txt\nx = 1\n", "never closed"),
         ("```python:a.py", "never closed"),
         ("````python:a.py\nx = 1\n```", "never closed"),
+        ("```python:a.py\nx = 1\n`y`\n", "never closed"),
         ("```markdown:R.md\n# Hi\n```bash\nls\n```\nmore\n```\n", "unclear where"),
         ("```py:a.py\n1\n```\n```py:a.py\n2\n```\n", "twice"),
         ("```markdown:R.md\n# Hi\n```\nls\n```\nmore\n```\n", "unclear where"),
