@@ -89,14 +89,14 @@ class FileDraft:
             for find, new in readings:
                 place = self._find_place(rungs, find, new, edit.hint)
                 if place is not None:
-                    return self._carry_out(place, find, new, edit.final_newline)
+                    return self._carry_out(place, edit.final_newline)
         # before a close match, which could be the new text itself
         if any(self._has_new_text(find, new) for find, new in readings):
             return False
         for find, new in readings:
             place = self._find_place(CLOSE_RUNGS, find, new, edit.hint)
             if place is not None:
-                return self._carry_out(place, find, new, edit.final_newline)
+                return self._carry_out(place, edit.final_newline)
         find, new = readings[0]
         place = find_numbered(self._file, find, new, self._current_number)
         if place is None:
@@ -190,10 +190,8 @@ class FileDraft:
                 line += moved
         return line
 
-    def _carry_out(
-        self, place: Place, find: Lines, new: Lines, final_newline: bool | None
-    ) -> bool:
-        if self._is_done(place, find, new):
+    def _carry_out(self, place: Place, final_newline: bool | None) -> bool:
+        if self._is_done(place):
             return False
         self._put(place)
         if final_newline is not None:
@@ -201,22 +199,24 @@ class FileDraft:
             self._settle_ends(len(self.lines) - 1)
         return True
 
-    def _is_done(self, place: Place, find: Lines, new: Lines) -> bool:
+    def _is_done(self, place: Place) -> bool:
         """True if the new text is at the place already: it is the file's, or the text
         to find is a part of it and it is around that.
         """
         forms = self._file.folded if place.is_alike else self._file.forms
         form = fold if place.is_alike else str
-        present = self.lines[place.start : place.start + len(find)]
+        present = self.lines[place.start : place.start + len(place.find)]
         if place.is_alike and present == list(place.new):
             return True
-        if len(new) <= len(find):
+        if len(place.new) <= len(place.find):
             return False
-        bare_new = [form(line).strip() for line in new]
-        bare_find = [form(line).strip() for line in find]
-        for offset in find_runs(bare_new, bare_find, Counter(bare_new)):
+        # with their indentation: what is deeper is another text
+        new = [form(line).rstrip() for line in place.new]
+        find = [form(line).rstrip() for line in place.find]
+        counts = Counter(line.strip() for line in new)
+        for offset in find_runs(new, find, counts):
             start = place.start - offset
-            if start >= 0 and forms.bare[start : start + len(new)] == bare_new:
+            if start >= 0 and forms.ended[start : start + len(new)] == new:
                 return True
         return False
 

@@ -443,6 +443,9 @@ def _encoding_of(
         encoding = _declared(path, charsets) or UTF_8
         if named:
             encoding = Encoding(named, Origin.CODING_LINE)
+        if encoding.codec == "utf-8" and new.startswith("#!"):
+            # no system runs a script that begins with a mark
+            encoding = replace(encoding, mark=b"")
         if before is None or not before.text:
             return encoding
         return _without_change_of_ascii(encoding, before.text)

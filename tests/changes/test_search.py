@@ -254,6 +254,26 @@ def test_what_is_done_already_is_not_done_again(
     assert draft.text == before
 
 
+@each_row(
+    ("before", "find", "new", "after"),
+    [
+        (
+            "for x in y:\n    f(x)\ng(x)\n",
+            "    f(x)",
+            "    f(x)\n    g(x)",
+            "for x in y:\n    f(x)\n    g(x)\ng(x)\n",
+        ),
+        ("a:\n  b: 1\n", "a:", "a:\nb: 1", "a:\nb: 1\n  b: 1\n"),
+        # the new lines are shifted as the lines to find are
+        ("  f()\ng()\n", "f()", "f()\ng()", "  f()\n  g()\ng()\n"),
+    ],
+)
+def test_what_is_there_with_another_indentation_is_not_done(
+    before: str, find: str, new: str, after: str
+) -> None:
+    assert edited(before, find, new) == after.encode()
+
+
 @each_row(("before", "new"), [("}\n", "}"), ("y\n", ""), ("x = 2\nx = 2\n", "x = 2")])
 def test_what_says_nothing_is_no_sign_that_it_was_done(before: str, new: str) -> None:
     with pytest.raises(SearchTextNotFoundError):

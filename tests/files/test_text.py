@@ -292,6 +292,14 @@ def test_a_file_without_nulls_is_not_utf_16(
     assert with_line(text.encode(), "é\n", charsets) == f"{text}é\n".encode()
 
 
+def test_a_script_begins_without_a_mark(tmp_path: Path) -> None:
+    charsets = declaring(
+        tmp_path, {".editorconfig": TOP + "[*]\ncharset = utf-8-bom\n"}
+    )
+    script = "#!/bin/sh\necho ü\n"
+    assert encode_file(FILE, script, None, charsets) == script.encode()
+
+
 LATIN = "name;amount\nMüller;3\n"
 RUSSIAN = "# Привет, мир. Это комментарий\nx = 1\n"
 CHINESE = "# 中文注释，你好\nx = 1\n"
