@@ -104,7 +104,8 @@ def shell_changes(fence: Fence, known: KnownNames) -> list[ShellChange]:
 def _statements(code: str) -> Iterator[Node]:
     """Yield the commands, and those with redirections before their parts."""
     grammar = grammar_of("sh")
-    stack = [grammar.parse(code.encode()).root_node] if grammar else []
+    tree = grammar.parse(code.encode()) if grammar else None
+    stack = [tree.root_node] if tree else []
     while stack:
         node = stack.pop()
         if node.type in ("command", "redirected_statement"):
