@@ -132,6 +132,7 @@ CASES: dict[str, tuple[str, str]] = {
         ),
         "",
     ),
+    "tags of files": ('<file path="a.py">\nx\n' * 20_000 + "```\nx\n```\n", ""),
     "names of calls in one line": (
         "See `<tool_call>` and <read_file> now. " * 15_000,
         "",
