@@ -409,6 +409,18 @@ replies = st.integers(1, 6).flatmap(
 )
 
 
+@each_row(
+    "line",
+    ["Here is src/app.py:", "This is src/app.py", "That was src/app.py:"],
+)
+def test_a_sentence_that_ends_with_a_file_could_name_it(line: str) -> None:
+    known = KnownNames(listed=frozenset({"src/app.py"}))
+    (block,) = blocks_of(f"{line}\n```python\nx\n```\n", known)
+    assert (block.path, block.is_doubtful) == ("src/app.py", True)
+    assert block.is_requested
+    assert block.is_requested
+
+
 @settings(max_examples=150)
 @given(replies, st.sampled_from(["", "<think>\nx\n</think>"]))
 @example((block("```text:a.txt", "value = 1"),), "")
