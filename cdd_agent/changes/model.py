@@ -52,7 +52,9 @@ class ReplyBlock(Struct, frozen=True):
     is_doubtful: bool = False
     """True for an explanation that could change a file which no edit is about."""
     is_requested: bool = False
-    """True if it is doubtful, and the task names its file, and not as code."""
+    """True if it is doubtful, and the task lists its file, or names it and the block is
+    no code.
+    """
 
     def __str__(self) -> str:
         what = f"The {self.kind} in line {self.line} of the reply"

@@ -52,7 +52,7 @@ class _Reading(Struct, frozen=True):
 
 def parse_reply(text: str, known: KnownNames = NOTHING_KNOWN) -> Reply:
     """Read a reply. Raises `ReplyRefused` if its edits cannot be known for certain."""
-    answer = hide_thoughts(split_lines(text))
+    answer = hide_thoughts(split_lines(text), known)
     inside = hide_wrapper(answer)
     if inside is not None:
         try:

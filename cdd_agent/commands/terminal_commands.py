@@ -436,8 +436,9 @@ TERMINAL_COMMANDS = {
     pbpaste | cdd apply -
     cdd undo   # takes it back
 
-    Whole files in code blocks, search/replace blocks, unified diffs, `*** Begin Patch`
-    and lists of actions are understood, also mixed; see docs/replies.md.
+    Whole files in code blocks, search/replace blocks, unified diffs, `*** Begin Patch`,
+    lists of actions and calls of tools written as text are read, also mixed; see
+    docs/replies.md.
     Exit codes: 0 applied, 1 an edit failed and nothing was written, 2 bad input.
     """,
         Argument(
@@ -454,7 +455,8 @@ TERMINAL_COMMANDS = {
         flag("--dry-run", "write nothing; show the changes as a diff"),
         flag(
             "--json",
-            "created, modified, deleted, failed, explanation as one JSON object",
+            "created, modified, deleted, failed, explanation and blocks, as one JSON"
+            " object",
         ),
         interrupted="Nothing was left half done.",
         run="cdd_agent.cli.apply:apply",

@@ -18,6 +18,7 @@ FILE = f"```python:src/calc.py\n{CHANGED}```\n"
 DRAFT = "```python:src/calc.py\nx = 1\n```\n"
 IS_CHANGED: Outcome = {"src/calc.py": CHANGED}
 IS_SUM: Outcome = {"src/calc.py": SUM}
+TAGGED = "a\n</think>\nb\n"
 LONG = "".join(f"line {number}\n" for number in range(1, 31))
 
 THOUGHTS: dict[str, Case] = {
@@ -49,6 +50,51 @@ THOUGHTS: dict[str, Case] = {
     "the last tag in a file": (
         "```text:p.txt\nx\n</think>\ny\n```\n",
         {"p.txt": "x\n</think>\ny\n"},
+    ),
+    "the last tag in a diff": (
+        (
+            f"{FILE}\n```diff\n--- a/t.html\n+++ b/t.html\n@@ -1,3 +1,3 @@\n"
+            " a\n </think>\n-b\n+c\n```\n"
+        ),
+        {"src/calc.py": CHANGED, "t.html": "a\n</think>\nc\n"},
+        {"t.html": TAGGED},
+    ),
+    "the last tag in a diff in prose": (
+        f"{FILE}\n--- a/t.html\n+++ b/t.html\n@@ -1,3 +1,3 @@\n a\n </think>\n-b\n+c\n",
+        {"src/calc.py": CHANGED, "t.html": "a\n</think>\nc\n"},
+        {"t.html": TAGGED},
+    ),
+    "the last tag in a patch": (
+        (
+            f"{FILE}\n*** Begin Patch\n*** Update File: t.html\n@@\n a\n </think>\n"
+            "-b\n+c\n*** End Patch\n"
+        ),
+        {"src/calc.py": CHANGED, "t.html": "a\n</think>\nc\n"},
+        {"t.html": TAGGED},
+    ),
+    "the last tag in a block": (
+        f"{FILE}\nt.html\n" + block(TAGGED.strip(), "a\n</think>\nc"),
+        {"src/calc.py": CHANGED, "t.html": "a\n</think>\nc\n"},
+        {"t.html": TAGGED},
+    ),
+    "the last tag in a call": (
+        (
+            f"{FILE}\n<write_to_file>\n<path>p.txt</path>\n<content>\n{TAGGED}"
+            "</content>\n</write_to_file>\n"
+        ),
+        {"src/calc.py": CHANGED, "p.txt": TAGGED},
+    ),
+    "the last tag in an example": (
+        f"{FILE}\nThe server prints:\n\n```html\n{TAGGED}```\n",
+        IS_CHANGED,
+    ),
+    "a block left open": (
+        f"Perhaps\nsrc/calc.py\n<<<<<<< SEARCH\nx\n</think>\n{FILE}",
+        IS_CHANGED,
+    ),
+    "a call left open": (
+        f"Perhaps <write_to_file>\n<path>p.txt</path>\n</think>\n{FILE}",
+        IS_CHANGED,
     ),
     "an answer in tags": (f"<answer>\n{FILE}</answer>", IS_CHANGED),
     "a byte order mark": (f"\ufeff{FILE}", IS_CHANGED),

@@ -124,6 +124,27 @@ CASES: dict[str, tuple[str, str]] = {
         * 200,
         "",
     ),
+    "many calls with pairs of fences": (
+        "".join(
+            f"<write_file>\n<path>a{number}</path>\n<content>\n```py\nx\n```\n"
+            "</content>\n</write_file>\n"
+            for number in range(1_500)
+        ),
+        "",
+    ),
+    "tags of files": ('<file path="a.py">\nx\n' * 20_000 + "```\nx\n```\n", ""),
+    "names of calls in one line": (
+        "See `<tool_call>` and <read_file> now. " * 15_000,
+        "",
+    ),
+    "marks of calls in one line": ('<invoke name="a">' * 20_000, ""),
+    "commands between blocks": (
+        "".join(
+            f"a{number}\n{BLOCK}```bash\ntouch a{number}\n```\n"
+            for number in range(1_500)
+        ),
+        "",
+    ),
     "calls in words": ('It is <function=a>{"a": 1}</function> there.\n' * 3_000, ""),
     "spaces before marks": (f"{SPACES}<|channel|>commentary to=a<|message|>", ""),
     "accents": (

@@ -48,6 +48,39 @@ ROWS: dict[str, tuple[str, list[tuple[int, int, str, BlockFate, str]]]] = {
         "### NEWS\n```\nx\n```\n",
         [(2, 4, "code block", EXPLANATION, "NEWS")],
     ),
+    "a file between tags": (
+        'So:\n<file path="a.py">\nx\n</file>\n',
+        [(2, 4, "file between tags", REFUSED, "a.py")],
+    ),
+    "a file between tags, beside a block": (
+        '```python:b.py\nx\n```\n<document name="docs/a.md">x\n\n</document>\nDone.\n',
+        [
+            (1, 3, "code block", REFUSED, "b.py"),
+            (4, 6, "file between tags", REFUSED, "docs/a.md"),
+        ],
+    ),
+    "a file between tags, cut": (
+        '<boltAction type="file" filePath="a.py">\nx\n',
+        [(1, 3, "file between tags", REFUSED, "a.py")],
+    ),
+    "a code block between tags": (
+        '<file path="a.py">\n```python\nx\n```\n</file>\n',
+        [(2, 4, "code block", APPLIED, "a.py")],
+    ),
+    "a diff between tags": (
+        f'<file path="a.py">\n{DIFF.format("a.py")}</file>\n',
+        [(2, 6, "diff", APPLIED, "a.py")],
+    ),
+    "a file with a code block between tags": (
+        '<file path="a.md">\n# A\n\n```bash\nmake\n```\n</file>\n',
+        [(1, 7, "file between tags", REFUSED, "a.md")],
+    ),
+    "tags in a file": (
+        '```xml:a.xml\n<file path="b.py">\nx\n</file>\n```\n',
+        [(1, 5, "code block", APPLIED, "a.xml")],
+    ),
+    "tags in a sentence": ('The tag <file path="b.py"> is closed by </file>.\n', []),
+    "a tag that begins a line": ('<file path="b.py"> is a tag.\nAnd so on.\n', []),
     "a block in prose": (
         f"a.py\n{SEARCH}",
         [(2, 6, "search/replace block", APPLIED, "a.py")],
@@ -374,6 +407,18 @@ replies = st.integers(1, 6).flatmap(
         pieces(10 + count, is_last=True),
     )
 )
+
+
+@each_row(
+    "line",
+    ["Here is src/app.py:", "This is src/app.py", "That was src/app.py:"],
+)
+def test_a_sentence_that_ends_with_a_file_could_name_it(line: str) -> None:
+    known = KnownNames(listed=frozenset({"src/app.py"}))
+    (block,) = blocks_of(f"{line}\n```python\nx\n```\n", known)
+    assert (block.path, block.is_doubtful) == ("src/app.py", True)
+    assert block.is_requested
+    assert block.is_requested
 
 
 @settings(max_examples=150)

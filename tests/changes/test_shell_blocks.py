@@ -10,6 +10,7 @@ from cdd_agent.changes.parse import parse_reply
 from tests.changes.applying import PROJECT, write
 from tests.support.tables import each_row
 
+DIFF = "--- a/README.md\n+++ b/README.md\n@@ -1 +1 @@\n-# Calc\n+# Sum\n"
 CHANGES = {
     "a here-document": "cat > src/new.py <<'EOF'\nx = 1\nEOF",
     "a here-document, redirected behind its mark": "cat <<EOF > src/new.py\nx\nEOF",
@@ -37,7 +38,17 @@ CHANGES = {
     "in a loop": "for f in a b; do rm README.md; done",
     "with sudo": "sudo rm README.md",
     "behind a prompt": "$ pytest\n1 failed\n$ rm README.md",
-    "a patch": "git apply <<'EOF'\n--- a/x\nEOF\ntouch NEWS.md",
+    "a patch for git": f"git apply <<'EOF'\n{DIFF}EOF",
+    "a patch": f"patch -p1 <<'EOF'\n{DIFF}EOF",
+    "git checkout": "git checkout HEAD~1 -- README.md",
+    "truncate": "truncate -s 0 README.md",
+    "awk": "awk -i inplace '{print}' README.md",
+    "a path of the command": "/bin/rm README.md",
+    "not an alias": "\\rm README.md",
+    "with a variable": "env A=1 rm README.md",
+    "a shell in a shell": "bash -c 'echo x > README.md'",
+    "find with sed": "find . -name '*.py' -exec sed -i s/a/b/ {} +",
+    "xargs with sed": "grep -rl a src | xargs -0 sed -i 's/a/b/'",
 }
 EXPLANATIONS = {
     "installing": "pip install -r requirements.txt\nnpm run build",
@@ -61,6 +72,10 @@ EXPLANATIONS = {
     "a variable": "rm $FILE",
     "outside": "rm ../README.md",
     "git's own folder": "rm -rf .git",
+    "git checkout of a branch": "git checkout -b src\ngit checkout README",
+    "find for caches": "find . -name '*.pyc' -delete\nfind . -name x | xargs rm -rf",
+    "find that only prints": "find . -name '*.py' -exec sed -n 1p {} +",
+    "a shell that only prints": "bash -c 'cat README.md'",
     "touch of a file": "touch src/calc.py",
 }
 GOOD = "```python:src/sum.py\nadd = sum\n```\n"

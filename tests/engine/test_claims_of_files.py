@@ -132,6 +132,19 @@ async def test_a_doubtful_block_is_refused_where_the_step_asks_for_that_file(
     assert sandbox.text("configure") == "#!/bin/sh\n"
 
 
+async def test_a_doubtful_block_of_code_is_refused_if_the_step_lists_the_file(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write(Step("a.txt", "none", also=("b.py",)))
+    replies = (
+        f"{A}\nHere is b.py:\n```python\nx = 1\n```\n",
+        f"{A}\n```python:b.py\nx = 1\n```\n",
+    )
+    events = await run_all(sandbox.replies(*replies), attempts=2)
+    assert "could be b.py" in of(AttemptFailed, events)[0].error
+    assert sandbox.text("b.py") == "x = 1\n"
+
+
 async def test_a_reply_of_nothing_but_a_doubtful_block_is_refused(
     sandbox: Sandbox,
 ) -> None:

@@ -8,6 +8,7 @@ from cdd_agent.changes.formats.form import Form
 from cdd_agent.changes.formats.listed import Actions
 from cdd_agent.changes.formats.patches import Patches
 from cdd_agent.changes.formats.search_replace import SearchReplace
+from cdd_agent.changes.formats.tagged import TaggedFiles
 
 
 @lru_cache(1)
@@ -16,4 +17,5 @@ def all_forms() -> tuple[Form, ...]:
 
     Other packages add theirs as an entry point of the group `cdd_agent.reply_forms`.
     """
-    return (SearchReplace(), Patches(), Diffs(), Actions(), *load_added())
+    built_in = (SearchReplace(), Patches(), Diffs(), Actions(), TaggedFiles())
+    return (*built_in, *load_added())

@@ -192,7 +192,15 @@ def name_in_line(
     named = _judged(name, language, known, form)
     if named is None or not (fits(language, name) or is_absolute(name)):
         return None
-    return named if named.is_file else Named(without_beginning(name), False)
+    if named.is_file:
+        return named
+    return Named(_known_ending(without_beginning(name), known), False)
+
+
+def _known_ending(name: str, known: KnownNames) -> str:
+    """Return the last word of a doubtful name if that is a file: `This is app.py`."""
+    last = name.split()[-1]
+    return last if known.is_file(last) or known.is_requested(last) else name
 
 
 def name_in_comment(

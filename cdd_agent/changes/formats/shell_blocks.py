@@ -31,6 +31,10 @@ _PATH_OPTIONS = {"-path", "-literalpath", "-filepath"}
 """PowerShell's options before a file."""
 _PLACEHOLDER = re.compile(r"(?<![<&])<[A-Za-z][\w-]*(?: [\w-]+)*>")
 """As in `git revert <commit>`."""
+_ASSIGNMENT = re.compile(r"\w+=")
+_PATCHED = re.compile(r"^(?:---|\+\+\+) (?:[ab]/)?(\S+)", re.MULTILINE)
+"""The name of a file in a diff."""
+_MANY = "several files"
 _GLOB = re.compile(r"[*?\[]")
 
 
@@ -50,13 +54,14 @@ class _Writer(Struct, frozen=True):
 _WRITERS = {
     name: writer
     for names, writer in (
-        ("rm unlink shred del erase git-rm git-restore", _Writer()),
+        ("rm unlink shred truncate del erase git-rm git-restore", _Writer()),
         ("mv move ren git-mv", _Writer()),
         ("remove-item ri move-item mi rename-item rni", _Writer()),
         ("tee touch git-apply patch", _Writer(makes=True)),
         ("set-content add-content out-file new-item ni", _Writer(makes=True)),
         ("cp copy install copy-item", _Writer(only_last=True, makes=True)),
         ("sed gsed", _Writer(edits=r"-[a-zA-Z]*i|--in-place", skipped=1)),
+        ("awk gawk", _Writer(edits="inplace$", skipped=2)),
         ("perl ruby", _Writer(edits=r"-[a-zA-Z0]*i")),
     )
     for name in names.split()
@@ -87,23 +92,20 @@ def shell_changes(fence: Fence, known: KnownNames) -> list[ShellChange]:
     if not fence.language and not prompts:
         return []
     code = "\n".join(_PROMPT.sub("", line) for line in lines)
-    code = _PLACEHOLDER.sub("$X", code)
-    grammar = grammar_of("sh")
-    tree = grammar.parse(code.encode()) if grammar else None
-    if tree is None:
-        return []
     commands = _ShellCommands(known)
     changes: list[ShellChange] = []
-    for node in _statements(tree.root_node):
+    for node in _statements(_PLACEHOLDER.sub("$X", code)):
         # without a prompt, beside lines that have one, it is the output of a command
         if not prompts or node.start_point.row in prompts:
             changes += commands.changes_of(node)
     return changes
 
 
-def _statements(node: Node) -> Iterator[Node]:
+def _statements(code: str) -> Iterator[Node]:
     """Yield the commands, and those with redirections before their parts."""
-    stack = [node]
+    grammar = grammar_of("sh")
+    tree = grammar.parse(code.encode()) if grammar else None
+    stack = [tree.root_node] if tree else []
     while stack:
         node = stack.pop()
         if node.type in ("command", "redirected_statement"):
@@ -132,8 +134,17 @@ class _ShellCommands:
             return
         if words[0] in ("cd", "pushd") and len(words) > 1:
             self._enter(words[1])
+        if words[0] in SHELLS and "-c" in words[:-1]:
+            for inner in _statements(words[words.index("-c") + 1]):
+                yield from self.changes_of(inner)
         if words[0] == "git" and len(words) > 1:
             words = [f"git-{words[1]}", *words[2:]]
+        if words[0] == "git-checkout" and "--" in words:
+            words = ["git-restore", *words[words.index("--") :]]
+        if words[0] in ("find", "xargs"):
+            if _edits_many(words[1:]):
+                yield ShellChange(_MANY, is_edit=True)
+            return
         name = words[0].lower()
         writer = _WRITERS.get(name)
         if writer is None:
@@ -157,6 +168,10 @@ class _ShellCommands:
         has_text = body is None or any(word in _OF_CONTENT for word in words[:1])
         for child in node.children:
             has_text = has_text or child.type == "heredoc_redirect"
+        if " ".join(words[:2]) == "git apply" or words[:1] == ["patch"]:
+            for path in _PATCHED.findall(_text(node)):
+                if place := self._place(path, is_made=True):
+                    yield ShellChange(place, is_edit=True)
         for redirect in _redirects(node):
             target = redirect.child_by_field_name("destination")
             signs = {child.type for child in redirect.children}
@@ -211,9 +226,20 @@ def _words(command: Node) -> list[str]:
     for child in command.named_children:
         if child.type != "variable_assignment" and "redirect" not in child.type:
             words.append(_text(child))
-    while words and words[0] in _BEFORE_COMMANDS:
+    while words and (words[0] in _BEFORE_COMMANDS or _ASSIGNMENT.match(words[0])):
         words = words[1:]
+    if words:  # `/bin/rm`, and `\rm` which is no alias
+        words[0] = PurePosixPath(words[0].removeprefix("\\")).name
     return words
+
+
+def _edits_many(arguments: Sequence[str]) -> bool:
+    """True if `find` or `xargs` runs a command that edits the files it is given."""
+    for place, word in enumerate(arguments):
+        writer = _WRITERS.get(word)
+        if writer is not None and writer.edits:
+            return any(re.match(writer.edits, each) for each in arguments[place + 1 :])
+    return False
 
 
 def _files_of(name: str, writer: _Writer, arguments: Sequence[str]) -> list[str]:

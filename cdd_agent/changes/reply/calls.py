@@ -6,7 +6,7 @@ backticks or in a sentence is no call.
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -38,7 +38,7 @@ from cdd_agent.changes.formats.fences import Fence
 from cdd_agent.changes.formats.form import Form, Span
 from cdd_agent.changes.formats.known import KnownNames
 from cdd_agent.changes.formats.shell_blocks import shell_changes
-from cdd_agent.changes.model import Edit, ReplyRefused
+from cdd_agent.changes.model import BlockFate, Edit, ReplyBlock, ReplyRefused
 from cdd_agent.changes.reply.layout import Layout, lay_out
 
 _CUT = "is never closed: the reply seems to be cut"
@@ -55,6 +55,13 @@ _LANGUAGES_OF_CALLS = _MARKUP | _TOOL_LANGUAGES
 _LONE = re.compile(f"{LONE_OPENING.pattern}|{LONE_CLOSING.pattern}")
 _FIRST_SIGN = re.compile(r"[<\[{]|Action:|functools|to=functions")
 """Something that each beginning of a call has."""
+_MOST_LAYOUTS = 100
+"""Calls that have one mark of a code block too many, each of which changes the pairs
+after it.
+"""
+_LONG = 200
+"""Characters at each end of a line's text that are inspected."""
+_QUOTED = re.compile(r"[^\S\n]*>")
 _COMMENTS = re.compile(r"<!--.*?-->", re.DOTALL)
 WITHOUT_TOOLS = (
     "Calls in the text of a reply are not seen. Give each file as a code block whose"
@@ -138,6 +145,7 @@ class _Search:
         self.known, self._lay_out_around = known, lay_out_around
         self.text = "\n".join(lines)
         self._starts = [0, *accumulate(len(line) + 1 for line in lines)]
+        self._ticks = [tick.start() for tick in re.finditer("`", self.text)]
         self._next: dict[str, re.Match[str] | None] = {}
         self._blocks: list[_TakenText] = []
         self._passed = 0
@@ -154,27 +162,62 @@ class _Search:
     def find(self) -> list[_Found]:
         """Return the calls in their order."""
         found: list[_Found] = []
-        place = 0
+        place = layouts = 0
+        is_stale = False
         while (one := self._find_next(place)) is not None:
             found.append(one)
-            block = self._next_block(one.begin)
-            if block is not None and one.begin < block.begin < one.end:
-                # the fences in a call are its text: those after it pair differently
-                self.layout = self._find_blocks(found)
             place = one.end
+            inner = self._blocks_in(one)
+            is_stale = is_stale or bool(inner)
+            line_end = self._starts[self.last_line_of(one) + 1]
+            if any(block.end > line_end for block in inner):
+                # the fences in a call are its text: those after it pair differently
+                layouts += 1
+                if layouts > _MOST_LAYOUTS:
+                    raise self._unclear(found)
+                self.layout = self._find_blocks(found)
+                is_stale = False
+        if is_stale:
+            self.layout = self._find_blocks(found)
         return found
+
+    def _blocks_in(self, found: _Found) -> list[_TakenText]:
+        """Return the blocks that begin within these calls."""
+        first, last = (
+            bisect_right(self._blocks, place, key=lambda block: block.begin)
+            for place in (found.begin, found.end - 1)
+        )
+        return self._blocks[first:last]
+
+    def _unclear(self, found: Sequence[_Found]) -> ReplyRefused:
+        reason = "It is unclear which code blocks of the reply are in its calls."
+        blocks = tuple(
+            ReplyBlock(
+                self.line_of(one.begin) + 1,
+                self.last_line_of(one) + 1,
+                "call",
+                BlockFate.REFUSED,
+                reason=reason,
+            )
+            for one in found
+        )
+        return ReplyRefused(reason, hint=WITHOUT_TOOLS, blocks=blocks)
 
     def find_shell_changes(self, found: Sequence[_Found]) -> list[_Found]:
         """Return the code blocks of shell commands that would change a file, if the
         reply does not change it in another form.
         """
         changing: list[_Found] = []
+        given: set[str] | None = None
         for block, following in zip_longest(self._blocks, self._blocks[1:]):
             holds_edits = following is not None and following.begin < block.end
             if block.fence is None or holds_edits:
                 continue
             changes = shell_changes(block.fence, self.known)
-            given = self._given_paths(found) if changes else set[str]()
+            if not changes:
+                continue
+            if given is None:
+                given = self._given_paths(found)
             lost = [
                 change.path
                 for change in changes
@@ -347,9 +390,15 @@ class _Search:
         """Return the words on the same lines before and after some text."""
         first = self.line_of(begin)
         last = self.line_of(max(begin, end - 1))
-        before = self.text[self._starts[first] : begin]
-        after = self.text[end : self._starts[last + 1] - 1]
+        before = self._ends_of(self._starts[first], begin)
+        after = self._ends_of(end, self._starts[last + 1] - 1)
         return before.strip(), after.strip()
+
+    def _ends_of(self, begin: int, end: int) -> str:
+        """Return some text, or the beginning and end of a very long one."""
+        if end - begin <= 2 * _LONG:
+            return self.text[begin:end]
+        return self.text[begin : begin + _LONG] + self.text[end - _LONG : end]
 
     def _is_in_sentence(self, begin: re.Match[str]) -> bool:
         """True if words are before a mark, and the line ends as a sentence does."""
@@ -358,8 +407,9 @@ class _Search:
 
     def _is_quoted(self, place: int) -> bool:
         """True within backticks or on a line that quotes."""
-        before = self.text[self._starts[self.line_of(place)] : place]
-        return before.count("`") % 2 == 1 or before.lstrip().startswith(">")
+        start = self._starts[self.line_of(place)]
+        ticks = bisect_left(self._ticks, place) - bisect_left(self._ticks, start)
+        return ticks % 2 == 1 or _QUOTED.match(self.text, start, place) is not None
 
 
 def _no_edits(path: str | None) -> list[Edit]:

@@ -93,6 +93,8 @@ def _explanation(
     name = plain_name(fence.doubt)
     is_doubtful, reason = _why_not_applied(fence, piece, name, paths, known)
     is_requested = bool(name) and is_doubtful and known.is_requested(name)
+    # words such as `config.load` name no file above code
+    is_listed = name in known.listed or not is_code(fence.language)
     return ReplyBlock(
         piece.start + 1,
         piece.end,
@@ -101,7 +103,7 @@ def _explanation(
         name,
         reason,
         is_doubtful,
-        is_requested and not is_code(fence.language),
+        is_requested and is_listed,
     )
 
 

@@ -9,8 +9,11 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from cdd_agent.changes.formats.fences import find_fences
+from cdd_agent.changes.formats.all_forms import all_forms
+from cdd_agent.changes.formats.form import Span
+from cdd_agent.changes.formats.known import NOTHING_KNOWN, KnownNames
 from cdd_agent.changes.model import BlockFate, ReplyBlock, ReplyRefused
+from cdd_agent.changes.reply.calls import lay_out_with_calls
 
 _THOUGHTS_BEGIN = re.compile(
     r"^\s*(?:<(?P<tag>think|thinking|thoughts?|reasoning|scratchpad)>"
@@ -22,6 +25,8 @@ _CHANNEL_END = re.compile(r"<\|end\|>|(?=<\|(?:start|channel)\|>)")
 _LAST_MARK = re.compile(r"(?:<\|(?:return|end)\|>\s*)+$")
 """What gpt-oss writes behind its answer, if the server leaves it."""
 _THOUGHTS_END = re.compile(r"^\s*</(?:think|thinking)>\s*$", re.IGNORECASE)
+_ANY_NAME = "a"
+"""Stands for the file of an edit that has its name from the text around it."""
 _WRAPPER = re.compile(r"^(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
 _WRAPPER_LANGUAGES = {"", "markdown", "md", "text", "txt", "plaintext"}
 
@@ -54,7 +59,7 @@ def split_lines(text: str) -> ReplyLines:
     return ReplyLines(tuple(lines), crlf)
 
 
-def hide_thoughts(reply: ReplyLines) -> ReplyLines:
+def hide_thoughts(reply: ReplyLines, known: KnownNames = NOTHING_KNOWN) -> ReplyLines:
     """Make the model's thoughts before its answer blank: drafts in them are not edits.
 
     Some servers remove the tag that begins the thoughts, or leave the marks of
@@ -63,7 +68,7 @@ def hide_thoughts(reply: ReplyLines) -> ReplyLines:
     """
     lines = list(reply.lines)
     lines[-1:] = [_LAST_MARK.sub("", line) for line in lines[-1:]]
-    answer = _end_without_beginning(lines)
+    answer = _end_without_beginning(lines, known)
     lines[:answer] = [""] * answer
     while True:
         first = _first_line(lines)
@@ -103,17 +108,38 @@ def hide_wrapper(reply: ReplyLines) -> ReplyLines | None:
     return ReplyLines(tuple(lines), reply.crlf, reply.thoughts)
 
 
-def _end_without_beginning(lines: Sequence[str]) -> int:
+def _end_without_beginning(lines: Sequence[str], known: KnownNames) -> int:
     """Return the line after the end of thoughts that have no beginning, or 0."""
     end = next(
         (place for place, line in enumerate(lines) if _THOUGHTS_END.match(line)), None
     )
     if end is None or any(_THOUGHTS_BEGIN.match(line) for line in lines[:end]):
         return 0
-    for fence in find_fences(lines):
-        if fence.path and fence.start < end < fence.end:
-            return 0
-    return end + 1
+    return 0 if _is_in_a_block(lines, end, known) else end + 1
+
+
+def _is_in_a_block(lines: Sequence[str], place: int, known: KnownNames) -> bool:
+    """True for a line within a code block, a diff, or another whole edit. A draft that
+    was left open is none.
+    """
+    try:
+        layout = lay_out_with_calls(lines, known, all_forms())
+    except ReplyRefused:
+        return False
+    for fence in layout.fences:
+        is_whole = fence.is_closed and not fence.holds_an_opening
+        if fence.start < place < fence.end and (fence.path or is_whole):
+            return True
+    spans = (*layout.marked, *layout.in_prose)
+    return any(span.start < place < span.end and _is_readable(span) for span in spans)
+
+
+def _is_readable(span: Span) -> bool:
+    try:
+        span.read(span.path or _ANY_NAME)
+    except ReplyRefused:
+        return False
+    return True
 
 
 def _first_line(lines: Sequence[str]) -> int | None:
