@@ -101,7 +101,7 @@ class ChangeSet(Struct, frozen=True):
     def files(self, charsets: Charsets) -> tuple[FileDiff, ...]:
         """Return the difference of each file, for the user. Slow for large files."""
         return tuple(
-            FileDiff.of(str(change.path), change.before, change.after, charsets)
+            FileDiff.compare(str(change.path), change.before, change.after, charsets)
             for change in self.changes
         )
 

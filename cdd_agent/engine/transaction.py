@@ -255,7 +255,9 @@ class StepTransaction(Struct):
         if not reason:
             reviewed = replace(reviewed, left_out=review.left_out, edited=review.edited)
         return Answer(
-            self.attempt.redactor.redacted(reviewed), taken, redact(review.told(reason))
+            self.attempt.redactor.redacted(reviewed),
+            taken,
+            redact(review.answer_model(reason)),
         )
 
     async def begin(self, touched: Sequence[str] = ()) -> None:

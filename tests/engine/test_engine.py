@@ -541,7 +541,7 @@ async def test_a_state_that_was_removed_starts_the_run_afresh(sandbox: Sandbox) 
     assert sandbox.state()["step_executions"]["1"]["files_modified"] == ["a.txt"]
 
 
-async def test_skipping_after_the_state_was_removed_takes_nothing_back(
+async def test_skipping_after_the_state_was_removed_is_empty_back(
     sandbox: Sandbox,
 ) -> None:
     sandbox.write(Step("a.txt"))
