@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from cdd_agent.changes.formats.diffs import quoted_fences
+from cdd_agent.changes.formats.diffs import find_quoted_fences
 from cdd_agent.changes.formats.fences import Fence, find_fences
 from cdd_agent.changes.formats.form import Form, Span
 from cdd_agent.changes.formats.known import KnownNames
@@ -57,7 +57,7 @@ def lay_out(
     spans = [span for form in forms for span in form.marked(lines, known)]
     marked = _first_of_overlapping([*calls, *spans])
     in_marks = _places(marked)
-    in_diffs = quoted_fences(lines)
+    in_diffs = find_quoted_fences(lines)
     # what looks like a fence in a diff may be a line of its file: without it, the next
     # fences change
     for _ in range(_ROUNDS):
