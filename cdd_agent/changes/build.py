@@ -14,7 +14,7 @@ from cdd_agent.actions.model import (
     MultipleMatchesFoundError,
     SearchTextNotFoundError,
 )
-from cdd_agent.changes.change_set import ChangeSet, FileChange, changed_meanwhile
+from cdd_agent.changes.change_set import ChangeSet, FileChange, build_changed_refusal
 from cdd_agent.changes.completeness import (
     refuse_part,
     refuse_shrunk,
@@ -23,10 +23,10 @@ from cdd_agent.changes.completeness import (
 from cdd_agent.changes.draft import FileDraft, has_same_lines
 from cdd_agent.changes.excerpts import (
     Ranges,
-    changed_lines,
+    find_changed_range,
+    find_seen_after,
     in_words,
     joined,
-    known_after,
 )
 from cdd_agent.changes.model import (
     BY_ACTION,
@@ -461,7 +461,7 @@ class _Work:
                 unseen=file.unseen,
             )
         if not self._terms.knows(file.path, before):
-            raise changed_meanwhile(file.path)
+            raise build_changed_refusal(file.path)
 
     def _refuse_beyond(self, file: _File, after: str) -> None:
         """Of a file that was shown in part, only what was shown may be changed; also
@@ -477,10 +477,10 @@ class _Work:
         if shown is None or before is None or self._terms.seen is None:
             return
         if self._terms.seen.get(name) != digest(origin.before):
-            raise changed_meanwhile(origin.path)
-        if known_after(before.text, after, shown) is not None:
+            raise build_changed_refusal(origin.path)
+        if find_seen_after(before.text, after, shown) is not None:
             return
-        changed = changed_lines(before.text, after)
+        changed = find_changed_range(before.text, after)
         hint = "Change only what is shown."
         if self._terms.parts is BY_CALL:
             hint = "Read those first."

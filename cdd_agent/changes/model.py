@@ -126,7 +126,7 @@ def list_reasons(problems: Sequence[EditProblem]) -> str:
 
 
 class PartialEdits(Struct, frozen=True):
-    """How the author of edits can change a part of a file, in words for a hint."""
+    """A form of edits that change a part of a file, in words for a hint."""
 
     name: str
     how: str
@@ -210,7 +210,7 @@ class ModeChange(Struct, frozen=True):
 Edit = WholeFile | Replacement | TextReplacement | Deletion | Renaming | ModeChange
 
 
-def edit_of(action: Action) -> Edit | None:
+def convert_action(action: Action) -> Edit | None:
     """Return an action as an edit; None if it changes no file."""
     match action:
         case CreateFileAction(file_path=path, content=content):

@@ -995,7 +995,7 @@ MUTATIONS = [
             (
                 "what was not shown of a file is not changed",
                 "changes/build.py",
-                "if known_after(before.text, after, shown) is not None:",
+                "if find_seen_after(before.text, after, shown) is not None:",
                 "if True:",
                 "tests/changes/test_excerpts.py",
             ),

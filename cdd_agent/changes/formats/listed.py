@@ -9,7 +9,7 @@ from cdd_agent.actions.model import KINDS
 from cdd_agent.actions.plan import ActionPlan
 from cdd_agent.changes.formats.fences import Fence
 from cdd_agent.changes.formats.form import Form
-from cdd_agent.changes.model import Edit, ReplyRefused, edit_of
+from cdd_agent.changes.model import Edit, ReplyRefused, convert_action
 from cdd_agent.errors import BadInput
 
 _KIND = rf"(?:{'|'.join(KINDS)})"
@@ -46,7 +46,7 @@ class Actions(Form):
             raise ReplyRefused(refusal.message, hint=refusal.hint) from refusal
         edits: list[Edit] = []
         for action in actions:
-            edit = edit_of(action)
+            edit = convert_action(action)
             if edit is None:
                 raise ReplyRefused(
                     f"The reply asks for `{action.action_type}`, and a step's reply"
