@@ -1009,8 +1009,8 @@ MUTATIONS = [
             (
                 "nor deleted",
                 "changes/policy.py",
-                "str(path) not in self.in_part\n            and str(path) in self.seen",
-                "str(path) in self.seen",
+                "if name in self.in_part or name not in self.seen:",
+                "if name not in self.seen:",
                 "tests/changes/test_excerpts.py",
             ),
             (

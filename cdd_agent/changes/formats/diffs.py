@@ -308,6 +308,8 @@ def _read(lines: Sequence[str], path: str | None = None) -> list[Edit]:
     Raises `ReplyRefused`.
     """
     edits: list[Edit] = []
+    if _holds_diff(lines):
+        path = None
     for section in _read_sections(lines, path):
         edits += _edit_section(section)
     return edits
@@ -315,28 +317,27 @@ def _read(lines: Sequence[str], path: str | None = None) -> list[Edit]:
 
 def _read_sections(lines: Sequence[str], path: str | None) -> list[_DiffSection]:
     sections: list[_DiffSection] = []
-    if path is not None and not _holds_diff(lines):
+    if path is not None:
         sections.append(_DiffSection(path, path, has_names=True))
     place = 0
     while place < len(lines):
         line = lines[place]
-        section = sections[-1] if sections else None
         if line.startswith("diff --git "):
             sections.append(_read_git_line(line))
             place += 1
         elif _names_follow(lines, place):
-            if section is None or section.has_names or section.hunks:
-                section = _DiffSection()
-                sections.append(section)
+            if not sections or sections[-1].has_names or sections[-1].hunks:
+                sections.append(_DiffSection())
+            section = sections[-1]
             section.old, section.new = _read_names(line, lines[place + 1])
             section.has_names = True
             place += 2
-        elif section is not None and section.begins_hunk(line):
+        elif sections and sections[-1].begins_hunk(line):
             hunk, place = _read_hunk(lines, place)
-            section.hunks.append(hunk)
+            sections[-1].hunks.append(hunk)
         else:
-            if section is not None:
-                section.read_header(line)
+            if sections:
+                sections[-1].read_header(line)
             place += 1
     return sections
 
@@ -411,11 +412,9 @@ def _unescape(escape: re.Match[bytes]) -> bytes:
 
 
 def _edit_section(section: _DiffSection) -> list[Edit]:
-    old, new = section.old, section.new
+    new = section.new
     if section.is_deleted or new == _NOWHERE:
-        path = new if old == _NOWHERE else old
-        removed = split_sides(section.lines)[0] if section.hunks else None
-        return [Deletion(path, removed)]
+        return [_delete_file(section)]
     modes = [ModeChange(new)] if section.has_mode else []
     if section.creates_file:
         return [_create_file(section), *modes]
@@ -425,17 +424,28 @@ def _edit_section(section: _DiffSection) -> list[Edit]:
         )
     edits: list[Edit] = []
     if section.renamed:
-        old, new = section.renamed.get("from") or old, section.renamed.get("to") or new
-        edits.append(Renaming(old, new))
-    elif old != new and re.sub(r"\.(orig|old|bak)$", "", old) != new:
+        new = section.renamed.get("to") or new
+        edits.append(Renaming(section.renamed.get("from") or section.old, new))
+    else:
+        _refuse_two_files(section.old, new)
+    for hunk in section.hunks:
+        edits += replace_lines(new, hunk.lines, Hint(line=hunk.line))
+    return [*edits, *modes]
+
+
+def _refuse_two_files(old: str, new: str) -> None:
+    if old != new and re.sub(r"\.(orig|old|bak)$", "", old) != new:
         raise ReplyRefused(
             f"The diff names two files, {old} and {new}.",
             hint="For a new name, add the lines `rename from` and `rename to`.",
             path=new,
         )
-    for hunk in section.hunks:
-        edits += replace_lines(new, hunk.lines, Hint(line=hunk.line))
-    return [*edits, *modes]
+
+
+def _delete_file(section: _DiffSection) -> Deletion:
+    path = section.new if section.old == _NOWHERE else section.old
+    removed = split_sides(section.lines)[0] if section.hunks else None
+    return Deletion(path, removed)
 
 
 def _create_file(section: _DiffSection) -> WholeFile:

@@ -10,7 +10,7 @@ from cdd_agent.changes.completeness import PROSE
 from cdd_agent.changes.formats.fences import Fence
 from cdd_agent.changes.formats.form import Form, Span
 from cdd_agent.changes.formats.known import KnownNames
-from cdd_agent.changes.formats.naming import files_mentioned, name_above_edits
+from cdd_agent.changes.formats.naming import find_mentioned_files, find_name_above_edits
 from cdd_agent.changes.model import Edit, ReplyRefused, WholeFile
 from cdd_agent.changes.reply.layout import Layout
 
@@ -102,7 +102,7 @@ class _Reader(Struct, frozen=True):
         for place in range(fence.start + 1, last):
             line = self.lines[place]
             is_word = place not in inside and line.strip()
-            if is_word and not name_above_edits(line, self.known):
+            if is_word and not find_name_above_edits(line, self.known):
                 return True
         return False
 
@@ -116,7 +116,7 @@ class _Reader(Struct, frozen=True):
         for span in marked:
             is_last = span is marked[-1]
             others = self._words_in(floor, span.start)
-            named = name_above_edits(others[-1], self.known) if others else None
+            named = find_name_above_edits(others[-1], self.known) if others else None
             has_words = len(others) > (1 if named else 0)
             if is_last and not has_words and self._words_in(span.end, stop):
                 has_words, floor = True, span.end
@@ -172,7 +172,7 @@ class _Reader(Struct, frozen=True):
             if fence.end - 1 == above:
                 is_name = fence.holds_a_name(self.known)
                 return fence.content.strip() if is_name else None
-        return name_above_edits(self.lines[above], self.known)
+        return find_name_above_edits(self.lines[above], self.known)
 
     def _is_about_another(self, between: range, path: str) -> bool:
         """True if the text between two edits is, or mentions, another file."""
@@ -181,7 +181,7 @@ class _Reader(Struct, frozen=True):
         mentioned = {
             name
             for place in between
-            for name in files_mentioned(self.lines[place], self.known)
+            for name in find_mentioned_files(self.lines[place], self.known)
         }
         return bool(mentioned) and not any(map(path.endswith, mentioned))
 
