@@ -25,7 +25,7 @@ class EditProblem(Struct, frozen=True):
 
 
 class BlockFate(StrEnum):
-    """What became of one block of a reply."""
+    """The result of one block of a reply."""
 
     APPLIED = "applied"
     REFUSED = "refused"
@@ -33,7 +33,7 @@ class BlockFate(StrEnum):
 
 
 class ReplyBlock(Struct, frozen=True):
-    """One code block, mark, diff or call of a reply, and what became of it.
+    """One code block, mark, diff or call of a reply, and its result.
 
     A block that changes several files is listed once for each.
     """
@@ -43,7 +43,7 @@ class ReplyBlock(Struct, frozen=True):
     end: int
     """Its last line, included."""
     kind: str
-    """What it is, in words: `code block`, `diff`, `call of create_file`."""
+    """The kind in words: `code block`, `diff`, `call of create_file`."""
     fate: BlockFate
     path: str = ""
     """The file that it changes, or could change."""
@@ -153,7 +153,7 @@ class WholeFile(Struct, frozen=True):
 
 
 class Hint(Struct, frozen=True):
-    """Where an edit says that it belongs. This decides between several places."""
+    """The place that an edit names. It decides between several places."""
 
     line: int | None = None
     """The line, from 1, in which the text begins in the file before the reply."""
@@ -174,7 +174,7 @@ class Replacement(Struct, frozen=True):
     """True if the last line of the file gets a line end; None if that does not change.
     """
     otherwise: tuple[tuple[str, ...], tuple[str, ...]] | None = None
-    """Both texts as they are read if the first reading is not found."""
+    """A second reading of both texts, in case the first is not found."""
 
 
 class TextReplacement(Struct, frozen=True):

@@ -20,14 +20,14 @@ _ITEM = (
 _FIRST = re.compile(
     rf"^ *+{_ITEM}|^(?:- *|\[ *\{{ *|\{{ *)?[\"']?(?:actions|plan)[\"']?: *(?:\[ *)?$"
 )
-"""How a list of actions begins, or one that is almost correct."""
+"""The beginning of a list of actions, or of one that is almost correct."""
 _UNKNOWN = re.compile(r"^ *+(?:- *|\[? *\{ *|- *\{ *)[\"']?\w+[\"']?:(?: |$)")
 _FIELD = re.compile(r"[\"']?\b(?:file_path|find|replace)[\"']?: ", re.MULTILINE)
 _ALONE = re.compile(rf"^ *- +action: *[\"']?{_KIND}[\"']? *$")
 
 
 class Actions(Form):
-    """In a code block without a path."""
+    """Lists of actions in code blocks without a path."""
 
     kind = "list of actions"
 
