@@ -93,8 +93,8 @@ def change_set(
 def creation(
     root: Path, file_path: str, content: str, protected: Protected
 ) -> ChangeSet:
-    """The change that makes a new file. Raises `FileAlreadyExistsError`, `PathRefused`
-    or `ReplyRefused`.
+    """Return the change that makes a new file. Raises `FileAlreadyExistsError`,
+    `PathRefused` or `ReplyRefused`.
     """
     path = writable_path(root, file_path, protected)
     place = root / path
@@ -109,8 +109,8 @@ def creation(
 def edit(
     root: Path, file_path: str, find: str, replace: str, protected: Protected
 ) -> ChangeSet:
-    """The change that replaces one text by another in a file, or with an empty `find`
-    the whole file.
+    """Return the change that replaces a text in a file. An empty `find` replaces the
+    whole file.
 
     Raises `SearchTextNotFoundError`, `MultipleMatchesFoundError`, `PathRefused` or
     `ReplyRefused`.
@@ -189,7 +189,7 @@ class _Content(Struct):
         return self.before is None or self.text != self.before.text
 
     def replaced(self, text: str) -> "_Content":
-        """With another text, in the form of this one; in UTF-8 if this is no text."""
+        """Return another text in the form of this one; in UTF-8 if this is no text."""
         if self.before is None or self.before.is_binary or not self.before.text:
             return _Content.new(text)
         content = _Content(self.before, self.data)
@@ -197,8 +197,8 @@ class _Content(Struct):
         return content
 
     def encode(self, path: PurePosixPath, charsets: Charsets) -> bytes:
-        """The bytes of the file. Raises `ReplyRefused` for text that its encoding does
-        not hold.
+        """Return the bytes of the file. Raises `ReplyRefused` for text that its
+        encoding does not hold.
         """
         if not self.is_changed:
             return self.data

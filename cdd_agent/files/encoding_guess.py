@@ -92,8 +92,8 @@ _RARE_SHARE = 0.1
 
 
 def fitting_encodings(data: bytes, *, is_cut: bool) -> list[str]:
-    """The encodings that fit bytes which are not UTF-8, the likeliest first. `is_cut`:
-    the last character may be incomplete.
+    """Return the encodings that fit bytes which are not UTF-8, the likeliest first.
+    `is_cut` is true if the last character may be incomplete.
     """
     lines = b"\n".join(_without_ascii(data.split(b"\n")))
     joined = b"\n".join(_without_ascii(_BETWEEN_WORDS.split(lines)))
@@ -113,7 +113,7 @@ def fitting_encodings(data: bytes, *, is_cut: bool) -> list[str]:
 
 
 def _without_ascii(pieces: Iterable[bytes]) -> list[bytes]:
-    """Each different piece that is not ASCII."""
+    """Return each different piece that is not ASCII."""
     return list(dict.fromkeys(piece for piece in pieces if not piece.isascii()))
 
 
@@ -171,8 +171,8 @@ def _script(char: str) -> str:
 
 
 def _likeliest_east_asian(texts: dict[str, str]) -> str:
-    """The East Asian encoding in which nearly all characters are common ones, the
-    likeliest of several; empty if there is none.
+    """Return the East Asian encoding in which nearly all characters are common ones,
+    the likeliest of several; empty if there is none.
     """
     best = ""
     best_score = -math.inf
@@ -191,7 +191,7 @@ def _likeliest_east_asian(texts: dict[str, str]) -> str:
 
 @cache
 def _chances(codec: str) -> dict[str, float]:
-    """The probability of each common character of an East Asian encoding."""
+    """Return the probability of each common character of an East Asian encoding."""
     table, groups = _ROWS[codec]
     chances: dict[str, float] = {}
     for (first, last), share in groups:
@@ -206,8 +206,8 @@ def _chances(codec: str) -> dict[str, float]:
 
 
 def _likeliest(texts: dict[str, str]) -> str:
-    """The encoding whose letters are the likeliest in any of the languages; of equally
-    likely ones the first.
+    """Return the encoding whose letters are the likeliest in any of the languages; the
+    first of equally likely ones.
     """
     best = ""
     best_score = -math.inf
@@ -227,7 +227,7 @@ def _likeliest(texts: dict[str, str]) -> str:
 
 @cache
 def _chances_of_letters(language: str) -> dict[str, float]:
-    """The logarithm of the probability of each letter and sign."""
+    """Return the logarithm of the probability of each letter and sign."""
     chances = dict.fromkeys(_SIGNS, math.log(0.1 / len(_SIGNS)))
     letters = _LETTERS[language]
     total = sum(1 / (rank + 1) for rank in range(len(letters)))

@@ -911,7 +911,7 @@ MUTATIONS = [
             (
                 "another spelling of a deleted file keeps its permissions",
                 "changes/build.py",
-                "if spell_for_any_disk(other.path) == spelling:",
+                "if spell_for_any_disk(candidate.path) == spelling:",
                 "if False:",
             ),
             (

@@ -58,7 +58,7 @@ def lay_out(
     marked = _drop_overlapping([*calls, *spans])
     in_marks = _places(marked)
     in_diffs = find_quoted_fences(lines)
-    # a fence in a diff may be a line of the changed file: without it, later fences change
+    # a fence in a diff may be a line of the changed file: then later fences change
     for _ in range(_ROUNDS):
         fences = find_fences(lines, in_marks | in_diffs, known)
         taken = in_marks | _places(fences)
