@@ -298,8 +298,8 @@ class FileDraft:
         self._put(Place(first, find, new_lines[first : len(new_lines) - tail], True))
 
     def _keep_characters(self, replaced: str, find: str, new: str) -> str:
-        """Return the new text in the normal form of the file, with the file's characters
-        where the text repeats `find`.
+        """Return the new text in the normal form of the file. Parts that repeat `find`
+        keep the file's characters.
         """
         if replaced == find and new.isascii():
             return new

@@ -1,4 +1,4 @@
-"""Which files a reply may replace, delete or shorten."""
+"""The rules for files that a reply may replace, delete or shorten."""
 
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
@@ -31,7 +31,7 @@ class EditPolicy(Struct, frozen=True):
     may_shrink: Callable[[str], bool] = lambda path: False
     """True if the task says to remove a large part of this file."""
     parts: PartialEdits = IN_BLOCKS
-    """How the author changes a part of a file, for hints."""
+    """The form in which the author changes a part of a file, for hints."""
 
     def knows(self, path: PurePosixPath, content: bytes) -> bool:
         """True if the author has seen exactly this content, and all of it."""

@@ -167,7 +167,7 @@ CLOSE_RUNGS: tuple[Rung, ...] = (find_close,)
 def find_numbered(
     file: SearchedLines, find: Lines, new: Lines, now: Callable[[int], int]
 ) -> Place | None:
-    """Return the place of lines that the edit gives with line numbers. `now` returns the
+    """Return the place of lines that have line numbers in the edit. `now` returns the
     current number of a line.
     """
     numbered = [_NUMBERED.fullmatch(line) for line in find]
@@ -357,7 +357,7 @@ def _shifted_close(
 
 
 def _likeness(wanted: Lines, present: Lines, quoted: set[int]) -> float:
-    """Return the share of a text that is in the file. 0 if one line differs too much."""
+    """Return the share of a text that is in the file; 0 if a line differs too much."""
     for place, (line, other) in enumerate(zip(wanted, present, strict=True)):
         if line == other:
             continue
@@ -388,7 +388,7 @@ def likeness(line: str, other: str) -> float:
 
 
 def _skeleton(line: str) -> str:
-    """Return the parts of a line that must not differ: all signs except letters, spaces,
-    and the kind of quotes.
+    """Return the parts of a line that must not differ: everything except letters,
+    spaces, and the kind of quotes.
     """
     return re.sub(r"[^\W\d]|\s", "", line).translate(_ANY_QUOTE)

@@ -1,7 +1,6 @@
-"""The encodings that a text may have of which nothing names one.
+"""Guesses the encodings of a text that nothing declares.
 
-All encodings here hold ASCII as it is, so that only the words with other bytes are
-judged.
+All these encodings include ASCII, so only words with other bytes are judged.
 """
 
 import codecs
@@ -84,7 +83,7 @@ _ROWS = {
 """The rows of the tables of characters that are in common use (kana, frequent
 characters, signs), each with its share in usual texts.
 """
-_TABLE_OF = {"euc_jp": "cp932", "gb18030": "gbk"}
+_TABLES = {"euc_jp": "cp932", "gb18030": "gbk"}
 _RARE = 0.01 / 6_000
 """Probability of each other character."""
 _RARE_SHARE = 0.1
@@ -127,7 +126,7 @@ def _holds_all(data: bytes, codec: str, *, is_cut: bool) -> bool:
 
 
 def _looks_right(text: str, codec: str) -> bool:
-    """True if a text has no characters where nobody writes them."""
+    """True if few characters of a text are in unusual places."""
     beyond_ascii = re.findall(r"[^\x00-\x7f]", text)
     if any(unicodedata.category(char) in ("Cc", "Cn", "Co") for char in beyond_ascii):
         return False
@@ -147,8 +146,8 @@ def _is_odd_sign(char: str) -> bool:
 
 
 def _count_odd_letters(word: str) -> int:
-    """Count the letters of a word that nobody would write there: of two scripts, a row
-    of accents, capitals after small letters.
+    """Count the unusual letters of a word: those of a second script, rows of accents,
+    capitals after small letters.
     """
     letters = [char for char in word if not char.isascii()]
     if not letters:
@@ -179,12 +178,12 @@ def _likeliest_east_asian(texts: dict[str, str]) -> str:
     for codec, text in texts.items():
         if codec not in _EAST_ASIAN:
             continue
-        chances = _chances(_TABLE_OF.get(codec, codec))
+        chances = _chances(_TABLES.get(codec, codec))
         beyond_ascii = re.findall(r"[^\x00-\x7f]", text)
-        found = [chances.get(char, _RARE) for char in beyond_ascii]
-        score = sum(map(math.log, found))
-        is_common = found.count(_RARE) <= len(found) * _RARE_SHARE
-        if found and is_common and score > best_score:
+        shares = [chances.get(char, _RARE) for char in beyond_ascii]
+        score = sum(map(math.log, shares))
+        is_common = shares.count(_RARE) <= len(shares) * _RARE_SHARE
+        if shares and is_common and score > best_score:
             best, best_score = codec, score
     return best
 
@@ -214,7 +213,7 @@ def _likeliest(texts: dict[str, str]) -> str:
     for codec, text in texts.items():
         beyond_ascii = Counter(re.findall(r"[^\x00-\x7f]", text))
         for language in _LETTERS:
-            chances = _chances_of_letters(language)
+            chances = _letter_chances(language)
             score = sum(
                 count * chances.get(char, _STRANGE)
                 for char, count in beyond_ascii.items()
@@ -226,7 +225,7 @@ def _likeliest(texts: dict[str, str]) -> str:
 
 
 @cache
-def _chances_of_letters(language: str) -> dict[str, float]:
+def _letter_chances(language: str) -> dict[str, float]:
     """Return the logarithm of the probability of each letter and sign."""
     chances = dict.fromkeys(_SIGNS, math.log(0.1 / len(_SIGNS)))
     letters = _LETTERS[language]

@@ -58,29 +58,29 @@ class SourceUnreadable(CddError):
 
 
 class SourceHidden(SourceUnreadable):
-    """A file or folder that is kept from models."""
+    """A file or folder that models must not see."""
 
     def __init__(self, path: PurePosixPath | str, why: str) -> None:
         super().__init__(f"{path} is not shown: {why}")
 
 
 class SourceMissing(SourceUnreadable):
-    """Nothing of this name is there."""
+    """No file or folder has this name."""
 
 
 class SourceText(Struct, frozen=True):
-    """The text of a file or the listing of a folder, as far as it is shown."""
+    """The shown text of a file, or the shown listing of a folder."""
 
     path: PurePosixPath
     text: str
     size: int = 0
     """Bytes of the whole file; 0 for a folder."""
     cut: bool = False
-    """There is more than what is shown."""
+    """True if only a part is shown."""
     encoding_note: str = ""
-    """Says how the text differs from UTF-8; mostly empty."""
+    """A sentence about an encoding other than UTF-8; mostly empty."""
     replaced: bool = False
-    """Some bytes could not be decoded; `\ufffd` stands for each."""
+    """True if some bytes could not be decoded; `\ufffd` stands for each."""
     is_folder: bool = False
     is_without_outputs: bool = False
     """True for a notebook whose outputs are not shown."""
@@ -321,7 +321,7 @@ def _skip_lines(path: PurePosixPath, stream: TextIOBase, count: int) -> None:
 
 
 def _read_lines(stream: TextIOBase, lines: _Range, most: int) -> str:
-    """Return as many of the lines as have `most` characters together."""
+    """Return the lines up to `most` characters."""
     if lines.end is None:
         return stream.read(most)
     pieces: list[str] = []

@@ -124,7 +124,7 @@ class _Hunk(Struct):
 
     @property
     def is_full(self) -> bool:
-        """True if the hunk has as many lines as its `@@` line says."""
+        """True if the hunk has all lines that its `@@` line counts."""
         if self.old_count is None or self.new_count is None:
             return False
         return self._old >= self.old_count and self._new >= self.new_count
@@ -186,7 +186,8 @@ class _DiffSection(Struct):
                 raise ReplyRefused(
                     "Copies in diffs are not read; give the new file whole.", path=name
                 )
-            self.renamed[moved["end"]] = name
+            if name:
+                self.renamed[moved["end"]] = name
         self.is_deleted |= line.startswith("deleted file ")
         self.is_new |= line.startswith("new file ")
         self.has_mode |= line.startswith("new mode ")
@@ -418,14 +419,16 @@ def _edit_section(section: _DiffSection) -> list[Edit]:
     modes = [ModeChange(new)] if section.has_mode else []
     if section.creates_file:
         return [_create_file(section), *modes]
-    if section.has_names and not (section.hunks or section.renamed or modes):
+    is_empty = not (section.hunks or section.renamed or modes)
+    if section.has_names and is_empty:
         raise ReplyRefused(
             f"The diff of {new} changes nothing: it has no hunk.", path=new
         )
     edits: list[Edit] = []
     if section.renamed:
-        new = section.renamed.get("to") or new
-        edits.append(Renaming(section.renamed.get("from") or section.old, new))
+        old = section.renamed.get("from", section.old)
+        new = section.renamed.get("to", new)
+        edits.append(Renaming(old, new))
     else:
         _refuse_two_files(section.old, new)
     for hunk in section.hunks:

@@ -53,8 +53,8 @@ _PARTLY = (
     r"|function|method|class)\b"
 )
 _WHOLE = rf"\b(?!(?:(?!\b(?:with|to)\b)[^()\[\]])*{_PARTLY})"
-"""What may follow a word about a whole file: `(updated with the new method)`, but not
-`(updated method)`.
+"""A look-ahead after a word about a whole file. It accepts `(updated with the new
+method)`, but not `(updated method)`.
 """
 _NOTE = re.compile(
     r"(?<!\s)\s*+[\(\[](?:new|updated?|modif(?:y|ied)|edit(?:ed)?|changed?|created?"

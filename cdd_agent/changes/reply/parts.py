@@ -118,9 +118,7 @@ class _Reader(Struct, frozen=True):
             is_last = span is marked[-1]
             end = fence.end if is_last else span.end
             words = self._words_in(words_start, span.start)
-            named = find_name_above_edits(words[-1], self.known) if words else None
-            if named:
-                words.pop()
+            named = self._pop_name(words)
             path = span.path or named or path
             if is_last and not words:
                 words = self._words_in(span.end, stop)
@@ -131,6 +129,13 @@ class _Reader(Struct, frozen=True):
             else:
                 yield _read_span(span, path, begin, end)
             words_start = begin = span.end
+
+    def _pop_name(self, words: list[str]) -> str | None:
+        """Remove the last line and return its name, if it names a file."""
+        named = find_name_above_edits(words[-1], self.known) if words else None
+        if named:
+            words.pop()
+        return named
 
     def _words_in(self, start: int, stop: int) -> list[str]:
         """Return the lines between edits that do not stand for unchanged lines."""
