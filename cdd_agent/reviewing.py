@@ -126,14 +126,12 @@ class Reviewing:
             edit = (EDIT,) if place in self._editable else ()
             return (YES, NO, *edit, *((BACK,) if self._place else ()), QUIT)
         files = self.review.files
-        words = [NO] if self.review.takes_nothing else [YES, NO]
+        words = [NO] if self.review.is_empty else [YES, NO]
         words += [FILES] if len(files) > 1 else []
         words += [HUNKS] if len(self.review.parts) > len(files) else []
         words += [EDIT] if self._editable else []
         words += (
-            [ALL]
-            if self.review.step is not None and not self.review.takes_nothing
-            else []
+            [ALL] if self.review.step is not None and not self.review.is_empty else []
         )
         return tuple(words)
 
@@ -192,7 +190,9 @@ class Reviewing:
             case "yes" | "no" if self._parts:
                 place, hunks = self._parts[self._place]
                 file = self.review.files[place]
-                marked = file.take(hunks) if word == YES else file.leave(hunks, reason)
+                marked = (
+                    file.accept(hunks) if word == YES else file.leave(hunks, reason)
+                )
                 self.review = self.review.with_file(place, marked)
                 self._place += 1
                 if self._place == len(self._parts):
@@ -222,7 +222,7 @@ class Reviewing:
         reasons = [
             why for file in self.review.files for why in file.left_out.values() if why
         ]
-        if not reason and self.review.takes_nothing and reasons:
+        if not reason and self.review.is_empty and reasons:
             return Reviewed(Choice.YES, self.review)
         return Reviewed(Choice.NO, self.review, reason)
 

@@ -505,7 +505,9 @@ def _chat_tools(
             if taken.changes or answer.reason
             else "The user did not approve this change"
         )
-        return taken, redactor.redact(answer.review.told(answer.reason)) or refused
+        return taken, redactor.redact(
+            answer.review.answer_model(answer.reason)
+        ) or refused
 
     runner = replace(
         open_runner(project, frontend, RecordedCommands(commands, work)),

@@ -245,7 +245,7 @@ def test_steps_side_by_side_are_named_by_their_labels() -> None:
 
 def test_what_a_step_asks_and_commits_has_its_label() -> None:
     change = FileChange(PurePosixPath("b.txt"), None, b"good")
-    asked = question(Review.of("7b", ChangeSet((change,))))
+    asked = question(Review.from_changes("7b", ChangeSet((change,))))
     assert asked.startswith("May step 7b write this?")
     step = PlanStep(2, "Make b.txt", label="7b")
     message = step_message(SLUG, "T", step, 1, Verification.PASSED)

@@ -14,7 +14,7 @@ from cdd_agent.actions.model import (
     MultipleMatchesFoundError,
     SearchTextNotFoundError,
 )
-from cdd_agent.changes.change_set import ChangeSet, FileChange, changed_meanwhile
+from cdd_agent.changes.change_set import ChangeSet, FileChange, build_changed_refusal
 from cdd_agent.changes.completeness import (
     refuse_part,
     refuse_shrunk,
@@ -23,10 +23,10 @@ from cdd_agent.changes.completeness import (
 from cdd_agent.changes.draft import FileDraft, has_same_lines
 from cdd_agent.changes.excerpts import (
     Ranges,
-    changed_lines,
+    find_changed_range,
+    find_seen_after,
     in_words,
     joined,
-    known_after,
 )
 from cdd_agent.changes.model import (
     BY_ACTION,
@@ -86,15 +86,15 @@ def change_set(
     edits = list(edits)
     work = _Work(root, terms, protected, _find_given_up(root, edits))
     for edit in edits:
-        work.take(edit)
+        work.apply(edit)
     return work.result()
 
 
 def creation(
     root: Path, file_path: str, content: str, protected: Protected
 ) -> ChangeSet:
-    """The change that makes a new file. Raises `FileAlreadyExistsError`, `PathRefused`
-    or `ReplyRefused`.
+    """Return the change that makes a new file. Raises `FileAlreadyExistsError`,
+    `PathRefused` or `ReplyRefused`.
     """
     path = writable_path(root, file_path, protected)
     place = root / path
@@ -109,8 +109,8 @@ def creation(
 def edit(
     root: Path, file_path: str, find: str, replace: str, protected: Protected
 ) -> ChangeSet:
-    """The change that replaces one text by another in a file, or with an empty `find`
-    the whole file.
+    """Return the change that replaces a text in a file. An empty `find` replaces the
+    whole file.
 
     Raises `SearchTextNotFoundError`, `MultipleMatchesFoundError`, `PathRefused` or
     `ReplyRefused`.
@@ -189,7 +189,7 @@ class _Content(Struct):
         return self.before is None or self.text != self.before.text
 
     def replaced(self, text: str) -> "_Content":
-        """With another text, in the form of this one; in UTF-8 if this is no text."""
+        """Return another text in the form of this one; in UTF-8 if this is no text."""
         if self.before is None or self.before.is_binary or not self.before.text:
             return _Content.new(text)
         content = _Content(self.before, self.data)
@@ -197,8 +197,8 @@ class _Content(Struct):
         return content
 
     def encode(self, path: PurePosixPath, charsets: Charsets) -> bytes:
-        """The bytes of the file. Raises `ReplyRefused` for text that its encoding does
-        not hold.
+        """Return the bytes of the file. Raises `ReplyRefused` for text that its
+        encoding does not hold.
         """
         if not self.is_changed:
             return self.data
@@ -264,8 +264,8 @@ class _Work:
         self._lines: dict[str, Ranges] = {}
         self._notes: list[str] = []
 
-    def take(self, edit: Edit) -> None:
-        """Do one edit, or note why it cannot be done."""
+    def apply(self, edit: Edit) -> None:
+        """Make one edit, or record why it cannot be made."""
         file: _File | None = None
         try:
             file = self._file(edit.path)
@@ -294,7 +294,7 @@ class _Work:
             self._complain(str(file.path) if file else edit.path, refusal)
 
     def result(self) -> ChangeSet:
-        """The changes. Raises `ReplyRefused` with all problems."""
+        """Return the changes. Raises `ReplyRefused` with all problems."""
         changes: list[FileChange] = []
         for file in self._files.values():
             try:
@@ -306,18 +306,15 @@ class _Work:
                 changes.append(
                     FileChange(file.path, file.before, after, self._like(file))
                 )
-        self._problems += [
-            EditProblem("", reason)
-            for reason in find_collisions(
-                [change.path for change in changes if change.after is not None],
-                [change.path for change in changes if change.after is None],
-            )
-        ]
+        written = [change.path for change in changes if change.after is not None]
+        deleted = [change.path for change in changes if change.after is None]
+        for reason in find_collisions(written, deleted):
+            self._problems.append(EditProblem("", reason))
         self._refuse_problems()
         return ChangeSet(tuple(changes), tuple(self._notes))
 
     def _judge(self, file: _File) -> bytes | None:
-        """The new bytes of a file. Raises `ReplyRefused` if it must not have them."""
+        """Return the new bytes of a file. Raises `ReplyRefused` if they are wrong."""
         if file.content is None:
             return None
         if file.has_failed:
@@ -349,14 +346,14 @@ class _Work:
         """
         if file.like is not None or file.before is not None:
             return file.like
-        taken = {other.like for other in self._files.values()}
+        used = {file.like for file in self._files.values()}
         spelling = spell_for_any_disk(file.path)
-        for other in self._files.values():
-            is_deleted = other.content is None and other.before is not None
-            if not is_deleted or other.path in taken:
+        for candidate in self._files.values():
+            is_deleted = candidate.content is None and candidate.before is not None
+            if not is_deleted or candidate.path in used:
                 continue
-            if spell_for_any_disk(other.path) == spelling:
-                return other.path
+            if spell_for_any_disk(candidate.path) == spelling:
+                return candidate.path
         return None
 
     def _complain(self, path: str, refusal: CddError) -> None:
@@ -366,7 +363,7 @@ class _Work:
             self._lines |= refusal.lines
 
     def _file(self, text: str) -> _File:
-        """The file that an edit names, read when it is first named."""
+        """Return the file that an edit names. It is read once."""
         if text not in self._named:
             self._named[text] = self._open(text)
         return self._named[text]
@@ -401,7 +398,7 @@ class _Work:
             )
 
     def _make(self, file: _File, text: str) -> None:
-        """Give a file that does not exist; perhaps the reply deleted it before."""
+        """Create a file, perhaps one that the reply has deleted."""
         self._refuse_incomplete(file.path, file.deleted, text)
         old = file.deleted or _Content.new("")
         file.content = old.replaced(text)
@@ -429,10 +426,10 @@ class _Work:
             self._refuse_incomplete(file.path, before, text)
 
     def _refuse_unseen(self, file: _File, before: bytes) -> None:
-        """A file may be replaced only by someone who saw what is in it."""
+        """Raise `ReplyRefused` if the model has not seen the file that it replaces."""
         text = "" if file.original is None else file.original.text
-        is_known = self._terms.knows(file.path, before)
-        if not is_known and find_hidden_lines(file.path, text):
+        has_seen_all = self._terms.knows(file.path, before)
+        if not has_seen_all and find_hidden_lines(file.path, text):
             raise ReplyRefused(
                 f"{file.path} is given whole, and models see notebooks without outputs"
                 " and attachments.",
@@ -460,27 +457,27 @@ class _Work:
                 hint=f"Change what was shown with {self._terms.parts.name}.",
                 unseen=file.unseen,
             )
-        if not self._terms.knows(file.path, before):
-            raise changed_meanwhile(file.path)
+        if not has_seen_all:
+            raise build_changed_refusal(file.path)
 
     def _refuse_beyond(self, file: _File, after: str) -> None:
-        """Of a file that was shown in part, only what was shown may be changed; also
-        while it gets another name.
+        """Raise `ReplyRefused` if the file was shown in part and an edit changes other
+        lines of it. A renamed file is judged by the file under its old name.
         """
-        origin, met = file, set[PurePosixPath]()
-        # back under its first name, it is its own origin
-        while origin.like is not None and origin.path not in met:
-            met.add(origin.path)
+        origin, visited = file, set[PurePosixPath]()
+        # a file that got its first name again ends the search
+        while origin.like is not None and origin.path not in visited:
+            visited.add(origin.path)
             origin = self._files[origin.like]
         name, before = str(origin.path), origin.original
         shown = self._terms.in_part.get(name)
         if shown is None or before is None or self._terms.seen is None:
             return
         if self._terms.seen.get(name) != digest(origin.before):
-            raise changed_meanwhile(origin.path)
-        if known_after(before.text, after, shown) is not None:
+            raise build_changed_refusal(origin.path)
+        if find_seen_after(before.text, after, shown) is not None:
             return
-        changed = changed_lines(before.text, after)
+        changed = find_changed_range(before.text, after)
         hint = "Change only what is shown."
         if self._terms.parts is BY_CALL:
             hint = "Read those first."
@@ -517,9 +514,9 @@ class _Work:
             else:
                 is_new = draft.replace(edit)
         except SearchTextNotFoundError as error:
-            raise self._not_found(file, find, error) from error
+            raise self._refusal_of_missing_text(file, find, error) from error
         except MultipleMatchesFoundError as error:
-            raise self._found_twice(file, find, error) from error
+            raise self._refusal_of_repeated_text(file, find, error) from error
         if not is_new:
             self._notes.append(
                 f"{file.path}, block {file.blocks}: the new text was there already"
@@ -539,11 +536,11 @@ class _Work:
             )
         return file.content
 
-    def _not_found(
+    def _refusal_of_missing_text(
         self, file: _File, find: str, error: SearchTextNotFoundError
     ) -> ReplyRefused:
-        """With all that a model needs to do better: which block it was, the difference,
-        and the lines of the file.
+        """Return a refusal with the block, the first difference, and the closest lines
+        of the file.
         """
         words = [f"{self._block(file, find)}: the lines to find are not in the file."]
         if error.difference and file.unseen:
@@ -558,10 +555,10 @@ class _Work:
         return ReplyRefused(
             " ".join(words).replace("\n ", "\n"),
             unseen=file.unseen,
-            lines=_around(file, [int(number) for number in closest]),
+            lines=_find_near_lines(file, [int(number) for number in closest]),
         )
 
-    def _found_twice(
+    def _refusal_of_repeated_text(
         self, file: _File, find: str, error: MultipleMatchesFoundError
     ) -> ReplyRefused:
         places = ", ".join(map(str, error.lines))
@@ -570,11 +567,11 @@ class _Work:
             f" beginning in lines {places}.",
             hint="Add the lines before or after them, so that they are there once.",
             unseen=file.unseen,
-            lines=_around(file, error.lines),
+            lines=_find_near_lines(file, error.lines),
         )
 
     def _block(self, file: _File, find: str) -> str:
-        """The edit in words."""
+        """Name an edit in words."""
         if self._terms.parts is not IN_BLOCKS:
             return str(file.path)
         filled = (line.strip() for line in find.split("\n") if line.strip())
@@ -619,7 +616,7 @@ class _Work:
     def _rename(self, file: _File, to: str) -> None:
         target = self._file(to)
         if target is file:
-            self._refuse_other_folder(file, to)
+            self._refuse_respelled_folder(file, to)
             return
         if file.content is None and target.content is not None:
             self._notes.append(f"{file.path} is called {target.path} already")
@@ -632,8 +629,8 @@ class _Work:
             )
         target.content, target.like, file.content = content, file.path, None
 
-    def _refuse_other_folder(self, file: _File, to: str) -> None:
-        """Refuse to give a file a name that this disk takes for the one it has."""
+    def _refuse_respelled_folder(self, file: _File, to: str) -> None:
+        """Refuse a new name that is the same as the old one on this disk."""
         if is_spelled(self._root, to):
             self._notes.append(f"{file.path} is called {to} already")
             return
@@ -652,10 +649,9 @@ def _find_given_up(root: Path, edits: Iterable[Edit]) -> frozenset[str]:
     return frozenset(str(parse_path(name)) for name in names if is_spelled(root, name))
 
 
-def _around(file: _File, lines: Sequence[int]) -> dict[str, Ranges]:
-    """These lines of a file, and those near them; empty for none."""
+def _find_near_lines(file: _File, lines: Sequence[int]) -> dict[str, Ranges]:
+    """Return these lines of a file and the lines near them."""
     if not lines or not file.unseen:
         return {}
-    return {
-        str(file.path): joined((max(1, line - _NEAR), line + _NEAR) for line in lines)
-    }
+    ranges = joined((max(1, line - _NEAR), line + _NEAR) for line in lines)
+    return {str(file.path): ranges}

@@ -34,19 +34,15 @@ class FileChange(Struct, frozen=True):
     """The file whose permissions a new file gets: its old name."""
 
     def by_id(self, root: Path) -> Change:
-        """Return the change as a checkpoint would have it. Call this before the file is
-        written.
+        """Return the change as a checkpoint stores it. Call this before writing the
+        file.
         """
-        before = (
-            None
-            if self.before is None
-            else held(self.before, permissions(root / self.path))
-        )
-        after = (
-            None
-            if self.after is None
-            else held(self.after, permissions(root / (self.like or self.path)))
-        )
+        before = after = None
+        if self.before is not None:
+            before = held(self.before, _read_permissions(root / self.path))
+        if self.after is not None:
+            model = self.like or self.path
+            after = held(self.after, _read_permissions(root / model))
         return Change(str(self.path), before, after)
 
 
@@ -59,24 +55,21 @@ class ChangeSet(Struct, frozen=True):
 
     @property
     def created(self) -> tuple[str, ...]:
-        return tuple(
-            str(change.path) for change in self.changes if change.before is None
-        )
+        new = (change for change in self.changes if change.before is None)
+        return tuple(str(change.path) for change in new)
 
     @property
     def modified(self) -> tuple[str, ...]:
-        both = (
-            change
-            for change in self.changes
-            if change.before is not None and change.after is not None
-        )
-        return tuple(str(change.path) for change in both)
+        paths = []
+        for change in self.changes:
+            if change.before is not None and change.after is not None:
+                paths.append(str(change.path))
+        return tuple(paths)
 
     @property
     def deleted(self) -> tuple[str, ...]:
-        return tuple(
-            str(change.path) for change in self.changes if change.after is None
-        )
+        gone = (change for change in self.changes if change.after is None)
+        return tuple(str(change.path) for change in gone)
 
     @property
     def renamed(self) -> tuple[tuple[str, str], ...]:
@@ -101,7 +94,7 @@ class ChangeSet(Struct, frozen=True):
     def files(self, charsets: Charsets) -> tuple[FileDiff, ...]:
         """Return the difference of each file, for the user. Slow for large files."""
         return tuple(
-            FileDiff.of(str(change.path), change.before, change.after, charsets)
+            FileDiff.compare(str(change.path), change.before, change.after, charsets)
             for change in self.changes
         )
 
@@ -161,8 +154,8 @@ class _Undo(Struct):
     paths: set[PurePosixPath] = field(default_factory=set)
 
     def begin(self, change: FileChange) -> None:
-        """Note a change that is about to be made. Raises `ReplyRefused` if the file is
-        not as it was when the change was computed.
+        """Record a change before it is made. Raises `ReplyRefused` if the file
+        has changed since the change was computed.
         """
         _expect_unchanged(self.root, change)
         path = without_links(self.root, str(change.path))
@@ -185,17 +178,18 @@ class _Undo(Struct):
 
 def _expect_unchanged(root: Path, change: FileChange) -> None:
     if read_entry(root, change.path) != change.before:
-        raise changed_meanwhile(change.path)
+        raise build_changed_refusal(change.path)
 
 
-def changed_meanwhile(path: PurePosixPath) -> ReplyRefused:
+def build_changed_refusal(path: PurePosixPath) -> ReplyRefused:
+    """Return the refusal for a file that has changed since it was read."""
     return ReplyRefused(
         f"{path} was changed by someone else in the meantime.",
         unseen=frozenset({str(path)}),
     )
 
 
-def permissions(place: Path) -> int:
+def _read_permissions(place: Path) -> int:
     """Return the permissions of a file; 0 if there is none."""
     try:
         return stat.S_IMODE(place.stat().st_mode)
@@ -211,7 +205,7 @@ def _carry_out(root: Path, change: FileChange) -> None:
     if change.before is not None:
         write_atomic(place, change.after)
         return
-    like = permissions(root / change.like) if change.like is not None else 0
+    like = _read_permissions(root / change.like) if change.like is not None else 0
     try:
         create_exclusive(place, change.after, like or None)
     except FileExistsError as error:

@@ -1,4 +1,4 @@
-"""Refuses texts of a reply that leave out lines of a file or hold marks of an edit."""
+"""Checks that new text leaves out no lines of a file and holds no marks of an edit."""
 
 import difflib
 import re
@@ -129,7 +129,7 @@ def _refuse_remarks(
             f"{path} is given with a part left out (line {place + 1}:"
             f" {line.strip()[:80]!r}). The whole file is needed, every line of it,"
             f" or {parts.name} for what changes.",
-            hint="A comment that stays in the file has to be worded otherwise.",
+            hint="Word a comment that stays in the file differently.",
         )
 
 

@@ -145,8 +145,8 @@ class FileDraft:
     def _find_place(
         self, rungs: Sequence[Rung], find: Lines, new: Lines, hint: Hint
     ) -> Place | None:
-        """The place by the first rung that has one. Raises `MultipleMatchesFoundError`
-        if it has several.
+        """Return the place of the first kind of match that has one. Raises
+        `MultipleMatchesFoundError` if it has several.
         """
         if not find:
             return None
@@ -162,8 +162,8 @@ class FileDraft:
         return None
 
     def _choose_by_hint(self, places: list[Place], hint: Hint) -> list[Place]:
-        """The place that a hint means: the one in its line, or the first after the
-        lines that it names. All places if it means none.
+        """Return the place that a hint means: the one in its line, or the first after
+        the lines that it names. All places if it means none.
         """
         number = self._current_number(hint.line or 0)
         at_line = [place for place in places if place.start + 1 == number]
@@ -184,7 +184,7 @@ class FileDraft:
         return [place for place in places if place.start >= after][:1] or places
 
     def _current_number(self, line: int) -> int:
-        """The current number of a line that had this number before the edits."""
+        """Return the current number of a line that had this number before the edits."""
         for start, moved in self._moves:
             if line > start + 1:
                 line += moved
@@ -298,8 +298,8 @@ class FileDraft:
         self._put(Place(first, find, new_lines[first : len(new_lines) - tail], True))
 
     def _keep_characters(self, replaced: str, find: str, new: str) -> str:
-        """The new text in the normal form of the file, with its own characters where it
-        quotes `find`.
+        """Return the new text in the normal form of the file. Parts that repeat `find`
+        keep the file's characters.
         """
         if replaced == find and new.isascii():
             return new
@@ -324,7 +324,7 @@ class FileDraft:
         return as_shown(self.text)
 
     def _flat(self) -> str:
-        """The text with all line ends as line feeds."""
+        """Return the text with all line ends as line feeds."""
         text = "\n".join(self.lines)
         return f"{text}\n" if self.lines and self._has_final_end else text
 
@@ -366,7 +366,7 @@ class FileDraft:
 
 
 def as_lines(text: str) -> tuple[str, ...]:
-    """A text's lines without their ends; none for an empty text."""
+    """Return a text's lines without their ends; none for an empty text."""
     text = _with_line_feeds(text)
     return tuple(text.removesuffix("\n").split("\n")) if text else ()
 
@@ -402,7 +402,7 @@ def _readings(edit: Replacement) -> list[Reading]:
 
 
 def _plain_lines(lines: Lines) -> Lines:
-    """The lines without carriage returns, which are line ends."""
+    """Return the lines without carriage returns, which are line ends."""
     if not any("\r" in line for line in lines):
         return lines
     return as_lines("\n".join(lines) + "\n")
@@ -446,7 +446,7 @@ def _spans(text: str, wanted: str) -> list[tuple[int, int]]:
 
 
 def _composed(line: str) -> str:
-    """A line in the one form that its normal forms share; a byte that is no text is
+    """Return the common form of a line's normal forms. A byte that is no text becomes
     U+FFFD.
     """
     if line.isascii():

@@ -1,5 +1,5 @@
-"""A file of which only some lines were shown: which lines of it may be changed, and
-which are known afterwards.
+"""Files that the model has seen in part: the lines that it may change, and the lines
+that it has seen after a change.
 """
 
 from collections.abc import Iterable, Iterator
@@ -8,13 +8,13 @@ from cdd_agent.changes.look_alikes import common_ends
 from cdd_agent.files.text import lines_of
 
 Ranges = tuple[tuple[int, int], ...]
-"""Lines of a file, from 1, each range with its last one: in order, and none touches
-another.
+"""Ranges of lines, from 1: the first and the last line of each. They are in order and
+do not touch each other.
 """
 
 
 def joined(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """The same lines, in order, with ranges that overlap or touch as one."""
+    """Return the same lines in order, with ranges that overlap or touch as one."""
     whole: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
         if last < first:
@@ -27,45 +27,45 @@ def joined(ranges: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def in_words(ranges: Ranges) -> str:
-    """`lines 1 to 20, 40 to 78`; empty for none."""
+    """Return `lines 1 to 20, 40 to 78`, or an empty text for no lines."""
     if not ranges:
         return ""
     words: list[str] = []
     for first, last in ranges:
         words.append(str(first) if first == last else f"{first} to {last}")
-    is_one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
-    return f"{'line' if is_one else 'lines'} {', '.join(words)}"
+    noun = "line" if words == [str(ranges[0][0])] else "lines"
+    return f"{noun} {', '.join(words)}"
 
 
-def known_after(before: str, after: str, shown: Ranges) -> Ranges | None:
-    """The lines that are known of a file's new text to a model that saw these of the
-    old one and made the change. None: the change goes beyond what the model saw.
+def find_seen_after(before: str, after: str, shown: Ranges) -> Ranges | None:
+    """Return the lines of the new text that a model has seen if it saw these lines of
+    the old text and made the change. None if the change affects a line it did not see.
 
-    All lines that were not shown must still be there, in their order, with nothing new
-    between those that followed each other.
+    The new text must have every unseen line, in the same order, and no new line between
+    two that followed each other.
     """
     old_lines, new_lines = lines_of(before), lines_of(after)
-    known: list[tuple[int, int]] = []
-    at = 0
+    seen: list[tuple[int, int]] = []
+    done = 0
     for first, last in _unseen_ranges(len(old_lines), shown):
         unseen = old_lines[first - 1 : last]
         if last == len(old_lines):
             start = len(new_lines) - len(unseen)
-            is_there = start >= at and new_lines[start:] == unseen
+            is_present = start >= done and new_lines[start:] == unseen
         else:
-            start = _find_run(new_lines, unseen, at)
-            is_there = start >= at
-        if not is_there or (first == 1 and start != 0):
+            start = _find_run(new_lines, unseen, done)
+            is_present = start >= done
+        if not is_present or (first == 1 and start != 0):
             return None
-        known.append((at + 1, start))
-        at = start + len(unseen)
-    known.append((at + 1, len(new_lines)))
-    return joined(known)
+        seen.append((done + 1, start))
+        done = start + len(unseen)
+    seen.append((done + 1, len(new_lines)))
+    return joined(seen)
 
 
-def changed_lines(before: str, after: str) -> tuple[int, int]:
-    """The lines of the old text from the first to the last that differ; where lines
-    were inserted, those around.
+def find_changed_range(before: str, after: str) -> tuple[int, int]:
+    """Return the first and the last line of the old text that differ. If lines were
+    only inserted, return the lines around them.
     """
     old_lines, new_lines = lines_of(before), lines_of(after)
     head, tail = common_ends(old_lines, new_lines)
@@ -76,14 +76,14 @@ def changed_lines(before: str, after: str) -> tuple[int, int]:
 
 
 def _unseen_ranges(count: int, shown: Ranges) -> Iterator[tuple[int, int]]:
-    """The ranges of a file's lines that were not shown."""
-    at = 0
+    """Yield the ranges of lines that were not shown, of a file with `count` lines."""
+    done = 0
     for first, last in shown:
-        if at < first - 1:
-            yield at + 1, min(first - 1, count)
-        at = max(at, last)
-    if at < count:
-        yield at + 1, count
+        if done < first - 1:
+            yield done + 1, min(first - 1, count)
+        done = max(done, last)
+    if done < count:
+        yield done + 1, count
 
 
 def _find_run(lines: list[str], run: list[str], start: int) -> int:

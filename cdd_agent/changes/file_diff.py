@@ -10,8 +10,10 @@ from cdd_agent.files.text import FileText, decode_versions
 
 LONGEST_DIFF = 200_000
 """Characters of a diff that is shown."""
-_LARGEST_COMPARED = 500_000
-_MOST_LINES = 10_000
+LARGEST_COMPARED = 500_000
+"""Bytes of the largest version of a file that is compared."""
+MOST_LINES = 10_000
+"""Lines of the longest version of a file that is compared."""
 
 
 class FileDiff(Struct, frozen=True):
@@ -22,26 +24,26 @@ class FileDiff(Struct, frozen=True):
     """Number of added lines; 0 for a file that is too large to be compared."""
     removed: int
     diff: str
-    """A unified diff: the beginning of a very long one, or a sentence for a file that
-    is too large to be compared or whose text is the same.
+    """A unified diff, shortened if it is very long. A sentence if the file is too large
+    to be compared, or if its text is the same.
     """
 
     @classmethod
-    def of(
+    def compare(
         cls,
         path: str,
         before: bytes | None,
         after: bytes | None,
         charsets: Charsets = NOTHING_DECLARED,
     ) -> "FileDiff":
-        """Compare two versions; None for no file."""
+        """Compare two versions. None stands for no file."""
         size = max(len(before or b""), len(after or b""))
         too_large = f"{path} has {size:,} bytes, too many to show what is different.\n"
-        if size > _LARGEST_COMPARED:
+        if size > LARGEST_COMPARED:
             return cls(path, 0, 0, too_large)
         texts = decode_versions(PurePosixPath(path), before, after, charsets)
-        old, new = (_lines(text) for text in texts)
-        if max(len(old), len(new)) > _MOST_LINES:
+        old, new = (_split_lines(text) for text in texts)
+        if max(len(old), len(new)) > MOST_LINES:
             return cls(path, 0, 0, too_large)
         old_name, new_name = ("/dev/null" if text is None else path for text in texts)
         lines = list(unified_diff(old, new, old_name, new_name, lineterm=""))
@@ -55,16 +57,16 @@ class FileDiff(Struct, frozen=True):
         return cls(path, added, removed, diff)
 
 
-def _lines(text: FileText | None) -> list[str]:
+def _split_lines(text: FileText | None) -> list[str]:
     return [] if text is None else text.shown.splitlines()
 
 
 class LeftOut(Struct, frozen=True):
-    """A part of the proposed changes that the person did not take."""
+    """A part of the proposed changes that the user left out."""
 
     path: str
     where: str
-    """`lines 12-18` of the file as it was before; empty for all of it."""
+    """`lines 12-18`, numbered as in the old file; empty for the whole file."""
     reason: str = ""
 
     def __str__(self) -> str:

@@ -37,7 +37,7 @@ Opcode = tuple[str, int, int, int, int]
 
 
 def fold(text: str) -> str:
-    """The text in the form that all texts share that look like it."""
+    """Return the common form of all texts that look like this one."""
     if text.isascii():
         return text
     return normalize("NFD", text).translate(_FOLDED)
@@ -90,8 +90,8 @@ def find_boundaries(text: str) -> dict[int, int]:
 
 
 def keep_characters(present: str, find: str, new: str) -> str:
-    """The new text of an edit, with the file's own characters where it quotes the text
-    to find. `present` is the file's text, which looks like `find`.
+    """Return the new text of an edit, with the file's own characters where it quotes
+    the text to find. `present` is the file's text, which looks like `find`.
     """
     if present == find:
         return new
@@ -117,8 +117,8 @@ def keep_characters(present: str, find: str, new: str) -> str:
 
 
 def pair_pieces(find: str, present: str) -> Iterator[tuple[int, int, str]]:
-    """The smallest pieces of two texts that look alike: where each begins and ends in
-    the one, and its text in the other.
+    """Yield the smallest pieces of two texts that look alike: the start and end in the
+    first text, and the text in the second.
     """
     find_ends, present_ends = find_boundaries(find), find_boundaries(present)
     start = present_start = 0
@@ -129,8 +129,8 @@ def pair_pieces(find: str, present: str) -> Iterator[tuple[int, int, str]]:
 
 
 def compare(old: Sequence[str], new: Sequence[str]) -> Sequence[Opcode]:
-    """The parts of two texts or lists of lines that are equal and that differ, as
-    `difflib` gives them.
+    """Return the parts of two texts or lists of lines that are equal and that differ,
+    as `difflib` gives them.
     """
     counts = Counter(new)
     if sum(counts[item] for item in old) <= _MOST_PAIRS:

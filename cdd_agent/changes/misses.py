@@ -1,5 +1,5 @@
-"""Naming why a text is not in a file: the first difference from the lines that are most
-like it.
+"""Describes why a text is not in a file: by the first difference from the most similar
+lines.
 """
 
 import difflib
@@ -51,10 +51,10 @@ def describe_miss(file: SearchedLines, find: Lines, earlier: Lines) -> Miss:
     the file before other edits of the same reply; empty if there were none.
     """
     wanted = [line.strip() for line in find]
-    start = _voted_start(file, wanted)
+    start = _vote_for_start(file, wanted)
     near: list[int] = []
     if start is None:
-        near = _near_places(file, wanted)
+        near = _find_similar_lines(file, wanted)
         places: Sequence[int] = sorted(near)
     else:
         first = max(0, start)
@@ -64,32 +64,32 @@ def describe_miss(file: SearchedLines, find: Lines, earlier: Lines) -> Miss:
     if earlier and _is_in(earlier, find):
         difference = "An earlier edit of this reply has changed these lines"
     elif start is not None:
-        difference = _first_difference(file, find, start)
+        difference = _describe_first_difference(file, find, start)
     elif near:
         number = wanted.index(_longest(wanted))
-        difference = _pair_difference(find, number, file.lines, near[0])
+        difference = _describe_pair(find, number, file.lines, near[0])
     else:
-        difference = _part_of_line(file, wanted)
+        difference = _describe_part(file, wanted)
     return Miss(closest, difference)
 
 
-def _voted_start(file: SearchedLines, wanted: Lines) -> int | None:
+def _vote_for_start(file: SearchedLines, wanted: Lines) -> int | None:
     """Return the line at which the text would begin, by most of its lines; None if none
     is in the file.
     """
     voters = sorted({line for line in wanted if line}, key=len, reverse=True)
     votes: Counter[int] = Counter()
     for line in voters[:_SHOWN_LINES]:
-        for found in find_runs(file.forms.bare, [line], file.forms.counts):
-            votes[found - wanted.index(line)] += 1
+        for place in find_runs(file.forms.bare, [line], file.forms.counts):
+            votes[place - wanted.index(line)] += 1
     if not votes:
         return None
     return max(votes, key=lambda place: (votes[place], -place))
 
 
-def _near_places(file: SearchedLines, wanted: Lines) -> list[int]:
-    """The lines most like the longest line of the text, the likest first. Only lines of
-    about its length that have one of its words are compared.
+def _find_similar_lines(file: SearchedLines, wanted: Lines) -> list[int]:
+    """Return the lines most similar to the longest line of the text, best first. Only
+    lines of a similar length that have one of its words are compared.
     """
     longest = _longest(wanted)
     if not longest or len(longest) > LONGEST_COMPARED:
@@ -100,8 +100,8 @@ def _near_places(file: SearchedLines, wanted: Lines) -> list[int]:
         is_sized = abs(len(line) - len(longest)) <= len(longest) // 2
         if is_sized and (not words or any(word in line for word in words)):
             candidates.append(line)
-    likest = difflib.get_close_matches(longest, candidates[:_MOST_NEAR], n=3)
-    return [file.forms.bare.index(line) for line in dict.fromkeys(likest)]
+    most_similar = difflib.get_close_matches(longest, candidates[:_MOST_NEAR], n=3)
+    return [file.forms.bare.index(line) for line in dict.fromkeys(most_similar)]
 
 
 def _longest(wanted: Lines) -> str:
@@ -113,8 +113,8 @@ def _is_in(lines: Lines, find: Lines) -> bool:
     return any(next(rung(file, find, ()), None) for rung in SURE_RUNGS)
 
 
-def _first_difference(file: SearchedLines, find: Lines, start: int) -> str:
-    """The first difference of a text from the lines around its place."""
+def _describe_first_difference(file: SearchedLines, find: Lines, start: int) -> str:
+    """Describe the first difference of a text from the lines around its place."""
     wanted = [line.strip() for line in find]
     head, _ = common_ends(wanted, file.forms.bare[max(0, start) :])
     if start < 0 or head == len(find):
@@ -131,8 +131,10 @@ def _first_difference(file: SearchedLines, find: Lines, start: int) -> str:
                 # the lines before the text are no part of the difference
                 place = max(place, first + present_to - find_to)
             last = min(first + present_to, place + 1 + find_to - find_from)
-            likest = _likest(wanted[number], file.forms.bare, range(place, last))
-            return _pair_difference(find, number, file.lines, likest)
+            most_similar = _find_most_similar(
+                wanted[number], file.forms.bare, range(place, last)
+            )
+            return _describe_pair(find, number, file.lines, most_similar)
         if tag == "delete":
             shown = _whole_line(find[number])
             return (
@@ -144,16 +146,16 @@ def _first_difference(file: SearchedLines, find: Lines, start: int) -> str:
                 f"After line {number} of the text to find, the file has another"
                 f" line: line {place + 1}, {_whole_line(file.lines[place])}"
             )
-    return _indentation_difference(file, find, start)
+    return _describe_indentation(file, find, start)
 
 
-def _likest(line: str, lines: Lines, places: Sequence[int]) -> int:
-    """The place of the line that is most like another."""
+def _find_most_similar(line: str, lines: Lines, places: Sequence[int]) -> int:
+    """Return the place of the line that is most similar to another."""
     return max(places, key=lambda place: likeness(line, lines[place]))
 
 
-def _indentation_difference(file: SearchedLines, find: Lines, start: int) -> str:
-    """The first line whose indentation differs otherwise than that of the first."""
+def _describe_indentation(file: SearchedLines, find: Lines, start: int) -> str:
+    """Describe the first line that is not shifted as far as the first line."""
     shift: int | None = None
     for number, line in enumerate(find):
         place = start + number
@@ -163,11 +165,11 @@ def _indentation_difference(file: SearchedLines, find: Lines, start: int) -> str
         more = len(_indentation(present)) - len(_indentation(line))
         shift = more if shift is None else shift
         if more != shift and line.strip() == present.strip():
-            return _pair_difference(find, number, file.lines, place)
+            return _describe_pair(find, number, file.lines, place)
     return "The indentation of the text to find is not that of the file"
 
 
-def _pair_difference(find: Lines, number: int, lines: Lines, place: int) -> str:
+def _describe_pair(find: Lines, number: int, lines: Lines, place: int) -> str:
     """Name the difference between a line of the text and a line of the file."""
     line, present = find[number], lines[place]
     bare, present_bare = line.strip(), present.strip()
@@ -197,8 +199,8 @@ def _pair_difference(find: Lines, number: int, lines: Lines, place: int) -> str:
     )
 
 
-def _part_of_line(file: SearchedLines, wanted: Lines) -> str:
-    """For a text of which no line is in the file as a whole."""
+def _describe_part(file: SearchedLines, wanted: Lines) -> str:
+    """Describe the first line of the text that is a part of a line of the file."""
     first = next((line for line in wanted if line), "")
     for place, line in enumerate(file.forms.bare):
         if first and first in line:
@@ -215,7 +217,7 @@ def _indentation(line: str) -> str:
 
 
 def _blanks(text: str) -> str:
-    """Blanks by their names: `4 spaces`."""
+    """Return blanks by their names: `4 spaces`."""
     if not text:
         return "no blank"
     names: list[str] = []
@@ -230,7 +232,7 @@ def _blanks(text: str) -> str:
 
 
 def _characters(line: str, present: str) -> tuple[str, str]:
-    """The first characters that differ between lines that look alike."""
+    """Return the first different characters of two lines that look alike."""
     for start, end, present_piece in pair_pieces(line, present):
         piece = line[start:end]
         if piece == present_piece:
@@ -251,7 +253,7 @@ def _name(char: str) -> str:
 
 
 def _different_blanks(line: str, present: str) -> tuple[str, str]:
-    """The first blanks that differ between lines with the same words."""
+    """Return the first different blanks of two lines with the same words."""
     runs = zip(re.findall(r"\s+", line), re.findall(r"\s+", present), strict=True)
     for run, present_run in runs:
         if run != present_run:
@@ -260,7 +262,7 @@ def _different_blanks(line: str, present: str) -> tuple[str, str]:
 
 
 def _different_words(line: str, present: str) -> tuple[str, str]:
-    """The first words that differ."""
+    """Return the first words that differ."""
     if max(len(line), len(present)) > LONGEST_COMPARED:
         return _shown(line), _shown(present)
     tokens, present_tokens = _TOKEN.findall(line), _TOKEN.findall(present)
@@ -278,7 +280,7 @@ def _whole_line(text: str) -> str:
 
 
 def _shown(text: str) -> str:
-    """A text in a sentence."""
+    """Return a text for a sentence."""
     text = text.strip("\r\n")
     if not text:
         return "nothing"

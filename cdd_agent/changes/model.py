@@ -25,7 +25,7 @@ class EditProblem(Struct, frozen=True):
 
 
 class BlockFate(StrEnum):
-    """What became of one block of a reply."""
+    """The result of one block of a reply."""
 
     APPLIED = "applied"
     REFUSED = "refused"
@@ -33,7 +33,7 @@ class BlockFate(StrEnum):
 
 
 class ReplyBlock(Struct, frozen=True):
-    """One code block, mark, diff or call of a reply, and what became of it.
+    """One code block, mark, diff or call of a reply, and its result.
 
     A block that changes several files is listed once for each.
     """
@@ -43,7 +43,7 @@ class ReplyBlock(Struct, frozen=True):
     end: int
     """Its last line, included."""
     kind: str
-    """What it is, in words: `code block`, `diff`, `call of create_file`."""
+    """The kind in words: `code block`, `diff`, `call of create_file`."""
     fate: BlockFate
     path: str = ""
     """The file that it changes, or could change."""
@@ -128,7 +128,7 @@ def list_reasons(problems: Sequence[EditProblem]) -> str:
 
 
 class PartialEdits(Struct, frozen=True):
-    """How the author of edits can change a part of a file, in words for a hint."""
+    """A form of edits that change a part of a file, in words for a hint."""
 
     name: str
     how: str
@@ -155,7 +155,7 @@ class WholeFile(Struct, frozen=True):
 
 
 class Hint(Struct, frozen=True):
-    """Where an edit says that it belongs. This decides between several places."""
+    """The place that an edit names. It decides between several places."""
 
     line: int | None = None
     """The line, from 1, in which the text begins in the file before the reply."""
@@ -176,7 +176,7 @@ class Replacement(Struct, frozen=True):
     """True if the last line of the file gets a line end; None if that does not change.
     """
     otherwise: tuple[tuple[str, ...], tuple[str, ...]] | None = None
-    """Both texts as they are read if the first reading is not found."""
+    """A second reading of both texts, in case the first is not found."""
 
 
 class TextReplacement(Struct, frozen=True):
@@ -212,7 +212,7 @@ class ModeChange(Struct, frozen=True):
 Edit = WholeFile | Replacement | TextReplacement | Deletion | Renaming | ModeChange
 
 
-def edit_of(action: Action) -> Edit | None:
+def convert_action(action: Action) -> Edit | None:
     """Return an action as an edit; None if it changes no file."""
     match action:
         case CreateFileAction(file_path=path, content=content):

@@ -1,4 +1,4 @@
-"""On what terms a reply may change files."""
+"""The rules for files that a reply may replace, delete or shorten."""
 
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
@@ -16,34 +16,31 @@ did not exist.
 
 
 class EditPolicy(Struct, frozen=True):
-    """On what terms a reply is used: what its author knew, and what the task lets them
-    do.
-    """
+    """The files that the author of a reply has seen, and what the task allows."""
 
     seen: Seen | None = field(default_factory=dict)
-    """None: whoever applies the reply answers for it."""
+    """None if the user applies the reply: then every file counts as seen."""
     in_part: Mapping[str, Ranges] = field(default_factory=dict)
-    """The lines that were shown of those of which no others were: no others may be
-    changed.
+    """The shown lines of each file that was shown in part. A reply may change no other
+    line of it.
     """
     may_delete: Callable[[str], bool] = lambda path: False
-    """Whether the task says of a file that it goes: then it may without having been
-    shown.
+    """True if the task says to delete this file. Then the reply may, without having
+    seen it.
     """
     may_shrink: Callable[[str], bool] = lambda path: False
-    """Whether the task says of a file that much of it goes."""
+    """True if the task says to remove a large part of this file."""
     parts: PartialEdits = IN_BLOCKS
-    """How its author changes a part of a file: for hints."""
+    """The form in which the author changes a part of a file, for hints."""
 
     def knows(self, path: PurePosixPath, content: bytes) -> bool:
-        """Whether its author saw this content, and all of it."""
+        """True if the author has seen exactly this content, and all of it."""
         if self.seen is None:
             return True
-        return (
-            str(path) not in self.in_part
-            and str(path) in self.seen
-            and self.seen[str(path)] == digest(content)
-        )
+        name = str(path)
+        if name in self.in_part or name not in self.seen:
+            return False
+        return self.seen[name] == digest(content)
 
     def was_shown(self, path: PurePosixPath) -> bool:
         return self.seen is None or str(path) in self.seen

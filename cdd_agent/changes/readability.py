@@ -1,4 +1,4 @@
-"""Refuses changes after which a file can no longer be read in its format."""
+"""Checks that a changed file can still be read in its format."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ from cdd_agent.files.syntax import find_fault, is_toml_1_0
 from cdd_agent.files.text import decode_file
 from cdd_agent.project.interpreters import OURS, allows, opinion
 
-KNOWN_PYTHON = (3, 14)
+NEWEST_PYTHON = (3, 14)
 """The newest Python whose syntax the grammar of tree-sitter has."""
 _OLD_STATEMENTS = re.compile(r"\((?:print|exec)_statement\b")
 """Statements of Python 2, which that grammar has too."""
@@ -26,7 +26,7 @@ _NEED_ALL_LINES = frozenset(
 )
 _TEMPLATE = re.compile(r"\{\{|\{%|<%|\$\{[\w.]+\}|@@?\w+@@?|__[a-z]+(?:_[a-z]+)*__\}")
 _PYTHON_TEMPLATE = re.compile(r"\{%|\{\{ ?\w[\w.]* ?\}\}")
-_MEANT_TO_BE_BROKEN = re.compile(
+_NAMED_BROKEN = re.compile(
     r"(?:^|[\W_])(?:bad|broken|invalid|malformed|syntax_?error)(?:$|[\W_])",
     re.IGNORECASE,
 )
@@ -82,7 +82,7 @@ def is_whole(path: str, content: str) -> bool:
 
 def _may_be_broken(path: PurePosixPath, kind: FileKind, content: bytes) -> bool:
     """True for a new file that need not be readable."""
-    if kind is FileKind.YAML or _MEANT_TO_BE_BROKEN.search(str(path)):
+    if kind is FileKind.YAML or _NAMED_BROKEN.search(str(path)):
         return True
     if kind is FileKind.NOTEBOOK:  # formulas and code have such brackets, too
         return False
@@ -92,7 +92,7 @@ def _may_be_broken(path: PurePosixPath, kind: FileKind, content: bytes) -> bool:
 
 def _read(root: Path, path: PurePosixPath, kind: FileKind, data: bytes) -> _Reading:
     text = decode_file(path, data, Charsets(root)).text
-    # Python has line ends of its own, and a lone `\r` is an end of a line there.
+    # Python reads line ends itself, and a lone `\r` is an end of a line there.
     if kind is not FileKind.PYTHON:
         text = text.replace("\r\n", "\n")
     fault = find_fault(kind, text)
@@ -117,7 +117,7 @@ def _read_newer_python(root: Path, data: bytes, text: str, fault: str) -> _Readi
         if result.is_of_project:
             return _Reading(fault)
     newer = (
-        (version[0], minor) for minor in range(version[1] + 1, KNOWN_PYTHON[1] + 1)
+        (version[0], minor) for minor in range(version[1] + 1, NEWEST_PYTHON[1] + 1)
     )
     is_newer_allowed = any(allows(root, each) for each in newer)
     if not is_newer_allowed or not _may_be_newer_python(text, fault):

@@ -1,10 +1,10 @@
-"""Proposed changes, looked at part by part: a person takes some, leaves others out, and
-may edit the result.
+"""The user's review of proposed changes, part by part.
 
-A part is a hunk of a file that stays, or all of a file that comes, goes, gets another
-name or another encoding, or is too large to be compared. Files are compared by the
-bytes of their lines, so that a part that is taken is exactly what was proposed, and one
-that is left out is exactly as it was before. Diffs show the decoded text.
+The user accepts parts, leaves others out, and may edit the result. A part is one hunk
+of a changed file. It is the whole file if the file is created, deleted, renamed, given
+a new encoding, or too large to compare. Files are compared by the bytes of their lines:
+an accepted part is written exactly as proposed, and a rejected part keeps its old
+bytes. Diffs show the decoded text.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.changes.change_set import ChangeSet, FileChange
-from cdd_agent.changes.file_diff import LeftOut
+from cdd_agent.changes.file_diff import LARGEST_COMPARED, MOST_LINES, LeftOut
 from cdd_agent.changes.model import EditProblem, ReplyRefused
 from cdd_agent.changes.readability import refuse_unreadable
 from cdd_agent.changes.targets import (
@@ -31,67 +31,54 @@ from cdd_agent.files.charsets import NOTHING_DECLARED, Charsets
 from cdd_agent.files.text import UTF_8, Encoding, FileText, decode_versions, encode_file
 
 _CONTEXT = 3
-"""Lines around a change that are shown; changes with no more than twice as many between
-them are one hunk.
+"""Unchanged lines shown around a change. Changes at most twice this far apart share a
+hunk.
 """
-_LARGEST_COMPARED = 500_000
-_MOST_LINES = 10_000
-_LONGEST_TOLD = 2_000
-"""Characters of what was left out that the model is shown again."""
+_LONGEST_DIFF_FOR_MODEL = 2_000
+"""Maximum number of characters of a rejected hunk in the answer to the model."""
 
 
 class Hunk(Struct, frozen=True):
-    """Lines of a file and those that take their place; both numbered from 0, the second
-    number is behind the last.
+    """Lines of a file and the lines that replace them. A range is the first line,
+    counted from 0, and the line after the last.
     """
 
     old: tuple[int, int]
     new: tuple[int, int]
     diff: str
-    """Unified, with its `@@`."""
+    """Unified diff with its `@@` line."""
     added: int
     removed: int
 
     @property
     def where(self) -> str:
-        """The lines that it is about, as the file was before, without those around
-        them.
-        """
-        first = (
-            self.old[0]
-            + next((n for n, line in enumerate(self._body) if line[:1] in "+-"), 0)
-            + 1
-        )
-        return (
-            f"lines {first}-{first + self.removed - 1}"
-            if self.removed > 1
-            else f"line {first}"
-        )
-
-    @property
-    def _body(self) -> list[str]:
-        return self.diff.split("\n")[1:]
+        """The changed lines in words, numbered as in the old file."""
+        first = self.old[0] + 1
+        for line in self.diff.split("\n")[1:]:
+            if line.startswith(("+", "-")):
+                break
+            first += 1
+        if self.removed > 1:
+            return f"lines {first}-{first + self.removed - 1}"
+        return f"line {first}"
 
 
 class FileReview(Struct, frozen=True, dict=True):
-    """The change of one file, and which of its parts are left out, each with the
-    reason.
-    """
+    """The change of one file, and the parts that the user left out."""
 
     change: FileChange
     old_name: FileChange | None
-    """The file under its old name, which goes; then nothing of it can be taken without
-    the rest.
-    """
+    """For a renamed file: the deletion under the old name."""
     hunks: tuple[Hunk, ...]
-    """The parts; none where the person has edited it back to what it was."""
+    """The parts. Empty if the user restored the old content in the editor."""
     left_out: Mapping[int, str] = field(default_factory=dict)
+    """The user's reason for each part that is left out, by its place in `hunks`."""
     is_edited: bool = False
-    """The person has changed the result."""
+    """True if the user edited the result."""
     charsets: Charsets = NOTHING_DECLARED
 
     @classmethod
-    def of(
+    def compare(
         cls,
         change: FileChange,
         old_name: FileChange | None = None,
@@ -99,26 +86,24 @@ class FileReview(Struct, frozen=True, dict=True):
         is_edited: bool = False,
         charsets: Charsets = NOTHING_DECLARED,
     ) -> "FileReview":
-        """With nothing left out. Takes a while for large files."""
+        """Review a change with nothing left out. Slow for large files."""
         review = cls(change, old_name, (), is_edited=is_edited, charsets=charsets)
-        return replace(review, hunks=tuple(review._compared()))
+        return replace(review, hunks=review._find_hunks())
 
-    def _compared(self) -> Iterator[Hunk]:
+    def _find_hunks(self) -> tuple[Hunk, ...]:
         if not self._is_compared:
             size = max(len(self._before or b""), len(self.change.after or b""))
             text = (
                 f"{self.path} has {size:,} bytes, too many to show what is different."
             )
-            yield Hunk((0, 0), (0, 0), text, 0, 0)
-            return
-        hunks = list(_hunks(self._old_lines, self._new_lines))
+            return (Hunk((0, 0), (0, 0), text, 0, 0),)
+        hunks = tuple(_find_hunks(self._old_lines, self._new_lines))
         if not self.is_whole:
-            yield from hunks
-            return
+            return hunks
         added = sum(hunk.added for hunk in hunks)
         removed = sum(hunk.removed for hunk in hunks)
         diff = "\n".join(hunk.diff for hunk in hunks)
-        yield Hunk((0, 0), (0, 0), diff, added, removed)
+        return (Hunk((0, 0), (0, 0), diff, added, removed),)
 
     @property
     def path(self) -> str:
@@ -128,31 +113,27 @@ class FileReview(Struct, frozen=True, dict=True):
     def verb(self) -> str:
         if self.old_name is not None:
             return "rename"
-        return (
-            "create"
-            if self.change.before is None
-            else "delete"
-            if self.change.after is None
-            else "change"
-        )
+        if self.change.before is None:
+            return "create"
+        if self.change.after is None:
+            return "delete"
+        return "change"
 
     @property
     def name(self) -> str:
-        """The path, of a renamed file both."""
-        return (
-            f"{self.old_name.path} → {self.path}"
-            if self.old_name is not None
-            else self.path
-        )
+        """The path, or both paths of a renamed file."""
+        if self.old_name is None:
+            return self.path
+        return f"{self.old_name.path} → {self.path}"
 
     @property
     def is_whole(self) -> bool:
-        """It can only be taken or left as a whole."""
+        """True if the file is accepted or left out as a whole."""
         return self.verb != "change" or not self._is_compared or self._changes_encoding
 
     @property
     def added(self) -> int:
-        """Lines; where the file is too large to be compared, 0."""
+        """Number of added lines; 0 if the file is too large to compare."""
         return sum(hunk.added for hunk in self.hunks)
 
     @property
@@ -160,37 +141,33 @@ class FileReview(Struct, frozen=True, dict=True):
         return sum(hunk.removed for hunk in self.hunks)
 
     def diff(self, parts: Collection[int] | None = None) -> str:
-        """Unified; of some parts, or of all."""
-        was, now = ("/dev/null" if data is None else name for data, name in self._names)
-        hunks = [
-            hunk.diff
-            for place, hunk in enumerate(self.hunks)
-            if parts is None or place in parts
-        ]
-        if not self._is_compared:
-            return "".join(f"{text}\n" for text in hunks)
-        return "".join(
-            f"{text}\n" for text in (f"--- {was}", f"+++ {now}", *hunks) if text
-        )
+        """Return a unified diff of some parts, or of all."""
+        texts = []
+        for place, hunk in enumerate(self.hunks):
+            if parts is None or place in parts:
+                texts.append(hunk.diff)
+        if self._is_compared:
+            old_name = "/dev/null" if self._before is None else self._old_path
+            new_name = "/dev/null" if self.change.after is None else self.path
+            texts = [f"--- {old_name}", f"+++ {new_name}", *filter(None, texts)]
+        return "".join(f"{text}\n" for text in texts)
 
     def leave(self, parts: Collection[int], reason: str = "") -> "FileReview":
-        """Without these parts."""
+        """Return the review with these parts left out."""
         return replace(self, left_out={**self.left_out, **dict.fromkeys(parts, reason)})
 
-    def take(self, parts: Collection[int]) -> "FileReview":
-        """With these parts after all."""
-        return replace(
-            self,
-            left_out={
-                part: why for part, why in self.left_out.items() if part not in parts
-            },
-        )
+    def accept(self, parts: Collection[int]) -> "FileReview":
+        """Return the review with these parts no longer left out."""
+        left_out = {**self.left_out}
+        for part in parts:
+            left_out.pop(part, None)
+        return replace(self, left_out=left_out)
 
     def edit(self, content: bytes) -> "FileReview":
-        """With this as the result; all parts of that are taken."""
+        """Return a review of this content. All of its parts are accepted."""
         if content == self.result:
             return self
-        return FileReview.of(
+        return FileReview.compare(
             replace(self.change, after=content),
             self.old_name,
             is_edited=True,
@@ -199,13 +176,14 @@ class FileReview(Struct, frozen=True, dict=True):
 
     @property
     def copy_for_editor(self) -> bytes | None:
-        """The result in UTF-8, which all editors can write; None if the file goes."""
+        """The result in UTF-8, which all editors can write; None for a deletion."""
         text = self._text_for_editor
         return self.result if text is None else text.text.encode()
 
     def edit_copy(self, content: bytes) -> "FileReview":
-        """With the edited copy as the result, in the file's encoding. Raises `BadInput`
-        or `TextNotHeld`.
+        """Return a review of the edited copy, in the file's encoding.
+
+        Raises `BadInput` or `TextNotHeld`.
         """
         before = self._text_for_editor
         if before is None:
@@ -221,7 +199,7 @@ class FileReview(Struct, frozen=True, dict=True):
 
     @property
     def _text_for_editor(self) -> FileText | None:
-        """The text of a result that is not in UTF-8; None for others."""
+        """The text of the result. None if it is binary or already in UTF-8."""
         _, text = decode_versions(
             self.change.path, self._before, self.result, self.charsets
         )
@@ -231,42 +209,41 @@ class FileReview(Struct, frozen=True, dict=True):
 
     @property
     def result(self) -> bytes | None:
-        """The content that the file would have, with what is left out as it was."""
+        """The content to write: only the accepted parts are changed."""
         if not self.left_out:
             return self.change.after
         if self.is_whole:
             return self.change.before
         lines: list[_Line] = []
-        at = 0
+        copied = 0
         for place, hunk in enumerate(self.hunks):
-            lines += self._old_lines[at : hunk.old[0]]
+            lines += self._old_lines[copied : hunk.old[0]]
             if place in self.left_out:
                 lines += self._old_lines[slice(*hunk.old)]
             else:
                 lines += self._new_lines[slice(*hunk.new)]
-            at = hunk.old[1]
-        lines += self._old_lines[at:]
+            copied = hunk.old[1]
+        lines += self._old_lines[copied:]
         return b"".join(line.data for line in lines)
 
     @property
     def changes(self) -> tuple[FileChange, ...]:
-        """Of what is taken."""
+        """The accepted changes. A renamed file has two: the second deletes the old
+        name.
+        """
         result = self.result
         if result == self.change.before:
             return ()
-        return (
-            replace(self.change, after=result),
-            *((self.old_name,) if self.old_name is not None else ()),
-        )
+        change = replace(self.change, after=result)
+        return (change,) if self.old_name is None else (change, self.old_name)
 
     @property
     def _before(self) -> bytes | None:
-        return self.old_name.before if self.old_name is not None else self.change.before
+        return (self.old_name or self.change).before
 
     @property
-    def _names(self) -> tuple[tuple[bytes | None, object], ...]:
-        was = self.old_name.path if self.old_name is not None else self.path
-        return ((self._before, was), (self.change.after, self.path))
+    def _old_path(self) -> str:
+        return str((self.old_name or self.change).path)
 
     @cached_property
     def _texts(self) -> tuple[FileText | None, FileText | None]:
@@ -275,15 +252,15 @@ class FileReview(Struct, frozen=True, dict=True):
 
     @cached_property
     def _old_lines(self) -> list["_Line"]:
-        return _lines(self._before, self._texts[0])
+        return _split_lines(self._before, self._texts[0])
 
     @cached_property
     def _new_lines(self) -> list["_Line"]:
-        return _lines(self.change.after, self._texts[1])
+        return _split_lines(self.change.after, self._texts[1])
 
     @property
     def _changes_encoding(self) -> bool:
-        """True if lines of both versions would not be one text."""
+        """True if no single encoding could decode lines of both versions."""
         old, new = self._texts
         if old is None or new is None or old.encoding.codec == new.encoding.codec:
             return False
@@ -293,61 +270,63 @@ class FileReview(Struct, frozen=True, dict=True):
 
     @cached_property
     def _is_compared(self) -> bool:
-        sides = [data or b"" for data in (self._before, self.change.after)]
-        return (
-            max(map(len, sides)) <= _LARGEST_COMPARED
-            and max(data.count(b"\n") for data in sides) <= _MOST_LINES
-        )
+        for data in (self._before, self.change.after):
+            if data is None:
+                continue
+            if len(data) > LARGEST_COMPARED or data.count(b"\n") > MOST_LINES:
+                return False
+        return True
 
 
 class Review(Struct, frozen=True):
-    """All changes that a person is asked about at once."""
+    """All changes of one question to the user."""
 
     step: str | None
-    """The label of the step that makes them; None in chat."""
+    """The label of the step that proposes the changes; None in chat."""
     files: tuple[FileReview, ...]
     problem: str = ""
-    """Why what they took before could not be written."""
+    """Why the previously accepted parts could not be written."""
 
     @classmethod
-    def of(
+    def from_changes(
         cls,
         step: str | None,
         changes: ChangeSet,
         charsets: Charsets = NOTHING_DECLARED,
     ) -> "Review":
-        gone = {
-            change.path: change for change in changes.changes if change.after is None
-        }
-        renamed = {
-            change.path: gone[change.like]
-            for change in changes.changes
-            if change.like in gone
-        }
-        old_names = {old.path for old in renamed.values()}
-        files = (
-            FileReview.of(change, renamed.get(change.path), charsets=charsets)
-            for change in changes.changes
-            if change.path not in old_names
-        )
+        """Review changes with nothing left out. A renamed file is one entry."""
+        deleted = {}
+        for change in changes.changes:
+            if change.after is None:
+                deleted[change.path] = change
+        old_names = {}
+        for change in changes.changes:
+            if change.like in deleted:
+                old_names[change.path] = deleted[change.like]
+        renamed = {old.path for old in old_names.values()}
+        files = []
+        for change in changes.changes:
+            if change.path not in renamed:
+                old_name = old_names.get(change.path)
+                files.append(FileReview.compare(change, old_name, charsets=charsets))
         return cls(step, tuple(files))
 
     @property
     def parts(self) -> tuple[tuple[int, int], ...]:
-        """Each hunk, as the places of its file and its own."""
-        return tuple(
-            (place, part)
-            for place, file in enumerate(self.files)
-            for part in range(len(file.hunks))
-        )
+        """The place of each part: that of its file, and that in the file."""
+        places: list[tuple[int, int]] = []
+        for place, file in enumerate(self.files):
+            places += [(place, part) for part in range(len(file.hunks))]
+        return tuple(places)
 
     @property
     def is_untouched(self) -> bool:
-        """It is what was proposed."""
+        """True if the user accepts every change unedited."""
         return not any(file.left_out or file.is_edited for file in self.files)
 
     @property
-    def takes_nothing(self) -> bool:
+    def is_empty(self) -> bool:
+        """True if no change is accepted."""
         return not any(file.changes for file in self.files)
 
     @property
@@ -356,7 +335,7 @@ class Review(Struct, frozen=True):
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
-        return tuple(_left_out(self.files))
+        return tuple(_list_left_out(self.files))
 
     def with_file(self, place: int, file: FileReview) -> "Review":
         return replace(
@@ -366,47 +345,43 @@ class Review(Struct, frozen=True):
         )
 
     def leave_all(self, reason: str) -> "Review":
-        """Without anything of it."""
-        return replace(
-            self,
-            files=tuple(
-                file.leave(range(len(file.hunks)), reason) for file in self.files
-            ),
-        )
+        """Return the review with every part left out."""
+        files = (file.leave(range(len(file.hunks)), reason) for file in self.files)
+        return replace(self, files=tuple(files))
 
     def diff(self) -> str:
-        """Unified, of all files."""
+        """Return a unified diff of all files."""
         return "".join(file.diff() for file in self.files)
 
     def changes(self, root: Path, protected: Protected) -> ChangeSet:
-        """The parts that are taken, judged anew as a whole: a hunk may need another
-        one, and what a person has edited is judged for the first time. Raises
-        `ReplyRefused` that names every reason.
+        """Return the accepted parts, checked again as a whole.
+
+        One hunk may need another, and no one has checked the user's edits yet. Raises
+        `ReplyRefused`, which names every reason.
         """
         changes = tuple(change for file in self.files for change in file.changes)
         contents = {change.path: change.before for change in changes}
-        notes, problems = list[str](), list[EditProblem]()
+        written = [change.path for change in changes if change.after is not None]
         deleted = [change.path for change in changes if change.after is None]
         given_up = frozenset(map(str, deleted))
+        notes: list[str] = []
+        problems: list[EditProblem] = []
         for change in changes:
             try:
                 path = writable_path(root, str(change.path), protected, given_up)
                 refuse_unwritable(root, path)
-                if change.after is not None:
-                    before = change.before
-                    if before is None and change.like is not None:
-                        before = contents.get(change.like)
-                    doubt = refuse_unreadable(root, path, before, change.after)
-                    notes += [doubt] if doubt else []
+                if change.after is None:
+                    continue
+                before = change.before
+                if before is None and change.like is not None:
+                    before = contents.get(change.like)
+                doubt = refuse_unreadable(root, path, before, change.after)
+                if doubt:
+                    notes.append(doubt)
             except CddError as refusal:
                 problems.append(EditProblem(str(change.path), refusal.in_a_line))
-        problems += [
-            EditProblem("", reason)
-            for reason in find_collisions(
-                [change.path for change in changes if change.after is not None],
-                deleted,
-            )
-        ]
+        collisions = find_collisions(written, deleted)
+        problems += [EditProblem("", reason) for reason in collisions]
         if problems:
             raise ReplyRefused(
                 "\n".join(problem.reason for problem in problems),
@@ -414,60 +389,64 @@ class Review(Struct, frozen=True):
             )
         return ChangeSet(changes, tuple(notes))
 
-    def told(self, reason: str = "") -> str:
-        """The person's answer, for the model: empty where all was taken as it is."""
-        lines = (
-            [f"The person refused this change and nothing of it was written: {reason}"]
-            if reason
-            else []
-        )
+    def answer_model(self, reason: str = "") -> str:
+        """Return the user's answer for the model: empty if the user accepted every
+        change unedited. `reason` is given if the user refused all of them.
+        """
+        lines: list[str] = []
+        if reason:
+            lines.append(
+                f"The user refused this change and nothing of it was written: {reason}"
+            )
         for file in self.files:
-            for part, why in sorted(file.left_out.items()) if not reason else ():
-                hunk, because = (
-                    file.hunks[part],
-                    f": {why}" if why else ", and gave no reason",
-                )
-                what = file.name if file.is_whole else f"{file.name}, {hunk.where}"
-                lines.append(
-                    f"The person did not take this part of the change ({what}){because}"
-                )
-                lines += [hunk.diff[:_LONGEST_TOLD]] if not file.is_whole else []
+            if not reason:
+                lines += _describe_left_out(file)
             if file.is_edited and not file.left_out:
-                then = (
-                    "before it was written: read it before you change it"
-                    if file.changes
-                    else "back to what it was"
-                )
-                lines.append(f"The person edited {file.path} {then}.")
+                lines.append(_describe_edit(file))
         return "\n".join(lines)
 
 
+def _describe_left_out(file: FileReview) -> Iterator[str]:
+    for part, why in sorted(file.left_out.items()):
+        hunk = file.hunks[part]
+        what = file.name if file.is_whole else f"{file.name}, {hunk.where}"
+        because = f": {why}" if why else ", and gave no reason"
+        yield f"The user did not accept this part of the change ({what}){because}"
+        if not file.is_whole:
+            yield hunk.diff[:_LONGEST_DIFF_FOR_MODEL]
+
+
+def _describe_edit(file: FileReview) -> str:
+    if not file.changes:
+        return f"The user edited {file.path} back to what it was."
+    return (
+        f"The user edited {file.path} before it was written: read it before you"
+        " change it."
+    )
+
+
 def proposal_digest(changes: ChangeSet) -> str:
-    """Identifies changes: what was answered about some is no answer about others."""
-    known = [
-        (str(c.path), digest(c.before), digest(c.after), str(c.like or ""))
-        for c in changes.changes
-    ]
-    return digest(repr(known).encode("utf-8", "surrogatepass")) or ""
+    """Return a digest of proposed changes: an answer counts only for these."""
+    described = []
+    for change in changes.changes:
+        digests = (digest(change.before), digest(change.after))
+        described.append((str(change.path), *digests, str(change.like or "")))
+    return digest(repr(described).encode("utf-8", "surrogatepass")) or ""
 
 
-def _left_out(files: Sequence[FileReview]) -> Iterator[LeftOut]:
+def _list_left_out(files: Sequence[FileReview]) -> Iterator[LeftOut]:
     for file in files:
         reasons = set(file.left_out.values())
-        if file.left_out and (
-            file.is_whole
-            or (len(file.left_out) == len(file.hunks) and len(reasons) == 1)
-        ):
+        is_all = len(file.left_out) == len(file.hunks) and len(reasons) == 1
+        if file.left_out and (file.is_whole or is_all):
             yield LeftOut(file.name, "", reasons.pop())
-        else:
-            yield from (
-                LeftOut(file.path, file.hunks[part].where, why)
-                for part, why in sorted(file.left_out.items())
-            )
+            continue
+        for part, why in sorted(file.left_out.items()):
+            yield LeftOut(file.path, file.hunks[part].where, why)
 
 
 class _Line(Struct, frozen=True):
-    """A line of a file with its end. Lines are equal if their bytes are."""
+    """A line with its line end. Lines are equal if their bytes are."""
 
     data: bytes
     encoding: Encoding = UTF_8
@@ -479,7 +458,7 @@ class _Line(Struct, frozen=True):
         return hash(self.data)
 
     def as_diff(self, sign: str) -> str:
-        """The line in a unified diff."""
+        """Return the line for a unified diff."""
         data = self.data.removeprefix(self.encoding.mark)
         text = data.decode(self.encoding.codec, errors="replace")
         if text.endswith("\n"):
@@ -487,8 +466,8 @@ class _Line(Struct, frozen=True):
         return f"{sign}{text}\n\\ No newline at end of file"
 
 
-def _lines(data: bytes | None, text: FileText | None) -> list[_Line]:
-    """Lines by line feeds alone, so that joined they are the same bytes."""
+def _split_lines(data: bytes | None, text: FileText | None) -> list[_Line]:
+    """Split a file at line feeds only. The joined lines are the same bytes."""
     if data is None or text is None:
         return []
     encoding = text.encoding
@@ -505,32 +484,38 @@ def _lines(data: bytes | None, text: FileText | None) -> list[_Line]:
     return [_Line(line, encoding) for line in lines]
 
 
-def _hunks(old: list[_Line], new: list[_Line]) -> Iterator[Hunk]:
+def _find_hunks(old: list[_Line], new: list[_Line]) -> Iterator[Hunk]:
     for group in SequenceMatcher(None, old, new).get_grouped_opcodes(_CONTEXT):
         if all(tag == "equal" for tag, *_ in group):
             continue
-        (_, old_from, _, new_from, _), (_, _, old_to, _, new_to) = group[0], group[-1]
-        lines: list[str] = []
+        _, old_start, _, new_start, _ = group[0]
+        _, _, old_end, _, new_end = group[-1]
+        old_range = _format_range(old_start, old_end)
+        new_range = _format_range(new_start, new_end)
+        lines = [f"@@ -{old_range} +{new_range} @@"]
         added = removed = 0
-        for tag, i, j, k, m in group:
+        for tag, old_from, old_to, new_from, new_to in group:
             if tag == "equal":
-                lines += [line.as_diff(" ") for line in old[i:j]]
+                lines += [line.as_diff(" ") for line in old[old_from:old_to]]
                 continue
-            lines += [line.as_diff("-") for line in old[i:j]]
-            lines += [line.as_diff("+") for line in new[k:m]]
-            added += m - k
-            removed += j - i
-        head = f"@@ -{_range(old_from, old_to)} +{_range(new_from, new_to)} @@"
+            lines += [line.as_diff("-") for line in old[old_from:old_to]]
+            lines += [line.as_diff("+") for line in new[new_from:new_to]]
+            added += new_to - new_from
+            removed += old_to - old_from
         yield Hunk(
-            (old_from, old_to),
-            (new_from, new_to),
-            "\n".join((head, *lines)),
+            (old_start, old_end),
+            (new_start, new_end),
+            "\n".join(lines),
             added,
             removed,
         )
 
 
-def _range(start: int, end: int) -> str:
-    """As unified diffs have it: lines from 1, and without any the line before."""
+def _format_range(start: int, end: int) -> str:
+    """Return a range for an `@@` line: counted from 1, and the line before it if the
+    range is empty.
+    """
     count = end - start
-    return f"{start + 1}" if count == 1 else f"{start + bool(count)},{count}"
+    if count == 1:
+        return f"{start + 1}"
+    return f"{start + bool(count)},{count}"

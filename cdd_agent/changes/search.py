@@ -167,8 +167,8 @@ CLOSE_RUNGS: tuple[Rung, ...] = (find_close,)
 def find_numbered(
     file: SearchedLines, find: Lines, new: Lines, now: Callable[[int], int]
 ) -> Place | None:
-    """The place of lines that are given with the numbers that they have in the file.
-    `now` gives the current number of a line.
+    """Return the place of lines that have line numbers in the edit. `now` returns the
+    current number of a line.
     """
     numbered = [_NUMBERED.fullmatch(line) for line in find]
     numbers = [int(line["number"]) for line in numbered if line]
@@ -222,7 +222,9 @@ class _Shift(Struct, frozen=True):
     more: str
 
     def apply(self, lines: Lines) -> list[str] | None:
-        """The shifted lines; None if one does not begin with what it should lose."""
+        """Return the shifted lines; None if one does not begin with what it should
+        lose.
+        """
         shifted: list[str] = []
         for line in lines:
             if not line.strip():
@@ -237,8 +239,8 @@ class _Shift(Struct, frozen=True):
 def _shifted(
     forms: LineForms, find: Lines, new: Lines, form: Callable[[str], str]
 ) -> Iterator[tuple[int, Lines, Lines]]:
-    """The places where all lines are shifted alike, and both texts shifted so. `form`
-    gives a line in the form of `forms`.
+    """Yield the places where one shift fits all lines, with both texts shifted. `form`
+    returns a line in the form of `forms`.
     """
     bare = [form(line).strip() for line in find]
     if not any(bare):
@@ -256,7 +258,7 @@ def _shifted(
 
 
 def _shift_between(lines: Lines, present: Lines) -> _Shift | None:
-    """The one shift that makes all lines the file's; blank lines do not count."""
+    """Return the shift that makes all lines but blank ones equal to the file's."""
     pairs = [pair for pair in zip(lines, present, strict=True) if pair[0]]
     if not pairs:
         return None
@@ -308,7 +310,7 @@ def _indentation(line: str) -> str:
 
 
 def _quoted_lines(find: Lines, new: Lines) -> set[int]:
-    """The lines to find that are also in the new text."""
+    """Return the lines to find that are also in the new text."""
     quoted: set[int] = set()
     for tag, start, end, _, _ in compare(find, new):
         if tag == "equal":
@@ -338,7 +340,7 @@ def _voted_starts(file: SearchedLines, wanted: Lines) -> Iterator[int]:
 def _shifted_close(
     file: SearchedLines, start: int, find: Lines, new: Lines
 ) -> Place | None:
-    """The place with both texts shifted as the lines that are in the file."""
+    """Return the place, with both texts shifted like the lines in the file."""
     equal: list[str] = []
     present: list[str] = []
     for offset, line in enumerate(find):
@@ -355,9 +357,7 @@ def _shifted_close(
 
 
 def _likeness(wanted: Lines, present: Lines, quoted: set[int]) -> float:
-    """The share of a text that is in the file; 0 if one of its lines differs too
-    much.
-    """
+    """Return the share of a text that is in the file; 0 if a line differs too much."""
     for place, (line, other) in enumerate(zip(wanted, present, strict=True)):
         if line == other:
             continue
@@ -379,7 +379,7 @@ def _overall_likeness(wanted: Lines, present: Lines) -> float:
 
 @lru_cache(maxsize=4096)
 def likeness(line: str, other: str) -> float:
-    """The share of two lines that is equal; 0 for long ones that differ."""
+    """Return the share of two lines that is equal; 0 for long ones that differ."""
     if line == other:
         return 1.0
     if max(len(line), len(other)) > LONGEST_COMPARED:
@@ -388,7 +388,7 @@ def likeness(line: str, other: str) -> float:
 
 
 def _skeleton(line: str) -> str:
-    """All that must not differ: everything except letters, spaces, and the kind of
-    quotes.
+    """Return the parts of a line that must not differ: everything except letters,
+    spaces, and the kind of quotes.
     """
     return re.sub(r"[^\W\d]|\s", "", line).translate(_ANY_QUOTE)

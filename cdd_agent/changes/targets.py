@@ -1,4 +1,4 @@
-"""Which files a reply or an action may write."""
+"""The rules for files that a reply or an action may write."""
 
 import os
 import stat

@@ -69,7 +69,7 @@ async def ask_about(
     depend on another one, and an edit may be wrong. Raises `NotApproved` if there is no
     user.
     """
-    review = await asyncio.to_thread(Review.of, step, changes, Charsets(root))
+    review = await asyncio.to_thread(Review.from_changes, step, changes, Charsets(root))
     while True:
         answer = await person.review(review)
         if answer.choice not in (Choice.YES, Choice.ALWAYS):

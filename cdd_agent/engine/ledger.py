@@ -31,7 +31,7 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.changes.change_set import ChangeSet, FileChange, changed_meanwhile
+from cdd_agent.changes.change_set import ChangeSet, FileChange, build_changed_refusal
 from cdd_agent.changes.model import ReplyRefused
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.ledger_diff import diff_changes
@@ -347,7 +347,7 @@ class Ledger(Struct):
         for change in entry.changes:
             expected = written.get(change.path, change.before)
             if not is_same(entry_now(root, change.path, expected), expected):
-                raise changed_meanwhile(PurePosixPath(change.path))
+                raise build_changed_refusal(PurePosixPath(change.path))
         found = save_files(root, attempt, [change.path for change in entry.changes])
         changes = [replace(one, before=found[one.path]) for one in entry.changes]
         again = Entry(

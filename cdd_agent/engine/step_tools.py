@@ -24,7 +24,7 @@ from cdd_agent.actions.model import (
     EditAction,
 )
 from cdd_agent.changes.file_diff import FileDiff
-from cdd_agent.changes.model import Edit, ReplyRefused, edit_of
+from cdd_agent.changes.model import Edit, ReplyRefused, convert_action
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.turns import shown_call
 from cdd_agent.engine.ledger import States
@@ -158,7 +158,7 @@ class StepTools(Struct):
 
     async def run(self, action: Action) -> ActionResult:
         """Carry out an action that changes a file, for the tools."""
-        edit = edit_of(action)
+        edit = convert_action(action)
         assert edit is not None, "commands have a runner of their own"
         try:
             changes, told = await self.transaction.change([edit], call=self._calls)
@@ -314,7 +314,7 @@ def _edit_of(call: ToolCall) -> Edit | None:
     if kind is None:
         return None
     try:
-        return edit_of(read_json(kind, call.arguments))
+        return convert_action(read_json(kind, call.arguments))
     except WrongValue as error:
         raise ReplyRefused(f"The saved call of {call.name} is damaged.") from error
 

@@ -16,8 +16,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.changes.build import change_set
-from cdd_agent.changes.change_set import ChangeSet, FileChange, changed_meanwhile
-from cdd_agent.changes.excerpts import Ranges, joined, known_after
+from cdd_agent.changes.change_set import ChangeSet, FileChange, build_changed_refusal
+from cdd_agent.changes.excerpts import Ranges, find_seen_after, joined
 from cdd_agent.changes.model import BY_CALL, IN_BLOCKS, Edit, ReplyRefused
 from cdd_agent.changes.policy import EditPolicy
 from cdd_agent.changes.review import proposal_digest
@@ -193,7 +193,7 @@ class StepTransaction(Struct):
         for change in changes.changes:
             made = self._made.get(change.path)
             if made is not None and made.after != change.before:
-                raise changed_meanwhile(change.path)
+                raise build_changed_refusal(change.path)
         if not again:
             self.emit(
                 ChangesProposed(
@@ -255,7 +255,9 @@ class StepTransaction(Struct):
         if not reason:
             reviewed = replace(reviewed, left_out=review.left_out, edited=review.edited)
         return Answer(
-            self.attempt.redactor.redacted(reviewed), taken, redact(review.told(reason))
+            self.attempt.redactor.redacted(reviewed),
+            taken,
+            redact(review.answer_model(reason)),
         )
 
     async def begin(self, touched: Sequence[str] = ()) -> None:
@@ -432,7 +434,7 @@ class StepTransaction(Struct):
         if lines is not None and before is not None and after is not None:
             old, new = decode_versions(change.path, before, after, Charsets(self.root))
             if old is not None and new is not None:
-                self.in_part[path] = known_after(old.text, new.text, lines) or ()
+                self.in_part[path] = find_seen_after(old.text, new.text, lines) or ()
 
     def _note_change(self, path: str, before: bytes | None) -> None:
         """Save the digest of a file before tools changed it: the dialogue continues

@@ -1,7 +1,6 @@
-"""The encodings that a text may have of which nothing names one.
+"""Guesses the encodings of a text that nothing declares.
 
-All encodings here hold ASCII as it is, so that only the words with other bytes are
-judged.
+All these encodings include ASCII, so only words with other bytes are judged.
 """
 
 import codecs
@@ -84,7 +83,7 @@ _ROWS = {
 """The rows of the tables of characters that are in common use (kana, frequent
 characters, signs), each with its share in usual texts.
 """
-_TABLE_OF = {"euc_jp": "cp932", "gb18030": "gbk"}
+_TABLES = {"euc_jp": "cp932", "gb18030": "gbk"}
 _RARE = 0.01 / 6_000
 """Probability of each other character."""
 _RARE_SHARE = 0.1
@@ -92,8 +91,8 @@ _RARE_SHARE = 0.1
 
 
 def fitting_encodings(data: bytes, *, is_cut: bool) -> list[str]:
-    """The encodings that fit bytes which are not UTF-8, the likeliest first. `is_cut`:
-    the last character may be incomplete.
+    """Return the encodings that fit bytes which are not UTF-8, the likeliest first.
+    `is_cut` is true if the last character may be incomplete.
     """
     lines = b"\n".join(_without_ascii(data.split(b"\n")))
     joined = b"\n".join(_without_ascii(_BETWEEN_WORDS.split(lines)))
@@ -113,7 +112,7 @@ def fitting_encodings(data: bytes, *, is_cut: bool) -> list[str]:
 
 
 def _without_ascii(pieces: Iterable[bytes]) -> list[bytes]:
-    """Each different piece that is not ASCII."""
+    """Return each different piece that is not ASCII."""
     return list(dict.fromkeys(piece for piece in pieces if not piece.isascii()))
 
 
@@ -127,7 +126,7 @@ def _holds_all(data: bytes, codec: str, *, is_cut: bool) -> bool:
 
 
 def _looks_right(text: str, codec: str) -> bool:
-    """True if a text has no characters where nobody writes them."""
+    """True if few characters of a text are in unusual places."""
     beyond_ascii = re.findall(r"[^\x00-\x7f]", text)
     if any(unicodedata.category(char) in ("Cc", "Cn", "Co") for char in beyond_ascii):
         return False
@@ -147,8 +146,8 @@ def _is_odd_sign(char: str) -> bool:
 
 
 def _count_odd_letters(word: str) -> int:
-    """Count the letters of a word that nobody would write there: of two scripts, a row
-    of accents, capitals after small letters.
+    """Count the unusual letters of a word: those of a second script, rows of accents,
+    capitals after small letters.
     """
     letters = [char for char in word if not char.isascii()]
     if not letters:
@@ -171,27 +170,27 @@ def _script(char: str) -> str:
 
 
 def _likeliest_east_asian(texts: dict[str, str]) -> str:
-    """The East Asian encoding in which nearly all characters are common ones, the
-    likeliest of several; empty if there is none.
+    """Return the East Asian encoding in which nearly all characters are common ones,
+    the likeliest of several; empty if there is none.
     """
     best = ""
     best_score = -math.inf
     for codec, text in texts.items():
         if codec not in _EAST_ASIAN:
             continue
-        chances = _chances(_TABLE_OF.get(codec, codec))
+        chances = _chances(_TABLES.get(codec, codec))
         beyond_ascii = re.findall(r"[^\x00-\x7f]", text)
-        found = [chances.get(char, _RARE) for char in beyond_ascii]
-        score = sum(map(math.log, found))
-        is_common = found.count(_RARE) <= len(found) * _RARE_SHARE
-        if found and is_common and score > best_score:
+        shares = [chances.get(char, _RARE) for char in beyond_ascii]
+        score = sum(map(math.log, shares))
+        is_common = shares.count(_RARE) <= len(shares) * _RARE_SHARE
+        if shares and is_common and score > best_score:
             best, best_score = codec, score
     return best
 
 
 @cache
 def _chances(codec: str) -> dict[str, float]:
-    """The probability of each common character of an East Asian encoding."""
+    """Return the probability of each common character of an East Asian encoding."""
     table, groups = _ROWS[codec]
     chances: dict[str, float] = {}
     for (first, last), share in groups:
@@ -206,15 +205,15 @@ def _chances(codec: str) -> dict[str, float]:
 
 
 def _likeliest(texts: dict[str, str]) -> str:
-    """The encoding whose letters are the likeliest in any of the languages; of equally
-    likely ones the first.
+    """Return the encoding whose letters are the likeliest in any of the languages; the
+    first of equally likely ones.
     """
     best = ""
     best_score = -math.inf
     for codec, text in texts.items():
         beyond_ascii = Counter(re.findall(r"[^\x00-\x7f]", text))
         for language in _LETTERS:
-            chances = _chances_of_letters(language)
+            chances = _letter_chances(language)
             score = sum(
                 count * chances.get(char, _STRANGE)
                 for char, count in beyond_ascii.items()
@@ -226,8 +225,8 @@ def _likeliest(texts: dict[str, str]) -> str:
 
 
 @cache
-def _chances_of_letters(language: str) -> dict[str, float]:
-    """The logarithm of the probability of each letter and sign."""
+def _letter_chances(language: str) -> dict[str, float]:
+    """Return the logarithm of the probability of each letter and sign."""
     chances = dict.fromkeys(_SIGNS, math.log(0.1 / len(_SIGNS)))
     letters = _LETTERS[language]
     total = sum(1 / (rank + 1) for rank in range(len(letters)))

@@ -1,6 +1,6 @@
-"""Files of a project that a text names.
+"""Finds the files of a project that a text names.
 
-A name is whatever a file of the project is called: no list of suffixes knows them all.
+Any name of a file of the project counts, because no list of suffixes is complete.
 """
 
 import re
@@ -13,8 +13,8 @@ from cdd_agent.files.spelling import compose
 _TICKED = re.compile(r"(?<!`)(`{1,2})(?!`)(?P<text>[^\n]{1,300}?)(?<!`)\1(?!`)")
 _WORD = re.compile(r"[^\s`'\"“”‘’()\[\]{}<>,;:!?*|=]+")
 _SIGN_OF_NAME = re.compile(r"[./\\A-Z]")
-"""Makes a plain word the name of a file: `src/app`, `app.py`, `Makefile`. `run` is an
-English word, though there may be a file of this name.
+"""A sign by which a plain word is a name: `src/app`, `app.py`, `Makefile`. `run` is an
+English word, even if a file has this name.
 """
 
 
@@ -42,9 +42,9 @@ def names_in(text: str) -> Iterator[str]:
 
 
 def named_files(text: str, paths: Collection[str]) -> list[NamedFile]:
-    """Return which of these `paths` a text names, in its order: by the whole path, by
-    its end, or by the file's name alone. Normal forms of Unicode do not matter, unless
-    they tell two files apart.
+    """Return the `paths` that a text names, in its order: by the whole path, by its
+    end, or by the file's name alone. Normal forms of Unicode matter only if two files
+    differ in them.
     """
     by_name: dict[str, list[str]] = {}
     for path in paths:
@@ -52,9 +52,9 @@ def named_files(text: str, paths: Collection[str]) -> list[NamedFile]:
     named: dict[tuple[str, ...], NamedFile] = {}
     for name in names_in(text):
         candidates = by_name.get(_last_part(compose(name)), [])
-        found = _choose(name, candidates)
-        if found:
-            named.setdefault(found, NamedFile(name, found))
+        chosen = _choose(name, candidates)
+        if chosen:
+            named.setdefault(chosen, NamedFile(name, chosen))
     return list(named.values())
 
 

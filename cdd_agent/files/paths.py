@@ -1,4 +1,4 @@
-"""Where a project begins and ends: its root, and which path texts stay inside it."""
+"""The bounds of a project: its root, and the check that paths stay inside it."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator

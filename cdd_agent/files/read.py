@@ -58,29 +58,29 @@ class SourceUnreadable(CddError):
 
 
 class SourceHidden(SourceUnreadable):
-    """A file or folder that is kept from models."""
+    """A file or folder that models must not see."""
 
     def __init__(self, path: PurePosixPath | str, why: str) -> None:
         super().__init__(f"{path} is not shown: {why}")
 
 
 class SourceMissing(SourceUnreadable):
-    """Nothing of this name is there."""
+    """No file or folder has this name."""
 
 
 class SourceText(Struct, frozen=True):
-    """The text of a file or the listing of a folder, as far as it is shown."""
+    """The shown text of a file, or the shown listing of a folder."""
 
     path: PurePosixPath
     text: str
     size: int = 0
     """Bytes of the whole file; 0 for a folder."""
     cut: bool = False
-    """There is more than what is shown."""
+    """True if only a part is shown."""
     encoding_note: str = ""
-    """Says how the text differs from UTF-8; mostly empty."""
+    """A sentence about an encoding other than UTF-8; mostly empty."""
     replaced: bool = False
-    """Some bytes could not be decoded; `\ufffd` stands for each."""
+    """True if some bytes could not be decoded; `\ufffd` stands for each."""
     is_folder: bool = False
     is_without_outputs: bool = False
     """True for a notebook whose outputs are not shown."""
@@ -103,7 +103,7 @@ class SourceText(Struct, frozen=True):
         return "; ".join(notes)
 
     def as_text(self) -> str:
-        """The text, and the note below it if there is one."""
+        """Return the text, and the note below it if there is one."""
         if not self.note:
             return self.text
         line_end = "" if self.text.endswith("\n") else "\n"
@@ -144,13 +144,13 @@ def locate(root: Path, text: str) -> PurePosixPath:
 
 
 def resolved(root: Path, path: PurePosixPath) -> PurePosixPath:
-    """The place in the project that a path leads to, links followed."""
+    """Return the place in the project that a path leads to, links followed."""
     return PurePosixPath((root / path).resolve().relative_to(root.resolve()).as_posix())
 
 
 def file_mode(root: Path, path: PurePosixPath) -> int:
-    """The mode of what is at a path, links followed. Raises `SourceMissing`, with a
-    hint, or `SourceUnreadable`.
+    """Return the mode of the file or folder at a path, links followed. Raises
+    `SourceMissing`, with a hint, or `SourceUnreadable`.
     """
     try:
         return (root / path).resolve().lstat().st_mode
@@ -208,8 +208,8 @@ def read_bytes(root: Path, text: str, most: int) -> bytes | None:
 
 
 def _file(root: Path, path: PurePosixPath) -> Path | None:
-    """The place of a file that may be shown, links followed; None for a folder. Raises
-    `SourceHidden` for what is kept from models.
+    """Return the place of a file that may be shown, links followed; None for a folder.
+    Raises `SourceHidden` for a file that models must not see.
     """
     place = (root / path).resolve()
     mode = file_mode(root, path)
@@ -294,7 +294,7 @@ def _take_lines(path: PurePosixPath, text: str, lines: _Range) -> str:
 
 
 def _decoding(file: BufferedReader, beginning: FileText) -> TextIOBase:
-    """The text of a large file, decoded piece by piece as its beginning is."""
+    """Return the text of a large file, decoded in pieces like its beginning."""
     codec = beginning.encoding.codec
     errors = "replace"
     if codec in ("ascii", "utf-8"):
@@ -321,7 +321,7 @@ def _skip_lines(path: PurePosixPath, stream: TextIOBase, count: int) -> None:
 
 
 def _read_lines(stream: TextIOBase, lines: _Range, most: int) -> str:
-    """Return as many of the lines as have `most` characters together."""
+    """Return the lines up to `most` characters."""
     if lines.end is None:
         return stream.read(most)
     pieces: list[str] = []
@@ -362,9 +362,7 @@ def _refused_by_disk(path: PurePosixPath, error: OSError) -> SourceUnreadable:
 
 
 def _alike(root: Path, path: PurePosixPath) -> str:
-    """A hint at the file that was probably meant: one of the same name elsewhere, or of
-    a similar name.
-    """
+    """Return a hint at a file with the same name elsewhere, or with a similar name."""
     entries = list(islice(walk(root), _CANDIDATES))
     names = {entry.name for entry in entries}
     close = {name for name in names if name.casefold() == path.name.casefold()}

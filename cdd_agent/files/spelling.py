@@ -1,8 +1,8 @@
-"""How the disk spells the name of a file.
+"""Finds the name of a file as the disk spells it.
 
 `é` can be one character or two, and both look the same. Some disks also find a file if
-its name is given in another normal form or in other case. So the name that a text gives
-is looked up in the folder's listing wherever it may not be the entry's own.
+its name is given in another normal form or case. A name that may be spelled differently
+is therefore looked up in the listing of the folder.
 """
 
 import os
@@ -22,14 +22,14 @@ for Kelvin. No other ASCII name can be equal to the name of another entry.
 def find_names(folder: Path, name: str, ignored: Collection[str] = ()) -> list[str]:
     """Return the names of the entries that a name means in a folder.
 
-    It is the entry with exactly this name, or the entry that the disk finds under this
-    name, or else every entry whose name is equal after Unicode normalisation. Of the
-    last two, none that is `ignored`. Raises `OSError` if the folder cannot be entered.
+    An entry with exactly this name comes first. Next is the entry that the disk finds
+    under this name, then every entry whose name is equal after Unicode normalisation,
+    both without `ignored` names. Raises `OSError` if the folder cannot be entered.
     """
-    found = _identify(folder / name)
-    if found and not _is_found_in_another_spelling(folder, name, found):
+    identity = _identify(folder / name)
+    if identity and not _has_several_spellings(folder, name, identity):
         return [name]
-    if found is None and name.isascii() and SIGNS_OF_TWO_FORMS.isdisjoint(name):
+    if identity is None and name.isascii() and SIGNS_OF_TWO_FORMS.isdisjoint(name):
         return []
     try:
         names = _list_names(folder)
@@ -37,24 +37,24 @@ def find_names(folder: Path, name: str, ignored: Collection[str] = ()) -> list[s
         return [name]
     if name in names:
         return [name]
-    if found:
-        names = _find_spellings(folder, name, names, found)
+    if identity:
+        names = _find_spellings(folder, name, names, identity)
     else:
-        names = [other for other in names if compose(other) == compose(name)]
-    return [other for other in names if other not in ignored]
+        names = [entry for entry in names if compose(entry) == compose(name)]
+    return [entry for entry in names if entry not in ignored]
 
 
 def _find_spellings(
-    folder: Path, name: str, names: list[str], found: tuple[int, int]
+    folder: Path, name: str, names: list[str], identity: tuple[int, int]
 ) -> list[str]:
     """Return the names of the entry that the disk finds under a name. Names of the same
     letters come before others, which may be hard links of the entry.
     """
     folded = spell_for_any_disk(name)
-    similar = [other for other in names if spell_for_any_disk(other) == folded]
+    similar = [entry for entry in names if spell_for_any_disk(entry) == folded]
     # Windows also finds an entry under a short name, such as `README~1.MD`
     candidates = similar or names
-    return [other for other in candidates if _identify(folder / other) == found]
+    return [entry for entry in candidates if _identify(folder / entry) == identity]
 
 
 def has_entry(root: Path, path: PurePosixPath | str) -> bool:
@@ -63,10 +63,10 @@ def has_entry(root: Path, path: PurePosixPath | str) -> bool:
     """
     folder = root
     for name in PurePosixPath(path).parts:
-        found = _identify(folder / name)
-        if found is None:
+        identity = _identify(folder / name)
+        if identity is None:
             return False
-        is_ambiguous = _is_found_in_another_spelling(folder, name, found)
+        is_ambiguous = _has_several_spellings(folder, name, identity)
         if is_ambiguous and name not in _list_names(folder):
             return False
         folder /= name
@@ -78,16 +78,16 @@ def read_entry(root: Path, path: PurePosixPath) -> bytes | None:
     file. Raises `BadInput` if it cannot be read.
     """
     try:
-        is_there = has_entry(root, path)
+        exists = has_entry(root, path)
     except OSError as error:
         raise NotRead(root / path, error) from error
-    return read_bytes(root / path) if is_there else None
+    return read_bytes(root / path) if exists else None
 
 
-def is_same_entry(one: Path, other: Path) -> bool:
+def is_same_entry(first: Path, second: Path) -> bool:
     """True if the disk finds the same entry under both paths. Raises `OSError`."""
-    found = _identify(one)
-    return found is not None and found == _identify(other)
+    identity = _identify(first)
+    return identity is not None and identity == _identify(second)
 
 
 def ignores_spelling(folder: Path) -> bool:
@@ -95,8 +95,8 @@ def ignores_spelling(folder: Path) -> bool:
     of its name. Raises `OSError`.
     """
     for name in _list_names(folder):
-        found = _identify(folder / name)
-        if found and _is_found_in_another_spelling(folder, name, found):
+        identity = _identify(folder / name)
+        if identity and _has_several_spellings(folder, name, identity):
             return True
     return False
 
@@ -142,19 +142,17 @@ def _list_names(folder: Path) -> list[str]:
 
 
 def _identify(place: Path) -> tuple[int, int] | None:
-    """Return what tells an entry from all others, no link followed; None if there is no
-    entry. Raises `OSError`.
+    """Return the identity of an entry, no link followed; None if there is no entry.
+    Raises `OSError`.
     """
     try:
-        found = place.lstat()
+        status = place.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
-def _is_found_in_another_spelling(
-    folder: Path, name: str, found: tuple[int, int]
-) -> bool:
+def _has_several_spellings(folder: Path, name: str, identity: tuple[int, int]) -> bool:
     """True if the disk finds the same entry when the name is spelled in another way."""
     spellings = {
         "".join(map(_swap_case, name)),
@@ -163,7 +161,7 @@ def _is_found_in_another_spelling(
         unicodedata.normalize("NFD", name),
     }
     spellings.discard(name)
-    return any(_identify(folder / spelling) == found for spelling in spellings)
+    return any(_identify(folder / spelling) == identity for spelling in spellings)
 
 
 def _swap_case(sign: str) -> str:

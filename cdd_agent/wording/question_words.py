@@ -94,7 +94,7 @@ def _review(review: "Review", *, diff: bool) -> str:
 
 
 def _review_question(review: "Review") -> str:
-    if review.takes_nothing:
+    if review.is_empty:
         return "Nothing is taken. Is nothing to be written?"
     who = "the model" if review.step is None else f"step {review.step}"
     parts = len(review.parts)

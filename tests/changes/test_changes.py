@@ -7,13 +7,13 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from cdd_agent.changes.build import change_set
-from cdd_agent.changes.change_set import ChangeSet, FileChange, changed_meanwhile
+from cdd_agent.changes.change_set import ChangeSet, FileChange, build_changed_refusal
 from cdd_agent.changes.model import ReplyRefused, WholeFile
 from cdd_agent.changes.policy import EditPolicy
 from cdd_agent.files.atomic import digest
 from tests.support.tables import each_row
 
-CHANGED = re.escape(changed_meanwhile(PurePosixPath("x")).message.removeprefix("x"))
+CHANGED = re.escape(build_changed_refusal(PurePosixPath("x")).message.removeprefix("x"))
 
 
 def seen(root: Path, *paths: str) -> dict[str, str | None]:

@@ -11,10 +11,10 @@ from cdd_agent.changes.build import change_set
 from cdd_agent.changes.change_set import ChangeSet
 from cdd_agent.changes.excerpts import (
     Ranges,
-    changed_lines,
+    find_changed_range,
+    find_seen_after,
     in_words,
     joined,
-    known_after,
 )
 from cdd_agent.changes.model import (
     BY_CALL,
@@ -179,13 +179,13 @@ def test_ranges_in_words() -> None:
 
 
 def test_what_was_changed_is_known_where_it_is_now() -> None:
-    assert known_after(TEN, TEN.replace("line 2\n", "a\nb\n"), SHOWN) == (
+    assert find_seen_after(TEN, TEN.replace("line 2\n", "a\nb\n"), SHOWN) == (
         (1, 3),
         (6, 8),
     )
-    assert known_after(TEN, TEN.replace("line 1\nline 2\n", ""), SHOWN) == ((3, 5),)
-    assert known_after("x\nb\ny\n", "ab\ny\n", ((1, 1), (3, 3))) is None
-    assert changed_lines("a\nb\n", "a\nx\nb\n") == (1, 2)
+    assert find_seen_after(TEN, TEN.replace("line 1\nline 2\n", ""), SHOWN) == ((3, 5),)
+    assert find_seen_after("x\nb\ny\n", "ab\ny\n", ((1, 1), (3, 3))) is None
+    assert find_changed_range("a\nb\n", "a\nx\nb\n") == (1, 2)
 
 
 # ---------------------------------------------------------------------- the rule itself

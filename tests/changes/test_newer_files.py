@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.changes.model import ReplyRefused
-from cdd_agent.changes.readability import KNOWN_PYTHON
+from cdd_agent.changes.readability import NEWEST_PYTHON
 from cdd_agent.files.kinds import FileKind
 from cdd_agent.files.syntax import find_fault
 from cdd_agent.project.interpreters import OURS
@@ -95,7 +95,7 @@ WRONG_TOML = [
     'a = "\\q"\n',
 ]
 pytestmark = pytest.mark.skipif(
-    OURS >= KNOWN_PYTHON, reason="this Python reads all that is known"
+    OURS >= NEWEST_PYTHON, reason="this Python reads all that is known"
 )
 
 
@@ -159,14 +159,14 @@ def test_a_newer_python_that_can_read_it_is_believed(
 def test_one_that_knows_more_than_this_program_is_believed_when_it_denies(
     root: Path, tmp_path: Path
 ) -> None:
-    newest = f"{KNOWN_PYTHON[0]}.{KNOWN_PYTHON[1]}"
+    newest = f"{NEWEST_PYTHON[0]}.{NEWEST_PYTHON[1]}"
     stand_in(tmp_path / "programs", newest, wrong="line 1: not even so")
     with pytest.raises(ReplyRefused, match=f"Python {newest}"):
         apply(root, block("a.py", NEW))
 
 
 @pytest.mark.skipif(
-    f"{KNOWN_PYTHON[0]}.{KNOWN_PYTHON[1]}" == NEXT, reason="there is none between"
+    f"{NEWEST_PYTHON[0]}.{NEWEST_PYTHON[1]}" == NEXT, reason="there is none between"
 )
 def test_one_that_knows_less_leaves_it_open(root: Path, tmp_path: Path) -> None:
     stand_in(

@@ -69,7 +69,7 @@ def test_any_hunks_that_are_taken_are_in_the_file_and_the_others_are_not(
     files: tuple[bytes, bytes], data: st.DataObject
 ) -> None:
     before, after = files
-    review = FileReview.of(change("a.txt", before, after))
+    review = FileReview.compare(change("a.txt", before, after))
     left_out = (
         data.draw(st.sets(st.sampled_from(range(len(review.hunks)))))
         if review.hunks
@@ -101,16 +101,16 @@ def test_what_is_left_out_can_be_taken_after_all_by_proposing_the_rest_again(
 ) -> None:
     """Taken in two goes, in any order, it is the whole."""
     before, after = files
-    review = FileReview.of(change("a.txt", before, after))
+    review = FileReview.compare(change("a.txt", before, after))
     left_out = (
         data.draw(st.sets(st.sampled_from(range(len(review.hunks)))))
         if review.hunks
         else set()
     )
     first = review.leave(left_out).result
-    second = FileReview.of(change("a.txt", first, after))
+    second = FileReview.compare(change("a.txt", first, after))
     assert second.result == after
-    assert review.leave(left_out).take(left_out).result == after
+    assert review.leave(left_out).accept(left_out).result == after
 
 
 @given(st.one_of(st.none(), LINES.map(text)), st.one_of(st.none(), LINES.map(text)))
@@ -119,7 +119,7 @@ def test_a_file_that_comes_or_goes_is_taken_or_left_as_a_whole(
 ) -> None:
     if before == after:
         return
-    review = FileReview.of(change("a.txt", before, after))
+    review = FileReview.compare(change("a.txt", before, after))
     assert review.changes == (review.change,)
     if before is None or after is None:
         assert len(review.hunks) == 1
@@ -134,7 +134,7 @@ def test_a_file_is_shown_with_the_lines_that_its_parts_are_about() -> None:
         .replace(b"line 20\nline 21\n", b"")
         .replace(b"line 30\n", b"line 30")
     )
-    review = FileReview.of(change("a.txt", before, after))
+    review = FileReview.compare(change("a.txt", before, after))
     assert [hunk.where for hunk in review.hunks] == ["line 5", "lines 20-21", "line 30"]
     assert (review.added, review.removed) == (2, 4)
     assert review.diff().splitlines()[:2] == ["--- a.txt", "+++ a.txt"]
@@ -152,7 +152,7 @@ def test_a_new_name_and_the_old_one_are_one_change() -> None:
             change("c", b"", b"x"),
         )
     )
-    review = Review.of(1, changes)
+    review = Review.from_changes(1, changes)
     assert [(file.verb, file.name) for file in review.files] == [
         ("rename", "a.sh → b.sh"),
         ("change", "c"),
@@ -178,7 +178,7 @@ def test_what_is_taken_is_judged_as_a_whole(tmp_path: Path) -> None:
     before = b"def f():\n    return 1\n" + b"\n" * 9 + b"x = 1\n"
     after = b"if 1:\n  def f():\n    return 1\n" + b"\n" * 9 + b"x = 2\n"
     (tmp_path / "a.py").write_bytes(before)
-    review = Review.of(1, ChangeSet((change("a.py", before, after),)))
+    review = Review.from_changes(1, ChangeSet((change("a.py", before, after),)))
     assert review.changes(tmp_path, lambda place: False).changes[0].after == after
     wrong = review.with_file(0, review.files[0].edit(b"def f(:\n"))
     with pytest.raises(ReplyRefused, match=r"a\.py"):
@@ -186,7 +186,7 @@ def test_what_is_taken_is_judged_as_a_whole(tmp_path: Path) -> None:
 
 
 def test_an_edited_result_has_parts_of_its_own_and_may_be_no_change_at_all() -> None:
-    file = FileReview.of(change("a.txt", b"one\n", b"two\n")).leave([0])
+    file = FileReview.compare(change("a.txt", b"one\n", b"two\n")).leave([0])
     three = file.edit(b"three\r\n")
     assert (three.result, three.is_edited, dict(three.left_out)) == (
         b"three\r\n",
@@ -199,7 +199,7 @@ def test_an_edited_result_has_parts_of_its_own_and_may_be_no_change_at_all() -> 
 
 
 def test_a_file_that_is_too_large_to_be_compared_is_one_part() -> None:
-    file = FileReview.of(change("a.txt", b"x\n" * 20_000, b"y\n" * 20_000))
+    file = FileReview.compare(change("a.txt", b"x\n" * 20_000, b"y\n" * 20_000))
     assert file.is_whole
     assert "40,000 bytes" in file.diff()
     assert file.leave([0]).changes == ()
@@ -233,7 +233,7 @@ def test_a_broken_file_may_be_renamed(tmp_path: Path) -> None:
             change("new.json", None, b"{\n", like="old.json"),
         )
     )
-    review = Review.of("1", proposal)
+    review = Review.from_changes("1", proposal)
     changes = review.changes(tmp_path, lambda place: False).changes
     assert set(changes) == set(proposal.changes)
 
@@ -247,7 +247,7 @@ def test_hunks_of_a_file_in_any_encoding(tmp_path: Path, encoded: Encoded) -> No
     long = replace(encoded, text=encoded.text + "# x\n" * 9 + encoded.text)
     after = replace(long, text=long.text.replace(encoded.text, changed, 1))
     proposed = change(encoded.path, long.data, after.data)
-    review = FileReview.of(proposed, charsets=charsets)
+    review = FileReview.compare(proposed, charsets=charsets)
     assert [line for line in review.diff().split("\n") if line.startswith(("+", "-"))][
         2:
     ] == [
@@ -267,7 +267,7 @@ def test_the_editor_gets_utf8_and_the_file_keeps_its_encoding(
     encoded.write(tmp_path)
     before = replace(encoded, text=encoded.text.replace("return", "pass; return"))
     proposed = change(encoded.path, before.data, encoded.data)
-    review = FileReview.of(proposed, charsets=Charsets(tmp_path))
+    review = FileReview.compare(proposed, charsets=Charsets(tmp_path))
     copy = review.copy_for_editor
     assert copy is not None
     assert copy.decode("utf-8-sig") == encoded.text
@@ -277,7 +277,9 @@ def test_the_editor_gets_utf8_and_the_file_keeps_its_encoding(
 
 
 def test_an_edit_that_the_encoding_cannot_hold_is_refused() -> None:
-    review = FileReview.of(change("a.txt", "schön\n".encode("cp1252"), b"sch\xf6ner\n"))
+    review = FileReview.compare(
+        change("a.txt", "schön\n".encode("cp1252"), b"sch\xf6ner\n")
+    )
     with pytest.raises(TextNotHeld, match=r"a\.txt"):
         review.edit_copy("schöner 😀\n".encode())
     with pytest.raises(BadInput, match=r"a\.txt in UTF-8"):
@@ -287,6 +289,6 @@ def test_an_edit_that_the_encoding_cannot_hold_is_refused() -> None:
 def test_a_change_of_the_encoding_is_one_part() -> None:
     text = "schön\n" + "x\n" * 20 + "größer\n"
     after = text.replace("x", "y", 1).encode()
-    review = FileReview.of(change("a.txt", text.encode("utf-16"), after))
+    review = FileReview.compare(change("a.txt", text.encode("utf-16"), after))
     assert review.is_whole
     assert review.leave([0]).result == text.encode("utf-16")

@@ -341,7 +341,7 @@ def test_a_rename_is_reviewed_as_one_file(
     put(tmp_path, old)
     root = disk(tmp_path)
     changes = read(root, form(old, new))
-    review = Review.of("1", changes)
+    review = Review.from_changes("1", changes)
     assert [file.verb for file in review.files] == ["rename"]
     review.changes(root, ALL).apply(root)
     assert list(tree(tmp_path)) == [new]

@@ -126,7 +126,7 @@ def test_a_program_is_a_point_before_it_starts_and_one_while_it_runs(
 
 
 @pytest.mark.parametrize(("death", "left"), [(Death.KILL, 20), (Death.POWER_CUT, 15)])
-def test_a_power_cut_takes_half_of_what_was_not_synced_and_a_kill_takes_nothing(
+def test_a_power_cut_takes_half_of_what_was_not_synced_and_a_kill_is_empty(
     death: Death, left: int, tmp_path: Path
 ) -> None:
     points = seen(a_log_of_which_a_part_is_synced, tmp_path, kill_at=5, death=death)

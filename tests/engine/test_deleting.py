@@ -111,7 +111,7 @@ async def test_but_not_what_holds_secrets_by_its_name(sandbox: Sandbox) -> None:
 def test_a_person_is_asked_about_deletions_first() -> None:
     changes = [("a", None, b"x\n"), ("b", b"x\n", b"y\n"), ("c", b"x\n", None)]
     asked = question(
-        Review.of(
+        Review.from_changes(
             1,
             ChangeSet(
                 tuple(FileChange(PurePosixPath(path), *was) for path, *was in changes)

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pytest
 
-from cdd_agent.changes.change_set import ChangeSet, changed_meanwhile
+from cdd_agent.changes.change_set import ChangeSet, build_changed_refusal
 from cdd_agent.changes.review import Review
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.ledger_file import Kind, LedgerFile
@@ -268,7 +268,7 @@ async def test_a_file_edited_while_the_model_writes_is_not_overwritten(
 
     assert sandbox.text("a.txt") == BY_HAND
     assert (
-        changed_meanwhile(PurePosixPath("a.txt")).message
+        build_changed_refusal(PurePosixPath("a.txt")).message
         in sandbox.state()["step_executions"]["1"]["error"]
     )
 
@@ -541,7 +541,7 @@ async def test_a_state_that_was_removed_starts_the_run_afresh(sandbox: Sandbox) 
     assert sandbox.state()["step_executions"]["1"]["files_modified"] == ["a.txt"]
 
 
-async def test_skipping_after_the_state_was_removed_takes_nothing_back(
+async def test_skipping_after_the_state_was_removed_is_empty_back(
     sandbox: Sandbox,
 ) -> None:
     sandbox.write(Step("a.txt"))
@@ -595,7 +595,7 @@ async def test_an_edit_made_while_approval_is_asked_for_is_not_overwritten(
     sandbox.write(Step("a.txt", check("a.txt")))
     events = await run_all(sandbox.replies(says("a.txt", "good")))
 
-    assert changed_meanwhile(PurePosixPath("a.txt")).message in (
+    assert build_changed_refusal(PurePosixPath("a.txt")).message in (
         of(StepFinished, events)[0].error or ""
     )
     assert sandbox.text("a.txt") == BY_HAND

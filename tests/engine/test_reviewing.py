@@ -225,7 +225,7 @@ async def test_nobody_is_asked_twice_about_the_same_reply(
 
 
 def _review(before: str, after: str) -> Review:
-    return Review.of(
+    return Review.from_changes(
         1,
         ChangeSet(
             (FileChange(PurePosixPath("a.txt"), before.encode(), after.encode()),)
@@ -442,11 +442,11 @@ def test_any_parts_are_what_is_there_and_an_undo_takes_them_back(
         if number not in left_out:
             lines[place - 1] = b"new %d" % place + end
     after = b"".join(lines) + last
-    takes_nothing = len(left_out) == 4 and len(others) == 2
+    is_empty = len(left_out) == 4 and len(others) == 2
     assert _content(root / "a.txt") == after
     assert _content(root / "new.txt") == (None if "new.txt" in others else b"new\n")
     assert _content(root / "old.txt") == (before if "old.txt" in others else None)
-    if not takes_nothing:
+    if not is_empty:
         assert sandbox.statuses() == ["completed"]
         engine = sandbox.engine()
         asyncio.run(engine.undo())

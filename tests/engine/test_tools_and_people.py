@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from cdd_agent.changes.change_set import changed_meanwhile
+from cdd_agent.changes.change_set import build_changed_refusal
 from cdd_agent.events.question_events import Choice, Proposal
 from cdd_agent.events.step_events import StepsUndone
 from cdd_agent.frontend import Nobody
@@ -54,7 +54,7 @@ async def test_an_edit_between_two_calls_is_not_taken_for_a_commands(
     )
     mine = sandbox.root / "a.txt"
     events = await run_with(sandbox, "create_file", lambda: mine.write_text("mine\n"))
-    assert changed_meanwhile(PurePosixPath("a.txt")).message in problems(events)[-1]
+    assert build_changed_refusal(PurePosixPath("a.txt")).message in problems(events)[-1]
     assert finished(events).status is StepStatus.FAILED
     await leave_out(sandbox)
     assert mine.read_text() == "mine\n"

@@ -629,8 +629,8 @@ MUTATIONS = [
             (
                 "a text about calls does not end at their marks",
                 "changes/formats/call_readers",
-                "if is_end and depth == 0:",
-                "if is_end:",
+                "if depth == 0:\n                return text",
+                "if True:\n                return text",
                 _CALLS,
             ),
             (
@@ -783,7 +783,7 @@ MUTATIONS = [
             (
                 "words between the blocks of a fence are refused",
                 "reply/parts",
-                "            if has_words and not span.names_files:",
+                "            if words and not span.names_files:",
                 "            if False:",
                 "test_replies_habits",
             ),
@@ -818,8 +818,8 @@ MUTATIONS = [
             (
                 "no block of a refused reply is applied",
                 "reply/fates",
-                "        if block.fate is BlockFate.APPLIED\n",
-                "        if not block.path\n",
+                "        if block.fate is BlockFate.APPLIED:\n",
+                "        if not block.path:\n",
                 "test_reply_blocks",
             ),
             (
@@ -857,8 +857,8 @@ MUTATIONS = [
             (
                 "a name in another normal form is the file that has it",
                 "files/spelling.py",
-                "if compose(other) == compose(name)]",
-                "if other == name]",
+                "if compose(entry) == compose(name)]",
+                "if entry == name]",
             ),
             (
                 "a folder to work in has any normal form",
@@ -881,7 +881,7 @@ MUTATIONS = [
             (
                 "a name that a reply gives up is no file's",
                 "files/spelling.py",
-                "return [other for other in names if other not in ignored]",
+                "return [entry for entry in names if entry not in ignored]",
                 "return names",
             ),
             (
@@ -911,7 +911,7 @@ MUTATIONS = [
             (
                 "another spelling of a deleted file keeps its permissions",
                 "changes/build.py",
-                "if spell_for_any_disk(other.path) == spelling:",
+                "if spell_for_any_disk(candidate.path) == spelling:",
                 "if False:",
             ),
             (
@@ -995,7 +995,7 @@ MUTATIONS = [
             (
                 "what was not shown of a file is not changed",
                 "changes/build.py",
-                "if known_after(before.text, after, shown) is not None:",
+                "if find_seen_after(before.text, after, shown) is not None:",
                 "if True:",
                 "tests/changes/test_excerpts.py",
             ),
@@ -1009,8 +1009,8 @@ MUTATIONS = [
             (
                 "nor deleted",
                 "changes/policy.py",
-                "str(path) not in self.in_part\n            and str(path) in self.seen",
-                "str(path) in self.seen",
+                "if name in self.in_part or name not in self.seen:",
+                "if name not in self.seen:",
                 "tests/changes/test_excerpts.py",
             ),
             (

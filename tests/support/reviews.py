@@ -19,4 +19,4 @@ def review_of(
         FileChange(PurePosixPath(path), data(old), data(new))
         for path, (old, new) in files.items()
     )
-    return Review.of(step, ChangeSet(tuple(changes)))
+    return Review.from_changes(step, ChangeSet(tuple(changes)))

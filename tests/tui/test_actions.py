@@ -26,11 +26,11 @@ from tests.support.projects import SLUG, Sandbox, Step, add_test, says
 from tests.tui.person import person_at
 from tests.tui.test_transcript import numbered, screen, shown
 
-LONG = FileDiff.of(
+LONG = FileDiff.compare(
     "src/a.py", None, "".join(f"line_{n} = {n}\n" for n in range(30)).encode()
 )
-SHORT = FileDiff.of("b.py", b"x = 1\n", b"x = 2\n")
-GONE = FileDiff.of("c.py", b"x = 1\n", None)
+SHORT = FileDiff.compare("b.py", b"x = 1\n", b"x = 2\n")
+GONE = FileDiff.compare("c.py", b"x = 1\n", None)
 TEXT = "def test_two():\nE  assert 500 == 409"
 FAILED = FailedTest(
     "tests/test_a.py::test_two", "assert 500 == 409", "tests/test_a.py:31", TEXT, False

@@ -290,13 +290,13 @@ async def test_a_transcript_turns_its_diffs() -> None:
 
 
 def test_the_diff_of_a_file_is_bounded() -> None:
-    assert FileDiff.of("a.py", None, b"one\ntwo\n") == FileDiff(
+    assert FileDiff.compare("a.py", None, b"one\ntwo\n") == FileDiff(
         "a.py", 2, 0, "--- /dev/null\n+++ a.py\n@@ -0,0 +1,2 @@\n+one\n+two\n"
     )
-    long = FileDiff.of("a.py", b"", b"".join(b"%040d\n" % n for n in range(9_000)))
+    long = FileDiff.compare("a.py", b"", b"".join(b"%040d\n" % n for n in range(9_000)))
     assert (long.added, len(long.diff) < LONGEST_DIFF + 100) == (9_000, True)
     assert long.diff.endswith("more characters\n")
     for size in (600_000, 20_000):
-        huge = FileDiff.of("a.bin", b"", b"x\n" * size)
+        huge = FileDiff.compare("a.bin", b"", b"x\n" * size)
         assert (huge.added, huge.removed) == (0, 0)
         assert "too many to show" in huge.diff

@@ -200,12 +200,12 @@ def shop(tmp_path: Path) -> Sandbox:
     return Sandbox(root)
 
 
-REPORT = FileDiff.of(
+REPORT = FileDiff.compare(
     "tally/report.py",
     b'def line(category, amount):\n    return f"{category:<10}{amount:>8}"\n',
     b'def line(category, amount):\n    return f"{category:<10}{amount:>8.2f}"\n',
 )
-TOTALS = FileDiff.of(
+TOTALS = FileDiff.compare(
     "tally/totals.py",
     b"""from collections import defaultdict
 

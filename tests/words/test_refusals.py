@@ -144,7 +144,7 @@ async def test_a_reply(project: Sandbox, reply: str, why: str) -> None:
         ),
         (
             replace("long.txt", "a", "... rest of the file as before"),
-            "long.txt is given with a part left out (line 1: '... rest of the file as before'). The whole file is needed, every line of it, or `edit_file` for what changes. A comment that stays in the file has to be worded otherwise.",
+            "long.txt is given with a part left out (line 1: '... rest of the file as before'). The whole file is needed, every line of it, or `edit_file` for what changes. Word a comment that stays in the file differently.",
         ),
         (
             ("read_file", {"path": "lang.txt"}),

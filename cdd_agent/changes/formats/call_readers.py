@@ -255,12 +255,8 @@ class TagReader(Struct, frozen=True):
         end = close_key.match(text, quoted.end()) if quoted else None
         if quoted and end:
             return quoted["text"], end.end()
-        open_call, close_call = (
-            pattern.format(name=re.escape(name))
-            for pattern in (self.open_call, self.close_call)
-        )
-        next_key = re.compile(rf"\s*(?:{self.open_key}|{close_call}|\Z)")
-        next_long = re.compile(rf"\s*(?:{self.next_key}|{close_call}|\Z)")
+        open_call = self.open_call.format(name=re.escape(name))
+        close_call = self.close_call.format(name=re.escape(name))
         calls = re.compile(rf"(?P<open>{open_call})|{close_call}")
         depth, place, has_end = 0, start, False
         for end in close_key.finditer(text, start):
@@ -268,11 +264,12 @@ class TagReader(Struct, frozen=True):
                 depth += 1 if call["open"] else -1
             place = end.start()
             is_long = text.find("\n", start + 1, place - 1) >= 0
-            follows = next_long if is_long and self.next_key else next_key
-            is_end = follows.match(text, end.end()) is not None
-            if is_end and depth == 0:
+            key = self.next_key if is_long and self.next_key else self.open_key
+            if not re.compile(rf"\s*(?:{key}|{close_call}|\Z)").match(text, end.end()):
+                continue
+            if depth == 0:
                 return text[start:place], end.end()
-            has_end = has_end or is_end
+            has_end = True
         raise BrokenCall if has_end else CutCall
 
 

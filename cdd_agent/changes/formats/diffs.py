@@ -1,11 +1,10 @@
-"""Unified diffs as models write them, as edits.
+"""Edits from unified diffs as models write them.
 
 The format is POSIX's
 (https://pubs.opengroup.org/onlinepubs/9799919799/utilities/diff.html) with git's
-headers (https://git-scm.com/docs/diff-format). What a model gets wrong in it is not
-needed: line numbers and counts, whole `@@` lines, the space before a line that stays.
-Lines are found by the ladder of `search.py`; a right line number decides between
-several places.
+headers (https://git-scm.com/docs/diff-format). Models often get line numbers, counts,
+`@@` lines and the space before an unchanged line wrong, so the reader needs none of
+them. `search.py` finds the lines. A correct line number decides between several places.
 """
 
 import re
@@ -47,13 +46,14 @@ _NOWHERE = "/dev/null"
 _BINARY = ("GIT binary patch", "Binary files ")
 _MARKED = (" ", "+", "-", "\\")
 _PROSE = re.compile(r"^(?:[-+] \S|-{3,}\s*$|[^-+])")
-"""After a blank line, no line of a hunk that has all its lines: a list, a rule, words.
+"""A list, a rule or a sentence. After a complete hunk and a blank line, this is prose.
 """
-_LOOKED_AT = 50
+_MOST_INSPECTED = 50
+"""Lines inspected to decide whether a complete hunk continues."""
 
 
 class Diffs(Form):
-    """In code blocks, and in prose, where every line has its mark."""
+    """Diffs in code blocks, and in prose if every line has its mark."""
 
     kind = "diff"
 
@@ -61,26 +61,24 @@ class Diffs(Form):
         self, lines: Sequence[str], taken: set[int], ends: set[int]
     ) -> list[Span]:
         spans: list[Span] = []
+        end = 0
         for place in range(len(lines)):
-            if (
-                place not in taken
-                and _begins(lines, place)
-                and (not spans or place >= spans[-1].end)
-            ):
-                end = _end(lines, place, ends)
-                read = partial(_read, lines[place:end])
-                spans.append(Span(place, end, read, kind=self.kind))
+            if place < end or place in taken or not _begins_diff(lines, place):
+                continue
+            end = _find_end(lines, place, ends)
+            read = partial(_read, lines[place:end])
+            spans.append(Span(place, end, read, kind=self.kind))
         return spans
 
     def takes(self, fence: Fence) -> bool:
         if fence.is_file_of_diffs:
             return False
-        is_meant = fence.path is not None or any(
-            line.startswith("@@") for line in fence.lines
-        )
-        return _is_diff(fence.lines) or (
-            fence.language in DIFFS and (is_meant or _holds_diff(fence.lines))
-        )
+        if _is_diff(fence.lines):
+            return True
+        if fence.language not in DIFFS:
+            return False
+        has_hunk = any(line.startswith("@@") for line in fence.lines)
+        return fence.path is not None or has_hunk or _holds_diff(fence.lines)
 
     def read(self, fence: Fence) -> list[Edit]:
         has_names = _is_diff(fence.lines) or _holds_diff(fence.lines)
@@ -99,7 +97,7 @@ class Diffs(Form):
 
 
 class _Hunk(Struct):
-    """The lines of a hunk with their marks, without its head."""
+    """One hunk: its lines as written, and the numbers of its `@@` line."""
 
     line: int | None = None
     old_count: int | None = None
@@ -109,14 +107,14 @@ class _Hunk(Struct):
     _new: int = 0
 
     @classmethod
-    def of(cls, head: str) -> "_Hunk":
-        found = _HUNK.match(head)
-        if found is None or found["old"] is None:
+    def from_head(cls, head: str) -> "_Hunk":
+        numbers = _HUNK.match(head)
+        if numbers is None or numbers["old"] is None:
             return cls()
         return cls(
-            int(found["old"][:9]),
-            int((found["olds"] or "1")[:9]),
-            int((found["news"] or "1")[:9]),
+            int(numbers["old"][:9]),
+            int((numbers["olds"] or "1")[:9]),
+            int((numbers["news"] or "1")[:9]),
         )
 
     def add(self, line: str) -> None:
@@ -126,89 +124,121 @@ class _Hunk(Struct):
 
     @property
     def is_full(self) -> bool:
-        """True if it has the number of lines of its head."""
+        """True if the hunk has all lines that its `@@` line counts."""
         if self.old_count is None or self.new_count is None:
             return False
         return self._old >= self.old_count and self._new >= self.new_count
 
     def is_over(self, lines: Sequence[str], place: int) -> bool:
-        """True if the names of another file are here, and not a removed line `-- x`
-        and an added line `++ y`.
+        """True if this line and the next name another file.
+
+        They could also remove a line `-- x` and add a line `++ y`.
         """
-        is_head = place + 2 < len(lines) and lines[place + 2].startswith("@@")
-        return _names_follow(lines, place) and (
-            self.is_full or self.old_count is None or is_head
-        )
+        if not _names_follow(lines, place):
+            return False
+        has_head = place + 2 < len(lines) and lines[place + 2].startswith("@@")
+        return self.is_full or self.old_count is None or has_head
 
 
 class _DiffSection(Struct):
-    """The part of a diff that is about one file."""
+    """The part of a diff that changes one file."""
 
     old: str = ""
     new: str = ""
     is_deleted: bool = False
     is_new: bool = False
     has_mode: bool = False
-    """True if it changes the permissions of the file."""
+    """True if the diff changes permissions, or makes a new file executable."""
     renamed: dict[str, str] = field(default_factory=dict)
     """The names after `rename from` and `rename to`."""
     has_names: bool = False
-    """True once its `---` and `+++` lines were read."""
+    """True if the `---` and `+++` lines were read."""
     hunks: list[_Hunk] = field(default_factory=list)
 
     @property
     def lines(self) -> list[str]:
-        """The lines of all hunks, with their marks."""
+        """The lines of all hunks."""
         return [line for hunk in self.hunks for line in hunk.lines]
 
     @property
-    def was_empty(self) -> bool:
-        """True if the head of its first hunk says that there was no line before."""
-        first = self.hunks[0] if self.hunks else None
-        return first is not None and first.line == 0 and first.old_count == 0
+    def creates_file(self) -> bool:
+        if self.is_new or self.old == _NOWHERE:
+            return True
+        return bool(self.hunks) and self.hunks[0].line == self.hunks[0].old_count == 0
+
+    def begins_hunk(self, line: str) -> bool:
+        if line.startswith("@@"):
+            return True
+        return self.has_names and line[:1] in ("+", "-", " ")
+
+    def read_header(self, line: str) -> None:
+        """Read one of git's lines above the hunks. Other lines mean nothing."""
+        if line.startswith(_BINARY):
+            raise ReplyRefused(
+                f"The diff of {self.new} is binary; only text can be changed.",
+                path=self.new,
+            )
+        if self.has_names or not _EXTENDED.match(line):
+            return
+        if moved := _MOVED.match(line):
+            name = _unquoted(moved["name"])
+            if moved["kind"] == "copy":
+                raise ReplyRefused(
+                    "Copies in diffs are not read; give the new file whole.", path=name
+                )
+            if name:
+                self.renamed[moved["end"]] = name
+        self.is_deleted |= line.startswith("deleted file ")
+        self.is_new |= line.startswith("new file ")
+        self.has_mode |= line.startswith("new mode ")
+        self.has_mode |= line.rstrip() == "new file mode 100755"
 
 
-def quoted_fences(lines: Sequence[str]) -> set[int]:
-    """Return the lines of diffs in code blocks that are fences of the changed file:
-    they have a space before them.
+def find_quoted_fences(lines: Sequence[str]) -> set[int]:
+    """Return the lines that are fences of a changed file, not of the reply.
+
+    They are in a diff in a code block, and have a space before them.
     """
-    found: set[int] = set()
+    quoted: set[int] = set()
     mark = ""
     inside: list[int] = []
     for place, line in enumerate(lines):
-        opening = _FENCE.match(line) if line[:2].lstrip(" ")[:1] in ("`", "~") else None
-        if not mark and opening and not opening["space"]:
-            if opening["info"].strip().lower() in DIFFS or (
-                place + 1 < len(lines) and _begins(lines, place + 1)
-            ):
-                mark, inside = opening["mark"], []
-        elif mark and opening and opening["space"]:
+        fence = _FENCE.match(line)
+        if fence is None:
+            continue
+        if not mark:
+            if _opens_diff(lines, place, fence):
+                mark, inside = fence["mark"], []
+        elif fence["space"]:
             inside.append(place)
-        elif (
-            mark
-            and opening
-            and opening["mark"].startswith(mark)
-            and not opening["info"].strip()
-        ):
-            found.update(inside)
+        elif fence["mark"].startswith(mark) and not fence["info"].strip():
+            quoted.update(inside)
             mark = ""
-    return found
+    return quoted
+
+
+def _opens_diff(lines: Sequence[str], place: int, fence: re.Match[str]) -> bool:
+    if fence["space"]:
+        return False
+    if fence["info"].strip().lower() in DIFFS:
+        return True
+    return place + 1 < len(lines) and _begins_diff(lines, place + 1)
 
 
 def _is_diff(lines: Sequence[str]) -> bool:
     """True if a text begins as a diff with names."""
-    first = next((place for place, line in enumerate(lines) if line.strip()), None)
-    return first is not None and (
-        _begins(lines, first) or lines[first].startswith("Index: ")
-    )
+    for place, line in enumerate(lines):
+        if line.strip():
+            return line.startswith("Index: ") or _begins_diff(lines, place)
+    return False
 
 
 def _holds_diff(lines: Sequence[str]) -> bool:
-    """True if a text contains a diff with names."""
-    return any(_begins(lines, place) for place in range(len(lines)))
+    """True if a diff with names is anywhere in a text."""
+    return any(_begins_diff(lines, place) for place in range(len(lines)))
 
 
-def _begins(lines: Sequence[str], place: int) -> bool:
+def _begins_diff(lines: Sequence[str], place: int) -> bool:
     return lines[place].startswith("diff --git ") or _names_follow(lines, place)
 
 
@@ -218,230 +248,234 @@ def _names_follow(lines: Sequence[str], place: int) -> bool:
 
 
 def _is_signature(lines: Sequence[str], place: int) -> bool:
-    """True for the end of a mail from `git format-patch`: the version of git."""
-    return (
-        lines[place].rstrip() == "--"
-        and place + 1 < len(lines)
-        and _SIGNATURE.match(lines[place + 1]) is not None
-    )
+    """True for the end of a mail from `git format-patch`: its version of git."""
+    if lines[place].rstrip() != "--" or place + 1 >= len(lines):
+        return False
+    return _SIGNATURE.match(lines[place + 1]) is not None
 
 
-def _end(lines: Sequence[str], start: int, ends: set[int]) -> int:
-    """Return the line after a diff in prose, whose lines all have marks."""
+def _find_end(lines: Sequence[str], start: int, ends: set[int]) -> int:
+    """Return the end of a diff in prose, where every line has its mark."""
     hunk: _Hunk | None = None
     last = start
     for place in range(start, len(lines)):
         line = lines[place]
         if place in ends:
             break
-        if (
-            hunk is not None
-            and line.startswith(("+++ ", "--- "))
-            and not hunk.is_over(lines, place)
-        ):
-            hunk.add(line)
-        elif (
-            _begins(lines, place)
-            or _EXTENDED.match(line)
-            or line.startswith(("+++ ", *_BINARY))
-        ):
-            hunk = None
-        elif line.startswith("@@"):
-            hunk = _Hunk.of(line)
-        elif not line.strip():
+        if not line.strip():
+            # part of the diff only if a line of the hunk follows
             if hunk is not None:
                 hunk.add(line)
             continue
-        elif (
-            hunk is None or not line.startswith(_MARKED) or _is_signature(lines, place)
-        ):
+        is_name = line.startswith(("+++ ", "--- "))
+        if hunk is not None and is_name and not hunk.is_over(lines, place):
+            hunk.add(line)
+        elif _is_header(lines, place):
+            hunk = None
+        elif line.startswith("@@"):
+            hunk = _Hunk.from_head(line)
+        elif hunk is None or _ends_hunk(lines, place, hunk, last):
             break
         else:
-            # and a blank line: they are its if something changes in them
-            if hunk.is_full and place - 1 > last:
-                rest = (
-                    other
-                    for other in lines[place : place + _LOOKED_AT]
-                    if other.strip() and other[0] != " "
-                )
-                if _PROSE.match(next(rest, "words")):
-                    break
-            hunk.add(line)  # also beyond what its head says: a count may be wrong
+            hunk.add(line)
         last = place
     return last + 1
 
 
+def _is_header(lines: Sequence[str], place: int) -> bool:
+    line = lines[place]
+    if _begins_diff(lines, place) or _EXTENDED.match(line):
+        return True
+    return line.startswith(("+++ ", *_BINARY))
+
+
+def _ends_hunk(lines: Sequence[str], place: int, hunk: _Hunk, last: int) -> bool:
+    """True if a line belongs no longer to a hunk, whose last line so far is `last`."""
+    if not lines[place].startswith(_MARKED) or _is_signature(lines, place):
+        return True
+    is_below_blank = place - 1 > last
+    # the count may be too low: more lines without a gap belong to the hunk
+    if not hunk.is_full or not is_below_blank:
+        return False
+    for line in lines[place : place + _MOST_INSPECTED]:
+        if line.strip() and line[0] != " ":
+            return _PROSE.match(line) is not None
+    return True
+
+
 def _read(lines: Sequence[str], path: str | None = None) -> list[Edit]:
-    """Return the edits of a diff. `path` is the file of hunks without names. Raises
-    `ReplyRefused`.
+    """Return the edits of a diff. `path` is the file of hunks without names.
+
+    Raises `ReplyRefused`.
     """
+    edits: list[Edit] = []
+    if _holds_diff(lines):
+        path = None
+    for section in _read_sections(lines, path):
+        edits += _edit_section(section)
+    return edits
+
+
+def _read_sections(lines: Sequence[str], path: str | None) -> list[_DiffSection]:
     sections: list[_DiffSection] = []
-    if path is not None and not _holds_diff(lines):
+    if path is not None:
         sections.append(_DiffSection(path, path, has_names=True))
     place = 0
     while place < len(lines):
         line = lines[place]
         if line.startswith("diff --git "):
-            sections.append(_section_of_git(line))
+            sections.append(_read_git_line(line))
             place += 1
         elif _names_follow(lines, place):
             if not sections or sections[-1].has_names or sections[-1].hunks:
                 sections.append(_DiffSection())
             section = sections[-1]
-            section.old, section.new = _names(line, lines[place + 1])
+            section.old, section.new = _read_names(line, lines[place + 1])
             section.has_names = True
             place += 2
-        elif sections:
-            place = _read_in_section(sections[-1], lines, place)
+        elif sections and sections[-1].begins_hunk(line):
+            hunk, place = _read_hunk(lines, place)
+            sections[-1].hunks.append(hunk)
         else:
+            if sections:
+                sections[-1].read_header(line)
             place += 1
-    return [edit for section in sections for edit in _edits(section)]
+    return sections
 
 
-def _section_of_git(line: str) -> _DiffSection:
-    found = _GIT.match(line)
-    if found is None:
+def _read_git_line(line: str) -> _DiffSection:
+    names = _GIT.match(line)
+    if names is None:
         return _DiffSection()
-    old, new = (_unquoted(found[end]) for end in ("old", "new"))
+    old, new = _unquoted(names["old"]), _unquoted(names["new"])
     return _DiffSection(re.sub("^[ab]/", "", old), re.sub("^[ab]/", "", new))
 
 
-def _read_in_section(section: _DiffSection, lines: Sequence[str], place: int) -> int:
-    """Read the line, or the hunk that begins there. Return the line after it."""
-    line = lines[place]
-    if line.startswith(_BINARY):
-        raise ReplyRefused(
-            f"The diff of {section.new} is binary; only text can be changed.",
-            path=section.new,
-        )
-    if _EXTENDED.match(line) and not section.has_names:
-        _read_header(section, line)
-        return place + 1
-    is_head = line.startswith("@@")
-    if is_head or (section.has_names and line[:1] in ("+", "-", " ")):
-        section.hunks.append(_Hunk.of(line))
-        return _fill(lines, place + is_head, section.hunks[-1])
-    return place + 1
-
-
-def _read_header(section: _DiffSection, line: str) -> None:
-    """Read one of git's lines between `diff --git` and the names."""
-    if moved := _MOVED.match(line):
-        name = _unquoted(moved["name"])
-        section.renamed[moved["end"]] = name
-        if moved["kind"] == "copy":
-            raise ReplyRefused(
-                "Copies in diffs are not read; give the new file whole.", path=name
-            )
-    section.is_deleted |= line.startswith("deleted file ")
-    section.is_new |= line.startswith("new file ")
-    is_program = line.rstrip() == "new file mode 100755"
-    section.has_mode |= line.startswith("new mode ") or is_program
-
-
-def _fill(lines: Sequence[str], place: int, hunk: _Hunk) -> int:
-    """Read the lines of a hunk up to the next head. Blank lines without a mark at its
-    end are not its.
+def _read_hunk(lines: Sequence[str], start: int) -> tuple[_Hunk, int]:
+    """Return the hunk that begins in a line, and the line after it. Blank lines without
+    a mark at its end are not part of it.
     """
+    hunk = _Hunk.from_head(lines[start])
+    place = start + 1 if lines[start].startswith("@@") else start
     while place < len(lines):
         line = lines[place]
-        if line.startswith(("@@", "diff --git ", "Index: ")) or hunk.is_over(
-            lines, place
-        ):
+        if line.startswith(("@@", "diff --git ", "Index: ")):
+            break
+        if hunk.is_over(lines, place):
             break
         if _is_signature(lines, place):
-            return len(lines)
+            place = len(lines)
+            break
         hunk.add(line)
         place += 1
     while hunk.lines and not hunk.lines[-1]:
         hunk.lines.pop()
-    return place
+    return hunk, place
 
 
-def _names(old_line: str, new_line: str) -> tuple[str, str]:
+def _read_names(old_line: str, new_line: str) -> tuple[str, str]:
     """Return the names of the `---` and `+++` lines, without git's `a/` and `b/`."""
-    old, new = (
-        _unquoted(line[4:].partition("\t")[0].strip()) for line in (old_line, new_line)
-    )
-    old, new = (_DATE.split(name, maxsplit=1)[0].rstrip() for name in (old, new))
+    old, new = _read_name(old_line), _read_name(new_line)
     bare_old, bare_new = old.removeprefix("a/"), new.removeprefix("b/")
-    if (old == _NOWHERE or old.startswith("a/")) and (
-        new == _NOWHERE or new.startswith("b/")
-    ):
+    is_old_git = old == _NOWHERE or old.startswith("a/")
+    is_new_git = new == _NOWHERE or new.startswith("b/")
+    if is_old_git and is_new_git:
         return bare_old, bare_new
-    pairs = ((bare_old, new), (old, bare_new), (bare_old, bare_new))
-    return next((pair for pair in pairs if pair[0] == pair[1]), (old, new))
+    for pair in ((bare_old, new), (old, bare_new), (bare_old, bare_new)):
+        if pair[0] == pair[1]:
+            return pair
+    return old, new
 
 
-def _unquoted(name: str) -> str:
-    """git quotes names with characters beyond ASCII as C does: "b/gr\\303\\266sse"."""
-    name = name.strip()
-    if len(name) < 2 or not (name.startswith('"') and name.endswith('"')):
-        return name.strip("`")
-    data = re.sub(
-        rb'\\([0-7]{3}|[\\"tn])',
-        lambda found: (
-            bytes([int(found[1], 8) & 255])
-            if len(found[1]) == 3
-            else _ESCAPED[found[1]]
-        ),
-        name[1:-1].encode("utf-8", "surrogatepass"),
-    )
-    return data.decode("utf-8", errors="replace")
+def _read_name(line: str) -> str:
+    name = _unquoted(line[4:].partition("\t")[0].strip())
+    return _DATE.split(name, maxsplit=1)[0].rstrip()
 
 
 _ESCAPED = {b"\\": b"\\", b'"': b'"', b"t": b"\t", b"n": b"\n"}
 
 
-def _edits(section: _DiffSection) -> list[Edit]:
-    old, new = section.old, section.new
+def _unquoted(name: str) -> str:
+    """Remove quotes. git escapes characters beyond ASCII as C does:
+    "b/gr\\303\\266sse".
+    """
+    name = name.strip()
+    if len(name) < 2 or not (name.startswith('"') and name.endswith('"')):
+        return name.strip("`")
+    quoted = name[1:-1].encode("utf-8", "surrogatepass")
+    data = re.sub(rb'\\([0-7]{3}|[\\"tn])', _unescape, quoted)
+    return data.decode("utf-8", errors="replace")
+
+
+def _unescape(escape: re.Match[bytes]) -> bytes:
+    code = escape[1]
+    return bytes([int(code, 8) & 255]) if len(code) == 3 else _ESCAPED[code]
+
+
+def _edit_section(section: _DiffSection) -> list[Edit]:
+    new = section.new
     if section.is_deleted or new == _NOWHERE:
-        content = sides(section.lines)[0] if section.hunks else None
-        return [Deletion(old if old != _NOWHERE else new, content)]
+        return [_delete_file(section)]
     modes = [ModeChange(new)] if section.has_mode else []
-    if section.is_new or old == _NOWHERE or section.was_empty:
-        return [_new_file(section), *modes]
-    if section.has_names and not (section.hunks or section.renamed or modes):
+    if section.creates_file:
+        return [_create_file(section), *modes]
+    is_empty = not (section.hunks or section.renamed or modes)
+    if section.has_names and is_empty:
         raise ReplyRefused(
             f"The diff of {new} changes nothing: it has no hunk.", path=new
         )
     edits: list[Edit] = []
     if section.renamed:
-        old, new = section.renamed.get("from") or old, section.renamed.get("to") or new
+        old = section.renamed.get("from", section.old)
+        new = section.renamed.get("to", new)
         edits.append(Renaming(old, new))
-    elif old != new and re.sub(r"\.(orig|old|bak)$", "", old) != new:
+    else:
+        _refuse_two_files(section.old, new)
+    for hunk in section.hunks:
+        edits += replace_lines(new, hunk.lines, Hint(line=hunk.line))
+    return [*edits, *modes]
+
+
+def _refuse_two_files(old: str, new: str) -> None:
+    if old != new and re.sub(r"\.(orig|old|bak)$", "", old) != new:
         raise ReplyRefused(
             f"The diff names two files, {old} and {new}.",
             hint="For a new name, add the lines `rename from` and `rename to`.",
             path=new,
         )
-    for hunk in section.hunks:
-        edits += replacement(new, hunk.lines, Hint(line=hunk.line))
-    return [*edits, *modes]
 
 
-def _new_file(section: _DiffSection) -> WholeFile:
-    lines = section.lines
-    if any(line.strip() for line in sides(lines)[0]):
+def _delete_file(section: _DiffSection) -> Deletion:
+    path = section.new if section.old == _NOWHERE else section.old
+    removed = split_sides(section.lines)[0] if section.hunks else None
+    return Deletion(path, removed)
+
+
+def _create_file(section: _DiffSection) -> WholeFile:
+    lines, path = section.lines, section.new
+    if any(line.strip() for line in split_sides(lines)[0]):
         raise ReplyRefused(
-            f"The diff makes {section.new} anew, and has lines in it that do not begin"
-            " with `+`.",
-            path=section.new,
+            f"The diff creates {path}, and has lines that do not begin with `+`.",
+            path=path,
         )
     added = [line[1:] for line in lines if not line.startswith("\\")]
-    end = "\n" if added and len(added) == len(lines) else ""
-    return WholeFile(section.new, "\n".join(added) + end, must_be_new=True)
+    has_final_newline = added and len(added) == len(lines)
+    content = "\n".join(added) + ("\n" if has_final_newline else "")
+    return WholeFile(path, content, must_be_new=True)
 
 
-def replacement(path: str, lines: Sequence[str], hint: Hint) -> list[Replacement]:
-    """Return the lines of a hunk as an edit, or nothing if it changes nothing. Raises
-    `ReplyRefused`.
+def replace_lines(path: str, lines: Sequence[str], hint: Hint) -> list[Replacement]:
+    """Return the edit of a hunk's lines; none for a hunk that changes nothing.
+
+    Raises `ReplyRefused`.
     """
-    find, new = sides(lines)
-    # `\ No newline at end of file` below a line that goes or comes says how the file's
-    # end changes
+    find, new = split_sides(lines)
+    # `\ No newline at end of file` below a line that only one side has says how the
+    # file's end changes
     unended = {above[:1] for above, line in pairwise(lines) if line.startswith("\\")}
-    final_newline = True if unended == {"-"} else False if unended == {"+"} else None
+    final_newline = None
+    if unended in ({"-"}, {"+"}):
+        final_newline = unended == {"-"}
     if find == new and final_newline is None:
         return []
     if not find:
@@ -451,21 +485,18 @@ def replacement(path: str, lines: Sequence[str], hint: Hint) -> list[Replacement
             hint="Give the lines around them, each with a space before it.",
             path=path,
         )
-    kept = sides(lines, keep_space=True)
-    return [
-        Replacement(
-            path, find, new, hint, final_newline, kept if kept != (find, new) else None
-        )
-    ]
+    with_space = split_sides(lines, keep_space=True)
+    otherwise = with_space if with_space != (find, new) else None
+    return [Replacement(path, find, new, hint, final_newline, otherwise)]
 
 
-def sides(
+def split_sides(
     lines: Sequence[str], *, keep_space: bool = False
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the lines before and after. A line without a mark stays, and has lost the
-    space before it.
+    """Return the old and the new lines of a hunk.
 
-    With `keep_space`, all lines that stay have lost it.
+    A line without a mark is an unchanged line that has lost its space. `keep_space`
+    reads all unchanged lines as if they had lost it.
     """
     old: list[str] = []
     new: list[str] = []
@@ -473,8 +504,8 @@ def sides(
         mark, text = line[:1], line[1:]
         if mark == "\\":
             continue
-        if mark not in ("+", "-"):
-            text = text if mark == " " and not keep_space else line
+        if mark not in ("+", "-") and (mark != " " or keep_space):
+            text = line
         if mark != "+":
             old.append(text)
         if mark != "-":

@@ -1,15 +1,15 @@
-"""The code blocks of a reply, and the file that each names.
+"""Finds the code blocks of a reply, and the file that each names.
 
 Fences follow CommonMark (https://spec.commonmark.org/0.31.2/#fenced-code-blocks).
 Search/replace blocks and patches are hidden from them: the marks of these forms say
-better where they end. Tags such as `<source>` on lines of their own are fences, too:
-aider asks for them where the text of a file has fences.
+better where they end. Tags such as `<source>` on separate lines are fences, too: aider
+asks for them if the text of a file has fences.
 """
 
 import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
-from itertools import chain, islice
+from itertools import chain
 from pathlib import PurePosixPath
 
 from markdown_it import MarkdownIt
@@ -20,7 +20,7 @@ from cdd_agent.changes.formats.file_names import (
     SHELLS,
     Grade,
     fits,
-    grade,
+    grade_name,
     is_code,
     is_in_language,
     names_file,
@@ -28,9 +28,9 @@ from cdd_agent.changes.formats.file_names import (
 from cdd_agent.changes.formats.known import NOTHING_KNOWN, KnownNames
 from cdd_agent.changes.formats.naming import (
     Named,
-    files_mentioned,
+    find_mentioned_files,
+    find_name_above_edits,
     is_comment,
-    name_above_edits,
     name_in_comment,
     name_in_info,
     name_in_line,
@@ -41,12 +41,14 @@ _TAG = re.compile(
     r"^<(?P<tag>source|sourcecode|code|codeblock|pre)>(?P<info>[\w+#-]*)$"
 )
 _PRIVATE_CHARACTERS = (range(0xE000, 0xF900), range(0xF0000, 0xFFFFE))
-"""Characters without a meaning. Two that a text does not have hide fences in it."""
+"""Characters without a meaning. Two of them, which the text does not have, replace the
+marks of hidden fences.
+"""
 _CAPTION = re.compile(r"^\s*(?:#{1,6}\s|(?:[-*]\s+)?\*\*)|:[\s*_]*$")
 """A line that introduces the block below it: a heading, bold, or with a colon at its
 end.
 """
-_HOLD_OTHERS = {".md", ".mdx", ".rst", ".html", ".htm", ".vue", ".svelte", ".astro"}
+_MIXED_SUFFIXES = {".md", ".mdx", ".rst", ".html", ".htm", ".vue", ".svelte", ".astro"}
 """Suffixes of files that have parts in other languages."""
 _SETS_OFF = re.compile(r"^\s*(?:#{1,6}\s|(?:[-*]\s+)?\*\*)")
 """A heading, or a line that begins in bold."""
@@ -66,13 +68,13 @@ class Fence(Struct, frozen=True):
     is_closed: bool
     info: str = ""
     is_named_apart: bool = True
-    """True if its name is in the info string or below a blank line, so that the name
-    cannot be the end of the text before.
+    """True if its name is not the end of the text before: it is in the info string or
+    below a blank line.
     """
     above: str | None = None
-    """The file that the line above names, in any language: for edits in the block."""
+    """The file of edits in the block: the line above names it, in any language."""
     doubt: str = ""
-    """A file that it could be, if nothing says so for certain."""
+    """A file that the block may or may not be."""
 
     @property
     def lines(self) -> list[str]:
@@ -84,7 +86,7 @@ class Fence(Struct, frozen=True):
         return self.path is not None and self.path.lower().endswith((".diff", ".patch"))
 
     def holds_a_name(self, known: KnownNames) -> bool:
-        """True if the name of a file is all that it holds: it names the next block."""
+        """True if it holds only the name of a file. Then it names the next block."""
         if self.path is not None or self.language in SHELLS or len(self.lines) != 1:
             return False
         named = name_in_line(self.content.strip(), "", known)
@@ -125,27 +127,23 @@ def find_fences(
         is_next = not any(line.strip(" \t>") for line in between)
         if previous and is_next and previous.holds_a_name(known):
             above, is_apart = previous.content.strip(), True
-        fences.append(_named(fence, above, is_apart, known))
+        fences.append(_name_fence(fence, above, is_apart, known))
     return fences
 
 
 def _markdown_fences(lines: Sequence[str], hidden: set[int]) -> list[Fence]:
     """Return the fences of Markdown, still without names."""
-    # a hidden line with a fence becomes one without, also behind the mark of a list
+    # other characters replace the marks of hidden fences, also behind a list mark
     hide: dict[int, str] = {}
     show: dict[int, str] = {}
     if hidden:
-        used = set().union(*lines)
-        unused = (
-            char for char in map(chr, chain(*_PRIVATE_CHARACTERS)) if char not in used
-        )
-        backtick, tilde = islice(unused, 2)
+        backtick, tilde = _find_unused_characters(lines)
         hide = {ord("`"): backtick, ord("~"): tilde}
         show = {ord(backtick): "`", ord(tilde): "~"}
-    text = "\n".join(
-        line.translate(hide) if place in hidden else line
-        for place, line in enumerate(lines)
-    )
+    visible = list(lines)
+    for place in hidden:
+        visible[place] = lines[place].translate(hide)
+    text = "\n".join(visible)
     fences: list[Fence] = []
     for token in _parser().parse(text):
         if token.type != "fence" or token.map is None:
@@ -168,9 +166,18 @@ def _markdown_fences(lines: Sequence[str], hidden: set[int]) -> list[Fence]:
     return fences
 
 
+def _find_unused_characters(lines: Sequence[str]) -> tuple[str, str]:
+    used = set().union(*lines)
+    characters = map(chr, chain(*_PRIVATE_CHARACTERS))
+    unused = (character for character in characters if character not in used)
+    return next(unused), next(unused)
+
+
 @cache
 def _parser() -> MarkdownIt:
-    """A parser of blocks alone. Lists make indented code of fences, so it stays on."""
+    """Return a parser of blocks only. It reads indented code, because a list can turn a
+    fence into it.
+    """
     return MarkdownIt("commonmark").disable(["inline", "html_block", "reference"])
 
 
@@ -184,10 +191,11 @@ def _straighten(
     """
     straight = list(lines)
     tagged: list[Fence] = []
-    # the last line of each text: a tag without its end is not looked for twice
-    last = {
-        line.strip(): place for place, line in enumerate(lines) if place not in hidden
-    }
+    # the last place of each line: a tag without an end is searched for only once
+    last: dict[str, int] = {}
+    for place, line in enumerate(lines):
+        if place not in hidden:
+            last[line.strip()] = place
     place = 0
     while place < len(lines):
         if place in hidden:
@@ -202,14 +210,19 @@ def _straighten(
             place += 1
             continue
         end = _find_closing(lines, place, opening["mark"], hidden)
-        indent = opening["container"]
-        if indent and not indent.strip() and end < len(lines):
-            inside = [line for line in lines[place + 1 : end] if line.strip()]
-            if not all(line.startswith(indent) for line in inside):
-                straight[place] = lines[place].lstrip()
-                straight[end] = lines[end].lstrip()
+        has_end = end < len(lines)
+        if has_end and _is_moved(opening["container"], lines[place + 1 : end]):
+            straight[place] = lines[place].lstrip()
+            straight[end] = lines[end].lstrip()
         place = end + 1
     return straight, tagged
+
+
+def _is_moved(indent: str, inside: Sequence[str]) -> bool:
+    """True if a fence is indented, and a line in its block is not."""
+    if not indent or indent.strip():
+        return False
+    return any(line.strip() and not line.startswith(indent) for line in inside)
 
 
 def _find_closing(
@@ -267,7 +280,7 @@ def _line_above(lines: Sequence[str], floor: int, start: int) -> tuple[str, bool
     return line, place == 0 or is_below_blank or "#" in line[:4]
 
 
-def _named(fence: Fence, above: str, is_apart: bool, known: KnownNames) -> Fence:
+def _name_fence(fence: Fence, above: str, is_apart: bool, known: KnownNames) -> Fence:
     """Return a fence with its language, and the file that it is or could be."""
     language, in_info = name_in_info(fence.info, known)
     fence = replace(fence, language=language)
@@ -277,45 +290,55 @@ def _named(fence: Fence, above: str, is_apart: bool, known: KnownNames) -> Fence
     in_line = _unless_commands(content, language, name_in_line(above, language, known))
     is_in_line = in_line is not None and in_line.is_file
     in_comment = None
-    first, _, rest = content.partition("\n")
-    if content and not is_in_line:
-        in_comment = name_in_comment(first, language, known)
-        # JSON has no comments: the line is not part of the file
-        if in_comment is not None and in_comment.path.endswith(".json"):
-            content = rest
+    if not is_in_line:
+        in_comment, content = _read_first_line(content, language, known)
     names = [named for named in (in_line, in_comment, in_info) if named is not None]
     path = next((named.path for named in names if named.is_file), None)
     doubt = ""
     if path is None:
-        doubts = [*(named.path for named in names), *_could_be(fence, above, known)]
+        doubts = [*(named.path for named in names), *_find_doubts(fence, above, known)]
         doubt = doubts[0] if doubts else ""
-    of_edits = name_above_edits(above, known)
+    path_of_edits = find_name_above_edits(above, known)
     return replace(
         fence,
         path=path,
         content=content,
         is_named_apart=is_apart and is_in_line,
-        above=of_edits or (doubt if known.is_file(doubt) else None),
+        above=path_of_edits or (doubt if known.is_file(doubt) else None),
         doubt=doubt,
     )
 
 
-def _could_be(fence: Fence, above: str, known: KnownNames) -> list[str]:
+def _read_first_line(
+    content: str, language: str, known: KnownNames
+) -> tuple[Named | None, str]:
+    """Return the name in a comment in the first line, and the content of the file."""
+    if not content:
+        return None, content
+    first, _, rest = content.partition("\n")
+    named = name_in_comment(first, language, known)
+    # JSON has no comments: the line is not part of the file
+    if named is not None and named.path.endswith(".json"):
+        return named, rest
+    return named, content
+
+
+def _find_doubts(fence: Fence, above: str, known: KnownNames) -> list[str]:
     """Return the files that a block without a name could be: the only one that the
     caption above or the first comment mentions, or a name that is its whole first line.
     """
     if fence.language in SHELLS:
         return []
     first = fence.content.partition("\n")[0].strip()
-    found: list[str] = []
+    names: list[str] = []
     if _CAPTION.search(above):
-        found += _only_one(files_mentioned(above, known), fence, above)
+        names += _only_one(find_mentioned_files(above, known), fence, above)
     if is_code(fence.language):
         if is_comment(first):
-            found += _only_one(files_mentioned(first, known), fence, first)
+            names += _only_one(find_mentioned_files(first, known), fence, first)
         elif names_file(first) and fits(fence.language, first):
-            found.append(first)
-    return found
+            names.append(first)
+    return names
 
 
 def _only_one(names: Sequence[str], fence: Fence, text: str) -> list[str]:
@@ -335,12 +358,12 @@ def _only_one(names: Sequence[str], fence: Fence, text: str) -> list[str]:
 def _may_hold(name: str, language: str) -> bool:
     """True if a file can have a part in a language."""
     suffix = PurePosixPath(name).suffix.lower()
-    return suffix in _HOLD_OTHERS or is_in_language(language, name)
+    return suffix in _MIXED_SUFFIXES or is_in_language(language, name)
 
 
 def _unless_commands(content: str, language: str, named: Named | None) -> Named | None:
-    """Return a name, but not that of a program above commands that call it. A word
-    above other commands is possible at most.
+    """Return a name, unless it is a program that the commands of the block call. A word
+    above other commands is only a possible name.
     """
     name = PurePosixPath(named.path).name if named else ""
     if named is None or PurePosixPath(name).suffix or content.startswith("#!"):
@@ -348,6 +371,6 @@ def _unless_commands(content: str, language: str, named: Named | None) -> Named 
     call = rf"^[ \t]*(?:\$ +)?(?:\S*/)?{re.escape(name)}(?:\s|$)"
     if re.search(call, content, re.MULTILINE):
         return None
-    if language in SHELLS and grade(named.path) is Grade.WORD:
+    if language in SHELLS and grade_name(named.path) is Grade.WORD:
         return Named(named.path, False)
     return named

@@ -1,4 +1,4 @@
-"""What texts look like names of files, and which languages fit a name.
+"""Recognises names of files, and the languages that fit a name.
 
 The lists below are guesses. They decide only about names that neither the project nor
 the task knows (`known.py`), and that the reply does not call a file.
@@ -68,7 +68,7 @@ SHELLS = _split("bash sh shell zsh")
 _PLAIN = _split("text txt plaintext plain")
 _DATA = _split("md markdown mdx log ini cfg conf json toml yaml yml xml svg html htm")
 _CODE = _split(*_SUFFIXES.values()) - _DATA
-_KNOWN = (
+_ALL_SUFFIXES = (
     _CODE
     | _DATA
     | _split(
@@ -93,7 +93,9 @@ _KNOWN = (
         "flowconfig gpr adb ads scm lisp el vim fnl",
     )
 )
-"""Suffixes that make a file's name of a word: `os.path` and `example.com` have none."""
+"""Suffixes by which a word is the name of a file. `os.path` and `example.com` have none
+of them.
+"""
 _PATH = re.compile(r"[\w.@+\[\](){}$~-]+(?:[/\\][\w.@+\[\](){}$~ -]+)*")
 _SUFFIX = re.compile(r"\.[A-Za-z][\w-]{0,14}$")
 
@@ -119,7 +121,7 @@ _BEGINNINGS = _split(
     "new next now of our replace",
     "see show the their then this to update updated your",
 )
-"""Words before a name in a caption: `For app.py`, `Changes to the app.py`."""
+"""Words that precede a name in a caption: `For app.py`, `Changes to the app.py`."""
 _OPTIONS = re.compile(
     r"(?:no-)?(?:line-?numbers|collapsed-lines|v-pre|wrap|copy|highlight|run)(?:[={"
     r" ].*)?",
@@ -130,7 +132,7 @@ _ABSOLUTE = re.compile(
     r"[A-Za-z]:[\\/]|[\\/]|~[\w.-]*(?:[\\/]|$)|file:/|\$\{?HOME\}?/|%\w+%[\\/]",
     re.IGNORECASE,
 )
-_OF_A_SYSTEM = re.compile(
+_SYSTEM_PATH = re.compile(
     r"[A-Za-z]:[\\/]\w|[\\/]{2}[\w.]|~|(?i:file:/)|\$\{?HOME|%\w+%"
     r"|[\\/](?:bin|boot|dev|etc|home|lib|mnt|opt|proc|root|run|sbin|srv|sys|tmp|usr"
     r"|var|Applications|Library|Users"
@@ -172,7 +174,7 @@ _LANGUAGES = (
 
 
 class Grade(IntEnum):
-    """How much a text looks like the name of a file."""
+    """The likeness of a text to the name of a file."""
 
     NONE = 0
     WORD = 1
@@ -183,33 +185,35 @@ class Grade(IntEnum):
     FILE = 3
 
 
-def grade(text: str, language: str = "") -> Grade:
+def grade_name(text: str, language: str = "") -> Grade:
     """Return how much a text looks like the name of a file in some language."""
     if is_absolute(text):
-        is_certain = _OF_A_SYSTEM.match(text) or names_file(
-            re.sub(r"^[\\/]+", "", text), language
-        )
+        relative = re.sub(r"^[\\/]+", "", text)
+        is_certain = _SYSTEM_PATH.match(text) or names_file(relative, language)
         return Grade.FILE if is_certain else Grade.NAME
     if _OPTIONS.fullmatch(text):
         return Grade.NONE
-    # a known suffix after signs that names seldom have: `Q&A.md`
     if not _looks_like_a_path(text):
-        suffix = _SUFFIX.search(text)
-        is_odd = (
-            suffix
-            and suffix[0][1:].lower() in _KNOWN
-            and not re.search(r"[\s:`|<>*?]|[/\\]$", text)
-        )
-        return Grade.NAME if is_odd else Grade.NONE
+        return Grade.NAME if _is_odd_name(text) else Grade.NONE
     if names_file(text, language):
         return Grade.NAME if text in WORDS else Grade.FILE
+    return _grade_word(text)
+
+
+def _grade_word(text: str) -> Grade:
     if text.startswith(("-", "@")) or "(" in text or not any(map(str.isalpha, text)):
         return Grade.NONE
-    return (
-        Grade.NAME
-        if is_in_capitals(text) or re.search(r"[./\\]|\w[-_]\w|[a-z][A-Z]", text)
-        else Grade.WORD
-    )
+    if is_in_capitals(text) or re.search(r"[./\\]|\w[-_]\w|[a-z][A-Z]", text):
+        return Grade.NAME
+    return Grade.WORD
+
+
+def _is_odd_name(text: str) -> bool:
+    """True for a name with signs that names seldom have: `Q&A.md`."""
+    suffix = _SUFFIX.search(text)
+    if suffix is None or suffix[0][1:].lower() not in _ALL_SUFFIXES:
+        return False
+    return not re.search(r"[\s:`|<>*?]|[/\\]$", text)
 
 
 def is_in_capitals(text: str) -> bool:
@@ -218,17 +222,15 @@ def is_in_capitals(text: str) -> bool:
 
 
 def is_caption(text: str) -> bool:
-    """True for a word that says what a block shows: an example, an output, commands."""
+    """True for a word about what a block shows, such as `Example` or `Output`."""
     return text.casefold() in _CAPTIONS
 
 
 def is_absolute(text: str) -> bool:
     """True if a path does not begin in the project, in the spelling of any system."""
-    return (
-        _ABSOLUTE.match(text) is not None
-        and not text.startswith(("/*", "//*"))
-        and text.strip("/\\") != ""
-    )
+    if text.startswith(("/*", "//*")) or not text.strip("/\\"):
+        return False
+    return _ABSOLUTE.match(text) is not None
 
 
 def is_in_language(language: str, path: str) -> bool:
@@ -239,22 +241,23 @@ def is_in_language(language: str, path: str) -> bool:
     if not language:
         return False
     if suffix:
-        return suffix in (language, *_SUFFIXES.get(language, "").split())
-    return _last(path).lower().lstrip(".") in (language, f"{language}file")
+        return suffix == language or suffix in _SUFFIXES.get(language, "").split()
+    return _base_name(path).lower().lstrip(".") in (language, f"{language}file")
 
 
 def without_beginning(phrase: str) -> str:
     """Return the file of a caption such as `For app.py`, or the phrase itself."""
     words = phrase.split(" ")
-    begins = [_begins_a_name(word) for word in words[:-1]]
-    if not any(begins):
+    start = len(words) - 1
+    while start > 0 and not _precedes_name(words[start - 1]):
+        start -= 1
+    if start == 0:
         return phrase
-    last = max(place for place, is_begin in enumerate(begins) if is_begin)
-    name = " ".join(words[last + 1 :])
+    name = " ".join(words[start:])
     return name if names_file(name) or is_spaced(name) else phrase
 
 
-def _begins_a_name(word: str) -> bool:
+def _precedes_name(word: str) -> bool:
     is_number = not word.strip("0123456789.")
     return is_number or word.endswith("ing") or word.casefold() in _BEGINNINGS
 
@@ -283,38 +286,35 @@ def is_path(text: str) -> bool:
         return True
     if not _looks_like_a_path(text.removeprefix("/")):
         return False
-    name = _last(text)
-    return (
-        name in BARE_NAMES
-        or bool(_SUFFIX.search(name))
-        or ("/" in text and not name.isdigit() and " " not in text)
-    )
+    name = _base_name(text)
+    if name in BARE_NAMES or _SUFFIX.search(name):
+        return True
+    return "/" in text and not name.isdigit() and " " not in text
 
 
 def names_file(text: str, language: str = "") -> bool:
-    """True for a path that can hardly be anything else. `Input/Output` and `os.path`
-    can.
+    """True for a path that can hardly be anything else, unlike `Input/Output` and
+    `os.path`.
     """
-    name = _last(text)
+    name = _base_name(text)
     if not is_path(text) or name in BARE_NAMES:
         return is_path(text)
     suffix = _SUFFIX.search(name)
     if suffix is None:
         return False
-    is_known = (
-        suffix[0][1:].lower() in _KNOWN | {language}
-        or name.partition(".")[0] in BARE_NAMES
-    )
-    return is_known or name != text or name.startswith(".")
+    if name != text or name.startswith("."):
+        return True
+    suffix_name = suffix[0][1:].lower()
+    if suffix_name in _ALL_SUFFIXES or suffix_name == language:
+        return True
+    return name.partition(".")[0] in BARE_NAMES
 
 
 def is_spaced(text: str) -> bool:
     """True for the name of a file with spaces before its suffix."""
-    return (
-        " " in text
-        and " " not in PurePosixPath(text).suffix
-        and names_file(text.replace(" ", "_"))
-    )
+    if " " not in text or " " in PurePosixPath(text).suffix:
+        return False
+    return names_file(text.replace(" ", "_"))
 
 
 def is_language(word: str) -> bool:
@@ -322,8 +322,8 @@ def is_language(word: str) -> bool:
 
 
 def fits(language: str, path: str) -> bool:
-    """True if a block in a language can be this file. Commands below the name of a
-    Python file are not that file.
+    """True if a block in a language can be this file. Shell commands, for example,
+    cannot be a Python file.
     """
     name = PurePosixPath(path.replace("\\", "/"))
     suffix = name.suffix.lstrip(".").lower()
@@ -331,12 +331,13 @@ def fits(language: str, path: str) -> bool:
         return suffix not in _CODE
     if language in SHELLS and not suffix:
         return name.name not in BARE_NAMES
-    if language not in _SUFFIXES or not suffix:
-        return _SUFFIXES.get(language) != ""
-    return suffix in _SUFFIXES[language].split() or (
-        language not in SHELLS and bool(_SUFFIXES[language])
-    )
+    suffixes = _SUFFIXES.get(language)
+    if suffixes is None or not suffix:
+        return suffixes != ""
+    if suffix in suffixes.split():
+        return True
+    return language not in SHELLS and suffixes != ""
 
 
-def _last(path: str) -> str:
+def _base_name(path: str) -> str:
     return re.split(r"[/\\]", path)[-1]

@@ -1,4 +1,4 @@
-"""What a form of edits has to do. The built-in ones are in `all_forms.py`."""
+"""The interface of a form of edits. The built-in forms are in `all_forms.py`."""
 
 from collections.abc import Callable, Sequence
 

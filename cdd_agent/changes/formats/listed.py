@@ -9,7 +9,7 @@ from cdd_agent.actions.model import KINDS
 from cdd_agent.actions.plan import ActionPlan
 from cdd_agent.changes.formats.fences import Fence
 from cdd_agent.changes.formats.form import Form
-from cdd_agent.changes.model import Edit, ReplyRefused, edit_of
+from cdd_agent.changes.model import Edit, ReplyRefused, convert_action
 from cdd_agent.errors import BadInput
 
 _KIND = rf"(?:{'|'.join(KINDS)})"
@@ -20,14 +20,14 @@ _ITEM = (
 _FIRST = re.compile(
     rf"^ *+{_ITEM}|^(?:- *|\[ *\{{ *|\{{ *)?[\"']?(?:actions|plan)[\"']?: *(?:\[ *)?$"
 )
-"""How a list of actions begins, or one that is almost correct."""
+"""The beginning of a list of actions, or of one that is almost correct."""
 _UNKNOWN = re.compile(r"^ *+(?:- *|\[? *\{ *|- *\{ *)[\"']?\w+[\"']?:(?: |$)")
 _FIELD = re.compile(r"[\"']?\b(?:file_path|find|replace)[\"']?: ", re.MULTILINE)
 _ALONE = re.compile(rf"^ *- +action: *[\"']?{_KIND}[\"']? *$")
 
 
 class Actions(Form):
-    """In a code block without a path."""
+    """Lists of actions in code blocks without a path."""
 
     kind = "list of actions"
 
@@ -46,7 +46,7 @@ class Actions(Form):
             raise ReplyRefused(refusal.message, hint=refusal.hint) from refusal
         edits: list[Edit] = []
         for action in actions:
-            edit = edit_of(action)
+            edit = convert_action(action)
             if edit is None:
                 raise ReplyRefused(
                     f"The reply asks for `{action.action_type}`, and a step's reply"

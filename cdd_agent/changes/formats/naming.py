@@ -1,8 +1,8 @@
-"""How a model names the file of a code block: in the info string, on the line before
-the block, or in the block's first line.
+"""Finds the file that a reply names for a code block: in the info string, on the line
+above the block, or in the block's first line.
 
-A sentence that mentions a file names no block, and the language of a block must fit the
-name of its file. `verdicts.py` has the table that decides.
+A sentence that mentions a file names no block. The language of a block must fit the
+name of its file. The table in `verdicts.py` decides.
 """
 
 import re
@@ -16,7 +16,7 @@ from cdd_agent.changes.formats.file_names import (
     WORDS,
     Grade,
     fits,
-    grade,
+    grade_name,
     is_absolute,
     is_caption,
     is_in_capitals,
@@ -53,8 +53,8 @@ _PARTLY = (
     r"|function|method|class)\b"
 )
 _WHOLE = rf"\b(?!(?:(?!\b(?:with|to)\b)[^()\[\]])*{_PARTLY})"
-"""After a word about a whole file: `(updated with the new method)`, but not `(updated
-method)`.
+"""A look-ahead after a word about a whole file. It accepts `(updated with the new
+method)`, but not `(updated method)`.
 """
 _NOTE = re.compile(
     r"(?<!\s)\s*+[\(\[](?:new|updated?|modif(?:y|ied)|edit(?:ed)?|changed?|created?"
@@ -94,6 +94,19 @@ _COMMENT = re.compile(
     r"^\s*(?:#+|//+|--|;+|%+|/\*+|<!--|\"\"\"|'''"
     r"|\{#)\s*(?P<text>\S(?:.*?\S)??)\s*+(?:\*+/|-->|\"\"\"|'''|#\})?\s*+$"
 )
+_PAIRS = (
+    ("**", "**"),
+    ("__", "__"),
+    ("_", "_"),
+    ("*", "*"),
+    ("`", "`"),
+    ('"', '"'),
+    ("'", "'"),
+    ("<", ">"),
+    ("(", ")"),
+    ("[", "]"),
+)
+"""Marks before and after a name, in the order in which they are removed."""
 _FILE_LABEL = re.compile(
     r"^(?!file:/)(?:file\s?name|file\s?path|file|path)"
     r"(?:\s+to\s+(?:add|change|create|edit|modify|update|write))?\s*[:=]\s*",
@@ -102,11 +115,11 @@ _FILE_LABEL = re.compile(
 
 
 class Named(Struct, frozen=True):
-    """The name that a block is given."""
+    """The name of a block's file."""
 
     path: str
     is_file: bool
-    """False if the block could be this file, and nothing says so for certain."""
+    """False if the block may or may not be this file."""
 
 
 def name_in_info(
@@ -118,25 +131,27 @@ def name_in_info(
     if len(info) > _LONGEST_INFO:
         return words[0].lower(), None
     if is_absolute(info) or (known.is_file(info) and not is_language(info)):
-        return _language_of(info), Named(info, True)
-    if (keyed := _info_with_key(info, known)) is not None:
+        return _guess_language(info), Named(info, True)
+    if (keyed := _read_keyed_info(info, known)) is not None:
         return keyed
     colon = _COLON.match(info)
     if colon and not colon["language"].isdigit():
         language = colon["language"].lower()
-        return language, _name_after_colon(_plain(colon["path"]), language, known)
+        return language, _read_name_after_colon(
+            _without_note(colon["path"]), language, known
+        )
     if len(words) < 2:
-        return _info_of_one_word(info, known)
+        return _read_single_word(info, known)
     word, rest = words
     if "/" in word and is_spaced(info):
-        return _language_of(info), Named(info, True)
+        return _guess_language(info), Named(info, True)
     if word.startswith(("{", "[")):
         return word.strip("{}.").lower(), None
     language = word.lower()
-    return language, _name_after_language(language, rest, info, known)
+    return language, _read_name_after_language(language, rest, info, known)
 
 
-def _info_with_key(info: str, known: KnownNames) -> tuple[str, Named] | None:
+def _read_keyed_info(info: str, known: KnownNames) -> tuple[str, Named] | None:
     """Return the language and the name of `python file=NAME`."""
     keyed = _KEYED.search(info)
     if keyed is None:
@@ -144,20 +159,20 @@ def _info_with_key(info: str, known: KnownNames) -> tuple[str, Named] | None:
     language = re.split(r"[\s{:,]", info.lstrip("{. "), maxsplit=1)[0].lower()
     if "=" in language:
         language = ""
-    named = _name_after_key(info, keyed, language, known)
+    named = _read_name_after_key(info, keyed, language, known)
     return (language, named) if named else None
 
 
-def _info_of_one_word(word: str, known: KnownNames) -> tuple[str, Named | None]:
+def _read_single_word(word: str, known: KnownNames) -> tuple[str, Named | None]:
     """Return the language and the name of an info string that is one or the other."""
-    name = _unquoted(word)
+    name = _unwrap(word)
     if is_language(name):
         could_be = name in BARE_NAMES or name.endswith("file")
         is_possible = could_be and known.is_file(name)
         return name.lower(), Named(name, False) if is_possible else None
     is_name = is_path(name) and name not in BARE_NAMES | WORDS
     if is_name or is_absolute(name) or known.is_file(name) or known.is_named(name):
-        return _language_of(name), Named(name, True)
+        return _guess_language(name), Named(name, True)
     if name in BARE_NAMES or is_in_capitals(name):
         return name.lower(), Named(name, False)
     return word.strip("{}.").lower(), None
@@ -167,34 +182,34 @@ def name_in_line(
     line: str, language: str = "", known: KnownNames = NOTHING_KNOWN
 ) -> Named | None:
     """Return the name in a line before a block, if the line says nothing else."""
-    seen = _visible(line) if len(line) <= _LONGEST else ""
-    if seen.lstrip().startswith("</"):
+    if len(line) > _LONGEST:
         return None
-    text = _LEAD.sub("", seen).strip()
+    line = _remove_invisible(line)
+    if line.lstrip().startswith("</"):
+        return None
+    text = _LEAD.sub("", line).strip()
     readings = [text]
     text = _NOTE.sub("", text).strip().rstrip(":").strip()
-    form = NameForm.BACKTICKS if "`" in seen else NameForm.HEADED
+    form = NameForm.BACKTICKS if "`" in line else NameForm.HEADED
     if _TAG.match(text):
-        form = NameForm.SAID
+        form = NameForm.DECLARED
     # emphasis, a label and the name, in any order: `**File: [a.py](src/a.py)**`
     for _ in range(3):
-        bare = _LEAD.sub("", _unquoted(text))
+        bare = _LEAD.sub("", _unwrap(text))
         text = _LABEL.sub("", bare).strip().rstrip(":").strip()
         readings += [bare, text]
         if text == bare.rstrip(":").strip():
             continue
         if _FILE_LABEL.match(bare):
-            form = NameForm.SAID
+            form = NameForm.DECLARED
         elif form is NameForm.HEADED:
             form = NameForm.LABELLED
-    text = _NOTE.sub("", _unquoted(text)).strip()
+    text = _NOTE.sub("", _unwrap(text)).strip()
     name = next((reading for reading in readings if known.is_file(reading)), text)
-    named = _judged(name, language, known, form)
-    if named is None or not (fits(language, name) or is_absolute(name)):
-        return None
-    if named.is_file:
+    named = _judge_fitting_name(name, language, known, form)
+    if named is None or named.is_file:
         return named
-    return Named(_known_ending(without_beginning(name), known), False)
+    return Named(_known_ending(named.path, known), False)
 
 
 def _known_ending(name: str, known: KnownNames) -> str:
@@ -209,23 +224,20 @@ def name_in_comment(
     """Return the name in the first line of a block, if it is a comment and says nothing
     else.
     """
-    comment = _COMMENT.match(_visible(line)) if len(line) <= _LONGEST else None
+    comment = _COMMENT.match(_remove_invisible(line)) if len(line) <= _LONGEST else None
     if comment is None:
         return None
     bare = line.strip()
     is_one_word = not re.search(r"\s", bare)
     # `//server/x` is an absolute path, and `//x` a comment
     if is_one_word and is_absolute(bare) and "/" in bare.strip("/"):
-        found = grade(bare)
-        if found is not Grade.NONE:
-            return Named(bare, found is Grade.FILE)
+        path_grade = grade_name(bare)
+        if path_grade is not Grade.NONE:
+            return Named(bare, path_grade is Grade.FILE)
     text = _FILE_LABEL.sub("", comment["text"])
-    form = NameForm.COMMENT if text == comment["text"] else NameForm.SAID
-    name = _unquoted(_NOTE.sub("", text).strip())
-    named = _judged(name, language, known, form)
-    if named is None or not (fits(language, name) or is_absolute(name)):
-        return None
-    return named if named.is_file else Named(without_beginning(name), False)
+    form = NameForm.COMMENT if text == comment["text"] else NameForm.DECLARED
+    name = _unwrap(_NOTE.sub("", text).strip())
+    return _judge_fitting_name(name, language, known, form)
 
 
 def is_comment(line: str) -> bool:
@@ -233,37 +245,39 @@ def is_comment(line: str) -> bool:
     return len(line) <= _LONGEST and _COMMENT.match(line) is not None
 
 
-def name_above_edits(line: str, known: KnownNames = NOTHING_KNOWN) -> str | None:
-    """Return the file that a line just before search/replace blocks names. The blocks
-    are of some file, so a possible name is enough.
+def find_name_above_edits(line: str, known: KnownNames = NOTHING_KNOWN) -> str | None:
+    """Return the file that a line just above search/replace blocks names.
+
+    Such blocks always change a file, so a possible name is enough.
     """
     named = name_in_line(line, "", known) or name_in_comment(line, "", known)
     if named is None:
         return None
-    return named.path if named.is_file or grade(named.path) is not Grade.WORD else None
+    is_word = grade_name(named.path) is Grade.WORD
+    return named.path if named.is_file or not is_word else None
 
 
-def files_mentioned(line: str, known: KnownNames = NOTHING_KNOWN) -> list[str]:
+def find_mentioned_files(line: str, known: KnownNames = NOTHING_KNOWN) -> list[str]:
     """Return the files that a sentence mentions."""
     if len(line) > _LONGEST:
         return []
     names: list[str] = []
     for word in line.split():
         name = word.lstrip("`*\"'(<").rstrip("`*\"'.,:;()<>")
-        is_set_off = "`" in word or grade(name) is not Grade.WORD
+        is_set_off = "`" in word or grade_name(name) is not Grade.WORD
         is_certain = names_file(name) and name not in WORDS
         if is_certain or (is_set_off and known.is_file(name)):
             names.append(name)
     return names
 
 
-def _judged(
+def _judge_name(
     name: str, language: str, known: KnownNames, form: NameForm
 ) -> Named | None:
-    """Return the name of a block, given in this form; None if it can be none."""
+    """Return the name of a block in this form. None if it cannot be one."""
     if not name or name.endswith(("/", "\\")):
         return None
-    if form is not NameForm.SAID and known.is_folder(name):
+    if form is not NameForm.DECLARED and known.is_folder(name):
         return None
     if known.is_file(name):
         is_word = form is NameForm.COMMENT and not re.search(r"[./\\]", name)
@@ -274,7 +288,17 @@ def _judged(
     return None if verdict is Verdict.NONE else Named(name, verdict is Verdict.FILE)
 
 
-def _name_after_key(
+def _judge_fitting_name(
+    name: str, language: str, known: KnownNames, form: NameForm
+) -> Named | None:
+    """Return the name of a block if it also fits the block's language."""
+    named = _judge_name(name, language, known, form)
+    if named is None or not (fits(language, name) or is_absolute(name)):
+        return None
+    return named if named.is_file else Named(without_beginning(name), False)
+
+
+def _read_name_after_key(
     info: str, keyed: re.Match[str], language: str, known: KnownNames
 ) -> Named | None:
     """Return the name in `file=NAME`, also one with spaces and without quotes."""
@@ -283,52 +307,59 @@ def _name_after_key(
     if tail != name and known.is_file(tail):
         return Named(tail, True)
     if keyed["key"].lower() in _TITLES:
-        return _judged(name, language, known, NameForm.TITLE)
+        return _judge_name(name, language, known, NameForm.TITLE)
     has_more = tail != name and not re.search(r"[=\[\]{}]", tail)
-    if has_more and grade(name) < Grade.FILE:
+    if has_more and grade_name(name) < Grade.FILE:
         return Named(tail, False)
     return Named(name, True)
 
 
-def _name_after_language(
+def _read_name_after_language(
     language: str, rest: str, info: str, known: KnownNames
 ) -> Named | None:
     """Return the name in `language NAME`, and in `my notes.txt`."""
-    name = _plain(re.sub(r"^(?:#\s*|(?://|--)\s+)", "", rest))
+    name = _without_note(re.sub(r"^(?:#\s*|(?://|--)\s+)", "", rest))
     if not is_path(name) or known.is_folder(name):
-        return _judged(name, language, known, NameForm.WORD_AFTER_LANGUAGE)
+        return _judge_name(name, language, known, NameForm.WORD_AFTER_LANGUAGE)
     if is_language(language) or is_in_language(language, name) or "/" in name:
         return Named(name, True)
     return Named(info, known.is_named(info))
 
 
-def _name_after_colon(name: str, language: str, known: KnownNames) -> Named | None:
-    """Return the name in `language:NAME`; None for a title that cannot be a name."""
+def _read_name_after_colon(name: str, language: str, known: KnownNames) -> Named | None:
+    """Return the name in `language:NAME`. None for a title that cannot be a name."""
     if is_absolute(name) or known.is_file(name) or is_path(name):
         return Named(name, True)
     if " " in name:
-        if is_spaced(name) and fits(language, name):
-            return Named(name, True)
-        words = name.split()[:5]
-        is_title = any(grade(word) is Grade.NONE or "." in word for word in words)
-        return None if is_title else Named(name, False)
-    if grade(name, language) is Grade.NONE or language in DIFFS:
+        return _read_spaced_name(name, language)
+    if grade_name(name, language) is Grade.NONE or language in DIFFS:
         return Named(name, False) if known.is_named(name) else None
-    is_title = is_caption(name) and not is_in_capitals(name)
+    if is_caption(name) and not is_in_capitals(name):
+        return Named(name, False)
     is_foreign = not name.isascii() and find_text_kind(language) is BlockText.SHELL
-    return Named(name, not is_title and not is_foreign)
+    return Named(name, not is_foreign)
 
 
-def _language_of(path: str) -> str:
+def _read_spaced_name(name: str, language: str) -> Named | None:
+    if is_spaced(name) and fits(language, name):
+        return Named(name, True)
+    for word in name.split()[:5]:
+        # a word of a title, such as `a(b)` or `os.path`
+        if "." in word or grade_name(word) is Grade.NONE:
+            return None
+    return Named(name, False)
+
+
+def _guess_language(path: str) -> str:
     return PurePosixPath(path).suffix.lstrip(".").lower()
 
 
-def _plain(text: str) -> str:
-    return _unquoted(_NOTE.sub("", text).strip())
+def _without_note(text: str) -> str:
+    return _unwrap(_NOTE.sub("", text).strip())
 
 
-def _visible(text: str) -> str:
-    """Remove characters without width, and those that make an emoji of a character."""
+def _remove_invisible(text: str) -> str:
+    """Remove characters without width, and those that select an emoji."""
     return "".join(
         char
         for char in text
@@ -336,26 +367,30 @@ def _visible(text: str) -> str:
     )
 
 
-def _unquoted(text: str) -> str:
+def _unwrap(text: str) -> str:
     """Remove what sets a name off: quotes, backticks, emphasis, a rule on both sides,
     a tag, a link.
     """
     text = text.strip()
-    for around in (_RULED, _TAG, _IN_TAGS):
-        if found := around.match(text):
-            text = found["text"]
+    for pattern in (_RULED, _TAG, _IN_TAGS):
+        if match := pattern.match(text):
+            text = match["text"]
     if link := _LINK.match(text):
-        text, target = _unquoted(link["text"]), link["target"]
-        # a name without its folder has it in the target
-        if "/" not in text and target.endswith(f"/{text}"):
-            text = target if is_path(target) and not target.startswith("/") else ""
-    for mark in ("**", "__", "_", "*", "`", '"', "'", "<", "(", "["):
-        other = {"<": ">", "(": ")", "[": "]"}.get(mark, mark)
-        if (
-            len(text) > 2 * len(mark)
-            and text.startswith(mark)
-            and text.rstrip(":").endswith(other)
-        ):
-            inside = text.rstrip(":").removeprefix(mark).removesuffix(other).strip()
-            text = inside if mark not in "([" or is_path(inside) else text
+        text = _read_link(_unwrap(link["text"]), link["target"])
+    for opening, closing in _PAIRS:
+        bare = text.rstrip(":")
+        is_pair = text.startswith(opening) and bare.endswith(closing)
+        if not is_pair or len(text) <= 2 * len(opening):
+            continue
+        inside = bare.removeprefix(opening).removesuffix(closing).strip()
+        # `(x)` and `[x]` set off paths only
+        if opening not in "([" or is_path(inside):
+            text = inside
     return text
+
+
+def _read_link(text: str, target: str) -> str:
+    """Return the name in a link. A name without its folder has it in the target."""
+    if "/" in text or not target.endswith(f"/{text}"):
+        return text
+    return target if is_path(target) and not target.startswith("/") else ""

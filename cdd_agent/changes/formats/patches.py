@@ -1,17 +1,19 @@
-"""Patches between `*** Begin Patch` and `*** End Patch`, as edits.
+"""Edits from patches between `*** Begin Patch` and `*** End Patch`.
 
 The format is that of the `apply_patch` tool
 (https://github.com/openai/codex/blob/main/codex-rs/apply-patch): `*** Update File:`
 with hunks below `@@` lines that may name a line above them, `*** Add File:`,
-`*** Delete File:`, `*** Move to:`. Where a hunk names a line, the first place after it
-is meant.
+`*** Delete File:`, `*** Move to:`. A hunk that names a line belongs at the first place
+after it.
 """
 
 import re
 from collections.abc import Sequence
 from functools import partial
 
-from cdd_agent.changes.formats.diffs import replacement
+from msgspec import Struct, field
+
+from cdd_agent.changes.formats.diffs import replace_lines
 from cdd_agent.changes.formats.fences import Fence
 from cdd_agent.changes.formats.form import Form, Span
 from cdd_agent.changes.formats.known import KnownNames
@@ -26,7 +28,7 @@ from cdd_agent.changes.model import (
 
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _FILE = re.compile(r"^\*\*\* (?P<kind>Update|Add|Delete) File:\s*+(?P<path>.*\S)\s*$")
-_OTHER_FILE = re.compile(r"^\*\*\* \w+ File:")
+_FILE_MARK = re.compile(r"^\*\*\* \w+ File:")
 _MOVE = re.compile(r"^\*\*\* Move to:\s*+(?P<path>.*\S)\s*$")
 _UNNAMED = "does not say what is done to which file."
 _NAMES = (
@@ -37,7 +39,7 @@ _RANGE = re.compile(r"^@@\s*-(?P<line>\d+)(?:,\d+)?\s+\+\d+(?:,\d+)?\s*@@")
 
 
 class Patches(Form):
-    """Between their marks wherever they stand, and in a code block without these."""
+    """Patches anywhere between their marks, or in a code block without marks."""
 
     kind = "patch"
 
@@ -50,24 +52,18 @@ class Patches(Form):
             if bare == _BEGIN:
                 start = place
             elif bare == _END and start is not None:
-                spans.append(
-                    Span(
-                        start,
-                        place + 1,
-                        partial(_read, lines[start : place + 1]),
-                        names_files=True,
-                        kind=self.kind,
-                    )
-                )
+                end = place + 1
+                read = partial(_read, lines[start:end])
+                spans.append(Span(start, end, read, names_files=True, kind=self.kind))
                 start = None
         return spans
 
     def takes(self, fence: Fence) -> bool:
-        """One that begins as a patch, or as a file's part of one."""
+        """True for a block that begins as a patch, or as the part for one file."""
+        if fence.is_file_of_diffs:
+            return False
         first = next((line for line in fence.lines if line.strip()), "").strip()
-        return not fence.is_file_of_diffs and (
-            first == _BEGIN or _FILE.match(first) is not None
-        )
+        return first == _BEGIN or _FILE.match(first) is not None
 
     def read(self, fence: Fence) -> list[Edit]:
         return _read(fence.lines)
@@ -86,62 +82,89 @@ class Patches(Form):
 
 
 def _read(lines: Sequence[str], path: str | None = None) -> list[Edit]:
-    """The edits of a patch, which names its files itself. Raises `ReplyRefused`."""
+    """Return the edits of a patch. It names its files, so `path` is not needed.
+
+    Raises `ReplyRefused`.
+    """
     del path
-    indent = min(
-        (
-            len(line) - len(line.lstrip())
-            for line in lines
-            if line.lstrip().startswith("*** ")
-        ),
-        default=0,
-    )
-    files: list[tuple[str, str, list[str]]] = []
-    for line in (
-        line[indent:] if not line[:indent].strip() else line for line in lines
-    ):
+    edits: list[Edit] = []
+    for part in _split_files(_without_indent(lines)):
+        edits += _edit_file(part)
+    return edits
+
+
+def _without_indent(lines: Sequence[str]) -> list[str]:
+    """Remove the indentation that all `***` lines have."""
+    marks = [line for line in lines if line.lstrip().startswith("*** ")]
+    indent = min((len(line) - len(line.lstrip()) for line in marks), default=0)
+    return [line if line[:indent].strip() else line[indent:] for line in lines]
+
+
+class _FilePart(Struct, frozen=True):
+    """The part of a patch that changes one file."""
+
+    kind: str
+    """`Update`, `Add` or `Delete`."""
+    path: str
+    lines: list[str] = field(default_factory=list)
+
+
+def _split_files(lines: Sequence[str]) -> list[_FilePart]:
+    parts: list[_FilePart] = []
+    for line in lines:
         if file := _FILE.match(line):
-            files.append((file["kind"], file["path"].strip("`\"'"), []))
-        elif line.strip() not in (_BEGIN, _END, "*** End of File"):
-            if _OTHER_FILE.match(line) or (
-                not files and line.startswith(("@@", "+", "-"))
-            ):
-                raise ReplyRefused(
-                    f"The patch's line {line.strip()[:80]!r} {_UNNAMED}", hint=_NAMES
-                )
-            if files:
-                files[-1][2].append(line)
-    if not files:
+            parts.append(_FilePart(file["kind"], file["path"].strip("`\"'")))
+            continue
+        if line.strip() in (_BEGIN, _END, "*** End of File"):
+            continue
+        is_unnamed = not parts and line.startswith(("@@", "+", "-"))
+        if is_unnamed or _FILE_MARK.match(line):
+            raise ReplyRefused(
+                f"The patch's line {line.strip()[:80]!r} {_UNNAMED}", hint=_NAMES
+            )
+        if parts:
+            parts[-1].lines.append(line)
+    if not parts:
         raise ReplyRefused(f"The patch {_UNNAMED}", hint=_NAMES)
-    return [edit for kind, name, body in files for edit in _edits(kind, name, body)]
+    return parts
 
 
-def _edits(kind: str, path: str, body: list[str]) -> list[Edit]:
+def _edit_file(part: _FilePart) -> list[Edit]:
+    path, body = part.path, list(part.lines)
     while body and not body[-1]:
         body.pop()
-    if kind == "Delete":
+    if part.kind == "Delete":
         return [Deletion(path)]
-    if kind == "Add":
-        if any(line and not line.startswith("+") for line in body):
-            raise ReplyRefused(
-                f"In `*** Add File: {path}` every line begins with `+`.", path=path
-            )
-        return [
-            WholeFile(path, "".join(line[1:] + "\n" for line in body), must_be_new=True)
-        ]
+    if part.kind == "Add":
+        return [_create_file(path, body)]
     edits: list[Edit] = []
     if body and (move := _MOVE.match(body[0])):
         edits.append(Renaming(path, move["path"]))
         path, body = move["path"], body[1:]
+    return [*edits, *_read_hunks(path, body)]
+
+
+def _create_file(path: str, lines: list[str]) -> WholeFile:
+    if any(line and not line.startswith("+") for line in lines):
+        raise ReplyRefused(
+            f"In `*** Add File: {path}` every line begins with `+`.", path=path
+        )
+    content = "".join(f"{line[1:]}\n" for line in lines)
+    return WholeFile(path, content, must_be_new=True)
+
+
+def _read_hunks(path: str, lines: list[str]) -> list[Edit]:
+    edits: list[Edit] = []
     number: int | None = None
     names: list[str] = []
     hunk: list[str] = []
-    for line in (*body, "@@"):
+    for line in (*lines, "@@"):
         if not line.startswith("@@"):
             hunk.append(line)
             continue
+        # several `@@` lines in a row name the place of one hunk
         if any(hunk):
-            edits += replacement(path, hunk, Hint(number, tuple(names)))
+            edits += replace_lines(path, hunk, Hint(number, tuple(names)))
             number, names = None, []
         hunk = []
         if numbers := _RANGE.match(line):

@@ -3,14 +3,14 @@ tools after it use them.
 
     src/app.py
     <<<<<<< SEARCH
-    what is there
+    lines to find
     =======
-    what shall be there
+    new lines
     >>>>>>> REPLACE
 
-Five to nine marks; all three lines have the same number. If the lines are to be
-removed, the divider may be there twice. `------- SEARCH` and `+++++++ REPLACE` are
-read, too, and a `:start_line:` below the first mark.
+Each of the three lines has the same number of marks, from five to nine. A block that
+removes lines may have the divider twice. `------- SEARCH`, `+++++++ REPLACE` and a
+`:start_line:` below the first mark are read, too.
 """
 
 import re
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from cdd_agent.changes.formats.fences import Fence
-from cdd_agent.changes.formats.file_names import Grade, grade, is_absolute
+from cdd_agent.changes.formats.file_names import Grade, grade_name, is_absolute
 from cdd_agent.changes.formats.form import Form, Span
 from cdd_agent.changes.formats.known import KnownNames
 from cdd_agent.changes.model import Edit, Hint, Replacement, ReplyRefused, WholeFile
@@ -41,7 +41,7 @@ _HINT = (
 
 
 class SearchReplace(Form):
-    """In prose and in code blocks."""
+    """Search/replace blocks in prose and in code blocks."""
 
     kind = "search/replace block"
 
@@ -58,14 +58,14 @@ class SearchReplace(Form):
         return fence.path is None and any(map(_END.match, fence.lines))
 
     def read(self, fence: Fence) -> list[Edit]:
-        raise _headless(fence.start + 1)
+        raise _headless_refusal(fence.start + 1)
 
     def refuse_loose(self, line: str, number: int) -> None:
         if _END.match(line):
-            raise _headless(number)
+            raise _headless_refusal(number)
 
 
-def _headless(line: int) -> ReplyRefused:
+def _headless_refusal(line: int) -> ReplyRefused:
     return ReplyRefused(
         f"The search/replace block in line {line} of the reply has no line of"
         " `<<<<<<< SEARCH`.",
@@ -74,7 +74,7 @@ def _headless(line: int) -> ReplyRefused:
 
 
 class _Parts(Struct, frozen=True):
-    """Where the marks of a block are."""
+    """The lines of a block that hold its marks."""
 
     divider: int
     end: int
@@ -85,7 +85,7 @@ class _Parts(Struct, frozen=True):
 
 
 class _Fault(Struct, frozen=True):
-    """Why a block cannot be read, and the line after it."""
+    """The reason why a block cannot be read."""
 
     end: int
     reason: str
@@ -97,7 +97,7 @@ def _find_block(
 ) -> Span:
     parts = _find_parts(lines, start, begin)
     name = begin["path"].strip("`*\"' \t")
-    is_name = known.is_file(name) or is_absolute(name) or grade(name) > Grade.WORD
+    is_name = known.is_file(name) or is_absolute(name) or grade_name(name) > Grade.WORD
     path = name if is_name else None
 
     def read(named: str | None) -> list[Edit]:
@@ -120,7 +120,7 @@ def _read_block(
     lines: Sequence[str], start: int, indent: str, parts: _Parts, path: str
 ) -> Edit:
     number: int | None = None
-    find = [_without(indent, line) for line in lines[start + 1 : parts.divider]]
+    find = [_remove_indent(indent, line) for line in lines[start + 1 : parts.divider]]
     if find and (numbered := _START_LINE.match(find[0])):
         number = int(numbered[1])
         while find and _ABOUT_LINES.match(find[0]):
@@ -130,13 +130,13 @@ def _read_block(
     new: list[str] = []
     if not parts.is_doubled:
         inside = lines[parts.divider + 1 : parts.end - 1]
-        new = [_without(indent, line) for line in inside]
+        new = [_remove_indent(indent, line) for line in inside]
     if not find:
         content = "".join(f"{line}\n" for line in new)
         return WholeFile(path, content, must_be_new=True)
     if not parts.is_doubled:
         return Replacement(path, tuple(find), tuple(new), Hint(number))
-    # who takes the underline of a heading for a divider wants both to go
+    # the first divider may be the underline of a heading: then both lines are removed
     longer = (*find, lines[parts.divider].strip())
     return Replacement(path, longer, (), Hint(number), otherwise=(tuple(find), ()))
 
@@ -149,7 +149,7 @@ def _find_parts(
     for place in range(start + 1, len(lines)):
         bare = lines[place].strip(" \t>") if begin["indent"] else lines[place].rstrip()
         if _END.match(lines[place]):
-            return _close(lines, place, dividers)
+            return _find_divider(lines, place, dividers)
         if _BEGIN.match(lines[place]):
             return _Fault(place, "is never closed")
         is_mark = bool(bare) and not bare.strip("=")
@@ -161,7 +161,9 @@ def _find_parts(
     return _Fault(len(lines), "is never closed")
 
 
-def _close(lines: Sequence[str], end: int, dividers: list[int]) -> _Parts | _Fault:
+def _find_divider(
+    lines: Sequence[str], end: int, dividers: list[int]
+) -> _Parts | _Fault:
     """Return the parts of a block whose last mark is in this line."""
     if not dividers:
         return _Fault(end + 1, "has no line of `=======`")
@@ -188,7 +190,7 @@ def _is_the_divider(lines: Sequence[str], at: int) -> bool:
     return False
 
 
-def _without(indent: str, line: str) -> str:
+def _remove_indent(indent: str, line: str) -> str:
     if line.startswith(indent):
         return line.removeprefix(indent)
-    return line.lstrip() if not line.strip() else line
+    return line if line.strip() else line.lstrip()

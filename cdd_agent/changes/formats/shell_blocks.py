@@ -184,29 +184,30 @@ class _ShellCommands:
         """Return a file's path from the root; empty for one that is not the project's.
         `is_made`: also a file that does not exist.
         """
-        is_outside = is_absolute(path) or not re.match(r"[\w.*?\[]", path)
-        place = self._folder / path
-        if (
-            is_outside
-            or _DYNAMIC.search(path)
-            or ".." in place.parts
-            or not place.parts
-        ):
-            return ""
-        name, root = str(place), self._known.root
-        if name in self._known.listed:
+        name, root = self._path_from_root(path), self._known.root
+        if not name or name in self._known.listed:
             return name
         if root is None:
             return name if is_made else ""
         # the user makes a file of secrets
-        if is_secret_path(name) or place.parts[0] == ".git":
+        if is_secret_path(name) or name.partition("/")[0] == ".git":
             return ""
-        names = _matches(root, name) if _GLOB.search(name) else [name]
-        for each in names:
+        for each in _expand_glob(root, name):
             exists = self._known.is_file(each) or self._known.is_folder(each)
             if (exists or is_made) and not is_ignored(root, PurePosixPath(each)):
                 return each
         return ""
+
+    def _path_from_root(self, path: str) -> str:
+        """Return a path from the root; empty for one that is outside, or that only the
+        shell can compute.
+        """
+        if is_absolute(path) or not re.match(r"[\w.*?\[]", path):
+            return ""
+        place = self._folder / path
+        if _DYNAMIC.search(path) or ".." in place.parts or not place.parts:
+            return ""
+        return str(place)
 
 
 def _redirects(node: Node) -> Iterator[Node]:
@@ -263,9 +264,12 @@ def _files_of(name: str, writer: _Writer, arguments: Sequence[str]) -> list[str]
     return files[-1:] if writer.only_last else files
 
 
-def _matches(root: Path, pattern: str) -> Iterator[str]:
+def _expand_glob(root: Path, name: str) -> Iterator[str]:
+    if not _GLOB.search(name):
+        yield name
+        return
     try:
-        for found in root.glob(pattern):
-            yield found.relative_to(root).as_posix()
+        for place in root.glob(name):
+            yield place.relative_to(root).as_posix()
     except (OSError, ValueError, NotImplementedError):
         return

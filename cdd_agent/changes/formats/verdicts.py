@@ -1,8 +1,7 @@
 """The table that decides whether a text names the file of a code block.
 
-Three things decide: the form in which the text is given, what the text looks like, and
-whether the words of the task name it. The language of the block is the fourth: titles
-above code are rarely files.
+Four things decide: the form of the text, its likeness to a name, whether the task names
+it, and the language of the block, because titles above code are rarely files.
 """
 
 from enum import Enum, IntEnum, auto
@@ -11,7 +10,7 @@ from cdd_agent.changes.formats.file_names import (
     SHELLS,
     WORDS,
     Grade,
-    grade,
+    grade_name,
     is_absolute,
     is_caption,
     is_code,
@@ -21,10 +20,10 @@ from cdd_agent.changes.formats.file_names import (
 
 
 class NameForm(IntEnum):
-    """How a reply gives a name. The values are the columns of the table."""
+    """The form in which a reply gives a name: the columns of the table."""
 
-    SAID = 0
-    """`text:NAME`, `file=NAME`, `File: NAME`, a tag: it says that this is a file."""
+    DECLARED = 0
+    """`text:NAME`, `file=NAME`, `File: NAME`, or a tag: the reply declares a file."""
     TITLE = 1
     """`title=NAME` in the info string."""
     WORD_AFTER_LANGUAGE = 2
@@ -39,7 +38,7 @@ class NameForm(IntEnum):
 
 
 class Likeness(Enum):
-    """What a text looks like, in the order in which the kinds are tried."""
+    """The likeness of a text to a name, in the order in which the kinds are tried."""
 
     PHRASE = auto()
     """Several words that do not end as a file's name does."""
@@ -58,7 +57,7 @@ class Likeness(Enum):
     WORD_FILE = auto()
     """A file's name that is a word of titles, too: `README`, `express.js`."""
     CAPTION = auto()
-    """A word that says what a block shows: `Usage`, `Output`, `PowerShell`."""
+    """A word about what a block shows: `Usage`, `Output`, `PowerShell`."""
     WORD = auto()
     """Any other word."""
     NAME = auto()
@@ -70,7 +69,7 @@ class Likeness(Enum):
 
 
 class BlockText(Enum):
-    """The kind of language that a code block says to be in."""
+    """The kind of a code block's language."""
 
     PLAIN = auto()
     SHELL = auto()
@@ -78,7 +77,7 @@ class BlockText(Enum):
 
 
 class Verdict(Enum):
-    """What a text in this place is."""
+    """The decision about a text."""
 
     FILE = "F"
     """The name of the block's file."""
@@ -118,8 +117,8 @@ PATH_NAME    unnamed    SHELL,CODE   F?????-
 PATH_NAME    named      PLAIN,SHELL  FFFFFFF
 PATH_NAME    named      CODE         F??????
 """
-"""What the text looks like; whether the task names it; the kinds of language; and a
-verdict for each form, in the order of `NameForm`. `*` stands for all.
+"""Columns: the likeness of the text, whether the task names it, the kinds of language,
+and a verdict for each form in the order of `NameForm`. `*` stands for all.
 """
 
 
@@ -127,13 +126,13 @@ def _read_table() -> dict[tuple[Likeness, bool, BlockText], str]:
     table: dict[tuple[Likeness, bool, BlockText], str] = {}
     for row in _ROWS.splitlines():
         likeness, task, languages, verdicts = row.split()
-        kinds = [
-            kind for kind in BlockText if languages == "*" or kind.name in languages
-        ]
-        for kind in kinds:
-            for is_named in (False, True):
-                if task in ("*", "named" if is_named else "unnamed"):
-                    table[Likeness[likeness], is_named, kind] = verdicts
+        for kind in BlockText:
+            if languages != "*" and kind.name not in languages:
+                continue
+            if task in ("*", "unnamed"):
+                table[Likeness[likeness], False, kind] = verdicts
+            if task in ("*", "named"):
+                table[Likeness[likeness], True, kind] = verdicts
     return table
 
 
@@ -141,8 +140,8 @@ _TABLE = _read_table()
 
 
 def judge(name: str, form: NameForm, language: str, *, is_named: bool) -> Verdict:
-    """Decide about a name that no one knows to be a file. `is_named`: the words of the
-    task name it.
+    """Decide about a name that is not a known file. `is_named` is true if the task
+    names it.
     """
     likeness = find_likeness(name, language, is_named=is_named)
     return Verdict(_TABLE[likeness, is_named, find_text_kind(language)][form])
@@ -158,17 +157,16 @@ def find_text_kind(language: str) -> BlockText:
 
 
 def find_likeness(name: str, language: str, *, is_named: bool) -> Likeness:
-    """Return what a text looks like. A caption that the task names is no caption."""
+    """Return the likeness of a text to a name. A name in the task is no caption."""
     if " " in name:
-        if not is_spaced(name):
-            return Likeness.PHRASE
-        return Likeness.SPACED if name.count(" ") < 3 else Likeness.LONG_SPACED
-    found = grade(name, language)
-    if found is Grade.NONE:
+        return _find_likeness_of_words(name)
+    name_grade = grade_name(name, language)
+    if name_grade is Grade.NONE:
         return Likeness.NOTHING
     if is_absolute(name):
-        return Likeness.SYSTEM_PATH if found is Grade.FILE else Likeness.SERVER_PATH
-    if found is Grade.FILE:
+        is_file = name_grade is Grade.FILE
+        return Likeness.SYSTEM_PATH if is_file else Likeness.SERVER_PATH
+    if name_grade is Grade.FILE:
         return Likeness.FILE
     if name in WORDS:
         return Likeness.WORD_FILE
@@ -176,8 +174,18 @@ def find_likeness(name: str, language: str, *, is_named: bool) -> Likeness:
     is_language = name.lower() == language and not language.endswith("file")
     if not is_named and (is_caption(name) or is_language):
         return Likeness.CAPTION
-    if found is Grade.WORD:
+    if name_grade is Grade.WORD:
         return Likeness.WORD
+    return _find_likeness_by_signs(name)
+
+
+def _find_likeness_of_words(name: str) -> Likeness:
+    if not is_spaced(name):
+        return Likeness.PHRASE
+    return Likeness.SPACED if name.count(" ") < 3 else Likeness.LONG_SPACED
+
+
+def _find_likeness_by_signs(name: str) -> Likeness:
     if "/" in name and (name.islower() or "." in name):
         return Likeness.PATH_NAME
     if "." in name or is_in_capitals(name):

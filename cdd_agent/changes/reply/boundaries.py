@@ -1,7 +1,7 @@
-"""Where code blocks end. What cannot be known for certain is refused.
+"""Checks that the end of each code block is certain.
 
-A fence that never closes was cut. One that holds the opening of another may have been
-closed too early, and so may one before a fence without a language and a name.
+A fence that never closes was cut. A fence that holds an opening of another may have
+closed too early. So may a fence before one without a language and a name.
 """
 
 from collections.abc import Sequence
@@ -49,8 +49,8 @@ def find_unclear(
 def _may_continue(previous: Part, part: Part, fence: Fence) -> bool:
     """True if a code block may be the rest of the file before it."""
     is_apart = fence.is_named_apart or part.whole is None
-    says_what_it_is = fence.info.strip() or (part.path and is_apart)
-    return not says_what_it_is and not _is_certain(previous)
+    is_labelled = fence.info.strip() or (part.path and is_apart)
+    return not is_labelled and not _is_certain(previous)
 
 
 def _judge_end(
@@ -61,7 +61,7 @@ def _judge_end(
     *,
     is_cut: bool,
 ) -> ReplyRefused | None:
-    """Return why the end of a code block is unclear by itself."""
+    """Return the reason if the end of a code block is unclear by itself."""
     path = part.path
     if not path:
         is_unclear = fence.holds_an_opening and _holds_edits(fence, forms)
@@ -69,7 +69,7 @@ def _judge_end(
         return _unclear(which, fence) if is_unclear else None
     if _continues_as_diff(fence, lines):
         return _unclear(f"of {path}", fence, path)
-    if is_cut and not _is_all_of_the_file(part, lines):
+    if is_cut and not _is_complete_file(part, lines):
         return _cut(path)
     if part.whole and fence.holds_an_opening:
         return _unclear(f"of {path}", fence, path)
@@ -103,7 +103,7 @@ def _is_certain(part: Part) -> bool:
     return is_whole(part.whole.path, part.whole.content)
 
 
-def _is_all_of_the_file(part: Part, lines: Sequence[str]) -> bool:
+def _is_complete_file(part: Part, lines: Sequence[str]) -> bool:
     """True for a file without the end of its fence that its language can read."""
     if part.whole is None or lines[-1].strip():
         return False

@@ -130,6 +130,14 @@ class _TakenText(Struct, frozen=True):
     fence: Fence | None = None
 
 
+def _read_python_block(block: _TakenText, fence: Fence) -> _Found:
+    calls = tuple(python_calls(fence.content))
+    if calls:
+        return _Found(block.begin, block.end, calls)
+    problem = _UNREADABLE if fence.is_closed else _CUT
+    return _Found(block.begin, block.end, problem=problem)
+
+
 class _Search:
     """The text of a reply, in which calls are looked for from its beginning on: of
     calls, code blocks and edits that overlap, the one that begins first counts.
@@ -363,11 +371,7 @@ class _Search:
         if fence is None or fence.path is not None:
             return None
         if fence.language == "tool_code":
-            calls = python_calls(fence.content)
-            problem = "" if calls else _UNREADABLE
-            if not fence.is_closed and not calls:
-                problem = _CUT
-            return _Found(block.begin, block.end, tuple(calls), problem)
+            return _read_python_block(block, fence)
         if fence.language not in _LANGUAGES_OF_CALLS:
             return None
         lines = fence.content.split("\n")

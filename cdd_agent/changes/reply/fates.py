@@ -1,6 +1,8 @@
-"""What became of each block of a reply."""
+"""Lists the blocks of a reply as applied, refused or explanation."""
 
 from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
 
 from cdd_agent.changes.formats.fences import Fence
 from cdd_agent.changes.formats.file_names import SHELLS, is_code
@@ -40,9 +42,9 @@ def list_blocks(
     for part in parts:
         for piece in part.pieces:
             if piece.edits or piece.refusal or part.fence is None:
-                blocks += _of_edits(piece)
+                blocks += _list_edits(piece)
             else:
-                blocks.append(_explanation(part.fence, piece, paths, known))
+                blocks.append(_describe_explanation(part.fence, piece, paths, known))
     return tuple(blocks)
 
 
@@ -51,22 +53,16 @@ def refused(
 ) -> tuple[ReplyBlock, ...]:
     """Return the blocks of a reply that is refused as a whole: none is applied."""
     reasons = {plain_name(problem.path): problem.reason for problem in problems}
-    return tuple(
-        ReplyBlock(
-            block.line,
-            block.end,
-            block.kind,
-            BlockFate.REFUSED,
-            block.path,
-            reasons.get(plain_name(block.path), _NOT_APPLIED),
-        )
-        if block.fate is BlockFate.APPLIED
-        else block
-        for block in blocks
-    )
+    marked: list[ReplyBlock] = []
+    for block in blocks:
+        if block.fate is BlockFate.APPLIED:
+            reason = reasons.get(plain_name(block.path), _NOT_APPLIED)
+            block = replace(block, fate=BlockFate.REFUSED, reason=reason)  # noqa: PLW2901
+        marked.append(block)
+    return tuple(marked)
 
 
-def _of_edits(piece: Piece) -> Iterator[ReplyBlock]:
+def _list_edits(piece: Piece) -> Iterator[ReplyBlock]:
     """Return a block that was read as edits, once for each file."""
     line, end, kind = piece.start + 1, piece.end, piece.kind
     if piece.refusal:
@@ -87,7 +83,7 @@ def _of_edits(piece: Piece) -> Iterator[ReplyBlock]:
             yield ReplyBlock(line, end, kind, BlockFate.APPLIED, path)
 
 
-def _explanation(
+def _describe_explanation(
     fence: Fence, piece: Piece, paths: set[str], known: KnownNames
 ) -> ReplyBlock:
     name = plain_name(fence.doubt)

@@ -1,11 +1,11 @@
-"""Where the blocks of a reply are: edits by marks, code blocks, and diffs in prose."""
+"""The places of the blocks of a reply: edits by marks, code blocks, diffs in prose."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
 
 from msgspec import Struct
 
-from cdd_agent.changes.formats.diffs import quoted_fences
+from cdd_agent.changes.formats.diffs import find_quoted_fences
 from cdd_agent.changes.formats.fences import Fence, find_fences
 from cdd_agent.changes.formats.form import Form, Span
 from cdd_agent.changes.formats.known import KnownNames
@@ -55,11 +55,10 @@ def lay_out(
     diffs in prose and code blocks cannot be distinguished.
     """
     spans = [span for form in forms for span in form.marked(lines, known)]
-    marked = _first_of_overlapping([*calls, *spans])
+    marked = _drop_overlapping([*calls, *spans])
     in_marks = _places(marked)
-    in_diffs = quoted_fences(lines)
-    # what looks like a fence in a diff may be a line of its file: without it, the next
-    # fences change
+    in_diffs = find_quoted_fences(lines)
+    # a fence in a diff may be a line of the changed file: then later fences change
     for _ in range(_ROUNDS):
         fences = find_fences(lines, in_marks | in_diffs, known)
         taken = in_marks | _places(fences)
@@ -74,13 +73,13 @@ def lay_out(
     raise _unclear_diffs(in_prose)
 
 
-def _first_of_overlapping(spans: list[Span]) -> list[Span]:
+def _drop_overlapping(spans: list[Span]) -> list[Span]:
     """Return the spans in order. One that begins in another is a part of its text."""
-    kept: list[Span] = []
+    separate: list[Span] = []
     for span in sorted(spans, key=lambda span: span.start):
-        if not kept or span.start >= kept[-1].end:
-            kept.append(span)
-    return kept
+        if not separate or span.start >= separate[-1].end:
+            separate.append(span)
+    return separate
 
 
 def _places(blocks: Sequence[Span | Fence]) -> set[int]:

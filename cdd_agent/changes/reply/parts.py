@@ -10,7 +10,7 @@ from cdd_agent.changes.completeness import PROSE
 from cdd_agent.changes.formats.fences import Fence
 from cdd_agent.changes.formats.form import Form, Span
 from cdd_agent.changes.formats.known import KnownNames
-from cdd_agent.changes.formats.naming import files_mentioned, name_above_edits
+from cdd_agent.changes.formats.naming import find_mentioned_files, find_name_above_edits
 from cdd_agent.changes.model import Edit, ReplyRefused, WholeFile
 from cdd_agent.changes.reply.layout import Layout
 
@@ -102,32 +102,40 @@ class _Reader(Struct, frozen=True):
         for place in range(fence.start + 1, last):
             line = self.lines[place]
             is_word = place not in inside and line.strip()
-            if is_word and not name_above_edits(line, self.known):
+            if is_word and not find_name_above_edits(line, self.known):
                 return True
         return False
 
     def _read_marks_in_fence(
         self, fence: Fence, marked: Sequence[Span]
     ) -> Iterator[Piece]:
-        """Read edits by marks. Between them are names of files, or dots."""
-        path, floor = fence.path or fence.above, fence.start + 1
+        """Read edits by marks. Only names of files and dots may be between them."""
+        path = fence.path or fence.above
         begin = fence.start
+        words_start = fence.start + 1
         stop = fence.end - 1 if fence.is_closed else fence.end
         for span in marked:
             is_last = span is marked[-1]
-            others = self._words_in(floor, span.start)
-            named = name_above_edits(others[-1], self.known) if others else None
-            has_words = len(others) > (1 if named else 0)
-            if is_last and not has_words and self._words_in(span.end, stop):
-                has_words, floor = True, span.end
-            path = span.path or named or path
             end = fence.end if is_last else span.end
-            if has_words and not span.names_files:
-                refusal = _words_between(floor + 1, path)
+            words = self._words_in(words_start, span.start)
+            named = self._pop_name(words)
+            path = span.path or named or path
+            if is_last and not words:
+                words = self._words_in(span.end, stop)
+                words_start = span.end if words else words_start
+            if words and not span.names_files:
+                refusal = _words_between(words_start + 1, path)
                 yield Piece(begin, end, span.kind, refusal=refusal)
             else:
                 yield _read_span(span, path, begin, end)
-            floor = begin = span.end
+            words_start = begin = span.end
+
+    def _pop_name(self, words: list[str]) -> str | None:
+        """Remove the last line and return its name, if it names a file."""
+        named = find_name_above_edits(words[-1], self.known) if words else None
+        if named:
+            words.pop()
+        return named
 
     def _words_in(self, start: int, stop: int) -> list[str]:
         """Return the lines between edits that do not stand for unchanged lines."""
@@ -141,11 +149,9 @@ class _Reader(Struct, frozen=True):
         """Read edits by marks between words. They are of the file that the line above
         names, or of the previous one if no other file is named between them.
         """
-        in_fences = {
-            span.start
-            for fence in self.layout.fences
-            for span in self.layout.marked_in(fence)
-        }
+        in_fences: set[int] = set()
+        for fence in self.layout.fences:
+            in_fences.update(span.start for span in self.layout.marked_in(fence))
         path: str | None = None
         end = 0
         for span in self.layout.marked:
@@ -172,17 +178,15 @@ class _Reader(Struct, frozen=True):
             if fence.end - 1 == above:
                 is_name = fence.holds_a_name(self.known)
                 return fence.content.strip() if is_name else None
-        return name_above_edits(self.lines[above], self.known)
+        return find_name_above_edits(self.lines[above], self.known)
 
     def _is_about_another(self, between: range, path: str) -> bool:
         """True if the text between two edits is, or mentions, another file."""
         if self._fences_in(between):
             return True
-        mentioned = {
-            name
-            for place in between
-            for name in files_mentioned(self.lines[place], self.known)
-        }
+        mentioned: set[str] = set()
+        for place in between:
+            mentioned.update(find_mentioned_files(self.lines[place], self.known))
         return bool(mentioned) and not any(map(path.endswith, mentioned))
 
     def _fences_in(self, between: range) -> Sequence[Fence]:
