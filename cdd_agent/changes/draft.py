@@ -138,7 +138,8 @@ class FileDraft:
             new.append(composed if composed in known else line)
         head, tail = common_ends(old, new)
         find = old[head : len(old) - tail]
-        if not self._before.text.strip():
+        is_blank = not self._before.text.strip()
+        if is_blank and not tail:
             self._has_final_end = content.endswith(("\n", "\r"))
         self._splice(head, find, new[head : len(new) - tail], is_alike=True)
 
