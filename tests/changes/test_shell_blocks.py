@@ -139,6 +139,20 @@ def test_commands_for_what_the_reply_does_itself_are_explanation(
         parse_reply(f"{commands}\n{GOOD}", known)
 
 
+def test_code_blocks_in_the_file_of_a_call_change_nothing(known: KnownNames) -> None:
+    content = "# How\n\n```sh\nrm README.md\n```\n\n```text:config.toml\nx\n```\n"
+    call = (
+        f"<write_to_file>\n<path>HOW.md</path>\n<content>\n{content}</content>\n"
+        "</write_to_file>\n"
+    )
+    assert parse_reply(f"{call}\n{GOOD}", known).edits == (
+        WholeFile("HOW.md", content),
+        WholeFile("src/sum.py", "add = sum\n"),
+    )
+    with pytest.raises(ReplyRefused, match=r"config\.toml"):
+        parse_reply(f"{call}\n```bash\nrm config.toml\n```\n", known)
+
+
 @each_row(
     "commands",
     [

@@ -374,6 +374,8 @@ class _Search:
             return _read_python_block(block, fence)
         if fence.language not in _LANGUAGES_OF_CALLS:
             return None
+        if not _FIRST_SIGN.search(fence.content):
+            return None
         lines = fence.content.split("\n")
         inner = _Search(lines, self.known, partial(lay_out, lines, self.known, ()))
         found = inner.find()
