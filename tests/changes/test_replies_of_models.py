@@ -699,7 +699,7 @@ def test_a_remark_in_a_block_is_one_where_more_lines_go_than_come(
     tmp_path: Path, remark: str
 ) -> None:
     write(tmp_path, PROJECT)
-    with pytest.raises(ReplyRefused, match=r"(?s)left out.*worded otherwise"):
+    with pytest.raises(ReplyRefused, match=r"(?s)left out.*differently"):
         apply(
             tmp_path,
             "src/calc.py\n"

@@ -116,7 +116,7 @@ def _why_not_applied(
             return False, f"Another block changes {name}."
         if project_names.is_quotation(name, fence.content):
             return False, f"It shows what {name} contains."
-        return True, f"It could be {name}, and nothing says so for certain."
+        return True, f"It could be {name}, but the reply does not name it clearly."
     if _is_nameless_diff(fence):
         return True, "The diff names no file."
     if fence.language in _COMMANDS:
