@@ -386,7 +386,7 @@ class _Work:
         if file.content is None or not file.content.text:
             self._make(file, text)
         elif has_same_lines(file.content.text, text):
-            self._notes.append(f"{file.path} is there already, as it should be")
+            self._notes.append(f"{file.path} already has this content")
         else:
             lines = ""
             if self._terms.parts is IN_BLOCKS:
@@ -519,7 +519,7 @@ class _Work:
             raise self._refusal_of_repeated_text(file, find, error) from error
         if not is_new:
             self._notes.append(
-                f"{file.path}, block {file.blocks}: the new text was there already"
+                f"{file.path}, block {file.blocks}: the file has the new text already"
             )
 
     def _refuse_hidden(self, file: _File, verb: str) -> None:
@@ -580,7 +580,7 @@ class _Work:
 
     def _delete(self, file: _File, lines: tuple[str, ...] | None) -> None:
         if file.content is None:
-            self._notes.append(f"{file.path} is gone already")
+            self._notes.append(f"{file.path} is deleted already")
             return
         if file.whole is not None and len(file.spellings) > 1:
             names = " and ".join(map(ascii, sorted(file.spellings)))

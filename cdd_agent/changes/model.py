@@ -61,8 +61,8 @@ class ReplyBlock(Struct, frozen=True):
         if not self.is_doubtful:
             return f"{what}: {self.fate}. {self.reason}".rstrip()
         if self.path:
-            return f"{what} could be {self.path}, and was taken for explanation"
-        return f"{what} names no file, and was taken for explanation"
+            return f"{what} could be {self.path}, and was read as an explanation"
+        return f"{what} names no file, and was read as an explanation"
 
 
 class ReplyRefused(StepFailed):

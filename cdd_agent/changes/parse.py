@@ -19,8 +19,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.changes.formats.all_forms import all_forms
-from cdd_agent.changes.formats.known import NOTHING_KNOWN, KnownNames
 from cdd_agent.changes.formats.naming import name_in_line
+from cdd_agent.changes.formats.project_names import NO_PROJECT_NAMES, ProjectNames
 from cdd_agent.changes.model import (
     Edit,
     Reply,
@@ -47,36 +47,38 @@ class _Reading(Struct, frozen=True):
     reply: ReplyLines
     layout: Layout
     parts: tuple[Part, ...]
-    known: KnownNames
+    project_names: ProjectNames
 
 
-def parse_reply(text: str, known: KnownNames = NOTHING_KNOWN) -> Reply:
+def parse_reply(text: str, project_names: ProjectNames = NO_PROJECT_NAMES) -> Reply:
     """Read a reply. Raises `ReplyRefused` if its edits cannot be known for certain."""
-    answer = hide_thoughts(split_lines(text), known)
+    answer = hide_thoughts(split_lines(text), project_names)
     inside = hide_wrapper(answer)
     if inside is not None:
         try:
-            reading = _read(inside, known)
+            reading = _read(inside, project_names)
             reply = _judge(reading)
         except ReplyRefused:
             pass
         else:
             if reply.edits and all(fence.is_closed for fence in reading.layout.fences):
                 return reply
-    return _judge(_read(answer, known))
+    return _judge(_read(answer, project_names))
 
 
-def _read(reply: ReplyLines, known: KnownNames) -> _Reading:
+def _read(reply: ReplyLines, project_names: ProjectNames) -> _Reading:
     """Find the blocks of a reply, and read each."""
     forms = all_forms()
-    layout = lay_out_with_calls(reply.lines, known, forms)
-    parts = read_parts(reply.lines, layout, known, forms)
-    with_folders = known.with_files(edit.path for part in parts for edit in part.edits)
+    layout = lay_out_with_calls(reply.lines, project_names, forms)
+    parts = read_parts(reply.lines, layout, project_names, forms)
+    with_folders = project_names.with_files(
+        edit.path for part in parts for edit in part.edits
+    )
     named = [fence.path for fence in layout.fences if fence.path]
     # a title above an explanation may name a folder in which the reply has files
-    if not known.folders and any(map(with_folders.is_folder, named)):
+    if not project_names.folders and any(map(with_folders.is_folder, named)):
         return _read(reply, with_folders)
-    return _Reading(reply, layout, tuple(parts), known)
+    return _Reading(reply, layout, tuple(parts), project_names)
 
 
 def _judge(reading: _Reading) -> Reply:
@@ -90,13 +92,13 @@ def _judge(reading: _Reading) -> Reply:
         parts = tuple(_with_line_ends(part, reading.reply.crlf) for part in parts)
         if (second := _find_second_version(parts)) is not None:
             parts = _refuse(parts, *second)
-    blocks = list_blocks(reading.reply, parts, reading.known)
+    blocks = list_blocks(reading.reply, parts, reading.project_names)
     refusals = [
         piece.refusal for part in parts for piece in part.pieces if piece.refusal
     ]
     if refusals:
         raise join_refusals(refusals, refused(blocks))
-    explanation = _explanation(lines, parts, reading.known)
+    explanation = _explanation(lines, parts, reading.project_names)
     return Reply(_without_repeats(parts), explanation, blocks)
 
 
@@ -165,7 +167,9 @@ def _replaces(edit: Edit) -> bool:
     return isinstance(edit, WholeFile) and not edit.must_be_new
 
 
-def _explanation(lines: Sequence[str], parts: Sequence[Part], known: KnownNames) -> str:
+def _explanation(
+    lines: Sequence[str], parts: Sequence[Part], project_names: ProjectNames
+) -> str:
     """Return the words around the edits, and the code blocks that are not files."""
     words: list[str] = []
     place = 0
@@ -173,7 +177,9 @@ def _explanation(lines: Sequence[str], parts: Sequence[Part], known: KnownNames)
         if not part.edits:
             continue
         words += lines[place : part.start]
-        while words and (not words[-1].strip() or _names_a_file(words[-1], known)):
+        while words and (
+            not words[-1].strip() or _names_a_file(words[-1], project_names)
+        ):
             words.pop()
         words.append("")
         place = max(place, part.end)
@@ -181,6 +187,6 @@ def _explanation(lines: Sequence[str], parts: Sequence[Part], known: KnownNames)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(words)).strip()
 
 
-def _names_a_file(line: str, known: KnownNames) -> bool:
-    named = name_in_line(line, "", known)
+def _names_a_file(line: str, project_names: ProjectNames) -> bool:
+    named = name_in_line(line, "", project_names)
     return named is not None and named.is_file

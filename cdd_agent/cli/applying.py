@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from cdd_agent.changes.build import change_set
 from cdd_agent.changes.change_set import ChangeSet
-from cdd_agent.changes.formats.known import KnownNames
+from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.changes.model import (
     BlockFate,
     EditProblem,
@@ -91,7 +91,7 @@ def apply_reply(
     reply = Reply(())
     text = _read(source)
     try:
-        reply = parse_reply(text, KnownNames.of(project.root))
+        reply = parse_reply(text, ProjectNames.collect(project.root))
         changes = change_set(
             project.root, reply.edits, EditPolicy(seen=None), project.tickets.owns
         )

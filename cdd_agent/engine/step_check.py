@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.changes.formats.known import KnownNames
+from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.changes.model import Reply, ReplyRefused
 from cdd_agent.changes.parse import parse_reply
 from cdd_agent.engine.attempt import Attempt, AttemptOutcome
@@ -73,13 +73,13 @@ def usable_reply(transaction: StepTransaction) -> Reply:
         transaction.attempt.all_guidance,
     )
     words = "\n".join(text for text in texts if text)
-    known = KnownNames.of(
+    project_names = ProjectNames.collect(
         transaction.root,
         declared.paths,
         words,
         has_tools=transaction.call_by_call,
     )
-    reply = parse_reply(text, known)
+    reply = parse_reply(text, project_names)
     has_acted = bool(reply.changes_files or transaction.changes.changes)
     written = transaction.changes.touched
     unclear = [
@@ -292,9 +292,11 @@ async def _compare_tests(
     versions = await transaction.ledger.versions(
         attempts, lambda path: place_of(path) is not Place.NONE
     )
-    known = {*transaction.changes.touched, *changed_by_commands(attempts)}
+    changed_paths = {*transaction.changes.touched, *changed_by_commands(attempts)}
     relevant = tuple(
-        file for file in versions if not is_data(file.path) or file.path in known
+        file
+        for file in versions
+        if not is_data(file.path) or file.path in changed_paths
     )
     charsets = Charsets(transaction.root)
     comparison = await asyncio.to_thread(compare_tests, relevant, charsets)

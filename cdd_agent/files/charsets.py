@@ -44,8 +44,8 @@ class _Rule(Struct, frozen=True):
 
 
 def _make_rules(folder: Path, rows: Iterable[tuple[str, str]]) -> list[_Rule]:
-    """The rules that a file gives as patterns with charsets. Unusable patterns are
-    passed over, and so is what comes after too many.
+    """Return the rules of a file with patterns and charsets. Unusable patterns are
+    skipped. Patterns beyond the limit are, too.
     """
     rules: list[_Rule] = []
     count = 0
@@ -77,8 +77,8 @@ class Charsets:
         self._attribute_rules: dict[PurePosixPath, tuple[_Rule, ...]] = {}
 
     def declared(self, path: PurePosixPath) -> str:
-        """The charset that is declared for a file of the project, as it is written
-        there; empty if none is. `.editorconfig` counts first.
+        """Return the charset that the project declares for a file, as written there;
+        empty if there is none. `.editorconfig` counts first.
         """
         if self._root is None:
             return ""
@@ -94,7 +94,7 @@ class Charsets:
         return ""
 
     def _read_editorconfig(self, folder: Path) -> tuple[_Rule, ...]:
-        """The rules for the files of a folder, the strongest first."""
+        """Return the rules for the files of a folder, the strongest first."""
         if folder not in self._editorconfig_rules:
             settings = list(_settings(_read(folder / ".editorconfig")))
             charsets = (setting for setting in reversed(settings) if setting.is_charset)
@@ -108,7 +108,7 @@ class Charsets:
         return self._editorconfig_rules[folder]
 
     def _read_attributes(self, root: Path, folder: PurePosixPath) -> tuple[_Rule, ...]:
-        """The rules for the files of a folder, the strongest first."""
+        """Return the rules for the files of a folder, the strongest first."""
         if folder not in self._attribute_rules:
             place = root / folder
             rows = list(_attributes(_read(place / ".gitattributes")))
@@ -154,7 +154,7 @@ def _settings(editorconfig: str) -> Iterator[_Setting]:
 
 
 def _attributes(text: str) -> Iterator[tuple[str, str]]:
-    """Each pattern of `.gitattributes` with the charset that it declares."""
+    """Yield each pattern of `.gitattributes` with the charset that it declares."""
     for line in text.splitlines():
         attributes = _ATTRIBUTES.fullmatch(line.strip())
         if attributes is None or line.lstrip().startswith("#"):

@@ -22,7 +22,7 @@ from cdd_agent.changes.formats.form import Form, Span
 from cdd_agent.changes.model import ReplyRefused, WholeFile
 class Shrimps(Form):
     kind = "shrimp"
-    def marked(self, lines, known):
+    def marked(self, lines, project_names):
         return [
             Span(n, n + 1, self.edits, names_files=True)
             for n, line in enumerate(lines) if line.startswith("shrimp ")
@@ -90,16 +90,16 @@ def test_a_form_of_another_package_is_read_with_the_built_in_ones(
         "Shrimps = object",
         "Shrimps.kind = 3",
         "Shrimps.__init__ = lambda self, more: None",
-        "Shrimps.marked = lambda self, lines, known: 1 / 0",
-        "Shrimps.marked = lambda self, lines, known: [1]",
-        "Shrimps.marked = lambda self, lines, known: None",
-        "Shrimps.marked = lambda self, lines, known: [Span(0, 99, self.edits)]",
-        "Shrimps.marked = lambda self, lines, known: [Span(2, 2, self.edits)]",
-        "Shrimps.in_prose = lambda self, lines, taken, ends: 1 / 0",
-        "Shrimps.takes = lambda self, fence: 1 / 0",
-        "Shrimps.takes = lambda self, fence: 'yes'",
+        "Shrimps.marked = lambda self, lines, project_names: 1 / 0",
+        "Shrimps.marked = lambda self, lines, project_names: [1]",
+        "Shrimps.marked = lambda self, lines, project_names: None",
+        "Shrimps.marked = lambda self, lines, project_names: [Span(0, 99, self.edits)]",
+        "Shrimps.marked = lambda self, lines, project_names: [Span(2, 2, self.edits)]",
+        "Shrimps.in_prose = lambda self, lines, occupied, ends: 1 / 0",
+        "Shrimps.accepts = lambda self, fence: 1 / 0",
+        "Shrimps.accepts = lambda self, fence: 'yes'",
         "Shrimps.refuse_loose = lambda self, line, number: 1 / 0",
-        "Shrimps.marked = lambda self, lines, known: lines.append('x') or []",
+        "Shrimps.marked = lambda self, lines, project_names: lines.append('x') or []",
     ],
 )
 def test_a_form_that_cannot_be_used_is_named_and_left_out(

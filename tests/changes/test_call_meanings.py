@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.changes.formats.known import KnownNames
+from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.changes.model import (
     Deletion,
     Edit,
@@ -441,7 +441,7 @@ def test_with_tools_the_hint_is_to_call_them() -> None:
     hints = []
     for has_tools in (False, True):
         with pytest.raises(ReplyRefused) as caught:
-            parse_reply(call, KnownNames(has_tools=has_tools))
+            parse_reply(call, ProjectNames(has_tools=has_tools))
         hints.append(caught.value.hint)
     assert "search/replace" in hints[0]
     assert "tool interface" in hints[1]

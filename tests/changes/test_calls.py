@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdd_agent.changes.formats.known import KnownNames
+from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.changes.model import (
     Deletion,
     ReplyRefused,
@@ -54,10 +54,10 @@ ONLY_KNOWN_TOOLS = (
 """Dialects that look like other text: there only known names are tools."""
 
 
-def reason(reply: str, known: KnownNames | None = None) -> str:
+def reason(reply: str, known: ProjectNames | None = None) -> str:
     """Why the reply is refused, with the hint."""
     with pytest.raises(ReplyRefused) as caught:
-        parse_reply(reply, known or KnownNames())
+        parse_reply(reply, known or ProjectNames())
     return f"{caught.value.message}\n{caught.value.hint}"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.changes.formats.known import NOTHING_KNOWN, KnownNames
+from cdd_agent.changes.formats.project_names import NO_PROJECT_NAMES, ProjectNames
 from cdd_agent.changes.model import ReplyRefused
 from cdd_agent.changes.parse import parse_reply
 from tests.changes.names_of_projects import NAMES
@@ -47,7 +47,7 @@ TITLES = {"Release Notes", "docs/Getting started"}
 LANGUAGES = {"Makefile", "makefile", "justfile", "Justfile", "Dockerfile", "Procfile"}
 
 
-def outcome(form: str, name: str, known: KnownNames) -> str:
+def outcome(form: str, name: str, known: ProjectNames) -> str:
     try:
         reply = parse_reply(f"I do.\n\n{form.format(name)}", known)
     except ReplyRefused:
@@ -78,7 +78,7 @@ def test_the_names_are_many() -> None:
 
 @pytest.mark.parametrize("form", [*SAYING, *NAMING, *OTHERS])
 def test_what_the_project_has_is_a_file_in_every_form(project: Path, form: str) -> None:
-    known = KnownNames.of(project)
+    known = ProjectNames.collect(project)
     text = (SAYING | NAMING | OTHERS)[form]
     # each name in a third of the forms: all would take long
     first = [*SAYING, *NAMING, *OTHERS].index(form) % 3
@@ -90,7 +90,7 @@ def test_what_the_project_has_is_a_file_in_every_form(project: Path, form: str) 
 @each_row("form", [*SAYING, *NAMING, *OTHERS])
 def test_what_the_task_lists_is_a_file_in_every_form(form: str) -> None:
     text = (SAYING | NAMING | OTHERS)[form]
-    known = KnownNames(listed=frozenset(NAMES))
+    known = ProjectNames(listed=frozenset(NAMES))
     assert [name for name in NAMES[::9] if outcome(text, name, known) != "file"] == []
 
 
@@ -98,7 +98,7 @@ def test_what_the_task_lists_is_a_file_in_every_form(form: str) -> None:
 def test_what_the_words_of_the_task_name_is_never_dropped(form: str) -> None:
     dropped: list[str] = []
     for name in NAMES[::9]:
-        known = KnownNames.of(Path("nowhere"), text=f"Change `{name}` as told.")
+        known = ProjectNames.collect(Path("nowhere"), text=f"Change `{name}` as told.")
         if outcome(NAMING[form], name, known) == "dropped" and name not in TITLES:
             dropped.append(name)
     assert dropped == []
@@ -107,19 +107,21 @@ def test_what_the_words_of_the_task_name_is_never_dropped(form: str) -> None:
 @each_row("form", SAYING)
 def test_what_a_form_says_to_be_a_file_is_one_whatever_its_name(form: str) -> None:
     others = {
-        name for name in NAMES if outcome(SAYING[form], name, NOTHING_KNOWN) != "file"
+        name
+        for name in NAMES
+        if outcome(SAYING[form], name, NO_PROJECT_NAMES) != "file"
     }
     assert all(" " in name for name in others)
     assert {
         name
         for name in others
-        if outcome(SAYING[form], name, NOTHING_KNOWN) == "dropped"
+        if outcome(SAYING[form], name, NO_PROJECT_NAMES) == "dropped"
     } == set()
 
 
 @each_row("form", NAMING)
 def test_a_new_name_that_could_be_a_title_is_a_file_or_told(form: str) -> None:
-    outcomes = {name: outcome(NAMING[form], name, NOTHING_KNOWN) for name in NAMES}
+    outcomes = {name: outcome(NAMING[form], name, NO_PROJECT_NAMES) for name in NAMES}
     assert {name for name, what in outcomes.items() if what == "dropped"} <= TITLES
     assert sum(what == "file" for what in outcomes.values()) > 300
 
@@ -129,9 +131,10 @@ def test_a_language_that_is_a_file_too_is_told_where_the_file_is_there(
 ) -> None:
     for name in LANGUAGES:
         assert (
-            outcome("```{}\n" + BODY + "```\n", name, KnownNames.of(project)) == "told"
+            outcome("```{}\n" + BODY + "```\n", name, ProjectNames.collect(project))
+            == "told"
         )
-        assert outcome("```{}\n" + BODY + "```\n", name, NOTHING_KNOWN) == "dropped"
+        assert outcome("```{}\n" + BODY + "```\n", name, NO_PROJECT_NAMES) == "dropped"
 
 
 @each_row(
@@ -162,7 +165,7 @@ def test_explanation_is_neither_a_file_nor_told(tmp_path: Path, text: str) -> No
     for name in ("gradlew", "bin/deploy", "TODO"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("#!/bin/sh\n")
-    reply = parse_reply(text, KnownNames.of(tmp_path))
+    reply = parse_reply(text, ProjectNames.collect(tmp_path))
     assert (reply.edits, reply.doubts) == ((), ())
 
 
@@ -171,7 +174,7 @@ def test_commands_below_a_word_are_no_file_even_where_one_is_called_so(
     tmp_path: Path, line: str
 ) -> None:
     (tmp_path / "install").write_text("#!/bin/sh\nmake\n")
-    known = KnownNames.of(tmp_path)
+    known = ProjectNames.collect(tmp_path)
     reply = parse_reply(f"{line}\n\n```bash\npip install x\n```\n", known)
     assert (reply.edits, [doubt.path for doubt in reply.doubts]) == ((), ["install"])
     (edit,) = parse_reply(f"{line}\n\n```bash\n#!/bin/sh\nmake all\n```\n", known).edits
@@ -182,7 +185,7 @@ def test_a_block_below_a_sentence_about_a_file_is_told_unless_it_shows_what_is_t
     tmp_path: Path,
 ) -> None:
     (tmp_path / "a.py").write_text("x = 1\ny = 2\n")
-    known = KnownNames.of(tmp_path)
+    known = ProjectNames.collect(tmp_path)
     (doubt,) = parse_reply(
         "Change `a.py` as follows:\n\n```python\nx = 2\n```\n", known
     ).doubts
@@ -202,7 +205,7 @@ def test_a_block_below_a_sentence_about_a_file_is_told_unless_it_shows_what_is_t
 
 def test_a_word_that_the_task_uses_for_another_file_names_none(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("# Calc\n")
-    known = KnownNames.of(tmp_path, text="Update the `README`.")
+    known = ProjectNames.collect(tmp_path, text="Update the `README`.")
     reply = parse_reply("### README\n\n```\n# Calc 2\n```\n", known)
     assert not reply.edits
     assert [doubt.path for doubt in reply.doubts] == ["README"]
@@ -222,10 +225,10 @@ def test_a_new_name_without_a_suffix_is_a_file_where_the_task_says_so(
     tmp_path: Path, form: str, name: str
 ) -> None:
     (tmp_path / "tools").mkdir()
-    assert outcome(form, name, KnownNames.of(tmp_path)) in ("told", "dropped")
-    assert outcome(form, name, KnownNames.of(tmp_path, [name])) == "file"
+    assert outcome(form, name, ProjectNames.collect(tmp_path)) in ("told", "dropped")
+    assert outcome(form, name, ProjectNames.collect(tmp_path, [name])) == "file"
     is_told_to_be = outcome(
-        form, name, KnownNames.of(tmp_path, text=f"Write `{name}`.")
+        form, name, ProjectNames.collect(tmp_path, text=f"Write `{name}`.")
     )
     assert is_told_to_be == ("told" if name == "NEWS" and "sh\n" in form else "file")
 
@@ -237,7 +240,7 @@ def test_a_folder_is_no_file_even_where_the_task_names_it(
 ) -> None:
     path = f"{folder.removeprefix('./')}/a.txt"
     text = f"{form.format(folder)}\n```text:{path}\ngood\n```\n"
-    known = KnownNames.of(tmp_path, [folder], f"Fill `{folder}`.")
+    known = ProjectNames.collect(tmp_path, [folder], f"Fill `{folder}`.")
     assert [edit.path for edit in parse_reply(text, known).edits] == [path]
     (tmp_path / folder).mkdir(parents=True)
     assert not parse_reply(form.format(folder), known).edits
@@ -255,7 +258,7 @@ def test_a_form_that_says_of_a_folder_that_it_is_a_file_is_left_to_be_refused() 
     "name", ["", "/", "..", "../x", "a\0b", "x" * 5000, "\ud800", "~", "a/../../b"]
 )
 def test_any_text_can_be_asked_about(tmp_path: Path, name: str) -> None:
-    known = KnownNames.of(tmp_path, ["a"], f"Do `{name}`.")
+    known = ProjectNames.collect(tmp_path, ["a"], f"Do `{name}`.")
     assert not known.is_file(name)
     assert known.is_folder(name) is (name == "")
     assert not known.is_quotation(name, "x")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cdd_agent.changes.formats.known import NOTHING_KNOWN, KnownNames
+from cdd_agent.changes.formats.project_names import NO_PROJECT_NAMES, ProjectNames
 from cdd_agent.changes.model import (
     BlockFate,
     EditProblem,
@@ -23,7 +23,9 @@ SEARCH = "<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE\n"
 DIFF = "--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
 
 
-def blocks_of(text: str, known: KnownNames = NOTHING_KNOWN) -> tuple[ReplyBlock, ...]:
+def blocks_of(
+    text: str, known: ProjectNames = NO_PROJECT_NAMES
+) -> tuple[ReplyBlock, ...]:
     try:
         return parse_reply(text, known).blocks
     except ReplyRefused as refusal:
@@ -287,7 +289,7 @@ def test_what_the_project_has_and_what_another_block_changes_is_not_doubtful(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "a.py").write_text("x = 1\ny = 2\n")
-    known = KnownNames.of(tmp_path)
+    known = ProjectNames.collect(tmp_path)
     shown = "In `a.py` there is:\n```python\ny = 2\n```\n"
     (block,) = blocks_of(shown, known)
     assert (block.fate, block.path, block.is_doubtful) == (EXPLANATION, "a.py", False)
@@ -414,7 +416,7 @@ replies = st.integers(1, 6).flatmap(
     ["Here is src/app.py:", "This is src/app.py", "That was src/app.py:"],
 )
 def test_a_sentence_that_ends_with_a_file_could_name_it(line: str) -> None:
-    known = KnownNames(listed=frozenset({"src/app.py"}))
+    known = ProjectNames(listed=frozenset({"src/app.py"}))
     (block,) = blocks_of(f"{line}\n```python\nx\n```\n", known)
     assert (block.path, block.is_doubtful) == ("src/app.py", True)
     assert block.is_requested

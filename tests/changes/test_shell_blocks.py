@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.changes.formats.known import KnownNames
+from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.changes.model import ReplyRefused, WholeFile
 from cdd_agent.changes.parse import parse_reply
 from tests.changes.applying import PROJECT, write
@@ -82,15 +82,15 @@ GOOD = "```python:src/sum.py\nadd = sum\n```\n"
 
 
 @pytest.fixture
-def known(tmp_path: Path) -> KnownNames:
+def known(tmp_path: Path) -> ProjectNames:
     files = {**PROJECT, ".gitignore": "build/\ndist/\n", "build/x.o": "x"}
     write(tmp_path, {**files, ".git/HEAD": "ref: refs/heads/main\n"})
-    return KnownNames.of(tmp_path, ["src/sum.py", "GENERATED.md"])
+    return ProjectNames.collect(tmp_path, ["src/sum.py", "GENERATED.md"])
 
 
 @each_row("commands", CHANGES.values(), ids=CHANGES)
 def test_commands_that_change_a_file_refuse_the_reply(
-    commands: str, known: KnownNames
+    commands: str, known: ProjectNames
 ) -> None:
     languages = ["bash", "sh", "console", "shell", "zsh"]
     if commands.startswith("$"):
@@ -104,30 +104,30 @@ def test_commands_that_change_a_file_refuse_the_reply(
 
 
 @each_row("commands", EXPLANATIONS.values(), ids=EXPLANATIONS)
-def test_other_commands_are_explanation(commands: str, known: KnownNames) -> None:
+def test_other_commands_are_explanation(commands: str, known: ProjectNames) -> None:
     reply = parse_reply(f"Then run:\n\n```bash\n{commands}\n```\n\n{GOOD}", known)
     assert reply.edits == (WholeFile("src/sum.py", "add = sum\n"),)
 
 
 @each_row("commands", CHANGES.values(), ids=CHANGES)
 def test_with_tools_commands_are_explanation(
-    commands: str, known: KnownNames, tmp_path: Path
+    commands: str, known: ProjectNames, tmp_path: Path
 ) -> None:
-    known = KnownNames.of(tmp_path, has_tools=True)
+    known = ProjectNames.collect(tmp_path, has_tools=True)
     reply = parse_reply(f"I ran:\n\n```bash\n{commands}\n```\n\n{GOOD}", known)
     assert reply.edits == (WholeFile("src/sum.py", "add = sum\n"),)
 
 
 @each_row("commands", CHANGES.values(), ids=CHANGES)
 def test_commands_in_a_named_file_are_its_content(
-    commands: str, known: KnownNames
+    commands: str, known: ProjectNames
 ) -> None:
     (edit,) = parse_reply(f"````bash:bin/do.sh\n{commands}\n````\n", known).edits
     assert edit == WholeFile("bin/do.sh", f"{commands}\n")
 
 
 def test_commands_for_what_the_reply_does_itself_are_explanation(
-    known: KnownNames,
+    known: ProjectNames,
 ) -> None:
     commands = "```bash\ntouch src/sum.py\ngit rm README.md\n```\n"
     patch = "*** Begin Patch\n*** Delete File: README.md\n*** End Patch\n"
@@ -139,7 +139,7 @@ def test_commands_for_what_the_reply_does_itself_are_explanation(
         parse_reply(f"{commands}\n{GOOD}", known)
 
 
-def test_code_blocks_in_the_file_of_a_call_change_nothing(known: KnownNames) -> None:
+def test_code_blocks_in_the_file_of_a_call_change_nothing(known: ProjectNames) -> None:
     content = "# How\n\n```sh\nrm README.md\n```\n\n```text:config.toml\nx\n```\n"
     call = (
         f"<write_to_file>\n<path>HOW.md</path>\n<content>\n{content}</content>\n"
@@ -164,7 +164,7 @@ def test_code_blocks_in_the_file_of_a_call_change_nothing(known: KnownNames) -> 
         "del README.md",
     ],
 )
-def test_powershell(commands: str, known: KnownNames) -> None:
+def test_powershell(commands: str, known: ProjectNames) -> None:
     with pytest.raises(ReplyRefused, match=r"NEWS|README"):
         parse_reply(f"```powershell\n{commands}\n```\n\n{GOOD}", known)
     folder = "New-Item -ItemType Directory -Path src/inner"

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from cdd_agent.changes.formats.known import KnownNames
+from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.changes.model import Reply
 from cdd_agent.changes.parse import parse_reply
 from cdd_agent.engine import step_check
@@ -51,7 +51,7 @@ async def test_a_reply_is_taken_apart_beside_the_event_loop(
 ) -> None:
     held_up: list[bool] = []
 
-    def parsed(text: str, known: KnownNames) -> Reply:
+    def parsed(text: str, known: ProjectNames) -> Reply:
         held_up.append(asyncio._get_running_loop() is not None)
         return parse_reply(text, known)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdd_agent.changes.formats.known import KnownNames
+from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.files.atomic import respell
 from cdd_agent.files.globs import Glob
 from cdd_agent.files.index import FileIndex
@@ -255,7 +255,7 @@ def test_whoever_looks_at_a_file_means_the_one_that_has_the_name(
     on_disk, typed = in_form(there, "naïve/größe.txt"), in_form(text, "naïve/größe.txt")
     put(tmp_path, on_disk, b"good\n")
     folder, typed_folder = (name.partition("/")[0] for name in (on_disk, typed))
-    names = KnownNames.of(tmp_path, [on_disk], f"change `{on_disk}`")
+    names = ProjectNames.collect(tmp_path, [on_disk], f"change `{on_disk}`")
     index = FileIndex(tmp_path)
     index.build()
     found = {

@@ -601,7 +601,7 @@ MUTATIONS = [
             (
                 "with tools shell commands are explanation",
                 "changes/reply/calls",
-                "if not known.has_tools:",
+                "if not project_names.has_tools:",
                 "if True:",
                 _SHELL_BLOCKS,
             ),

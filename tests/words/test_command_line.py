@@ -286,8 +286,8 @@ def test_what_a_saved_reply_leaves_out(
         (
             f"### NEWS\n```\nx\n```\n{diff}",
             [
-                "The code block in line 2 of the reply could be NEWS, and was taken for explanation.",
-                "The diff in line 5 of the reply names no file, and was taken for explanation.",
+                "The code block in line 2 of the reply could be NEWS, and was read as an explanation.",
+                "The diff in line 5 of the reply names no file, and was read as an explanation.",
             ],
         ),
     ):

@@ -110,7 +110,7 @@ def project(sandbox: Sandbox) -> Sandbox:
         (
             "### scripts/run\n\n```sh\nexec true\n```\n",
             (
-                "The reply was not used. The code block in line 3 of the reply could be scripts/run, and was taken for explanation.\n"
+                "The reply was not used. The code block in line 3 of the reply could be scripts/run, and was read as an explanation.\n"
                 "Give a file in a code block whose info string is `language:path`. Write no file's name just above a block that is none."
             ),
         ),

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from cdd_agent.changes.formats.fences import Fence
 from cdd_agent.changes.formats.form import Form, Span
-from cdd_agent.changes.formats.known import KnownNames
+from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.changes.model import Edit, ReplyRefused
 from cdd_agent.extensions import Extensions, require_type
 
@@ -32,18 +32,21 @@ class _Guarded(Form):
         self._form = require_type(form, Form)
         self.kind = require_type(self._form.kind, str)
 
-    def marked(self, lines: Sequence[str], known: KnownNames) -> list[Span]:
-        return self._spans(lambda: self._form.marked(tuple(lines), known), len(lines))
-
-    def in_prose(
-        self, lines: Sequence[str], taken: set[int], ends: set[int]
-    ) -> list[Span]:
+    def marked(self, lines: Sequence[str], project_names: ProjectNames) -> list[Span]:
         return self._spans(
-            lambda: self._form.in_prose(tuple(lines), set(taken), set(ends)), len(lines)
+            lambda: self._form.marked(tuple(lines), project_names), len(lines)
         )
 
-    def takes(self, fence: Fence) -> bool:
-        return self._try(False, lambda: require_type(self._form.takes(fence), bool))
+    def in_prose(
+        self, lines: Sequence[str], occupied: set[int], ends: set[int]
+    ) -> list[Span]:
+        return self._spans(
+            lambda: self._form.in_prose(tuple(lines), set(occupied), set(ends)),
+            len(lines),
+        )
+
+    def accepts(self, fence: Fence) -> bool:
+        return self._try(False, lambda: require_type(self._form.accepts(fence), bool))
 
     def read(self, fence: Fence) -> list[Edit]:
         return self._edits(lambda: self._form.read(fence))

@@ -15,8 +15,8 @@ from cdd_agent.changes.formats.call_readers import WrittenCall
 from cdd_agent.changes.formats.diffs import Diffs
 from cdd_agent.changes.formats.fences import Fence, find_fences
 from cdd_agent.changes.formats.form import Form
-from cdd_agent.changes.formats.known import NOTHING_KNOWN
 from cdd_agent.changes.formats.patches import Patches
+from cdd_agent.changes.formats.project_names import NO_PROJECT_NAMES
 from cdd_agent.changes.formats.search_replace import SearchReplace
 from cdd_agent.changes.model import (
     Deletion,
@@ -310,12 +310,12 @@ def _edits_in(text: str, path: str | None) -> list[Edit]:
     if "&lt;&lt;&lt;" in text:  # some models escape what is in their tags
         text = unescape(text)
     lines = text.replace("\r\n", "\n").split("\n")
-    blocks = SearchReplace().marked(lines, NOTHING_KNOWN)
+    blocks = SearchReplace().marked(lines, NO_PROJECT_NAMES)
     if blocks:
         return [edit for block in blocks for edit in block.read(block.path or path)]
     fence = Fence(0, len(lines) + 2, "```", "diff", path, f"{text}\n", True)
     forms: tuple[Form, ...] = (Patches(), Diffs())
     for form in forms:
-        if form.takes(fence):
+        if form.accepts(fence):
             return form.read(fence)
     return []

@@ -58,19 +58,19 @@ class Diffs(Form):
     kind = "diff"
 
     def in_prose(
-        self, lines: Sequence[str], taken: set[int], ends: set[int]
+        self, lines: Sequence[str], occupied: set[int], ends: set[int]
     ) -> list[Span]:
         spans: list[Span] = []
         end = 0
         for place in range(len(lines)):
-            if place < end or place in taken or not _begins_diff(lines, place):
+            if place < end or place in occupied or not _begins_diff(lines, place):
                 continue
             end = _find_end(lines, place, ends)
             read = partial(_read, lines[place:end])
             spans.append(Span(place, end, read, kind=self.kind))
         return spans
 
-    def takes(self, fence: Fence) -> bool:
+    def accepts(self, fence: Fence) -> bool:
         if fence.is_file_of_diffs:
             return False
         if _is_diff(fence.lines):

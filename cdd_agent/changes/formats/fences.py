@@ -25,7 +25,6 @@ from cdd_agent.changes.formats.file_names import (
     is_in_language,
     names_file,
 )
-from cdd_agent.changes.formats.known import NOTHING_KNOWN, KnownNames
 from cdd_agent.changes.formats.naming import (
     Named,
     find_mentioned_files,
@@ -35,6 +34,7 @@ from cdd_agent.changes.formats.naming import (
     name_in_info,
     name_in_line,
 )
+from cdd_agent.changes.formats.project_names import NO_PROJECT_NAMES, ProjectNames
 
 _OPENING = re.compile(r"^(?P<container>[\s>]*)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
 _TAG = re.compile(
@@ -85,11 +85,11 @@ class Fence(Struct, frozen=True):
         """True for a file that holds diffs, which are not edits."""
         return self.path is not None and self.path.lower().endswith((".diff", ".patch"))
 
-    def holds_a_name(self, known: KnownNames) -> bool:
+    def holds_a_name(self, project_names: ProjectNames) -> bool:
         """True if it holds only the name of a file. Then it names the next block."""
         if self.path is not None or self.language in SHELLS or len(self.lines) != 1:
             return False
-        named = name_in_line(self.content.strip(), "", known)
+        named = name_in_line(self.content.strip(), "", project_names)
         return named is not None and named.is_file
 
     @property
@@ -108,7 +108,7 @@ class Fence(Struct, frozen=True):
 def find_fences(
     lines: Sequence[str],
     hidden: Collection[int] = (),
-    known: KnownNames = NOTHING_KNOWN,
+    project_names: ProjectNames = NO_PROJECT_NAMES,
 ) -> list[Fence]:
     """Return the code blocks of a text, in its order. In `hidden` lines no fence begins
     or ends.
@@ -125,9 +125,9 @@ def find_fences(
         above, is_apart = _line_above(straight, floor, fence.start)
         between = straight[floor : fence.start]
         is_next = not any(line.strip(" \t>") for line in between)
-        if previous and is_next and previous.holds_a_name(known):
+        if previous and is_next and previous.holds_a_name(project_names):
             above, is_apart = previous.content.strip(), True
-        fences.append(_name_fence(fence, above, is_apart, known))
+        fences.append(_name_fence(fence, above, is_apart, project_names))
     return fences
 
 
@@ -280,50 +280,57 @@ def _line_above(lines: Sequence[str], floor: int, start: int) -> tuple[str, bool
     return line, place == 0 or is_below_blank or "#" in line[:4]
 
 
-def _name_fence(fence: Fence, above: str, is_apart: bool, known: KnownNames) -> Fence:
+def _name_fence(
+    fence: Fence, above: str, is_apart: bool, project_names: ProjectNames
+) -> Fence:
     """Return a fence with its language, and the file that it is or could be."""
-    language, in_info = name_in_info(fence.info, known)
+    language, in_info = name_in_info(fence.info, project_names)
     fence = replace(fence, language=language)
     if in_info is not None and in_info.is_file:
         return replace(fence, path=in_info.path)
     content = fence.content
-    in_line = _unless_commands(content, language, name_in_line(above, language, known))
+    in_line = _unless_commands(
+        content, language, name_in_line(above, language, project_names)
+    )
     is_in_line = in_line is not None and in_line.is_file
     in_comment = None
     if not is_in_line:
-        in_comment, content = _read_first_line(content, language, known)
+        in_comment, content = _read_first_line(content, language, project_names)
     names = [named for named in (in_line, in_comment, in_info) if named is not None]
     path = next((named.path for named in names if named.is_file), None)
     doubt = ""
     if path is None:
-        doubts = [*(named.path for named in names), *_find_doubts(fence, above, known)]
+        doubts = [
+            *(named.path for named in names),
+            *_find_doubts(fence, above, project_names),
+        ]
         doubt = doubts[0] if doubts else ""
-    path_of_edits = find_name_above_edits(above, known)
+    path_of_edits = find_name_above_edits(above, project_names)
     return replace(
         fence,
         path=path,
         content=content,
         is_named_apart=is_apart and is_in_line,
-        above=path_of_edits or (doubt if known.is_file(doubt) else None),
+        above=path_of_edits or (doubt if project_names.is_file(doubt) else None),
         doubt=doubt,
     )
 
 
 def _read_first_line(
-    content: str, language: str, known: KnownNames
+    content: str, language: str, project_names: ProjectNames
 ) -> tuple[Named | None, str]:
     """Return the name in a comment in the first line, and the content of the file."""
     if not content:
         return None, content
     first, _, rest = content.partition("\n")
-    named = name_in_comment(first, language, known)
+    named = name_in_comment(first, language, project_names)
     # JSON has no comments: the line is not part of the file
     if named is not None and named.path.endswith(".json"):
         return named, rest
     return named, content
 
 
-def _find_doubts(fence: Fence, above: str, known: KnownNames) -> list[str]:
+def _find_doubts(fence: Fence, above: str, project_names: ProjectNames) -> list[str]:
     """Return the files that a block without a name could be: the only one that the
     caption above or the first comment mentions, or a name that is its whole first line.
     """
@@ -332,10 +339,10 @@ def _find_doubts(fence: Fence, above: str, known: KnownNames) -> list[str]:
     first = fence.content.partition("\n")[0].strip()
     names: list[str] = []
     if _CAPTION.search(above):
-        names += _only_one(find_mentioned_files(above, known), fence, above)
+        names += _only_one(find_mentioned_files(above, project_names), fence, above)
     if is_code(fence.language):
         if is_comment(first):
-            names += _only_one(find_mentioned_files(first, known), fence, first)
+            names += _only_one(find_mentioned_files(first, project_names), fence, first)
         elif names_file(first) and fits(fence.language, first):
             names.append(first)
     return names

@@ -1,7 +1,7 @@
 """Recognises names of files, and the languages that fit a name.
 
 The lists below are guesses. They decide only about names that neither the project nor
-the task knows (`known.py`), and that the reply does not call a file.
+the task knows (`project_names.py`), and that the reply does not call a file.
 """
 
 import re

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from cdd_agent.changes.formats.fences import Fence
-from cdd_agent.changes.formats.known import KnownNames
+from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.changes.model import Edit
 
 
@@ -36,25 +36,25 @@ class Form:
     kind = "code block"
     """The words of `ReplyBlock.kind` for a code block of this form."""
 
-    def marked(self, lines: Sequence[str], known: KnownNames) -> list[Span]:
+    def marked(self, lines: Sequence[str], project_names: ProjectNames) -> list[Span]:
         """Return the blocks that begin and end with marks, in prose or in a code block.
 
         A block that cannot be read is a span all the same: its `read` raises
         `ReplyRefused`.
         """
-        del lines, known
+        del lines, project_names
         return []
 
     def in_prose(
-        self, lines: Sequence[str], taken: set[int], ends: set[int]
+        self, lines: Sequence[str], occupied: set[int], ends: set[int]
     ) -> list[Span]:
-        """Return the blocks without such marks. None begins in a line of `taken`, and
-        none continues beyond a line of `ends`.
+        """Return the blocks without such marks. None begins in a line of `occupied` or
+        continues beyond a line of `ends`.
         """
-        del lines, taken, ends
+        del lines, occupied, ends
         return []
 
-    def takes(self, fence: Fence) -> bool:
+    def accepts(self, fence: Fence) -> bool:
         """True if a whole code block has this form, correct or not."""
         del fence
         return False

@@ -31,7 +31,7 @@ class Actions(Form):
 
     kind = "list of actions"
 
-    def takes(self, fence: Fence) -> bool:
+    def accepts(self, fence: Fence) -> bool:
         return fence.path is None and _is_list(fence.language, fence.lines)
 
     def read(self, fence: Fence) -> list[Edit]:

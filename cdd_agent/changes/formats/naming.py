@@ -27,7 +27,7 @@ from cdd_agent.changes.formats.file_names import (
     names_file,
     without_beginning,
 )
-from cdd_agent.changes.formats.known import NOTHING_KNOWN, KnownNames
+from cdd_agent.changes.formats.project_names import NO_PROJECT_NAMES, ProjectNames
 from cdd_agent.changes.formats.verdicts import (
     BlockText,
     NameForm,
@@ -123,35 +123,37 @@ class Named(Struct, frozen=True):
 
 
 def name_in_info(
-    info: str, known: KnownNames = NOTHING_KNOWN
+    info: str, project_names: ProjectNames = NO_PROJECT_NAMES
 ) -> tuple[str, Named | None]:
     """Return the language of an info string in lower case, and the name in it."""
     info = info.strip()
     words = info.split(maxsplit=1)
     if len(info) > _LONGEST_INFO:
         return words[0].lower(), None
-    if is_absolute(info) or (known.is_file(info) and not is_language(info)):
+    if is_absolute(info) or (project_names.is_file(info) and not is_language(info)):
         return _guess_language(info), Named(info, True)
-    if (keyed := _read_keyed_info(info, known)) is not None:
+    if (keyed := _read_keyed_info(info, project_names)) is not None:
         return keyed
     colon = _COLON.match(info)
     if colon and not colon["language"].isdigit():
         language = colon["language"].lower()
         return language, _read_name_after_colon(
-            _without_note(colon["path"]), language, known
+            _without_note(colon["path"]), language, project_names
         )
     if len(words) < 2:
-        return _read_single_word(info, known)
+        return _read_single_word(info, project_names)
     word, rest = words
     if "/" in word and is_spaced(info):
         return _guess_language(info), Named(info, True)
     if word.startswith(("{", "[")):
         return word.strip("{}.").lower(), None
     language = word.lower()
-    return language, _read_name_after_language(language, rest, info, known)
+    return language, _read_name_after_language(language, rest, info, project_names)
 
 
-def _read_keyed_info(info: str, known: KnownNames) -> tuple[str, Named] | None:
+def _read_keyed_info(
+    info: str, project_names: ProjectNames
+) -> tuple[str, Named] | None:
     """Return the language and the name of `python file=NAME`."""
     keyed = _KEYED.search(info)
     if keyed is None:
@@ -159,19 +161,26 @@ def _read_keyed_info(info: str, known: KnownNames) -> tuple[str, Named] | None:
     language = re.split(r"[\s{:,]", info.lstrip("{. "), maxsplit=1)[0].lower()
     if "=" in language:
         language = ""
-    named = _read_name_after_key(info, keyed, language, known)
+    named = _read_name_after_key(info, keyed, language, project_names)
     return (language, named) if named else None
 
 
-def _read_single_word(word: str, known: KnownNames) -> tuple[str, Named | None]:
+def _read_single_word(
+    word: str, project_names: ProjectNames
+) -> tuple[str, Named | None]:
     """Return the language and the name of an info string that is one or the other."""
     name = _unwrap(word)
     if is_language(name):
         could_be = name in BARE_NAMES or name.endswith("file")
-        is_possible = could_be and known.is_file(name)
+        is_possible = could_be and project_names.is_file(name)
         return name.lower(), Named(name, False) if is_possible else None
     is_name = is_path(name) and name not in BARE_NAMES | WORDS
-    if is_name or is_absolute(name) or known.is_file(name) or known.is_named(name):
+    if (
+        is_name
+        or is_absolute(name)
+        or project_names.is_file(name)
+        or project_names.is_named(name)
+    ):
         return _guess_language(name), Named(name, True)
     if name in BARE_NAMES or is_in_capitals(name):
         return name.lower(), Named(name, False)
@@ -179,7 +188,7 @@ def _read_single_word(word: str, known: KnownNames) -> tuple[str, Named | None]:
 
 
 def name_in_line(
-    line: str, language: str = "", known: KnownNames = NOTHING_KNOWN
+    line: str, language: str = "", project_names: ProjectNames = NO_PROJECT_NAMES
 ) -> Named | None:
     """Return the name in a line before a block, if the line says nothing else."""
     if len(line) > _LONGEST:
@@ -205,21 +214,27 @@ def name_in_line(
         elif form is NameForm.HEADED:
             form = NameForm.LABELLED
     text = _NOTE.sub("", _unwrap(text)).strip()
-    name = next((reading for reading in readings if known.is_file(reading)), text)
-    named = _judge_fitting_name(name, language, known, form)
+    name = next(
+        (reading for reading in readings if project_names.is_file(reading)), text
+    )
+    named = _judge_fitting_name(name, language, project_names, form)
     if named is None or named.is_file:
         return named
-    return Named(_known_ending(named.path, known), False)
+    return Named(_known_ending(named.path, project_names), False)
 
 
-def _known_ending(name: str, known: KnownNames) -> str:
+def _known_ending(name: str, project_names: ProjectNames) -> str:
     """Return the last word of a doubtful name if that is a file: `This is app.py`."""
     last = name.split()[-1]
-    return last if known.is_file(last) or known.is_requested(last) else name
+    return (
+        last
+        if project_names.is_file(last) or project_names.is_requested(last)
+        else name
+    )
 
 
 def name_in_comment(
-    line: str, language: str, known: KnownNames = NOTHING_KNOWN
+    line: str, language: str, project_names: ProjectNames = NO_PROJECT_NAMES
 ) -> Named | None:
     """Return the name in the first line of a block, if it is a comment and says nothing
     else.
@@ -237,7 +252,7 @@ def name_in_comment(
     text = _FILE_LABEL.sub("", comment["text"])
     form = NameForm.COMMENT if text == comment["text"] else NameForm.DECLARED
     name = _unwrap(_NOTE.sub("", text).strip())
-    return _judge_fitting_name(name, language, known, form)
+    return _judge_fitting_name(name, language, project_names, form)
 
 
 def is_comment(line: str) -> bool:
@@ -245,19 +260,25 @@ def is_comment(line: str) -> bool:
     return len(line) <= _LONGEST and _COMMENT.match(line) is not None
 
 
-def find_name_above_edits(line: str, known: KnownNames = NOTHING_KNOWN) -> str | None:
+def find_name_above_edits(
+    line: str, project_names: ProjectNames = NO_PROJECT_NAMES
+) -> str | None:
     """Return the file that a line just above search/replace blocks names.
 
     Such blocks always change a file, so a possible name is enough.
     """
-    named = name_in_line(line, "", known) or name_in_comment(line, "", known)
+    named = name_in_line(line, "", project_names) or name_in_comment(
+        line, "", project_names
+    )
     if named is None:
         return None
     is_word = grade_name(named.path) is Grade.WORD
     return named.path if named.is_file or not is_word else None
 
 
-def find_mentioned_files(line: str, known: KnownNames = NOTHING_KNOWN) -> list[str]:
+def find_mentioned_files(
+    line: str, project_names: ProjectNames = NO_PROJECT_NAMES
+) -> list[str]:
     """Return the files that a sentence mentions."""
     if len(line) > _LONGEST:
         return []
@@ -266,48 +287,48 @@ def find_mentioned_files(line: str, known: KnownNames = NOTHING_KNOWN) -> list[s
         name = word.lstrip("`*\"'(<").rstrip("`*\"'.,:;()<>")
         is_set_off = "`" in word or grade_name(name) is not Grade.WORD
         is_certain = names_file(name) and name not in WORDS
-        if is_certain or (is_set_off and known.is_file(name)):
+        if is_certain or (is_set_off and project_names.is_file(name)):
             names.append(name)
     return names
 
 
 def _judge_name(
-    name: str, language: str, known: KnownNames, form: NameForm
+    name: str, language: str, project_names: ProjectNames, form: NameForm
 ) -> Named | None:
     """Return the name of a block in this form. None if it cannot be one."""
     if not name or name.endswith(("/", "\\")):
         return None
-    if form is not NameForm.DECLARED and known.is_folder(name):
+    if form is not NameForm.DECLARED and project_names.is_folder(name):
         return None
-    if known.is_file(name):
+    if project_names.is_file(name):
         is_word = form is NameForm.COMMENT and not re.search(r"[./\\]", name)
         # a remark such as `# TODO`
         is_remark = is_word and find_text_kind(language) is not BlockText.PLAIN
         return None if is_remark else Named(name, True)
-    verdict = judge(name, form, language, is_named=known.is_named(name))
+    verdict = judge(name, form, language, is_named=project_names.is_named(name))
     return None if verdict is Verdict.NONE else Named(name, verdict is Verdict.FILE)
 
 
 def _judge_fitting_name(
-    name: str, language: str, known: KnownNames, form: NameForm
+    name: str, language: str, project_names: ProjectNames, form: NameForm
 ) -> Named | None:
     """Return the name of a block if it also fits the block's language."""
-    named = _judge_name(name, language, known, form)
+    named = _judge_name(name, language, project_names, form)
     if named is None or not (fits(language, name) or is_absolute(name)):
         return None
     return named if named.is_file else Named(without_beginning(name), False)
 
 
 def _read_name_after_key(
-    info: str, keyed: re.Match[str], language: str, known: KnownNames
+    info: str, keyed: re.Match[str], language: str, project_names: ProjectNames
 ) -> Named | None:
     """Return the name in `file=NAME`, also one with spaces and without quotes."""
     name = next(filter(None, keyed.groups()[1:]))
     tail = info[keyed.start(5) :].strip(" }") if keyed[5] else name
-    if tail != name and known.is_file(tail):
+    if tail != name and project_names.is_file(tail):
         return Named(tail, True)
     if keyed["key"].lower() in _TITLES:
-        return _judge_name(name, language, known, NameForm.TITLE)
+        return _judge_name(name, language, project_names, NameForm.TITLE)
     has_more = tail != name and not re.search(r"[=\[\]{}]", tail)
     if has_more and grade_name(name) < Grade.FILE:
         return Named(tail, False)
@@ -315,25 +336,27 @@ def _read_name_after_key(
 
 
 def _read_name_after_language(
-    language: str, rest: str, info: str, known: KnownNames
+    language: str, rest: str, info: str, project_names: ProjectNames
 ) -> Named | None:
     """Return the name in `language NAME`, and in `my notes.txt`."""
     name = _without_note(re.sub(r"^(?:#\s*|(?://|--)\s+)", "", rest))
-    if not is_path(name) or known.is_folder(name):
-        return _judge_name(name, language, known, NameForm.WORD_AFTER_LANGUAGE)
+    if not is_path(name) or project_names.is_folder(name):
+        return _judge_name(name, language, project_names, NameForm.WORD_AFTER_LANGUAGE)
     if is_language(language) or is_in_language(language, name) or "/" in name:
         return Named(name, True)
-    return Named(info, known.is_named(info))
+    return Named(info, project_names.is_named(info))
 
 
-def _read_name_after_colon(name: str, language: str, known: KnownNames) -> Named | None:
+def _read_name_after_colon(
+    name: str, language: str, project_names: ProjectNames
+) -> Named | None:
     """Return the name in `language:NAME`. None for a title that cannot be a name."""
-    if is_absolute(name) or known.is_file(name) or is_path(name):
+    if is_absolute(name) or project_names.is_file(name) or is_path(name):
         return Named(name, True)
     if " " in name:
         return _read_spaced_name(name, language)
     if grade_name(name, language) is Grade.NONE or language in DIFFS:
-        return Named(name, False) if known.is_named(name) else None
+        return Named(name, False) if project_names.is_named(name) else None
     if is_caption(name) and not is_in_capitals(name):
         return Named(name, False)
     is_foreign = not name.isascii() and find_text_kind(language) is BlockText.SHELL

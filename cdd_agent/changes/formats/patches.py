@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from cdd_agent.changes.formats.diffs import replace_lines
 from cdd_agent.changes.formats.fences import Fence
 from cdd_agent.changes.formats.form import Form, Span
-from cdd_agent.changes.formats.known import KnownNames
+from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.changes.model import (
     Deletion,
     Edit,
@@ -43,8 +43,8 @@ class Patches(Form):
 
     kind = "patch"
 
-    def marked(self, lines: Sequence[str], known: KnownNames) -> list[Span]:
-        del known
+    def marked(self, lines: Sequence[str], project_names: ProjectNames) -> list[Span]:
+        del project_names
         spans: list[Span] = []
         start: int | None = None
         for place, line in enumerate(lines):
@@ -58,7 +58,7 @@ class Patches(Form):
                 start = None
         return spans
 
-    def takes(self, fence: Fence) -> bool:
+    def accepts(self, fence: Fence) -> bool:
         """True for a block that begins as a patch, or as the part for one file."""
         if fence.is_file_of_diffs:
             return False

@@ -21,7 +21,7 @@ from msgspec import Struct
 from cdd_agent.changes.formats.fences import Fence
 from cdd_agent.changes.formats.file_names import Grade, grade_name, is_absolute
 from cdd_agent.changes.formats.form import Form, Span
-from cdd_agent.changes.formats.known import KnownNames
+from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.changes.model import Edit, Hint, Replacement, ReplyRefused, WholeFile
 
 _BEGIN = re.compile(
@@ -45,15 +45,15 @@ class SearchReplace(Form):
 
     kind = "search/replace block"
 
-    def marked(self, lines: Sequence[str], known: KnownNames) -> list[Span]:
+    def marked(self, lines: Sequence[str], project_names: ProjectNames) -> list[Span]:
         spans: list[Span] = []
         for place, line in enumerate(lines):
             begin = _BEGIN.match(line)
             if begin and (not spans or place >= spans[-1].end):
-                spans.append(_find_block(lines, place, begin, known))
+                spans.append(_find_block(lines, place, begin, project_names))
         return spans
 
-    def takes(self, fence: Fence) -> bool:
+    def accepts(self, fence: Fence) -> bool:
         """True for a block that has lost its first mark."""
         return fence.path is None and any(map(_END.match, fence.lines))
 
@@ -93,11 +93,15 @@ class _Fault(Struct, frozen=True):
 
 
 def _find_block(
-    lines: Sequence[str], start: int, begin: re.Match[str], known: KnownNames
+    lines: Sequence[str], start: int, begin: re.Match[str], project_names: ProjectNames
 ) -> Span:
     parts = _find_parts(lines, start, begin)
     name = begin["path"].strip("`*\"' \t")
-    is_name = known.is_file(name) or is_absolute(name) or grade_name(name) > Grade.WORD
+    is_name = (
+        project_names.is_file(name)
+        or is_absolute(name)
+        or grade_name(name) > Grade.WORD
+    )
     path = name if is_name else None
 
     def read(named: str | None) -> list[Edit]:

@@ -13,7 +13,7 @@ from tree_sitter import Node
 
 from cdd_agent.changes.formats.fences import Fence
 from cdd_agent.changes.formats.file_names import SHELLS, is_absolute
-from cdd_agent.changes.formats.known import KnownNames
+from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.context.grammars import grammar_of
 from cdd_agent.files.hidden_from_models import is_secret_path
 from cdd_agent.files.ignore_lists import is_ignored
@@ -81,7 +81,7 @@ class ShellChange(Struct, frozen=True):
     """The file's text is changed in place."""
 
 
-def shell_changes(fence: Fence, known: KnownNames) -> list[ShellChange]:
+def shell_changes(fence: Fence, project_names: ProjectNames) -> list[ShellChange]:
     """Return the changes that a code block of shell commands would make in the
     project. A block in another language makes none.
     """
@@ -92,7 +92,7 @@ def shell_changes(fence: Fence, known: KnownNames) -> list[ShellChange]:
     if not fence.language and not prompts:
         return []
     code = "\n".join(_PROMPT.sub("", line) for line in lines)
-    commands = _ShellCommands(known)
+    commands = _ShellCommands(project_names)
     changes: list[ShellChange] = []
     for node in _statements(_PLACEHOLDER.sub("$X", code)):
         # without a prompt, beside lines that have one, it is the output of a command
@@ -121,8 +121,8 @@ def _text(node: Node) -> str:
 class _ShellCommands:
     """Commands, one after the other, in the folder that `cd` leads to."""
 
-    def __init__(self, known: KnownNames) -> None:
-        self._known = known
+    def __init__(self, project_names: ProjectNames) -> None:
+        self._project_names = project_names
         self._folder = PurePosixPath()
 
     def changes_of(self, node: Node) -> Iterator[ShellChange]:
@@ -151,12 +151,12 @@ class _ShellCommands:
             return
         for path in _files_of(name, writer, words[1:]):
             place = self._place(path, is_made=writer.makes)
-            if place and not (name == "touch" and self._known.is_file(place)):
+            if place and not (name == "touch" and self._project_names.is_file(place)):
                 yield ShellChange(place, bool(writer.edits))
 
     def _enter(self, folder: str) -> None:
         entered = self._folder / folder
-        if self._known.is_folder(str(entered)):
+        if self._project_names.is_folder(str(entered)):
             self._folder = entered
 
     def _redirected(self, node: Node) -> Iterator[ShellChange]:
@@ -184,8 +184,8 @@ class _ShellCommands:
         """Return a file's path from the root; empty for one that is not the project's.
         `is_made`: also a file that does not exist.
         """
-        name, root = self._path_from_root(path), self._known.root
-        if not name or name in self._known.listed:
+        name, root = self._path_from_root(path), self._project_names.root
+        if not name or name in self._project_names.listed:
             return name
         if root is None:
             return name if is_made else ""
@@ -193,7 +193,9 @@ class _ShellCommands:
         if is_secret_path(name) or name.partition("/")[0] == ".git":
             return ""
         for each in _expand_glob(root, name):
-            exists = self._known.is_file(each) or self._known.is_folder(each)
+            exists = self._project_names.is_file(each) or self._project_names.is_folder(
+                each
+            )
             if (exists or is_made) and not is_ignored(root, PurePosixPath(each)):
                 return each
         return ""

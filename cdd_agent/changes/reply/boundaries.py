@@ -81,7 +81,7 @@ def _holds_edits(fence: Fence, forms: Sequence[Form]) -> bool:
     for inner in find_fences(fence.lines):
         if inner.path or inner.language in DIFFS:
             return True
-        if any(form.takes(inner) for form in forms):
+        if any(form.accepts(inner) for form in forms):
             return True
     return False
 
@@ -91,7 +91,7 @@ def _continues_as_diff(fence: Fence, lines: Sequence[str]) -> bool:
     after = lines[fence.end] if fence.end < len(lines) else ""
     if not after.startswith(("+", "-", "@@")) or after.startswith(("- ", "+ ")):
         return False
-    return _DIFFS.takes(fence)
+    return _DIFFS.accepts(fence)
 
 
 def _is_certain(part: Part) -> bool:

@@ -36,7 +36,7 @@ from cdd_agent.changes.formats.call_readers import (
 )
 from cdd_agent.changes.formats.fences import Fence
 from cdd_agent.changes.formats.form import Form, Span
-from cdd_agent.changes.formats.known import KnownNames
+from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.changes.formats.shell_blocks import shell_changes
 from cdd_agent.changes.model import BlockFate, Edit, ReplyBlock, ReplyRefused
 from cdd_agent.changes.reply.layout import Layout, lay_out
@@ -81,21 +81,21 @@ IN_SHELL = (
 
 
 def lay_out_with_calls(
-    lines: Sequence[str], known: KnownNames, forms: Sequence[Form]
+    lines: Sequence[str], project_names: ProjectNames, forms: Sequence[Form]
 ) -> Layout:
     """Find the blocks of a reply, and its calls. Raises `ReplyRefused` as `lay_out`."""
 
     def lay_out_around(calls: Sequence[Span]) -> Layout:
-        return lay_out(lines, known, forms, calls)
+        return lay_out(lines, project_names, forms, calls)
 
-    search = _Search(lines, known, lay_out_around)
-    calls = _find_calls(search, known)
+    search = _Search(lines, project_names, lay_out_around)
+    calls = _find_calls(search, project_names)
     return lay_out_around(calls) if calls else search.layout
 
 
-def _find_calls(search: "_Search", known: KnownNames) -> list[Span]:
+def _find_calls(search: "_Search", project_names: ProjectNames) -> list[Span]:
     found = search.find()
-    if not known.has_tools:
+    if not project_names.has_tools:
         found += search.find_shell_changes(found)
     found += search.find_lone_marks(found)
     found.sort(key=lambda one: one.begin)
@@ -105,7 +105,7 @@ def _find_calls(search: "_Search", known: KnownNames) -> list[Span]:
             groups[-1].append(one)
         else:
             groups.append([one])
-    return [_as_span(search, group, known) for group in groups]
+    return [_as_span(search, group, project_names) for group in groups]
 
 
 class _Found(Struct, frozen=True):
@@ -146,11 +146,11 @@ class _Search:
     def __init__(
         self,
         lines: Sequence[str],
-        known: KnownNames,
+        project_names: ProjectNames,
         lay_out_around: Callable[[Sequence[Span]], Layout],
     ) -> None:
         """`lay_out_around` finds the blocks that are not in these calls."""
-        self.known, self._lay_out_around = known, lay_out_around
+        self.project_names, self._lay_out_around = project_names, lay_out_around
         self.text = "\n".join(lines)
         self._starts = [0, *accumulate(len(line) + 1 for line in lines)]
         self._ticks = [tick.start() for tick in re.finditer("`", self.text)]
@@ -221,7 +221,7 @@ class _Search:
             holds_edits = following is not None and following.begin < block.end
             if block.fence is None or holds_edits:
                 continue
-            changes = shell_changes(block.fence, self.known)
+            changes = shell_changes(block.fence, self.project_names)
             if not changes:
                 continue
             if given is None:
@@ -377,7 +377,9 @@ class _Search:
         if not _FIRST_SIGN.search(fence.content):
             return None
         lines = fence.content.split("\n")
-        inner = _Search(lines, self.known, partial(lay_out, lines, self.known, ()))
+        inner = _Search(
+            lines, self.project_names, partial(lay_out, lines, self.project_names, ())
+        )
         found = inner.find()
         rest = inner.text
         for one in reversed(found):
@@ -423,7 +425,9 @@ def _no_edits(path: str | None) -> list[Edit]:
     return []
 
 
-def _as_span(search: _Search, group: Sequence[_Found], known: KnownNames) -> Span:
+def _as_span(
+    search: _Search, group: Sequence[_Found], project_names: ProjectNames
+) -> Span:
     start = search.line_of(group[0].begin)
     end = search.last_line_of(group[-1]) + 1
     numbered = [(search.line_of(one.begin) + 1, one) for one in group]
@@ -431,16 +435,18 @@ def _as_span(search: _Search, group: Sequence[_Found], known: KnownNames) -> Spa
     kind = f"call of {', '.join(names)}" if names else "part of a call"
     if group[0].hint:
         kind = "shell commands"
-    read = partial(_edits, numbered, known)
+    read = partial(_edits, numbered, project_names)
     return Span(start, end, read, names_files=True, kind=kind)
 
 
 def _edits(
-    numbered: Sequence[tuple[int, _Found]], known: KnownNames, path: str | None
+    numbered: Sequence[tuple[int, _Found]],
+    project_names: ProjectNames,
+    path: str | None,
 ) -> list[Edit]:
     """Return the edits that calls mean. Raises `ReplyRefused`."""
     del path
-    hint = WITH_TOOLS if known.has_tools else WITHOUT_TOOLS
+    hint = WITH_TOOLS if project_names.has_tools else WITHOUT_TOOLS
     edits: list[Edit] = []
     for number, found in numbered:
         if found.problem:

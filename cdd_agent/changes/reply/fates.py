@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from cdd_agent.changes.formats.fences import Fence
 from cdd_agent.changes.formats.file_names import SHELLS, is_code
 from cdd_agent.changes.formats.form import Form
-from cdd_agent.changes.formats.known import KnownNames, plain_name
 from cdd_agent.changes.formats.naming import DIFFS
+from cdd_agent.changes.formats.project_names import ProjectNames, plain_name
 from cdd_agent.changes.model import (
     BlockFate,
     Edit,
@@ -24,7 +24,7 @@ _NOT_APPLIED = "Nothing of a refused reply is applied."
 
 
 def list_blocks(
-    reply: ReplyLines, parts: Sequence[Part], known: KnownNames
+    reply: ReplyLines, parts: Sequence[Part], project_names: ProjectNames
 ) -> tuple[ReplyBlock, ...]:
     """Return all blocks of a reply, in its order."""
     blocks: list[ReplyBlock] = []
@@ -44,7 +44,9 @@ def list_blocks(
             if piece.edits or piece.refusal or part.fence is None:
                 blocks += _list_edits(piece)
             else:
-                blocks.append(_describe_explanation(part.fence, piece, paths, known))
+                blocks.append(
+                    _describe_explanation(part.fence, piece, paths, project_names)
+                )
     return tuple(blocks)
 
 
@@ -84,13 +86,13 @@ def _list_edits(piece: Piece) -> Iterator[ReplyBlock]:
 
 
 def _describe_explanation(
-    fence: Fence, piece: Piece, paths: set[str], known: KnownNames
+    fence: Fence, piece: Piece, paths: set[str], project_names: ProjectNames
 ) -> ReplyBlock:
     name = plain_name(fence.doubt)
-    is_doubtful, reason = _why_not_applied(fence, piece, name, paths, known)
-    is_requested = bool(name) and is_doubtful and known.is_requested(name)
+    is_doubtful, reason = _why_not_applied(fence, piece, name, paths, project_names)
+    is_requested = bool(name) and is_doubtful and project_names.is_requested(name)
     # words such as `config.load` name no file above code
-    is_listed = name in known.listed or not is_code(fence.language)
+    is_listed = name in project_names.listed or not is_code(fence.language)
     return ReplyBlock(
         piece.start + 1,
         piece.end,
@@ -104,19 +106,19 @@ def _describe_explanation(
 
 
 def _why_not_applied(
-    fence: Fence, piece: Piece, name: str, paths: set[str], known: KnownNames
+    fence: Fence, piece: Piece, name: str, paths: set[str], project_names: ProjectNames
 ) -> tuple[bool, str]:
     """Return whether an explanation could be a change after all, and its reason."""
     if piece.kind != Form.kind:
         return False, "It changes nothing."
-    if fence.holds_a_name(known) and name in ("", fence.content.strip()):
+    if fence.holds_a_name(project_names) and name in ("", fence.content.strip()):
         return False, "It holds the name of a file alone."
     if name:
         if any(path == name or path.endswith(f"/{name}") for path in paths):
             return False, f"Another block changes {name}."
-        if known.is_quotation(name, fence.content):
+        if project_names.is_quotation(name, fence.content):
             return False, f"It shows what {name} contains."
-        return True, f"It could be {name}, and nothing says so for certain."
+        return True, f"It could be {name}, but the reply does not name it clearly."
     if _is_nameless_diff(fence):
         return True, "The diff names no file."
     if fence.language in _COMMANDS:

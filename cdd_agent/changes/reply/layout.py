@@ -8,7 +8,7 @@ from msgspec import Struct
 from cdd_agent.changes.formats.diffs import find_quoted_fences
 from cdd_agent.changes.formats.fences import Fence, find_fences
 from cdd_agent.changes.formats.form import Form, Span
-from cdd_agent.changes.formats.known import KnownNames
+from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.changes.model import BlockFate, ReplyBlock, ReplyRefused
 
 _ROUNDS = 8
@@ -47,23 +47,23 @@ class Layout(Struct, frozen=True):
 
 def lay_out(
     lines: Sequence[str],
-    known: KnownNames,
+    project_names: ProjectNames,
     forms: Sequence[Form],
     calls: Sequence[Span] = (),
 ) -> Layout:
     """Find the blocks of a reply around its calls of tools. Raises `ReplyRefused` if
     diffs in prose and code blocks cannot be distinguished.
     """
-    spans = [span for form in forms for span in form.marked(lines, known)]
+    spans = [span for form in forms for span in form.marked(lines, project_names)]
     marked = _drop_overlapping([*calls, *spans])
     in_marks = _places(marked)
     in_diffs = find_quoted_fences(lines)
     # a fence in a diff may be a line of the changed file: then later fences change
     for _ in range(_ROUNDS):
-        fences = find_fences(lines, in_marks | in_diffs, known)
-        taken = in_marks | _places(fences)
+        fences = find_fences(lines, in_marks | in_diffs, project_names)
+        occupied = in_marks | _places(fences)
         in_prose = [
-            span for form in forms for span in form.in_prose(lines, taken, in_marks)
+            span for form in forms for span in form.in_prose(lines, occupied, in_marks)
         ]
         in_prose.sort(key=lambda span: span.start)
         prose_lines = _places(in_prose)

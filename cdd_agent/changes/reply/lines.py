@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from cdd_agent.changes.formats.all_forms import all_forms
 from cdd_agent.changes.formats.form import Span
-from cdd_agent.changes.formats.known import NOTHING_KNOWN, KnownNames
+from cdd_agent.changes.formats.project_names import NO_PROJECT_NAMES, ProjectNames
 from cdd_agent.changes.model import BlockFate, ReplyBlock, ReplyRefused
 from cdd_agent.changes.reply.calls import lay_out_with_calls
 
@@ -59,7 +59,9 @@ def split_lines(text: str) -> ReplyLines:
     return ReplyLines(tuple(lines), crlf)
 
 
-def hide_thoughts(reply: ReplyLines, known: KnownNames = NOTHING_KNOWN) -> ReplyLines:
+def hide_thoughts(
+    reply: ReplyLines, project_names: ProjectNames = NO_PROJECT_NAMES
+) -> ReplyLines:
     """Make the model's thoughts before its answer blank: drafts in them are not edits.
 
     Some servers remove the tag that begins the thoughts, or leave the marks of
@@ -68,7 +70,7 @@ def hide_thoughts(reply: ReplyLines, known: KnownNames = NOTHING_KNOWN) -> Reply
     """
     lines = list(reply.lines)
     lines[-1:] = [_LAST_MARK.sub("", line) for line in lines[-1:]]
-    answer = _end_without_beginning(lines, known)
+    answer = _end_without_beginning(lines, project_names)
     lines[:answer] = [""] * answer
     while True:
         first = _first_line(lines)
@@ -108,22 +110,24 @@ def hide_wrapper(reply: ReplyLines) -> ReplyLines | None:
     return ReplyLines(tuple(lines), reply.crlf, reply.thoughts)
 
 
-def _end_without_beginning(lines: Sequence[str], known: KnownNames) -> int:
+def _end_without_beginning(lines: Sequence[str], project_names: ProjectNames) -> int:
     """Return the line after the end of thoughts that have no beginning, or 0."""
     end = next(
         (place for place, line in enumerate(lines) if _THOUGHTS_END.match(line)), None
     )
     if end is None or any(_THOUGHTS_BEGIN.match(line) for line in lines[:end]):
         return 0
-    return 0 if _is_in_a_block(lines, end, known) else end + 1
+    return 0 if _is_in_a_block(lines, end, project_names) else end + 1
 
 
-def _is_in_a_block(lines: Sequence[str], place: int, known: KnownNames) -> bool:
+def _is_in_a_block(
+    lines: Sequence[str], place: int, project_names: ProjectNames
+) -> bool:
     """True for a line within a code block, a diff, or another whole edit. A draft that
     was left open is none.
     """
     try:
-        layout = lay_out_with_calls(lines, known, all_forms())
+        layout = lay_out_with_calls(lines, project_names, all_forms())
     except ReplyRefused:
         return False
     for fence in layout.fences:

@@ -9,8 +9,8 @@ from msgspec import Struct
 from cdd_agent.changes.completeness import PROSE
 from cdd_agent.changes.formats.fences import Fence
 from cdd_agent.changes.formats.form import Form, Span
-from cdd_agent.changes.formats.known import KnownNames
 from cdd_agent.changes.formats.naming import find_mentioned_files, find_name_above_edits
+from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.changes.model import Edit, ReplyRefused, WholeFile
 from cdd_agent.changes.reply.layout import Layout
 
@@ -56,10 +56,13 @@ class Part(Struct, frozen=True):
 
 
 def read_parts(
-    lines: Sequence[str], layout: Layout, known: KnownNames, forms: Sequence[Form]
+    lines: Sequence[str],
+    layout: Layout,
+    project_names: ProjectNames,
+    forms: Sequence[Form],
 ) -> list[Part]:
     """Read each block of a reply. The parts are in the order of the reply."""
-    reader = _Reader(lines, layout, known, forms)
+    reader = _Reader(lines, layout, project_names, forms)
     parts = [
         *map(reader.read_fence, layout.fences),
         *reader.read_marks_in_prose(),
@@ -72,7 +75,7 @@ def read_parts(
 class _Reader(Struct, frozen=True):
     lines: Sequence[str]
     layout: Layout
-    known: KnownNames
+    project_names: ProjectNames
     forms: Sequence[Form]
 
     def read_fence(self, fence: Fence) -> Part:
@@ -80,7 +83,7 @@ class _Reader(Struct, frozen=True):
         if marked and not self._is_file_about_edits(fence, marked):
             pieces = tuple(self._read_marks_in_fence(fence, marked))
             return Part(fence.start, fence.end, pieces, fence)
-        form = next((form for form in self.forms if form.takes(fence)), None)
+        form = next((form for form in self.forms if form.accepts(fence)), None)
         if form is not None:
             piece = _read(fence, form.kind, lambda: form.read(fence))
             return Part(fence.start, fence.end, (piece,), fence)
@@ -102,7 +105,7 @@ class _Reader(Struct, frozen=True):
         for place in range(fence.start + 1, last):
             line = self.lines[place]
             is_word = place not in inside and line.strip()
-            if is_word and not find_name_above_edits(line, self.known):
+            if is_word and not find_name_above_edits(line, self.project_names):
                 return True
         return False
 
@@ -132,7 +135,7 @@ class _Reader(Struct, frozen=True):
 
     def _pop_name(self, words: list[str]) -> str | None:
         """Remove the last line and return its name, if it names a file."""
-        named = find_name_above_edits(words[-1], self.known) if words else None
+        named = find_name_above_edits(words[-1], self.project_names) if words else None
         if named:
             words.pop()
         return named
@@ -176,9 +179,9 @@ class _Reader(Struct, frozen=True):
             return None
         for fence in self._fences_in(between):
             if fence.end - 1 == above:
-                is_name = fence.holds_a_name(self.known)
+                is_name = fence.holds_a_name(self.project_names)
                 return fence.content.strip() if is_name else None
-        return find_name_above_edits(self.lines[above], self.known)
+        return find_name_above_edits(self.lines[above], self.project_names)
 
     def _is_about_another(self, between: range, path: str) -> bool:
         """True if the text between two edits is, or mentions, another file."""
@@ -186,7 +189,9 @@ class _Reader(Struct, frozen=True):
             return True
         mentioned: set[str] = set()
         for place in between:
-            mentioned.update(find_mentioned_files(self.lines[place], self.known))
+            mentioned.update(
+                find_mentioned_files(self.lines[place], self.project_names)
+            )
         return bool(mentioned) and not any(map(path.endswith, mentioned))
 
     def _fences_in(self, between: range) -> Sequence[Fence]:

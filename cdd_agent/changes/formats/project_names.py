@@ -1,4 +1,4 @@
-"""Names of files that are known before a reply is read: those of the project, and those
+"""Names of files that exist before a reply is read: those of the project and those
 that the task mentions.
 """
 
@@ -21,7 +21,7 @@ _SET_OFF = re.compile(r"`([^`\n]+)`|\"([^\"\n]+)\"|“([^”\n]+)”|\*\*([^*\n]
 """Set off from the other words of a sentence. Such a name may contain spaces."""
 
 
-class KnownNames(Struct, frozen=True):
+class ProjectNames(Struct, frozen=True):
     """The names of files that a project and a task have."""
 
     root: Path | None = None
@@ -35,10 +35,10 @@ class KnownNames(Struct, frozen=True):
     folders: frozenset[str] = frozenset()
     """Folders in which the reply has files."""
     has_tools: bool = False
-    """The author of the reply could call tools."""
+    """True if the author of the reply could call tools."""
 
     @classmethod
-    def of(
+    def collect(
         cls,
         root: Path,
         listed: Iterable[str] = (),
@@ -118,7 +118,7 @@ class KnownNames(Struct, frozen=True):
             return False
 
 
-NOTHING_KNOWN = KnownNames()
+NO_PROJECT_NAMES = ProjectNames()
 
 
 def plain_name(name: str) -> str:
@@ -132,4 +132,4 @@ def _names(names: Iterable[str]) -> frozenset[str]:
 
 def _has_another_suffix(place: Path) -> bool:
     """True if a file in the folder differs from the name by its suffix alone."""
-    return any(other.stem == place.name for other in place.parent.iterdir())
+    return any(entry.stem == place.name for entry in place.parent.iterdir())
