@@ -139,7 +139,7 @@ class FileDraft:
         head, tail = common_ends(old, new)
         find = old[head : len(old) - tail]
         is_blank = not self._before.text.strip()
-        if is_blank and not tail:
+        if is_blank and old[-1:] != new[-1:]:
             self._has_final_end = content.endswith(("\n", "\r"))
         self._splice(head, find, new[head : len(new) - tail], is_alike=True)
 

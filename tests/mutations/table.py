@@ -629,7 +629,7 @@ MUTATIONS = [
             (
                 "a tag that ends thoughts may be text of an edit",
                 "changes/reply/lines",
-                "return 0 if _is_in_a_block(lines, end, known) else end + 1",
+                "return 0 if _is_in_a_block(lines, end, project_names) else end + 1",
                 "return end + 1",
                 "tests/changes/test_replies_of_models.py",
             ),
