@@ -211,10 +211,6 @@ class FileText(Struct, frozen=True):
             return None
         return "NFD" if decomposed > composed else "NFC"
 
-    def in_its_form(self, new: str) -> str:
-        """New text in the normal form of this one, where that loses nothing."""
-        return in_normal_form(new, self.normal_form)
-
 
 def decode_file(
     path: PurePosixPath, data: bytes, charsets: Charsets, *, is_cut: bool = False

@@ -6,7 +6,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.tickets.file_reader import (
-    FileText,
+    ListedFiles,
     is_file_of_project,
     is_path,
     read_file_row,
@@ -40,7 +40,7 @@ class FileList(Struct):
         self.files[-1] = replace(last, note=f"{last.note} {piece.text}")
         return True
 
-    def add(self, piece: Piece, text: FileText) -> bool:
+    def add(self, piece: Piece, text: ListedFiles) -> bool:
         """Add the files of a piece. Return False if it names none."""
         while self.groups and self.groups[-1][0] >= piece.indent:
             self.groups.pop()
@@ -57,12 +57,12 @@ class FileList(Struct):
         return is_read
 
 
-def read_file_piece(piece: Piece, *, is_below: bool) -> FileText | None:
+def read_file_piece(piece: Piece, *, is_below: bool) -> ListedFiles | None:
     """Return the files of a piece; None for a paragraph below the label, which ends the
     list.
     """
     if piece.kind is PieceKind.TABLE_HEAD:
-        return FileText()
+        return ListedFiles()
     if piece.kind is PieceKind.ROW:
         return read_file_row(piece.text)
     if piece.kind is PieceKind.FENCE:
@@ -74,16 +74,16 @@ def read_file_piece(piece: Piece, *, is_below: bool) -> FileText | None:
     return read_files(piece.text)
 
 
-def _read_fence(piece: Piece) -> FileText:
+def _read_fence(piece: Piece) -> ListedFiles:
     """Return the files of a code block, if each of its lines is one."""
     files: list[AffectedFile] = []
     for line in piece.code:
         if line and not line.startswith("#"):
             line_files = read_files(line).files
             if not line_files or not all(is_path(file.path) for file in line_files):
-                return FileText()
+                return ListedFiles()
             files += line_files
-    return FileText(tuple(files))
+    return ListedFiles(tuple(files))
 
 
 def _is_file_item(piece: Piece) -> bool:

@@ -58,7 +58,7 @@ _PATH_AND_NOTE = re.compile(
 )
 
 
-class FileText(Struct, frozen=True):
+class ListedFiles(Struct, frozen=True):
     """The files in a piece of text. It is empty for a text that names none."""
 
     files: tuple[AffectedFile, ...] = ()
@@ -68,23 +68,23 @@ class FileText(Struct, frozen=True):
     """The words of an item such as "Create:", which belong to the items below it."""
 
 
-def read_files(text: str) -> FileText:
+def read_files(text: str) -> ListedFiles:
     """Read a list item, or the text behind a label."""
     text = without_checkbox(text)
     if _NO_FILES.fullmatch(text):
-        return FileText(is_none=True)
+        return ListedFiles(is_none=True)
     names = _find_names(text)
     parts = _split_list(text, names)
     files = _read_list(parts, names)
     if files:
-        return FileText(files)
+        return ListedFiles(files)
     plain = text.strip("*").strip()
     if plain.endswith(":") and not names and not is_path(plain[:-1]):
-        return FileText(group=plain[:-1].strip("* "))
-    return FileText(_read_one(text))
+        return ListedFiles(group=plain[:-1].strip("* "))
+    return ListedFiles(_read_one(text))
 
 
-def read_file_row(row: str) -> FileText:
+def read_file_row(row: str) -> ListedFiles:
     """Read a table row. The first cell with files names them, the other cells are their
     note.
     """
@@ -96,9 +96,9 @@ def read_file_row(row: str) -> FileText:
             del others[position]
             others.sort(key=lambda text: not _says_change(text))
             if any(_says_change(file.note) for file in files):
-                return FileText(files)
-            return FileText(_with_note(files, ", ".join(others)))
-    return FileText()
+                return ListedFiles(files)
+            return ListedFiles(_with_note(files, ", ".join(others)))
+    return ListedFiles()
 
 
 def is_path(text: str) -> bool:

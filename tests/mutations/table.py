@@ -2715,7 +2715,7 @@ MUTATIONS = [
             (
                 "file_reader",
                 "words for no files are not a file",
-                "    if _NO_FILES.fullmatch(text):\n        return FileText(is_none=True)\n",
+                "    if _NO_FILES.fullmatch(text):\n        return ListedFiles(is_none=True)\n",
                 "",
                 "test_plan",
             ),
