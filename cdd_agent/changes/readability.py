@@ -56,7 +56,7 @@ def refuse_unreadable(
         reading = _read(root, path, kind, after)
         if not reading.fault:
             return f"{path} {reading.doubt}" if reading.doubt else ""
-        if before is None and _may_be_broken(path, kind, after):
+        if before is None and _may_be_broken(root, path, kind, after):
             return ""
         if before is None or not _read(root, path, kind, before).fault:
             faults.append(reading.fault)
@@ -80,18 +80,24 @@ def is_whole(path: str, content: str) -> bool:
     return not fault or (is_python and _may_be_newer_python(content, fault))
 
 
-def _may_be_broken(path: PurePosixPath, kind: FileKind, content: bytes) -> bool:
+def _may_be_broken(
+    root: Path, path: PurePosixPath, kind: FileKind, content: bytes
+) -> bool:
     """True for a new file that need not be readable."""
     if kind is FileKind.YAML or _NAMED_BROKEN.search(str(path)):
         return True
     if kind is FileKind.NOTEBOOK:  # formulas and code have such brackets, too
         return False
     template = _PYTHON_TEMPLATE if kind is FileKind.PYTHON else _TEMPLATE
-    return template.search(content.decode("utf-8", errors="replace")) is not None
+    return template.search(_decode(root, path, content)) is not None
+
+
+def _decode(root: Path, path: PurePosixPath, data: bytes) -> str:
+    return decode_file(path, data, Charsets(root)).text
 
 
 def _read(root: Path, path: PurePosixPath, kind: FileKind, data: bytes) -> _Reading:
-    text = decode_file(path, data, Charsets(root)).text
+    text = _decode(root, path, data)
     # Python reads line ends itself, and a lone `\r` is an end of a line there.
     if kind is not FileKind.PYTHON:
         text = text.replace("\r\n", "\n")

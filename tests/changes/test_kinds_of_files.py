@@ -315,6 +315,8 @@ def test_a_file_is_judged_in_its_own_encoding(tmp_path: Path) -> None:
         with pytest.raises(ReplyRefused):
             refuse_unreadable(tmp_path, path, content, broken)
         assert refuse_unreadable(tmp_path, path, broken, content) == ""
+        template = '{"a": {{ b }}}\n'.encode(codec)
+        assert refuse_unreadable(tmp_path, path, None, template) == ""
 
 
 def test_a_broken_file_may_be_renamed(tmp_path: Path) -> None:

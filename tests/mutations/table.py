@@ -414,7 +414,7 @@ MUTATIONS = [
             (
                 "a new template need not be valid",
                 "changes/readability",
-                "if before is None and _may_be_broken(path, kind, after):",
+                "if before is None and _may_be_broken(root, path, kind, after):",
                 "if False:",
             ),
             (
