@@ -18,9 +18,9 @@ from cdd_agent.dialogue.turns import definitions
 from cdd_agent.errors import BudgetExhausted, ExitCode, NotApproved
 from cdd_agent.llm import timeouts
 from cdd_agent.llm.budget import CEILING, Budgeted, Limit
-from cdd_agent.llm.direct.anthropic_messages import MessageReader
+from cdd_agent.llm.direct.anthropic_reply import MessageReader
 from cdd_agent.llm.direct.chat_reply import ChatReply, ToolCallPieces
-from cdd_agent.llm.direct.ollama_chat import OllamaReader
+from cdd_agent.llm.direct.ollama_reply import OllamaReader
 from cdd_agent.llm.direct.protocol import ReplyReader
 from cdd_agent.llm.direct.response_reader import ResponseReader
 from cdd_agent.llm.litellm_adapter import LitellmModel
