@@ -27,7 +27,6 @@ from cdd_agent.events.step_events import ChangesApplied
 from cdd_agent.events.stream import Emit, Event
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.read import read_source
-from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import (
     ContextTooLong,
     Message,
@@ -36,6 +35,7 @@ from cdd_agent.llm.port import (
     PromptShare,
     Request,
 )
+from cdd_agent.llm.token_estimates import estimated_prompt
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.redaction import Redactor
 from cdd_agent.tools.base import Tool

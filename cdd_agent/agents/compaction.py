@@ -17,8 +17,8 @@ from cdd_agent.events.dialogue_events import (
     ThinkingFinished,
 )
 from cdd_agent.events.stream import Emit, Event
-from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.llm.port import BadAnswer, Message, Model, Request
+from cdd_agent.llm.token_estimates import estimated_prompt, estimated_tokens
 
 _UNKNOWN_WINDOW = 48_000
 """Tokens that a model is taken to take in where nobody knows: most take more, and more

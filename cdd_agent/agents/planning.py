@@ -44,8 +44,8 @@ from cdd_agent.events.stream import Event
 from cdd_agent.events.strength_events import CriterionStrength
 from cdd_agent.events.ticket_events import PlanChecked
 from cdd_agent.files.atomic import digest
-from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.llm.port import Message, Model
+from cdd_agent.llm.token_estimates import estimated_tokens
 from cdd_agent.project.context import project_context
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.sanitize import fenced

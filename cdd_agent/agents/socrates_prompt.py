@@ -21,7 +21,7 @@ from cdd_agent.dialogue.structured import how_to_answer
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.errors import CddError
 from cdd_agent.files.read import read_source
-from cdd_agent.llm.budget import estimated_tokens
+from cdd_agent.llm.token_estimates import estimated_tokens
 from cdd_agent.project.rules import RULES_FOR_AGENTS, ProjectRules, project_rules
 from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.related import Related, related_tickets

@@ -22,7 +22,7 @@ from cdd_agent.files.notebooks import (
     subtract_lines,
 )
 from cdd_agent.files.text import decode_file, lines_of
-from cdd_agent.llm.budget import estimated_tokens
+from cdd_agent.llm.token_estimates import estimated_tokens
 from cdd_agent.sanitize import fenced
 
 _SMALL = 500

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from cdd_agent.dialogue.token_budget import MARGIN, TokenBudget, for_answers
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.events.dialogue_events import PromptMade
-from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.llm.port import Message, PromptShare
+from cdd_agent.llm.token_estimates import estimated_tokens
 
 Form = str | tuple[Message, ...]
 """A paragraph of the system's message, or messages of the conversation."""

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from cdd_agent.events.dialogue_events import ThinkingDelta, ThinkingFinished
-from cdd_agent.llm.budget import tokens_of
 from cdd_agent.llm.port import Usage
+from cdd_agent.llm.token_estimates import tokens_of
 
 
 class Thinking:

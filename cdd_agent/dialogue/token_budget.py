@@ -5,7 +5,8 @@ or not at all.
 from collections.abc import Sequence
 
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
-from cdd_agent.llm.budget import CEILING, estimated_tokens
+from cdd_agent.llm.budget import CEILING
+from cdd_agent.llm.token_estimates import estimated_tokens
 
 MARGIN = 60
 """Tokens for what is said of what was left out, beside the names that there is room

@@ -33,7 +33,6 @@ from cdd_agent.events.dialogue_events import (
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.stream import Emit, ignore_event
 from cdd_agent.llm import port
-from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.llm.pictures import as_seen_by, names_of
 from cdd_agent.llm.port import (
     ContextTooLong,
@@ -54,6 +53,7 @@ from cdd_agent.llm.port import (
     Waiting,
     WasThought,
 )
+from cdd_agent.llm.token_estimates import estimated_prompt, estimated_tokens
 from cdd_agent.tools.base import Answer, Tool
 
 ToolCalls = Literal["auto", "on", "off"]

@@ -28,8 +28,8 @@ from cdd_agent.engine.shown_files import (
 )
 from cdd_agent.files.atomic import digest
 from cdd_agent.files.walk import Kind
-from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.llm.port import ContextTooLong, Message, PromptShare, Request
+from cdd_agent.llm.token_estimates import estimated_tokens
 from cdd_agent.project.context import entries
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.sanitize import fenced

@@ -14,8 +14,8 @@ from cdd_agent.engine.attempt import RankedContext
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.shown_files import ShownFiles
 from cdd_agent.files.atomic import digest, read_bytes
-from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.llm.port import PromptShare
+from cdd_agent.llm.token_estimates import estimated_tokens
 from cdd_agent.tickets.declared_files import DeclaredFiles
 
 MOST = 8_000

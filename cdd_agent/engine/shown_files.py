@@ -32,7 +32,6 @@ from cdd_agent.files.notebooks import LARGEST_NOTEBOOK, is_notebook
 from cdd_agent.files.paths import PathRefused, confine, path_inside
 from cdd_agent.files.read import locate
 from cdd_agent.files.walk import Kind, WalkEntry
-from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.llm.pictures import (
     LARGEST,
     MOST,
@@ -43,6 +42,7 @@ from cdd_agent.llm.pictures import (
     picture_tokens,
 )
 from cdd_agent.llm.port import Picture, PromptShare
+from cdd_agent.llm.token_estimates import estimated_tokens
 from cdd_agent.project.context import plain_tree
 from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.declared_files import DeclaredFiles

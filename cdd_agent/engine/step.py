@@ -44,7 +44,6 @@ from cdd_agent.events.step_events import ChangesApplied, GuidanceTaken
 from cdd_agent.events.stream import Emit, ignore_event
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.frontend import Frontend, Nobody
-from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import (
     ContextTooLong,
     Message,
@@ -54,6 +53,7 @@ from cdd_agent.llm.port import (
     Request,
     RequestRejected,
 )
+from cdd_agent.llm.token_estimates import estimated_prompt
 from cdd_agent.process.policy import CommandRefused, CommandRunner
 from cdd_agent.tickets.declared_files import declare_files
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep

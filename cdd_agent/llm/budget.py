@@ -3,7 +3,6 @@ left.
 """
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -14,7 +13,6 @@ from msgspec.structs import replace
 
 from cdd_agent.cost import NO_COST, Cost
 from cdd_agent.errors import BadInput, BudgetExhausted
-from cdd_agent.llm.pictures import picture_tokens
 from cdd_agent.llm.port import (
     Done,
     EmptyReply,
@@ -29,6 +27,7 @@ from cdd_agent.llm.port import (
     ToolCall,
     Usage,
 )
+from cdd_agent.llm.token_estimates import estimated_prompt, text_bytes, tokens_of
 from cdd_agent.llm.wrapper import ModelWrapper
 
 CEILING = 8_192
@@ -253,9 +252,9 @@ class _Call(Struct):
     def hear(self, event: ModelEvent) -> None:
         match event:
             case TextDelta(text=text) | ThoughtDelta(text=text):
-                self.written += _weight(text)
+                self.written += text_bytes(text)
             case ToolCall(name=name, arguments=arguments):
-                self.written += _weight(name) + _weight(arguments)
+                self.written += text_bytes(name) + text_bytes(arguments)
             case _:
                 pass
 
@@ -287,47 +286,6 @@ class _Call(Struct):
         return replace(
             usage, usd=usd, saved_usd=self.price.saved(usage) if is_cached else None
         )
-
-
-def estimated_prompt(request: Request) -> int:
-    """How many tokens a request has at most, as a rule."""
-    texts = [message.content for message in request.messages]
-    texts += [
-        call.name + call.arguments
-        for message in request.messages
-        for call in message.tool_calls
-    ]
-    texts += [
-        message.provider_data.data
-        for message in request.messages
-        if message.provider_data is not None
-    ]
-    texts += [
-        tool.name + tool.description + json.dumps(dict(tool.parameters))
-        for tool in request.tools
-    ]
-    pictures = sum(
-        picture_tokens(picture)
-        for message in request.messages
-        for picture in message.pictures
-    )
-    return tokens_of(sum(map(_weight, texts))) + pictures + 4 * len(request.messages)
-
-
-def estimated_tokens(text: str) -> int:
-    """How many tokens a text has at most, as a rule."""
-    return tokens_of(_weight(text))
-
-
-def _weight(text: str) -> int:
-    return len(text.encode(errors="replace"))
-
-
-def tokens_of(weight: int) -> int:
-    """So many bytes in tokens. One is hardly ever less than three bytes: of English and
-    code about four, of Chinese one character.
-    """
-    return -(-weight // 3)
 
 
 def _exhausted(key: str, used: str, why: str) -> BudgetExhausted:

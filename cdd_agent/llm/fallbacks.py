@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.pictures import as_seen_by, has_pictures
 from cdd_agent.llm.port import (
     Done,
@@ -23,6 +22,7 @@ from cdd_agent.llm.port import (
     Waiting,
 )
 from cdd_agent.llm.retrying import Clock
+from cdd_agent.llm.token_estimates import estimated_prompt
 from cdd_agent.llm.wrapper import ModelWrapper, innermost
 
 REST = 600.0

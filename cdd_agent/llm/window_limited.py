@@ -1,7 +1,7 @@
 """A model whose window somebody has set."""
 
-from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import ContextTooLong, Done, Hear, Model, NotAReply, Request
+from cdd_agent.llm.token_estimates import estimated_prompt
 from cdd_agent.llm.wrapper import ModelWrapper
 
 

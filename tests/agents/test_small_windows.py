@@ -15,9 +15,9 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.dialogue.token_budget import most_of
 from cdd_agent.events.notices import Notice, NoticeKind
 from cdd_agent.events.stream import Event
-from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import AuthenticationFailed, ContextTooLong, ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
+from cdd_agent.llm.token_estimates import estimated_prompt
 from cdd_agent.project.rules import RULES_FOR_AGENTS
 from cdd_agent.session import Session
 from cdd_agent.tickets.spec import TicketSpec

@@ -10,10 +10,10 @@ from msgspec import Struct
 from cdd_agent.dialogue.structured import Structured, how_to_answer
 from cdd_agent.dialogue.token_budget import TokenBudget, most_of
 from cdd_agent.dialogue.turns import Dialogue, ToolCalls
-from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import ContextTooLong, Message, ToolCall
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
+from cdd_agent.llm.token_estimates import estimated_prompt
 from cdd_agent.tools.read_only import read_only_tools
 from tests.dialogue.talking import ASKED, answered, heard
 from tests.support.tables import each_row

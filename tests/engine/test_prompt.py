@@ -14,9 +14,9 @@ from cdd_agent.engine.prompt import LAST_REPLY, Earlier, StepPrompt, step_prompt
 from cdd_agent.events.notices import Notice, NoticeKind
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
-from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import ContextTooLong, ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
+from cdd_agent.llm.token_estimates import estimated_prompt
 from cdd_agent.project.rules import RULES_FOR_AGENTS
 from cdd_agent.tickets.plan import MayFail
 from cdd_agent.tickets.status import StepStatus

@@ -21,7 +21,7 @@ from cdd_agent.events.dialogue_events import PromptMade, ReplyFinished
 from cdd_agent.events.notices import NoticeKind
 from cdd_agent.events.step_events import AttemptFailed
 from cdd_agent.events.stream import Event
-from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
+from cdd_agent.llm.token_estimates import estimated_prompt, estimated_tokens
 from cdd_agent.tickets.status import StepStatus
 from tests.engine.tool_steps import answers, calls, finished, problems, replace, run
 from tests.support.listening import collect, stop_at

@@ -14,8 +14,9 @@ from cdd_agent.changes.change_set import build_changed_refusal
 from cdd_agent.events.question_events import Choice, Proposal
 from cdd_agent.events.step_events import StepsUndone
 from cdd_agent.frontend import Nobody
-from cdd_agent.llm.budget import CEILING, estimated_prompt
+from cdd_agent.llm.budget import CEILING
 from cdd_agent.llm.port import ConnectionFailed, ContextTooLong
+from cdd_agent.llm.token_estimates import estimated_prompt
 from cdd_agent.tickets.status import StepStatus
 from tests.crash.story import git
 from tests.engine.tool_steps import (

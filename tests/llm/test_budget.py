@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cdd_agent.cost import Cost
 from cdd_agent.errors import BadInput, BudgetExhausted, ExitCode
-from cdd_agent.llm.budget import CEILING, Budgeted, Limit, Tally, estimated_prompt
+from cdd_agent.llm.budget import CEILING, Budgeted, Limit, Tally
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.port import (
     Done,
@@ -28,6 +28,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
+from cdd_agent.llm.token_estimates import estimated_prompt
 from cdd_agent.llm.wrapper import ModelWrapper, RejectEmpty
 from tests.support.replies import all_of, stopped
 from tests.support.tables import each_row

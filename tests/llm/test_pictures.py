@@ -12,7 +12,6 @@ import pytest
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Notice
-from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.cassette import Recorded
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.fallbacks import WithFallbacks
@@ -38,6 +37,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.providers import endpoint_of
 from cdd_agent.llm.scripted import NoReplyLeft, ScriptedModel
+from cdd_agent.llm.token_estimates import estimated_prompt
 from cdd_agent.redaction import Redactor
 from cdd_agent.tools.read_only import read_only_tools
 from tests.dialogue.talking import after_rounds, heard

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from cdd_agent.llm.budget import CEILING, estimated_prompt
+from cdd_agent.llm.budget import CEILING
 from cdd_agent.llm.direct.chat_completions import tools_of
 from cdd_agent.llm.direct.json_values import (
     as_dict,
@@ -26,6 +26,7 @@ from cdd_agent.llm.port import (
     Request,
 )
 from cdd_agent.llm.providers import Endpoint
+from cdd_agent.llm.token_estimates import estimated_prompt
 
 _THINK: Mapping[Effort, tuple[bool | str, ...]] = {
     Effort.NONE: (False,),

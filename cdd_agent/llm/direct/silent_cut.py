@@ -8,8 +8,8 @@ was left: half of the window and a few, or whatever the newest messages have.
 
 import re
 
-from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import ContextTooLong, Request, Usage
+from cdd_agent.llm.token_estimates import estimated_prompt
 
 _MOST_CHARACTERS = 6
 """Of a token, on average of a whole request: of English four to five."""

@@ -1,0 +1,54 @@
+"""Estimates of tokens. They are rather too high than too low."""
+
+import json
+
+from cdd_agent.llm.pictures import picture_tokens
+from cdd_agent.llm.port import Request
+
+_BYTES_OF_A_TOKEN = 3
+"""English and code have about four bytes a token, Chinese one character of three."""
+_FRAME_OF_A_MESSAGE = 4
+"""Tokens for a message's role and its separators."""
+
+
+def estimated_prompt(request: Request) -> int:
+    """Return the tokens of a request: its text, its tools and its pictures."""
+    return estimated_text(request) + estimated_pictures(request)
+
+
+def estimated_text(request: Request) -> int:
+    """Return the tokens of a request without its pictures."""
+    size = 0
+    for message in request.messages:
+        size += text_bytes(message.content)
+        for call in message.tool_calls:
+            size += text_bytes(call.name + call.arguments)
+        if message.provider_data is not None:
+            size += text_bytes(message.provider_data.data)
+    for tool in request.tools:
+        parameters = json.dumps(dict(tool.parameters))
+        size += text_bytes(tool.name + tool.description + parameters)
+    return tokens_of(size) + _FRAME_OF_A_MESSAGE * len(request.messages)
+
+
+def estimated_pictures(request: Request) -> int:
+    """Return the tokens of a request's pictures."""
+    tokens = 0
+    for message in request.messages:
+        tokens += sum(map(picture_tokens, message.pictures))
+    return tokens
+
+
+def estimated_tokens(text: str) -> int:
+    """Return the tokens of a text."""
+    return tokens_of(text_bytes(text))
+
+
+def text_bytes(text: str) -> int:
+    """Return the size of a text in UTF-8."""
+    return len(text.encode(errors="replace"))
+
+
+def tokens_of(size: int) -> int:
+    """Return the tokens of a text with this many bytes."""
+    return -(-size // _BYTES_OF_A_TOKEN)
