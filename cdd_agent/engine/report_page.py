@@ -102,13 +102,15 @@ def _summary(report: Report) -> str:
             f"- lines of the log that could not be read, and are not counted:"
             f" {report.damaged_lines}"
         )
+    about = report.effort.cost.about
     if thinking := report.effort.thinking_tokens:
         lines.append(
             f"- thinking: {timedelta(seconds=round(report.effort.thinking_seconds))},"
-            f" {thinking:,} tokens"
+            f" {about}{thinking:,} tokens"
         )
     if report.effort.usd:
-        lines.append(f"- cost: ${report.effort.usd:.4f}, by the prices that are known")
+        usd = f"{about}${report.effort.usd:.4f}"
+        lines.append(f"- cost: {usd}, by the prices that are known")
     if words := report.effort.cost.effect_of_cache():
         lines.append(f"- {words}")
     return "\n".join(lines)
@@ -162,12 +164,15 @@ def _table(report: Report) -> str:
 
 
 def _effort(effort: RunEffort) -> tuple[str, ...]:
+    about = effort.cost.about
+    prompt = f"{about}{effort.prompt_tokens:,}"
+    if effort.cached_tokens:
+        prompt += f" ({effort.cached_tokens:,} cached)"
     return (
         str(timedelta(seconds=round(effort.seconds))),
         str(effort.model_calls),
-        f"{effort.prompt_tokens:,}"
-        + (f" ({effort.cached_tokens:,} cached)" if effort.cached_tokens else ""),
-        f"{effort.completion_tokens:,}",
+        prompt,
+        f"{about}{effort.completion_tokens:,}",
     )
 
 

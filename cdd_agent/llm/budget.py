@@ -28,6 +28,7 @@ from cdd_agent.llm.port import (
     Usage,
 )
 from cdd_agent.llm.token_estimates import estimated_prompt, text_bytes, tokens_of
+from cdd_agent.llm.usage_check import believable_usage, believable_usd
 from cdd_agent.llm.wrapper import ModelWrapper
 
 CEILING = 8_192
@@ -177,7 +178,7 @@ class Budgeted(ModelWrapper):
         return self._account.spent
 
     async def reply(self, request: Request, hear: Hear) -> Done:
-        call = _Call(estimated_prompt(request), await asyncio.to_thread(self._price))
+        call = _Call(request, await asyncio.to_thread(self._price))
         why = "the next call could take {}; it was not made"
         expect = partial(self._expect_room_for, call=call.at_worst, why=why)
         async with self._account.holding(call.at_worst, expect) as spent_by_now:
@@ -242,12 +243,17 @@ class Budgeted(ModelWrapper):
 class _Call(Struct):
     """One call, and what it has taken so far, by an estimate."""
 
-    prompt: int
+    request: Request
     price: Price | None
+    prompt: int = 0
+    """Estimated tokens of the request."""
     written: int = 0
     """Bytes of the reply."""
     told: Usage | None = None
     """The provider's count for a call that came to nothing."""
+
+    def __post_init__(self) -> None:
+        self.prompt = estimated_prompt(self.request)
 
     def hear(self, event: ModelEvent) -> None:
         match event:
@@ -272,16 +278,15 @@ class _Call(Struct):
         )
 
     def counted(self, usage: Usage | None) -> Usage:
-        """The provider's count, or where it does not count, the estimate."""
-        return self.usage if usage is None else self._priced(usage)
+        """The provider's count where it can be true, else the estimate."""
+        if usage is None:
+            return self.usage
+        return self._priced(believable_usage(usage, self.usage, self.request))
 
     def _priced(self, usage: Usage) -> Usage:
-        """With the provider's own word on the cost, if there is one, or by the
-        price.
-        """
         if self.price is None:
             return usage
-        usd = self.price.of(usage) if usage.usd is None else usage.usd
+        usd = believable_usd(usage, self.price)
         is_cached = usage.cached_tokens or usage.cache_write_tokens
         return replace(
             usage, usd=usd, saved_usd=self.price.saved(usage) if is_cached else None

@@ -1,5 +1,6 @@
 """One reply of a script: a text, tool calls or an error, in pieces at a pace."""
 
+import json
 import re
 from collections.abc import Callable, Iterator
 
@@ -113,6 +114,8 @@ class ScriptedReply(Struct, frozen=True):
             )
         # A word is a token here: close enough to show, and the same on every machine.
         asked = sum(len(message.content.split()) for message in request.messages)
+        for tool in request.tools:
+            asked += len(f"{tool.description} {json.dumps(tool.parameters)}".split())
         thought = len(self.thinking.split())
         usage = Usage(asked, thought + len(self.text.split()), thinking_tokens=thought)
         return Done(self.stop, usage, self.provider_data)

@@ -211,8 +211,8 @@ class Home(GuardedWidget, Screen[None]):
             case ReplyFinished(step=step, usage=usage):
                 transcript.settle()
                 if usage is not None and self._window:
-                    taken = usage.prompt_tokens + usage.completion_tokens
-                    self.bar.context = f"ctx {100 * taken // self._window}%"
+                    share = 100 * usage.cost.tokens // self._window
+                    self.bar.context = f"ctx {usage.cost.about}{share}%"
                 self._say_what_was_spent()
                 if step is not None and usage is not None:
                     self.steps.spend(step, usage.cost)

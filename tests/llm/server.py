@@ -79,6 +79,8 @@ class Answer:
     """A word of chat completions; the other protocols say the same in theirs."""
     tool_calls: tuple[ToolCall, ...] = ()
     """Streamed after the text, their pieces interleaved."""
+    counts: tuple[Any, Any] | None = None
+    """The tokens of prompt and completion that the server reports; None: the words."""
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     raw: str | None = None
@@ -364,7 +366,7 @@ def _chunk_of_text(body: dict[str, Any], text: str) -> dict[str, Any]:
 
 
 def _end_of_chunks(
-    answer: Answer, body: dict[str, Any], prompt: int, completion: int
+    answer: Answer, body: dict[str, Any], prompt: Any, completion: Any
 ) -> Iterator[dict[str, Any]]:
     for piece in _pieces_of_calls(answer.tool_calls):
         yield _chunk(body, {"tool_calls": [piece]})
@@ -425,21 +427,22 @@ def _head(body: dict[str, Any], kind: str) -> dict[str, Any]:
     }
 
 
-def _words(answer: Answer, request: Request) -> tuple[int, int]:
+def _words(answer: Answer, request: Request) -> tuple[Any, Any]:
     """A word is a token here, as in `ScriptedModel`: those of the request, and of the
     answer.
     """
+    if answer.counts is not None:
+        return answer.counts
     return sum(len(message.content.split()) for message in request.messages), len(
         answer.text.split()
     )
 
 
-def _usage(prompt: int, completion: int) -> dict[str, int]:
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "total_tokens": prompt + completion,
-    }
+def _usage(prompt: Any, completion: Any) -> dict[str, Any]:
+    usage = {"prompt_tokens": prompt, "completion_tokens": completion}
+    if isinstance(prompt, int) and isinstance(completion, int):
+        usage["total_tokens"] = prompt + completion
+    return usage
 
 
 def directly(base: str, speaks: Speaks = Speaks.CHAT_COMPLETIONS) -> Model:

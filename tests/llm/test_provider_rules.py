@@ -579,7 +579,7 @@ async def test_the_cost_that_openrouter_reports_overrides_a_known_price(
     with OpenRouter(SIX_ROUNDS) as simulator:
         model = PROVIDERS["gemini behind openrouter"].asked_at(simulator.url)
         priced = Budgeted(
-            model, Limit(), price=lambda: Price(1.0, 1.0), spend=tally.add
+            model, Limit(), price=lambda: Price(1e-6, 1e-6), spend=tally.add
         )
         await heard(Dialogue(priced, read_only_tools(root), "on"))
 

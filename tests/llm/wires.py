@@ -159,7 +159,7 @@ def response_piece(piece: str) -> Json:
 
 
 def response_end(
-    calls: tuple[ToolCall, ...], reason: str | None, prompt: int, completion: int
+    calls: tuple[ToolCall, ...], reason: str | None, prompt: Any, completion: Any
 ) -> Iterator[Json]:
     """`reason`: a word of chat completions; what means no whole reply there makes an
     incomplete response here.
@@ -211,7 +211,7 @@ def message_piece(piece: str) -> Json:
 
 
 def message_end(
-    calls: tuple[ToolCall, ...], reason: str | None, prompt: int, completion: int
+    calls: tuple[ToolCall, ...], reason: str | None, prompt: Any, completion: Any
 ) -> Iterator[Json]:
     for index, call in enumerate(calls, start=1):
         block = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
@@ -249,7 +249,7 @@ def chat_piece(piece: str) -> Json:
 
 
 def chat_end(
-    calls: tuple[ToolCall, ...], reason: str | None, prompt: int, completion: int
+    calls: tuple[ToolCall, ...], reason: str | None, prompt: Any, completion: Any
 ) -> Iterator[Json]:
     """Calls come whole, their arguments as objects. After them, too, the reason is
     `stop`.

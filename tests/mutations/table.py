@@ -24,6 +24,7 @@ _FAULTS = "tests/verification/strength/test_faults.py"
 _SCORE = "tests/verification/strength/test_score.py"
 _OPENING = "tests/test_open_project.py"
 _TYPED_VALUES = "tests/test_typed_values.py"
+_USAGE = "tests/llm/test_usage_check.py"
 
 MUTATIONS = [
     # --- actions: values that check themselves, and the folders of commands -----------
@@ -3876,6 +3877,40 @@ MUTATIONS = [
                 "saved_faults.py",
                 "        append_line(self.path, self._encode(step, tried), 0o600)\n",
                 "",
+            ),
+        ]
+    ],
+    # --- llm: what calls cost ---------------------------------------------------------
+    *[
+        Mutation(rule, f"llm/{file}", old, new, tests)
+        for rule, file, old, new, tests in [
+            (
+                "a count far below the estimate is not believed",
+                "usage_check.py",
+                "    if not least_prompt <= usage.prompt_tokens <= most_prompt:",
+                "    if not usage.prompt_tokens <= most_prompt:",
+                _USAGE,
+            ),
+            (
+                "a count far above the estimate is not believed",
+                "usage_check.py",
+                "    if not least_completion <= usage.completion_tokens <= most_completion:",
+                "    if not least_completion <= usage.completion_tokens:",
+                _USAGE,
+            ),
+            (
+                "thoughts that are counted separately belong to the reply",
+                "usage_check.py",
+                "        completion += thinking\n",
+                "        pass\n",
+                _USAGE,
+            ),
+            (
+                "a budget counts what can be true",
+                "budget.py",
+                "self._priced(believable_usage(usage, self.usage, self.request))",
+                "self._priced(usage)",
+                _USAGE,
             ),
         ]
     ],

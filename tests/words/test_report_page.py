@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from cdd_agent.engine.effort import RunEffort
 from cdd_agent.engine.report_page import to_markdown
 from cdd_agent.tickets.status import (
     CriterionEdit,
@@ -56,3 +57,12 @@ def test_the_page_says_that_the_rule_holds_only_with_all_work_there() -> None:
     page = to_markdown(replace(report, missing=(MissingWork(1, "Make it", ("a",)),)))
     assert "- the project's tree lacks work of step 1\n" in page
     assert "holds" not in page
+
+
+def test_amounts_that_contain_an_estimate_are_marked() -> None:
+    effort = RunEffort(60.0, 2, 2, 5_000, 300, 1, 0.25, thinking_tokens=90)
+    step = replace(a_step(1, "Make it"), effort=effort)
+    page = to_markdown(replace(a_report(step), effort=effort))
+    assert "| 2 | ~5,000 | ~300 |\n" in page
+    assert ", ~90 tokens\n" in page
+    assert "- cost: ~$0.2500, by the prices that are known\n" in page

@@ -296,9 +296,16 @@ def usage_of(counted: object) -> Usage | None:
         as_dict(facts.get(f"{name}_tokens_details"))
         for name in ("prompt", "completion")
     )
+    prompt = _count(facts, "prompt_tokens") or 0
+    completion = _count(facts, "completion_tokens") or 0
+    thinking = _count(of_completion, "reasoning_tokens") or 0
+    # xAI: "counted separately from completion_tokens, but [...] in the total_tokens"
+    # (docs.x.ai, key information, consumption and rate limits)
+    if _count(facts, "total_tokens") == prompt + completion + thinking:
+        completion += thinking
     return Usage(
-        _count(facts, "prompt_tokens") or 0,
-        _count(facts, "completion_tokens") or 0,
+        prompt,
+        completion,
         usd=as_amount(facts.get("cost")),
         cached_tokens=_count(of_prompt, "cached_tokens")
         or _count(facts, "prompt_cache_hit_tokens")
@@ -306,7 +313,7 @@ def usage_of(counted: object) -> Usage | None:
         cache_write_tokens=_count(of_prompt, "cache_write_tokens")
         or _count(facts, "cache_creation_input_tokens")
         or 0,
-        thinking_tokens=_count(of_completion, "reasoning_tokens") or 0,
+        thinking_tokens=thinking,
     )
 
 

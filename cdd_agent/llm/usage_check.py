@@ -1,0 +1,91 @@
+"""Checks what a provider reports about a call: token counts and their cost.
+
+Some servers report zeros, the same number for each call, or nonsense. A budget that
+believes them is never reached, or at once.
+"""
+
+from msgspec.structs import replace
+
+from cdd_agent.llm.port import Price, Request, Usage
+from cdd_agent.llm.token_estimates import estimated_text
+
+_FACTOR = 10
+"""A count is believed from a tenth of the estimate to ten times the estimate."""
+_ADDED_TO_PROMPT = 4_000
+"""Tokens that may be added to any prompt: a chat template, a provider's own text about
+tools. So a short prompt's true count is never above the limit.
+"""
+_MOST_OF_A_PICTURE = 50_000
+"""gpt-4o-mini counts 2,833 tokens and 5,667 for each of at most 8 tiles. Other servers
+count no tokens for pictures, so pictures do not raise the lower limit.
+"""
+_LONGEST_REPLY = 2**20
+"""No known model writes more tokens in a reply. A reply may have so many thoughts that
+are not shown; only above this number ten times the visible text is the limit.
+"""
+_EXTRA_USD = 1.0
+"""Dollars that a call may cost in addition to its tokens: searches, fees."""
+
+
+def believable_usage(reported: Usage, estimate: Usage, request: Request) -> Usage:
+    """Return the usage with the estimate in place of each count that cannot be true.
+    Prompt and completion are judged apart. The cost is kept if both are believed.
+    """
+    usage = _with_separate_parts(reported)
+    least_prompt = estimated_text(request) / _FACTOR
+    most_prompt = max(estimate.prompt_tokens * _FACTOR, _ADDED_TO_PROMPT)
+    for message in request.messages:
+        most_prompt += len(message.pictures) * _MOST_OF_A_PICTURE
+    if not least_prompt <= usage.prompt_tokens <= most_prompt:
+        usage = replace(
+            usage,
+            prompt_tokens=estimate.prompt_tokens,
+            cached_tokens=0,
+            cache_write_tokens=0,
+            estimated=True,
+            usd=None,
+        )
+    least_completion = estimate.completion_tokens / _FACTOR
+    most_completion = max(estimate.completion_tokens * _FACTOR, _LONGEST_REPLY)
+    if not least_completion <= usage.completion_tokens <= most_completion:
+        usage = replace(
+            usage,
+            completion_tokens=estimate.completion_tokens,
+            thinking_tokens=0,
+            estimated=True,
+            usd=None,
+        )
+    return usage
+
+
+def _with_separate_parts(usage: Usage) -> Usage:
+    """Return counts of at least 0. A part that is greater than its whole is added to
+    it: the server counts them separately, as xAI does with thoughts.
+    """
+    cached, written = max(usage.cached_tokens, 0), max(usage.cache_write_tokens, 0)
+    thinking = max(usage.thinking_tokens, 0)
+    prompt, completion = max(usage.prompt_tokens, 0), max(usage.completion_tokens, 0)
+    if cached + written > prompt:
+        prompt += cached + written
+    if thinking > completion:
+        completion += thinking
+    return replace(
+        usage,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        cached_tokens=cached,
+        cache_write_tokens=written,
+        thinking_tokens=thinking,
+    )
+
+
+def believable_usd(usage: Usage, price: Price) -> float:
+    """Return the cost of a call: what the provider reports, or what the price says if
+    nothing is reported or that cannot be true.
+    """
+    by_price = price.of(usage)
+    if usage.usd is None:
+        return by_price
+    if by_price / _FACTOR <= usage.usd <= by_price * _FACTOR + _EXTRA_USD:
+        return usage.usd
+    return by_price
