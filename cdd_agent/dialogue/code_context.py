@@ -9,17 +9,21 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.changes.excerpts import Ranges, in_words, joined
 from cdd_agent.context.places import RankedFile, in_order
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.hidden_from_models import HiddenFiles
+from cdd_agent.files.line_ranges import (
+    Ranges,
+    describe_ranges,
+    join_ranges,
+    subtract_ranges,
+)
 from cdd_agent.files.notebooks import (
     LARGEST_NOTEBOOK,
     find_hidden_lines,
     is_notebook,
-    subtract_lines,
 )
 from cdd_agent.files.text import decode_file, lines_of
 from cdd_agent.llm.budget import estimated_tokens
@@ -69,7 +73,7 @@ class ShownCode(Struct, frozen=True):
             return self.path
         if self.is_without_outputs:
             return f"{self.path} (without outputs)"
-        return f"{self.path} ({in_words(self.lines) or 'its outline'})"
+        return f"{self.path} ({describe_ranges(self.lines) or 'its outline'})"
 
     @property
     def form(self) -> str:
@@ -122,7 +126,7 @@ class CodeText:
     @property
     def visible_lines(self) -> Ranges:
         """The lines that can be shown: all, but for outputs of a notebook."""
-        return subtract_lines(((1, self.count),), self._hidden)
+        return subtract_ranges(((1, self.count),), self._hidden)
 
     @property
     def visible_size(self) -> int:
@@ -159,9 +163,9 @@ class CodeText:
         is_all = ranges == ((1, self.count),)
         if is_all and not self._hidden:
             return self.whole(why)
-        ranges = subtract_lines(ranges, self._hidden)
+        ranges = subtract_ranges(ranges, self._hidden)
         shown = [
-            f"{in_words((lines,))}:\n{fenced(text, self._language)}"
+            f"{describe_ranges((lines,))}:\n{fenced(text, self._language)}"
             for lines in ranges
             for text in ["\n".join(self._lines[lines[0] - 1 : lines[1]])]
         ]
@@ -207,17 +211,19 @@ class CodeText:
             if line.strip() and _indent(line) < indent:
                 indent = _indent(line)
                 shown.append((number, number))
-        return joined(shown)
+        return join_ranges(shown)
 
     def _rounded(self, ranges: Ranges) -> Ranges:
         """The ranges, and the gaps between them that are too small to be left out."""
-        rounded = list(joined((first, min(last, self.count)) for first, last in ranges))
+        rounded = list(
+            join_ranges((first, min(last, self.count)) for first, last in ranges)
+        )
         end = 0
         for first, last in (*rounded, (self.count + 1, self.count + 1)):
             if first - end - 1 <= _GAP:
                 rounded.append((end + 1, first - 1))
             end = last
-        return joined(rounded)
+        return join_ranges(rounded)
 
 
 def source_of(root: Path, path: str, charsets: Charsets) -> CodeText | None:
@@ -282,7 +288,7 @@ def _first_parts(
     shown: ShownCode | None = None
     ranges: Ranges = ()
     for lines in wanted:
-        more = joined((*ranges, *source.with_heads(lines)))
+        more = join_ranges((*ranges, *source.with_heads(lines)))
         candidate = source.parts(more, why)
         if candidate.tokens <= room:
             shown, ranges = candidate, more
@@ -302,7 +308,7 @@ def _beginning(source: CodeText, room: int, why: str) -> ShownCode | None:
 def _grown(source: CodeText, shown: ShownCode, ranges: Ranges, room: int) -> ShownCode:
     """Add the lines before and after the ranges while there is room."""
     while shown.lines is not None:
-        ranges = joined(
+        ranges = join_ranges(
             (max(1, first - _GROWTH), min(last + _GROWTH, source.count))
             for first, last in ranges
         )
@@ -404,7 +410,9 @@ class _Packing(Struct, dict=True):
             return True
         if before is not None and before.lines is None:
             return True
-        ranges = joined((*self._ranges.get(file.path, ()), *source.with_heads(lines)))
+        ranges = join_ranges(
+            (*self._ranges.get(file.path, ()), *source.with_heads(lines))
+        )
         used = self._used - (before.tokens if before else 0)
         for shown in self._forms(file, source, ranges):
             if used + shown.tokens <= most:

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.changes.excerpts import Ranges, in_words, joined
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.query import Query
 from cdd_agent.dialogue.token_budget import TokenBudget
@@ -27,6 +26,7 @@ from cdd_agent.engine.shown_files import (
     tree,
 )
 from cdd_agent.files.atomic import digest
+from cdd_agent.files.line_ranges import Ranges, describe_ranges, join_ranges
 from cdd_agent.files.walk import Kind
 from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.llm.port import ContextTooLong, Message, PromptShare, Request
@@ -253,7 +253,7 @@ def _list_shown(
     in_part = dict(shown.in_part)
     for path, lines in context.in_part.items():
         if path in in_part or path not in shown.seen:
-            in_part[path] = joined((*in_part.get(path, ()), *lines))
+            in_part[path] = join_ranges((*in_part.get(path, ()), *lines))
     files = {**context.files, **shown.seen}
     return Shown(step=identity, files=files, in_part=in_part)
 
@@ -361,7 +361,7 @@ def _step(
         files = "\n".join(_list_files(declared, most))
         parts.append(f"Files of this step:\n{files}")
     places = [
-        f"Look at {in_words((lines,))} of {path}."
+        f"Look at {describe_ranges((lines,))} of {path}."
         for path in declared.named
         for lines in declared.lines(path)
     ]

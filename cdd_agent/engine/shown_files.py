@@ -11,7 +11,6 @@ from types import MappingProxyType
 
 from msgspec import Struct, field
 
-from cdd_agent.changes.excerpts import Ranges, in_words, joined
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.places import RankedFile
 from cdd_agent.context.query import Query
@@ -27,6 +26,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.hidden_from_models import HiddenFiles
+from cdd_agent.files.line_ranges import Ranges, describe_ranges, join_ranges
 from cdd_agent.files.named import NamedFile, named_files, names_in
 from cdd_agent.files.notebooks import LARGEST_NOTEBOOK, is_notebook
 from cdd_agent.files.paths import PathRefused, confine, path_inside
@@ -281,8 +281,8 @@ class ShownFiles(Struct, dict=True):
             if part.lines is not None:
                 reason = "for want of room" if is_small else f"it has {size:,} bytes"
                 self.notes.append(
-                    f"{path} is shown to the model in part ({in_words(part.lines)}):"
-                    f" {reason}."
+                    f"{path} is shown to the model in part"
+                    f" ({describe_ranges(part.lines)}): {reason}."
                 )
 
     @property
@@ -296,7 +296,7 @@ class ShownFiles(Struct, dict=True):
     def _has_new_lines(self, part: ShownCode) -> bool:
         """True if a part has lines that are not shown yet."""
         shown = self.in_part.get(part.path, ())
-        return not shown or joined((*shown, *(part.lines or ()))) != shown
+        return not shown or join_ranges((*shown, *(part.lines or ()))) != shown
 
     def show(self, code: ShownCode, why: str, *, added: bool) -> None:
         """Show code of a file. The caller has taken the room for it."""
@@ -305,7 +305,7 @@ class ShownFiles(Struct, dict=True):
             self.seen[code.path] = code.digest
             known = self.in_part.pop(code.path, ())
             if code.lines is not None:
-                self.in_part[code.path] = joined((*known, *code.lines))
+                self.in_part[code.path] = join_ranges((*known, *code.lines))
         self.shares.append(PromptShare(code.name, code.tokens, why))
 
     def _tell_unshown(self, path: str, why: str) -> None:
