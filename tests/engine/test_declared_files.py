@@ -270,7 +270,7 @@ async def test_a_step_that_declares_files_is_not_done_by_words(
     assert sandbox.statuses() == ["failed"]
 
 
-async def test_a_folder_of_pictures_can_be_answered_describe_ranges(
+async def test_a_folder_of_pictures_can_be_answered_in_words(
     sandbox: Sandbox,
 ) -> None:
     (sandbox.root / "assets").mkdir()
