@@ -9,18 +9,22 @@ from types import MappingProxyType
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.context.finder import CodeFinder
+from cdd_agent.context.finder import CodeFinder, CodeSearch
 from cdd_agent.context.query import Query
 from cdd_agent.dialogue.token_budget import TokenBudget
 from cdd_agent.engine.attempt import RankedContext, Shown
 from cdd_agent.engine.choices import Choices
-from cdd_agent.engine.related_code import MOST, MOST_WITH_TOOLS, follow, ranked_context
+from cdd_agent.engine.related_code import (
+    MOST,
+    MOST_WITH_TOOLS,
+    find_related_code,
+    follow_failure,
+)
 from cdd_agent.engine.rules_in_step import edited_rules
 from cdd_agent.engine.shown_files import (
     TREE,
     TREE_LINES,
     TREE_LINES_WITH_TOOLS,
-    CodeLook,
     ShownFiles,
     show_files,
     tree,
@@ -173,8 +177,8 @@ def step_prompt(
     replied = room.part(_reply_of(earlier), LAST_REPLY)
     unshown = rules.paths.difference(edited)
     query = _query(spec, plan, state, step, declared, choices, unshown)
-    look = CodeLook(code, query)
-    shown = ShownFiles(root, room, look, unshown, edited, choices.pinned)
+    search = CodeSearch(code, query)
+    shown = ShownFiles(root, room, search, unshown, edited, choices.pinned)
     found = entries(root, (".cdd", *own))
     show_files(
         shown,
@@ -187,7 +191,7 @@ def step_prompt(
         found=found,
     )
     identity = step_digest(step, "")
-    context = ranked_context(
+    context = find_related_code(
         shown, declared, identity, choices, kept, form.most_related
     )
     if earlier is not None:
@@ -196,7 +200,7 @@ def step_prompt(
             for entry in found
             if entry.kind is Kind.FILE and not choices.leaves_out(entry.text)
         }
-        follow(shown, earlier.reason, also_show, query, there)
+        follow_failure(shown, earlier.reason, also_show, there)
     system = [
         (how, form.rules_name),
         (rules_said, RULES_FOR_AGENTS),
