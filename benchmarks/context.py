@@ -29,7 +29,7 @@ from pathlib import Path, PurePosixPath
 
 import psutil
 
-from cdd_agent.context.places import RankedFile, in_order
+from cdd_agent.context.places import RankedFile, sort_places
 from cdd_agent.context.project_map import ProjectMap
 from cdd_agent.context.query import Query
 from cdd_agent.files.regular_files import open_file
@@ -255,7 +255,7 @@ class Shown:
 
 def excerpts(root: Path, ranked: Sequence[RankedFile], room: int) -> Shown:
     shown, texts = Shown(room), dict[str, list[str]]()
-    for file, place in in_order(ranked):
+    for file, place in sort_places(ranked):
         if file.path not in texts:
             texts[file.path] = lines_of(root, file.path)
         shown.add(file.path, texts[file.path], place.first, place.last, place.name)

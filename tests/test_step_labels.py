@@ -17,7 +17,7 @@ from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.agents.run_lines import read_run_line
 from cdd_agent.changes.change_set import ChangeSet, FileChange
 from cdd_agent.changes.review import Review
-from cdd_agent.commands.code_context import last_prompt
+from cdd_agent.commands.code_context import describe_last_prompt
 from cdd_agent.commands.registry import handle
 from cdd_agent.engine.load_state import drift, renumbered
 from cdd_agent.engine.side_events import SideSteps
@@ -104,7 +104,7 @@ async def test_no_text_shows_a_number_in_place_of_a_label(sandbox: Sandbox) -> N
         texts[f"the hint for {line}"] = agent.meaning(line).hint
     for place in range(len(sandbox.model.requests)):
         texts[f"request {place}"] = sandbox.prompt(place)
-    texts["the last prompt"] = last_prompt(session)
+    texts["the last prompt"] = describe_last_prompt(session)
     with pytest.raises(BadInput) as caught:
         session.edit_step(2, SLUG).begin()
     texts["editing a step that is done"] = f"{caught.value} {caught.value.hint}"

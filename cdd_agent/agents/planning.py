@@ -24,9 +24,10 @@ from cdd_agent.agents.planning_replies import (
 )
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.store import AgentFile, without_secrets
+from cdd_agent.context.choosing import choose_code
+from cdd_agent.context.code_text import CodeReader
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.query import Query
-from cdd_agent.dialogue.code_context import packed
 from cdd_agent.dialogue.fitted_prompt import FittedPrompt, PromptPart, fit
 from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.dialogue.structured import (
@@ -520,12 +521,9 @@ class Planning:
     def _code_about(self, text: str, tokens: int) -> str:
         if self.code is None or not tokens:
             return ""
-        return packed(
-            self.desk.root,
-            self.code.rank(Query(text, without=project_rules(self.desk.root).paths)),
-            self.code.outline,
-            tokens,
-        ).text
+        root = self.desk.root
+        ranked = self.code.rank(Query(text, without=project_rules(root).paths))
+        return choose_code(CodeReader(root), ranked, self.code.outline, tokens).text
 
     def _message(self, parts: Sequence[str]) -> Message:
         alone = (

@@ -21,13 +21,7 @@ from cdd_agent.changes.completeness import (
     refuse_whole,
 )
 from cdd_agent.changes.draft import FileDraft, has_same_lines
-from cdd_agent.changes.excerpts import (
-    Ranges,
-    find_changed_range,
-    find_seen_after,
-    in_words,
-    joined,
-)
+from cdd_agent.changes.excerpts import find_changed_range, find_seen_after
 from cdd_agent.changes.model import (
     BY_ACTION,
     BY_CALL,
@@ -56,6 +50,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.hidden_from_models import HiddenFiles
+from cdd_agent.files.line_ranges import Ranges, describe_ranges, join_ranges
 from cdd_agent.files.notebooks import find_hidden_lines
 from cdd_agent.files.paths import is_spelled, parse_path
 from cdd_agent.files.spelling import read_entry, spell_for_any_disk
@@ -452,8 +447,8 @@ class _Work:
             )
         if shown := self._terms.in_part.get(str(file.path)):
             raise ReplyRefused(
-                f"{file.path} was shown in part only ({in_words(shown)}), and is given"
-                " whole.",
+                f"{file.path} was shown in part only ({describe_ranges(shown)}), and"
+                " is given whole.",
                 hint=f"Change what was shown with {self._terms.parts.name}.",
                 unseen=file.unseen,
             )
@@ -482,8 +477,8 @@ class _Work:
         if self._terms.parts is BY_CALL:
             hint = "Read those first."
         raise ReplyRefused(
-            f"{name} was shown in part only ({in_words(shown)}), and the edits"
-            f" change other lines of it ({in_words((changed,))}).",
+            f"{name} was shown in part only ({describe_ranges(shown)}), and the edits"
+            f" change other lines of it ({describe_ranges((changed,))}).",
             hint=hint,
             unseen=origin.unseen,
             lines={name: (changed,)} if origin.unseen else {},
@@ -653,5 +648,5 @@ def _find_near_lines(file: _File, lines: Sequence[int]) -> dict[str, Ranges]:
     """Return these lines of a file and the lines near them."""
     if not lines or not file.unseen:
         return {}
-    ranges = joined((max(1, line - _NEAR), line + _NEAR) for line in lines)
+    ranges = join_ranges((max(1, line - _NEAR), line + _NEAR) for line in lines)
     return {str(file.path): ranges}

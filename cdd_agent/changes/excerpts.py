@@ -2,39 +2,9 @@
 that it has seen after a change.
 """
 
-from collections.abc import Iterable, Iterator
-
 from cdd_agent.changes.look_alikes import common_ends
+from cdd_agent.files.line_ranges import Ranges, join_ranges, subtract_ranges
 from cdd_agent.files.text import lines_of
-
-Ranges = tuple[tuple[int, int], ...]
-"""Ranges of lines, from 1: the first and the last line of each. They are in order and
-do not touch each other.
-"""
-
-
-def joined(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """Return the same lines in order, with ranges that overlap or touch as one."""
-    whole: list[tuple[int, int]] = []
-    for first, last in sorted(ranges):
-        if last < first:
-            continue
-        if whole and first <= whole[-1][1] + 1:
-            whole[-1] = whole[-1][0], max(last, whole[-1][1])
-        else:
-            whole.append((first, last))
-    return tuple(whole)
-
-
-def in_words(ranges: Ranges) -> str:
-    """Return `lines 1 to 20, 40 to 78`, or an empty text for no lines."""
-    if not ranges:
-        return ""
-    words: list[str] = []
-    for first, last in ranges:
-        words.append(str(first) if first == last else f"{first} to {last}")
-    noun = "line" if words == [str(ranges[0][0])] else "lines"
-    return f"{noun} {', '.join(words)}"
 
 
 def find_seen_after(before: str, after: str, shown: Ranges) -> Ranges | None:
@@ -47,7 +17,7 @@ def find_seen_after(before: str, after: str, shown: Ranges) -> Ranges | None:
     old_lines, new_lines = lines_of(before), lines_of(after)
     seen: list[tuple[int, int]] = []
     done = 0
-    for first, last in _unseen_ranges(len(old_lines), shown):
+    for first, last in subtract_ranges(((1, len(old_lines)),), shown):
         unseen = old_lines[first - 1 : last]
         if last == len(old_lines):
             start = len(new_lines) - len(unseen)
@@ -60,7 +30,7 @@ def find_seen_after(before: str, after: str, shown: Ranges) -> Ranges | None:
         seen.append((done + 1, start))
         done = start + len(unseen)
     seen.append((done + 1, len(new_lines)))
-    return joined(seen)
+    return join_ranges(seen)
 
 
 def find_changed_range(before: str, after: str) -> tuple[int, int]:
@@ -73,17 +43,6 @@ def find_changed_range(before: str, after: str) -> tuple[int, int]:
     if first <= last:
         return first, last
     return max(1, last), min(len(old_lines), first)
-
-
-def _unseen_ranges(count: int, shown: Ranges) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of lines that were not shown, of a file with `count` lines."""
-    done = 0
-    for first, last in shown:
-        if done < first - 1:
-            yield done + 1, min(first - 1, count)
-        done = max(done, last)
-    if done < count:
-        yield done + 1, count
 
 
 def _find_run(lines: list[str], run: list[str], start: int) -> int:

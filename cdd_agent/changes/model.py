@@ -8,8 +8,8 @@ from enum import StrEnum
 from msgspec import Struct
 
 from cdd_agent.actions.model import Action, CreateFileAction, EditAction
-from cdd_agent.changes.excerpts import Ranges
 from cdd_agent.errors import StepFailed
+from cdd_agent.files.line_ranges import Ranges
 
 _MOST_REASONS = 20
 """Reasons in one message of a refusal."""

@@ -5,9 +5,9 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct, field
 
-from cdd_agent.changes.excerpts import Ranges
 from cdd_agent.changes.model import IN_BLOCKS, PartialEdits
 from cdd_agent.files.atomic import digest
+from cdd_agent.files.line_ranges import Ranges
 
 Seen = Mapping[str, str | None]
 """Files that the model was shown: path → digest of the content, or None for one that

@@ -9,9 +9,9 @@ from typing import Literal
 
 from cdd_agent.commands import sessions
 from cdd_agent.commands.code_context import (
+    describe_last_prompt,
     find_code,
     is_words,
-    last_prompt,
     record_choices,
 )
 from cdd_agent.commands.criteria import criteria_events
@@ -216,7 +216,7 @@ async def context(session: Session, *typed: str) -> None:
                 ).as_text()
             )
         )
-    elif not typed and (told := await asyncio.to_thread(last_prompt, session)):
+    elif not typed and (told := await asyncio.to_thread(describe_last_prompt, session)):
         session.emit(Answer(told))
     else:
         found = await asyncio.to_thread(project_context, root, typed)

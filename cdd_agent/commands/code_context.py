@@ -1,8 +1,6 @@
-"""The code that a model sees, and why: what a text is about, the last prompt, a
-person's choice of files.
+"""`/context` and `cdd context`: the code that words are about, the parts of the last
+prompt, and the files that the user pins to a run or leaves out.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,50 +8,48 @@ from typing import Any
 
 from msgspec import Struct
 
+from cdd_agent.context.choosing import ChosenCode, choose_code
+from cdd_agent.context.code_text import CodeReader
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.places import RankedFile
 from cdd_agent.context.query import Query
-from cdd_agent.dialogue.code_context import CodeContext, packed
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.logged_run import LoggedRun
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
+from cdd_agent.events.dialogue_events import PromptMade
 from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.files.read import file_mode, locate
 from cdd_agent.redaction import Redactor
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.session import Session
 
-_NEXT = 10
-"""Files that are named as those that rank next."""
+_MOST_NEXT = 10
+"""Files that are listed as the next ones."""
 
 
 class FoundCode(Struct, frozen=True):
-    """The code that a text is about, as a model would see it."""
+    """The code that words are about, as a model would see it."""
 
     query: str
     most: int
+    """Tokens."""
     ranked: Sequence[RankedFile]
-    shown: CodeContext
-
-    @property
-    def used(self) -> int:
-        return sum(code.tokens for code in self.shown.files)
+    chosen: ChosenCode
 
     def to_json(self) -> dict[str, Any]:
-        seen = {code.path: code for code in self.shown.files}
+        shown = {code.path: code for code in self.chosen.files}
         files = []
         for file in self.ranked:
-            code = seen.get(file.path)
+            code = shown.get(file.path)
+            lines = code.lines if code and code.lines else ()
             files.append(
                 {
                     "path": file.path,
                     "reasons": list(file.reasons),
                     "named": file.is_named,
-                    "shown": "no" if code is None else code.form,
-                    "lines": (
-                        [list(lines) for lines in code.lines or ()] if code else []
-                    ),
+                    "shown": code.form if code else "no",
+                    "lines": [list(pair) for pair in lines],
                     "tokens": code.tokens if code else 0,
                     "text": code.text if code else "",
                 }
@@ -61,197 +57,183 @@ class FoundCode(Struct, frozen=True):
         return {
             "query": self.query,
             "most_tokens": self.most,
-            "tokens": self.used,
+            "tokens": self.chosen.tokens,
             "files": files,
         }
 
     def as_text(self) -> str:
-        """All of it in Markdown: which files and why, then what a model would see of
-        them.
+        """Return Markdown: the files with their reasons, then what a model would see
+        of them.
         """
-        reasons = {file.path: "; ".join(file.reasons) for file in self.ranked}
         if not self.ranked:
             return "Nothing in the project is about that.\n"
-        lines = [
-            f"- {code.name}: {code.tokens:,} tokens; {reasons[code.path]}"
-            for code in self.shown.files
-        ]
-        seen = {code.path for code in self.shown.files}
-        more = [
-            f"- {file.path}: {reasons[file.path]}"
-            for file in self.ranked
-            if file.path not in seen
-        ][:_NEXT]
-        shown = (
-            f"## Shown: about {self.used:,} of {self.most:,} tokens\n\n"
-            + "\n".join(lines)
-        )
-        none = f"No part of what was found has room in so few tokens: {self.most:,}."
-        parts = [shown if lines else none]
-        parts += ["## Next, and not shown\n\n" + "\n".join(more)] if more else []
-        parts += (
-            [
-                "## As a model sees it\n\n"
-                + "\n\n".join(code.text for code in self.shown.files)
-            ]
-            if lines
-            else []
-        )
+        reasons = {file.path: "; ".join(file.reasons) for file in self.ranked}
+        parts = [f"No part of what was found has room in so few tokens: {self.most:,}."]
+        if self.chosen.files:
+            heading = (
+                f"## Shown: about {self.chosen.tokens:,} of {self.most:,} tokens\n"
+            )
+            lines = [heading]
+            for code in self.chosen.files:
+                lines.append(
+                    f"- {code.name}: {code.tokens:,} tokens; {reasons.pop(code.path)}"
+                )
+            parts = ["\n".join(lines)]
+        following = [f"- {path}: {why}" for path, why in reasons.items()]
+        if following:
+            parts.append(
+                "## Next, and not shown\n\n" + "\n".join(following[:_MOST_NEXT])
+            )
+        if self.chosen.files:
+            parts.append("## As a model sees it")
+            parts += [code.text for code in self.chosen.files]
         return "\n\n".join(parts) + "\n"
 
 
 def find_code(
-    root: Path, finder: CodeFinder, words: str, tokens: int, typed: Sequence[str] = ()
+    root: Path,
+    finder: CodeFinder,
+    words: str,
+    tokens: int,
+    pinned: Sequence[str] = (),
 ) -> FoundCode:
-    """The code that `words` are about, in so many tokens; the files and folders that
-    were `typed` beside them first. It takes its time: to be called in a thread. Raises
-    `CddError` for what is not in the project.
+    """Return the code that `words` are about, in so many tokens. The files and folders
+    that are `pinned` come first. This takes long: call it in a thread.
+
+    Raises `CddError` for a path that is not in the project or is hidden from models.
     """
-    pinned = [_to_pin(root, path) for path in typed]
-    ranked = finder.rank(Query(words, pinned=frozenset(pinned)))
-    known = {file.path for file in ranked}
-    unknown = [
-        path
-        for path in dict.fromkeys(pinned)
-        if path not in known and (root / path).is_file()
-    ]
-    ranked = [*(RankedFile(path, ("pinned",), True, ()) for path in unknown), *ranked]
-    return FoundCode(
-        words, tokens, ranked, packed(root, ranked, finder.outline, tokens)
-    )
+    places = dict.fromkeys(_find_place_to_pin(root, path) for path in pinned)
+    ranked = finder.rank(Query(words, pinned=frozenset(places)))
+    paths = {file.path for file in ranked}
+    unsearched = []
+    for path in places:
+        if path not in paths and (root / path).is_file():
+            unsearched.append(RankedFile(path, ("pinned",), True, ()))
+    ranked = [*unsearched, *ranked]
+    chosen = choose_code(CodeReader(root), ranked, finder.outline, tokens)
+    return FoundCode(words, tokens, ranked, chosen)
 
 
 def is_words(root: Path, typed: str) -> bool:
-    """Whether an argument is not meant as a path: nothing is there of this name, and it
-    has a space, or neither a dot nor a slash.
+    """True if an argument is not meant as a path: no file has this name, and it has a
+    space, or neither a dot nor a slash.
     """
     try:
-        is_there = (root / typed).exists() or Path(typed).exists()
+        exists = (root / typed).exists() or Path(typed).exists()
     except (OSError, ValueError):
-        is_there = False
-    return not is_there and (
-        any(map(str.isspace, typed)) or not any(mark in typed for mark in "./\\")
-    )
+        exists = False
+    if exists:
+        return False
+    return any(map(str.isspace, typed)) or not any(mark in typed for mark in "./\\")
 
 
-def chosen(root: Path, now: Choices, typed: Sequence[str]) -> Choices:
-    """A person's choice with `+src/app.py` and `-docs/` taken into account, each once
-    more with the other sign to take it back. Raises `CddError` for what is not in the
-    project.
-    """
-    for word in typed:
-        now = (
-            now.pin(_expect_no_hidden_folder(root, word[1:]))
-            if word[0] == "+"
-            else now.leave_out(_known(root, word[1:]))
-        )
-    return now
-
-
-def _known(root: Path, typed: str) -> str:
+def _find_place(root: Path, typed: str) -> str:
+    """Return the path of a file or folder in the project."""
     place = locate(root, typed)
     if not place.parts:
         raise BadInput(
             "All of the project is neither pinned nor left out",
             hint="Name a file or a folder.",
         )
+    # raises if there is none
     file_mode(root, place)
     return str(place)
 
 
-def _to_pin(root: Path, typed: str) -> str:
-    path = _known(root, typed)
+def _find_place_to_pin(root: Path, typed: str, *, shows_hidden: bool = False) -> str:
+    """Return the path of a file or folder to pin. `shows_hidden` allows single hidden
+    files: the user names them, and so shows them to models.
+    """
+    path = _find_place(root, typed)
+    is_folder = (root / path).is_dir()
+    if shows_hidden and not is_folder:
+        return path
     if why := HiddenFiles(root).why(path):
-        raise BadInput(f"{path} is hidden from models: {why}")
+        hint = "Name its files one by one." if shows_hidden else ""
+        raise BadInput(f"{path} is hidden from models: {why}", hint=hint)
     return path
-
-
-def _expect_no_hidden_folder(root: Path, typed: str) -> str:
-    """Return the path of a file or folder to pin. A hidden file may be pinned: the user
-    names it, and so shows it to models.
-    """
-    path = _known(root, typed)
-    why = HiddenFiles(root).why_by_name(path)
-    if why and (root / path).is_dir():
-        raise BadInput(
-            f"{path} is hidden from models: {why}", hint="Name its files one by one."
-        )
-    return path
-
-
-def last_prompt(session: Session) -> str:
-    """The parts of the prompt that was made last, here or for the ticket that is worked
-    on, with the person's choice; in Markdown. Empty where there is neither.
-    """
-    made, parts = session.last_prompt, list[str]()
-    slug, choices = session.last_ticket, None
-    if slug is not None:
-        record = RunRecord.of_ticket(session.project.tickets.find(slug), Redactor())
-        choices = record.choices
-        if made is None:
-            made = LoggedRun.read(record.log).last_prompt
-    if made is not None:
-        whose = f"of step {made.label}" if made.step is not None else "to the model"
-        rows = [
-            f"| {_cell(part.name)} | {part.tokens:,} | {_cell(part.why)} |"
-            for part in made.parts
-        ]
-        total = sum(part.tokens for part in made.parts)
-        head = (
-            f"The last prompt {whose} had about {total:,} tokens:\n\n| part | tokens |"
-            " why |\n|---|---:|---|"
-        )
-        parts.append("\n".join((head, *rows)))
-        if made.left_out:
-            parts.append(
-                "Left out, for want of room:"
-                f" {', '.join(map(sanitize_for_display, made.left_out))}."
-            )
-    if choices is not None and (choices.pinned or choices.without):
-        parts.append(choices_in_words(choices))
-    return "\n\n".join(parts)
-
-
-def choices_in_words(choices: Choices) -> str:
-    if not choices.pinned and not choices.without:
-        return "Nothing is pinned or left out."
-    pinned = (
-        f"Pinned: {', '.join(f'`{path}`' for path in choices.pinned)}."
-        if choices.pinned
-        else ""
-    )
-    without = (
-        f"Left out: {', '.join(f'`{path}`' for path in choices.without)}."
-        if choices.without
-        else ""
-    )
-    return " ".join(filter(None, (pinned, without, "The other sign takes one back.")))
 
 
 def record_choices(session: Session, typed: Sequence[str]) -> str:
-    """Keep a person's choice with the run that is worked on; what it is now, in words.
-    Raises `CddError`.
+    """Save the user's choices with the run of the open ticket: `+src/app.py` pins,
+    `-docs/` leaves out, and the other sign undoes it. Return a message about them.
+
+    Raises `CddError` for a path that is not in the project.
     """
     if session.last_ticket is None:
         raise BadInput(
             "No ticket is open: files are pinned for its run",
             hint="`/exec SLUG` opens one.",
         )
-    root, ticket = (
-        session.project.root,
-        session.project.tickets.find(session.last_ticket),
-    )
+    root = session.project.root
+    ticket = session.project.tickets.find(session.last_ticket)
     record = RunRecord.of_ticket(ticket, Redactor())
-    choices = chosen(root, record.choices, typed)
+    choices = record.choices
+    for word in typed:
+        sign, path = word[0], word[1:]
+        if sign == "+":
+            choices = choices.pin(_find_place_to_pin(root, path, shows_hidden=True))
+        else:
+            choices = choices.leave_out(_find_place(root, path))
     record.prepare()
     record.save_choices(choices)
-    words = f"For the prompts of {ticket.slug} from now on. {choices_in_words(choices)}"
+    sentences = [f"For the prompts of {ticket.slug} from now on."]
+    sentences.append(_describe_choices(choices))
     hidden = HiddenFiles(root)
     for path in choices.pinned:
         if why := hidden.why(path):
-            words += f" Models see {path} now, although {why}."
-    return words
+            sentences.append(f"Models see {path} now, although {why}.")
+    return " ".join(sentences)
 
 
-def _cell(text: str) -> str:
+def describe_last_prompt(session: Session) -> str:
+    """Return the parts of the last prompt of this session or of the open ticket's run,
+    and the user's choices, in Markdown. Empty if there are none.
+    """
+    prompt = session.last_prompt
+    parts = []
+    choices = Choices()
+    if session.last_ticket is not None:
+        ticket = session.project.tickets.find(session.last_ticket)
+        record = RunRecord.of_ticket(ticket, Redactor())
+        choices = record.choices
+        if prompt is None:
+            prompt = LoggedRun.read(record.log).last_prompt
+    if prompt is not None:
+        parts.append(_describe_parts(prompt))
+        if prompt.left_out:
+            names = ", ".join(map(sanitize_for_display, prompt.left_out))
+            parts.append(f"Left out, for want of room: {names}.")
+    if choices.pinned or choices.without:
+        parts.append(_describe_choices(choices))
+    return "\n\n".join(parts)
+
+
+def _describe_parts(prompt: PromptMade) -> str:
+    receiver = "to the model" if prompt.step is None else f"of step {prompt.label}"
+    total = sum(part.tokens for part in prompt.parts)
+    lines = [
+        f"The last prompt {receiver} had about {total:,} tokens:",
+        "",
+        "| part | tokens | why |",
+        "|---|---:|---|",
+    ]
+    for part in prompt.parts:
+        name, why = _escape_cell(part.name), _escape_cell(part.why)
+        lines.append(f"| {name} | {part.tokens:,} | {why} |")
+    return "\n".join(lines)
+
+
+def _describe_choices(choices: Choices) -> str:
+    if not choices.pinned and not choices.without:
+        return "Nothing is pinned or left out."
+    sentences = []
+    for verb, paths in (("Pinned", choices.pinned), ("Left out", choices.without)):
+        if paths:
+            names = ", ".join(f"`{path}`" for path in paths)
+            sentences.append(f"{verb}: {names}.")
+    return " ".join([*sentences, "The other sign takes one back."])
+
+
+def _escape_cell(text: str) -> str:
     return sanitize_for_display(text).replace("|", "\\|")

@@ -1,19 +1,29 @@
 """The map of a project for everybody who asks, from whichever thread."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
+from functools import cached_property
 from pathlib import Path
 from threading import Lock, Timer
 
-from cdd_agent.context.places import RankedFile
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cdd_agent.context.places import Place, RankedFile
 from cdd_agent.context.project_map import ProjectMap
 from cdd_agent.context.query import Query
+from cdd_agent.context.traces import frames
 from cdd_agent.errors import CddError
 from cdd_agent.files.read import read_source
 
 _IDLE_SECONDS = 30.0
 """After a question, until what the map holds is given back."""
+_MOST_FRAMES = 12
+"""Lines of a traceback that are shown."""
+_AROUND_FRAME = 12
+"""Lines before and after a line of a traceback."""
+_USE_OF_FRAME = 1e9
+"""No other place comes before it."""
+_TRACED = "in the traceback"
 _MOST_REASONS = 3
 _MOST_PLACES = 4
 _LONGEST_FIRST_LINE = 100
@@ -61,6 +71,61 @@ class CodeFinder:
     def outline(self, path: str) -> str:
         """A file's definitions, each with its line's number."""
         return self._map.outline(path)
+
+
+class CodeSearch(Struct, frozen=True, dict=True):
+    """The search for the code that a text is about. It runs when it is first used."""
+
+    finder: CodeFinder | None
+    query: Query
+
+    @cached_property
+    def ranked(self) -> Sequence[RankedFile]:
+        return self.finder.rank(self.query) if self.finder else ()
+
+    def find_file(self, path: str) -> RankedFile | None:
+        """Return the result for one file; None if the search has not found it."""
+        for file in self.ranked:
+            if file.path == path:
+                return file
+        return None
+
+    def outline(self, path: str) -> str:
+        return self.finder.outline(path) if self.finder else ""
+
+    def rank_failure(
+        self,
+        root: Path,
+        failure: str,
+        missed: Collection[str],
+        files: Collection[str],
+        shown_whole: Collection[str],
+    ) -> list[RankedFile]:
+        """Return those of the `files` that a failure leads to: first the lines of its
+        traceback, then the files that those, or the `missed` ones, import, unless they
+        are `shown_whole`.
+        """
+        traced: dict[str, list[Place]] = {}
+        for path, line in frames(failure, files, root)[:_MOST_FRAMES]:
+            first, last = max(1, line - _AROUND_FRAME), line + _AROUND_FRAME
+            place = Place(first, last, "", _TRACED, use=_USE_OF_FRAME)
+            traced.setdefault(path, []).append(place)
+        ranked = []
+        for path, places in traced.items():
+            ranked.append(RankedFile(path, (_TRACED,), True, tuple(places)))
+        if self.finder is None:
+            return ranked
+        imported: set[str] = set()
+        for path in (*traced, *missed):
+            imported.update(self.finder.imported(path))
+        imported.intersection_update(files)
+        imported.difference_update(traced, shown_whole)
+        if imported:
+            query = replace(self.query, text="", failure=failure)
+            for file in self.finder.rank(query):
+                if file.path in imported:
+                    ranked.append(file)
+        return ranked
 
 
 def in_words(root: Path, ranked: Sequence[RankedFile]) -> str:

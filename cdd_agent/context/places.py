@@ -1,6 +1,6 @@
 """The map's answer: files with reasons, and the places in them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -34,9 +34,7 @@ class RankedFile(Struct, frozen=True):
     """The most useful first; empty where nothing is better than the beginning."""
 
 
-def in_order(ranked: Sequence[RankedFile]) -> Iterator[tuple[RankedFile, Place]]:
-    """The places of all these files in the order in which they are worth being shown
-    while there is room.
-    """
+def sort_places(ranked: Sequence[RankedFile]) -> list[tuple[RankedFile, Place]]:
+    """Return the places of all these files, the most useful first."""
     places = [(file, place) for file in ranked for place in file.places]
-    yield from sorted(places, key=lambda pair: -pair[1].use)
+    return sorted(places, key=lambda pair: -pair[1].use)

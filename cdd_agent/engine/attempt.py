@@ -10,7 +10,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.changes.change_set import ChangeSet
-from cdd_agent.changes.excerpts import Ranges
 from cdd_agent.engine.approval import KeptAnswers
 from cdd_agent.engine.ledger_file import Entry, LedgerFile
 from cdd_agent.files.atomic import remove, write_atomic
@@ -22,6 +21,7 @@ from cdd_agent.files.json_file import (
     set_aside,
     write_text,
 )
+from cdd_agent.files.line_ranges import Ranges
 from cdd_agent.git.checkpoint import CONTENTS
 from cdd_agent.git.content_store import ContentStore
 from cdd_agent.llm.port import Message, PromptShare

@@ -9,24 +9,28 @@ from types import MappingProxyType
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.changes.excerpts import Ranges, in_words, joined
-from cdd_agent.context.finder import CodeFinder
+from cdd_agent.context.finder import CodeFinder, CodeSearch
 from cdd_agent.context.query import Query
 from cdd_agent.dialogue.token_budget import TokenBudget
 from cdd_agent.engine.attempt import RankedContext, Shown
 from cdd_agent.engine.choices import Choices
-from cdd_agent.engine.related_code import MOST, MOST_WITH_TOOLS, follow, ranked_context
+from cdd_agent.engine.related_code import (
+    MOST,
+    MOST_WITH_TOOLS,
+    find_related_code,
+    follow_failure,
+)
 from cdd_agent.engine.rules_in_step import edited_rules
 from cdd_agent.engine.shown_files import (
     TREE,
     TREE_LINES,
     TREE_LINES_WITH_TOOLS,
-    CodeLook,
     ShownFiles,
     show_files,
     tree,
 )
 from cdd_agent.files.atomic import digest
+from cdd_agent.files.line_ranges import Ranges, describe_ranges, join_ranges
 from cdd_agent.files.walk import Kind
 from cdd_agent.llm.port import ContextTooLong, Message, PromptShare, Request
 from cdd_agent.llm.token_estimates import estimated_tokens
@@ -173,8 +177,8 @@ def step_prompt(
     replied = room.part(_reply_of(earlier), LAST_REPLY)
     unshown = rules.paths.difference(edited)
     query = _query(spec, plan, state, step, declared, choices, unshown)
-    look = CodeLook(code, query)
-    shown = ShownFiles(root, room, look, unshown, edited, choices.pinned)
+    search = CodeSearch(code, query)
+    shown = ShownFiles(root, room, search, unshown, edited, choices.pinned)
     found = entries(root, (".cdd", *own))
     show_files(
         shown,
@@ -187,7 +191,7 @@ def step_prompt(
         found=found,
     )
     identity = step_digest(step, "")
-    context = ranked_context(
+    context = find_related_code(
         shown, declared, identity, choices, kept, form.most_related
     )
     if earlier is not None:
@@ -196,7 +200,7 @@ def step_prompt(
             for entry in found
             if entry.kind is Kind.FILE and not choices.leaves_out(entry.text)
         }
-        follow(shown, earlier.reason, also_show, query, there)
+        follow_failure(shown, earlier.reason, also_show, there)
     system = [
         (how, form.rules_name),
         (rules_said, RULES_FOR_AGENTS),
@@ -253,7 +257,7 @@ def _list_shown(
     in_part = dict(shown.in_part)
     for path, lines in context.in_part.items():
         if path in in_part or path not in shown.seen:
-            in_part[path] = joined((*in_part.get(path, ()), *lines))
+            in_part[path] = join_ranges((*in_part.get(path, ()), *lines))
     files = {**context.files, **shown.seen}
     return Shown(step=identity, files=files, in_part=in_part)
 
@@ -361,7 +365,7 @@ def _step(
         files = "\n".join(_list_files(declared, most))
         parts.append(f"Files of this step:\n{files}")
     places = [
-        f"Look at {in_words((lines,))} of {path}."
+        f"Look at {describe_ranges((lines,))} of {path}."
         for path in declared.named
         for lines in declared.lines(path)
     ]

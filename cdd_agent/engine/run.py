@@ -16,7 +16,6 @@ from typing import Self
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.changes.excerpts import Ranges
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.cost import NO_COST, Cost
 from cdd_agent.engine.accepted import KnownTests
@@ -45,6 +44,7 @@ from cdd_agent.events.step_events import ChangesPutBack
 from cdd_agent.events.stream import Emit, Event
 from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.files.atomic import digest, read_bytes, remove_leftovers
+from cdd_agent.files.line_ranges import Ranges
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.llm.port import Usage
 from cdd_agent.redaction import Redactor

@@ -11,22 +11,19 @@ from types import MappingProxyType
 
 from msgspec import Struct, field
 
-from cdd_agent.changes.excerpts import Ranges, in_words, joined
-from cdd_agent.context.finder import CodeFinder
-from cdd_agent.context.places import RankedFile
-from cdd_agent.context.query import Query
-from cdd_agent.dialogue.code_context import (
+from cdd_agent.context.choosing import choose_parts
+from cdd_agent.context.code_text import (
+    LARGEST_IN_PART,
+    CodeReader,
     CodeText,
     ShownCode,
-    parts_that_matter,
-    source_of,
 )
+from cdd_agent.context.finder import CodeSearch
 from cdd_agent.dialogue.token_budget import TokenBudget
 from cdd_agent.engine.choices import Choices
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import read_bytes
-from cdd_agent.files.charsets import Charsets
-from cdd_agent.files.hidden_from_models import HiddenFiles
+from cdd_agent.files.line_ranges import Ranges, describe_ranges, join_ranges
 from cdd_agent.files.named import NamedFile, named_files, names_in
 from cdd_agent.files.notebooks import LARGEST_NOTEBOOK, is_notebook
 from cdd_agent.files.paths import PathRefused, confine, path_inside
@@ -52,8 +49,6 @@ from cdd_agent.verification.test_id import TestId
 
 _LARGEST_WHOLE = 200_000
 """Bytes of a file that is shown whole."""
-_LARGEST = 1_000_000
-"""Bytes of a file that is shown in part."""
 _MOST_NAMED = 200_000
 """Bytes that are shown whole of the files that the step's text names."""
 _MOST_RELATED = 60_000
@@ -78,30 +73,12 @@ it.
 """
 
 
-class CodeLook(Struct, frozen=True, dict=True):
-    """The search for the code that a step is about. It runs when it is first used."""
-
-    finder: CodeFinder | None
-    query: Query
-
-    @cached_property
-    def ranked(self) -> Sequence[RankedFile]:
-        return self.finder.rank(self.query) if self.finder else ()
-
-    def at(self, path: str) -> RankedFile | None:
-        """Return the result for one file, if the search has found it."""
-        return next((file for file in self.ranked if file.path == path), None)
-
-    def outline(self, path: str) -> str:
-        return self.finder.outline(path) if self.finder else ""
-
-
 class ShownFiles(Struct, dict=True):
     """The files of a prompt: each whole, in part, or only named."""
 
     root: Path
     room: TokenBudget
-    look: CodeLook
+    search: CodeSearch
     unshown: Collection[str] = ()
     """Paths of files whose text the prompt has in another part: the project's rules."""
     once: Mapping[str, str] = MappingProxyType({})
@@ -125,12 +102,13 @@ class ShownFiles(Struct, dict=True):
     """The tokens that are reserved for each expected file."""
 
     @cached_property
-    def hidden(self) -> HiddenFiles:
-        return HiddenFiles(self.root, allowed=self.allowed)
+    def reader(self) -> CodeReader:
+        return CodeReader(self.root, self.allowed)
 
-    @cached_property
-    def charsets(self) -> Charsets:
-        return Charsets(self.root)
+    @property
+    def whole_paths(self) -> Collection[str]:
+        """The files that are shown whole."""
+        return self.seen.keys() - self.in_part.keys()
 
     @property
     def text(self) -> str:
@@ -200,10 +178,10 @@ class ShownFiles(Struct, dict=True):
         if place.is_dir():
             self._say(f"{path} is a folder.", path, why, added=added)
             return
-        largest = LARGEST_NOTEBOOK if is_notebook(path) else _LARGEST
+        largest = LARGEST_NOTEBOOK if is_notebook(path) else LARGEST_IN_PART
         # a larger file is not shown at all
         data = read_bytes(place, max(largest, LARGEST) + 1)
-        if data is not None and (hidden := self.hidden.why(path, data)):
+        if data is not None and (hidden := self.reader.hidden.why(path, data)):
             self._tell_unshown(path, hidden)
             return
         try:
@@ -220,7 +198,7 @@ class ShownFiles(Struct, dict=True):
             elif len(data) > largest:
                 self._tell_unshown(path, f"it has over {largest:,} bytes")
             else:
-                source = CodeText(path, data, self.charsets)
+                source = CodeText(path, data, self.reader.charsets)
                 self._add_text(
                     source,
                     source.visible_size,
@@ -254,7 +232,7 @@ class ShownFiles(Struct, dict=True):
         if source.is_binary:
             self._tell_unshown(source.path, f"it is a binary file of {size:,} bytes")
             return
-        if source.count and not source.visible_lines:
+        if not source.is_shown_by_lines:
             self._tell_unshown(source.path, "it is a notebook with too long lines")
             return
         whole = source.whole()
@@ -263,12 +241,12 @@ class ShownFiles(Struct, dict=True):
             self.show(whole, why, added=added)
             return
         path = source.path
-        part = parts_that_matter(
+        part = choose_parts(
             source,
-            self.look.at(path),
+            self.search.find_file(path),
             self._most_in_part,
-            also=_in_pieces(lines),
-            outline=self.look.outline(path),
+            first=_in_pieces(lines),
+            outline=self.search.outline(path),
             grows=is_own,
         )
         if part is None and size > _LARGEST_WHOLE:
@@ -281,8 +259,8 @@ class ShownFiles(Struct, dict=True):
             if part.lines is not None:
                 reason = "for want of room" if is_small else f"it has {size:,} bytes"
                 self.notes.append(
-                    f"{path} is shown to the model in part ({in_words(part.lines)}):"
-                    f" {reason}."
+                    f"{path} is shown to the model in part"
+                    f" ({describe_ranges(part.lines)}): {reason}."
                 )
 
     @property
@@ -296,7 +274,7 @@ class ShownFiles(Struct, dict=True):
     def _has_new_lines(self, part: ShownCode) -> bool:
         """True if a part has lines that are not shown yet."""
         shown = self.in_part.get(part.path, ())
-        return not shown or joined((*shown, *(part.lines or ()))) != shown
+        return not shown or join_ranges((*shown, *(part.lines or ()))) != shown
 
     def show(self, code: ShownCode, why: str, *, added: bool) -> None:
         """Show code of a file. The caller has taken the room for it."""
@@ -305,7 +283,7 @@ class ShownFiles(Struct, dict=True):
             self.seen[code.path] = code.digest
             known = self.in_part.pop(code.path, ())
             if code.lines is not None:
-                self.in_part[code.path] = joined((*known, *code.lines))
+                self.in_part[code.path] = join_ranges((*known, *code.lines))
         self.shares.append(PromptShare(code.name, code.tokens, why))
 
     def _tell_unshown(self, path: str, why: str) -> None:
@@ -412,7 +390,7 @@ def show_files(
     missed = {
         path: lines
         for path, lines in (missed or {}).items()
-        if not shown.hidden.why_by_name(path)
+        if not shown.reader.hidden.why_by_name(path)
     }
 
     for path in declared.named:
@@ -465,9 +443,9 @@ def _show_matched(
         # a file that the step deletes need not be read
         if path in always or choices.leaves_out(path) or declared.may_delete(path):
             continue
-        if why := shown.hidden.why(path):
+        if why := shown.reader.hidden.why(path):
             shown.name(path, why)
-        elif source_of(shown.root, path, shown.charsets) is None:
+        elif shown.reader.read(path) is None:
             no_text.append(path)
         elif tokens <= 0 or shown.is_full:
             no_room.append(path)
@@ -525,7 +503,7 @@ def _named(
             unclear.append(file)
         elif choices.leaves_out(first):
             continue
-        elif not is_known and (why := shown.hidden.why_by_name(first)):
+        elif not is_known and (why := shown.reader.hidden.why_by_name(first)):
             shown.name(first, why)
         else:
             named.append(first)
@@ -579,5 +557,5 @@ def _may_show(shown: ShownFiles, name: str) -> bool:
     return (
         path is not None
         and (shown.root / path).is_file()
-        and not shown.hidden.why_by_name(path)
+        and not shown.reader.hidden.why_by_name(path)
     )

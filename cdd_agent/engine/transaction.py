@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from cdd_agent.changes.build import change_set
 from cdd_agent.changes.change_set import ChangeSet, FileChange, build_changed_refusal
-from cdd_agent.changes.excerpts import Ranges, find_seen_after, joined
+from cdd_agent.changes.excerpts import find_seen_after
 from cdd_agent.changes.model import BY_CALL, IN_BLOCKS, Edit, ReplyRefused
 from cdd_agent.changes.policy import EditPolicy
 from cdd_agent.changes.review import proposal_digest
@@ -36,6 +36,7 @@ from cdd_agent.events.step_events import CheckpointStarted
 from cdd_agent.events.stream import Emit
 from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.charsets import Charsets
+from cdd_agent.files.line_ranges import Ranges, join_ranges
 from cdd_agent.files.notebooks import find_hidden_lines, find_shown_lines
 from cdd_agent.files.paths import path_inside, without_links
 from cdd_agent.files.text import decode_file, decode_versions, lines_of
@@ -146,7 +147,7 @@ class StepTransaction(Struct):
         self, path: str, now: str | None, seen: Ranges, line_count: int
     ) -> None:
         """Add lines to those that the model knows of a file with this digest."""
-        known = joined((*self._known_lines(path, now), *seen))
+        known = join_ranges((*self._known_lines(path, now), *seen))
         if known == ((1, line_count),):
             self._seen[path] = now
             self.in_part.pop(path, None)

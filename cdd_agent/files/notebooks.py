@@ -8,10 +8,9 @@ from itertools import groupby
 from pathlib import PurePosixPath
 
 from cdd_agent.files.kinds import FileKind, kinds_by_name
+from cdd_agent.files.line_ranges import Ranges
 from cdd_agent.files.text import lines_of
 
-Lines = tuple[tuple[int, int], ...]
-"""Ranges of lines in their order, with the first and the last line, from 1."""
 LARGEST_NOTEBOOK = 20_000_000
 """Bytes of a notebook that is shown without its outputs."""
 _LONGEST_LINE = 4_000
@@ -35,7 +34,7 @@ def is_notebook(path: PurePosixPath | str) -> bool:
     return FileKind.NOTEBOOK in kinds_by_name(PurePosixPath(path))
 
 
-def find_hidden_lines(path: PurePosixPath | str, text: str) -> Lines:
+def find_hidden_lines(path: PurePosixPath | str, text: str) -> Ranges:
     """Return the lines of a notebook that models do not see: those of outputs,
     attachments and states of widgets, and too long ones. Empty for other files.
     """
@@ -54,7 +53,7 @@ def find_hidden_lines(path: PurePosixPath | str, text: str) -> Lines:
     return _as_ranges(sorted(hidden))
 
 
-def replace_hidden_lines(text: str, first: int, hidden: Lines) -> str:
+def replace_hidden_lines(text: str, first: int, hidden: Ranges) -> str:
     """Return some lines of a notebook, of which `first` is the number of the first one,
     with a remark in the place of those that are hidden.
     """
@@ -75,7 +74,7 @@ def replace_hidden_lines(text: str, first: int, hidden: Lines) -> str:
 
 def find_shown_lines(
     path: PurePosixPath | str, text: str, shown: str, first: int
-) -> Lines:
+) -> Ranges:
     """Return the lines of a notebook that a shown text has. It begins at the line
     `first`, and has the remarks of `replace_hidden_lines`.
     """
@@ -94,15 +93,7 @@ def find_shown_lines(
     return _as_ranges(numbers)
 
 
-def subtract_lines(ranges: Lines, hidden: Lines) -> Lines:
-    """Return the lines of the ranges that are not hidden."""
-    are_hidden = {number for number, _ in _each_line(hidden)}
-    return _as_ranges(
-        [number for number, _ in _each_line(ranges) if number not in are_hidden]
-    )
-
-
-def _each_line(ranges: Lines) -> Iterator[tuple[int, int]]:
+def _each_line(ranges: Ranges) -> Iterator[tuple[int, int]]:
     """Yield each line with the last one of its range."""
     for start, end in ranges:
         for number in range(start, end + 1):
@@ -158,7 +149,7 @@ def _skip_blanks(text: str, position: int) -> int:
     return blanks.end()
 
 
-def _as_ranges(numbers: list[int]) -> Lines:
+def _as_ranges(numbers: list[int]) -> Ranges:
     ranges = []
     for _, group in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
         run = [number for _, number in group]

@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 
 from cdd_agent.changes.build import change_set
 from cdd_agent.changes.change_set import ChangeSet
-from cdd_agent.changes.excerpts import (
-    Ranges,
-    find_changed_range,
-    find_seen_after,
-    in_words,
-    joined,
-)
+from cdd_agent.changes.excerpts import find_changed_range, find_seen_after
 from cdd_agent.changes.model import (
     BY_CALL,
     Deletion,
@@ -29,6 +23,7 @@ from cdd_agent.changes.model import (
 from cdd_agent.changes.parse import parse_reply
 from cdd_agent.changes.policy import EditPolicy
 from cdd_agent.files.atomic import digest
+from cdd_agent.files.line_ranges import Ranges, describe_ranges, join_ranges
 from tests.support.tables import each_row
 
 TEN = "".join(f"line {number}\n" for number in range(1, 11))
@@ -173,9 +168,12 @@ def test_numbers_that_are_the_files_own_stay(tmp_path: Path) -> None:
 
 
 def test_ranges_in_words() -> None:
-    assert in_words(joined([(5, 7), (1, 2), (3, 3), (9, 8)])) == "lines 1 to 3, 5 to 7"
-    assert in_words(((4, 4),)) == "line 4"
-    assert in_words(()) == ""
+    assert (
+        describe_ranges(join_ranges([(5, 7), (1, 2), (3, 3), (9, 8)]))
+        == "lines 1 to 3, 5 to 7"
+    )
+    assert describe_ranges(((4, 4),)) == "line 4"
+    assert describe_ranges(()) == ""
 
 
 def test_what_was_changed_is_known_where_it_is_now() -> None:
@@ -202,7 +200,7 @@ def stories(draw: st.DrawFn) -> tuple[list[str], Ranges, list[Edit]]:
     """A file, what of it was shown, and edits of any of its lines."""
     lines = draw(LINES)
     place = st.integers(1, len(lines))
-    shown = joined(
+    shown = join_ranges(
         tuple(sorted(pair))  # type: ignore[misc]
         for pair in draw(st.lists(st.tuples(place, place), max_size=3))
     )

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from cdd_agent.context.places import in_order
+from cdd_agent.context.places import sort_places
 from cdd_agent.context.project_map import ProjectMap
 from cdd_agent.context.query import Query
 from tests.context.projects import committed, made, paths, ranked
@@ -240,7 +240,7 @@ def test_what_earlier_steps_changed_is_near(tmp_path: Path) -> None:
     ]
 
 
-def test_places_come_in_order_across_files(tmp_path: Path) -> None:
+def test_places_come_sort_places_across_files(tmp_path: Path) -> None:
     root = made(
         tmp_path,
         {
@@ -250,7 +250,7 @@ def test_places_come_in_order_across_files(tmp_path: Path) -> None:
         },
     )
 
-    order = list(in_order(ranked(root, "parse_range of a range")))
+    order = list(sort_places(ranked(root, "parse_range of a range")))
 
     assert order[0][0].path == "http.py"
     assert [place.use for _, place in order] == sorted(

@@ -5,8 +5,8 @@ shown and may change, and the steps that can run at the same time.
 from dataclasses import dataclass
 from pathlib import Path
 
-from cdd_agent.changes.excerpts import in_words
 from cdd_agent.events.step_events import AttemptFailed, ChangesApplied, StepStarted
+from cdd_agent.files.line_ranges import describe_ranges
 from cdd_agent.tickets.declared_files import MOST_MATCHES
 from tests.engine.test_engine import of
 from tests.engine.test_prompt import prompt_of, shown
@@ -141,8 +141,8 @@ def test_of_a_file_that_does_not_fit_the_lines_to_look_at_are_shown(
     prompt = prompt_of(sandbox, 8_000)
     parts = prompt.shown.in_part["big.py"]
     for first, last in lines:
-        assert any(start <= first and last <= end for start, end in parts), in_words(
-            parts
+        assert any(start <= first and last <= end for start, end in parts), (
+            describe_ranges(parts)
         )
 
 
@@ -270,7 +270,9 @@ async def test_a_step_that_declares_files_is_not_done_by_words(
     assert sandbox.statuses() == ["failed"]
 
 
-async def test_a_folder_of_pictures_can_be_answered_in_words(sandbox: Sandbox) -> None:
+async def test_a_folder_of_pictures_can_be_answered_in_words(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / "assets").mkdir()
     (sandbox.root / "assets/a.png").write_bytes(png())
     sandbox.write(Step("assets/", "python -c pass"))

@@ -4,8 +4,7 @@ the encoding.
 
 from pathlib import Path
 
-from cdd_agent.dialogue.code_context import source_of
-from cdd_agent.files.charsets import Charsets
+from cdd_agent.context.code_text import CodeReader
 from tests.engine.test_undo import again, back
 from tests.engine.test_undo import diff as shown_diff
 from tests.support.encoded_files import ENCODED, Encoded
@@ -65,7 +64,7 @@ def test_lines_of_a_file_are_those_of_its_text(
     tmp_path: Path, encoded: Encoded
 ) -> None:
     encoded.write(tmp_path)
-    source = source_of(tmp_path, encoded.path, Charsets(tmp_path))
+    source = CodeReader(tmp_path).read(encoded.path)
     assert source is not None
     lines = encoded.text.splitlines()
     assert source.count == len(lines)

@@ -7,12 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdd_agent.files.line_ranges import Ranges, subtract_ranges
 from cdd_agent.files.notebooks import (
-    Lines,
     find_hidden_lines,
     find_shown_lines,
     replace_hidden_lines,
-    subtract_lines,
 )
 from tests.support.tables import each_row
 
@@ -33,7 +32,7 @@ def notebook(*cells: dict[str, Any], **metadata: Any) -> dict[str, Any]:
 
 def visible(text: str, path: str = "n.ipynb") -> str:
     lines = text.split("\n")
-    ranges = subtract_lines(((1, len(lines)),), find_hidden_lines(path, text))
+    ranges = subtract_ranges(((1, len(lines)),), find_hidden_lines(path, text))
     return "\n".join(line for first, last in ranges for line in lines[first - 1 : last])
 
 
@@ -121,12 +120,12 @@ def test_the_lines_that_a_text_shows_are_found() -> None:
     text = json.dumps(content, indent=1)
     hidden = find_hidden_lines("n.ipynb", text)
     count = len(text.split("\n"))
-    visible_lines = subtract_lines(((1, count),), hidden)
+    visible_lines = subtract_ranges(((1, count),), hidden)
     for first in (1, 3, hidden[0][0], hidden[0][1] + 1):
         lines = "\n".join(text.split("\n")[first - 1 :])
         shown = replace_hidden_lines(lines, first, hidden)
         found = find_shown_lines("n.ipynb", text, f"{shown}\n… (a note)\n", first)
-        assert found == subtract_lines(((first, count),), hidden)
+        assert found == subtract_ranges(((first, count),), hidden)
         assert set(found) <= set(visible_lines) or first > 1
     assert find_shown_lines("n.ipynb", text, "something else", 1) == ()
     assert find_shown_lines("n.ipynb", text, "}\nmore", count + 5) == ()
@@ -139,14 +138,14 @@ def test_a_notebook_of_many_cells_does_not_take_long() -> None:
     shown = replace_hidden_lines(text, 1, hidden)
     begun = time.process_time()
     found = find_shown_lines("n.ipynb", text, shown, 1)
-    assert found == subtract_lines(((1, len(text.split("\n"))),), hidden)
+    assert found == subtract_ranges(((1, len(text.split("\n"))),), hidden)
     assert len(found) == 2_001
     assert time.process_time() - begun < 5
 
 
 @each_row("text, first, hidden, shown", REPLACED)
 def test_hidden_lines_are_replaced(
-    text: str, first: int, hidden: Lines, shown: str
+    text: str, first: int, hidden: Ranges, shown: str
 ) -> None:
     assert replace_hidden_lines(text, first, hidden) == shown
 

@@ -494,7 +494,7 @@ MUTATIONS = [
             ),
             (
                 "a prompt has no outputs of notebooks",
-                "dialogue/code_context",
+                "context/code_text",
                 "        if self._hidden:\n            return self.parts",
                 "        if False:\n            return self.parts",
                 "tests/engine/test_notebooks_in_step.py",
@@ -1059,8 +1059,8 @@ MUTATIONS = [
             (
                 "what was found for the first attempt is shown again as it was",
                 "engine/related_code.py",
-                "if is_there and room.takes(estimated_tokens(kept.text)):",
-                "if False:",
+                "kept.step == identity",
+                "kept.step != identity",
                 "tests/engine/test_related_code.py",
             ),
         ]
