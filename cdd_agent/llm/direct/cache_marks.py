@@ -31,6 +31,19 @@ def places_to_mark(roles: Sequence[str]) -> set[int]:
     return places.union(ends[:1], ends[-2:])
 
 
+def mark_for_litellm(messages: list[dict[str, Any]]) -> None:
+    """Add the marks to messages that litellm writes in the form of their provider.
+
+    litellm carries a mark from a message with a text to its block.
+    """
+    for place in places_to_mark([message["role"] for message in messages]):
+        content = messages[place]["content"]
+        if isinstance(content, list):
+            messages[place]["content"] = [*content[:-1], {**content[-1], **MARK}]
+        elif content:
+            messages[place] |= MARK
+
+
 def mark_messages(messages: list[dict[str, Any]]) -> None:
     """Add the marks to messages in the form of chat completions.
 
