@@ -32,7 +32,7 @@ class KnownModel(Struct, frozen=True):
     calls_tools: bool = False
     sees: bool | None = None
     """It takes pictures."""
-    thinks: bool = False
+    thinks: bool | None = None
     thinks_adaptively: bool = False
     """It takes Anthropic's `thinking: {type: adaptive}`."""
     takes_effort: bool = False
@@ -79,29 +79,85 @@ class _Table(Struct, frozen=True):
 
 
 UNKNOWN = KnownModel()
+_OPENROUTER_VENDORS = {
+    "anthropic": "anthropic",
+    "deepseek": "deepseek",
+    "google": "gemini",
+    "minimax": "minimax",
+    "mistralai": "mistral",
+    "moonshotai": "moonshot",
+    "openai": "openai",
+    "qwen": "dashscope",
+    "x-ai": "xai",
+    "z-ai": "zai",
+}
+"""OpenRouter's names of vendors, and the providers that the table lists them under."""
+_CALL_TOOLS = re.compile(
+    r"(?:anthropic/)?claude-|(?:openai/)?(?:gpt-[4-9]|o[3-9])|gemini/gemini-[2-9]"
+    r"|deepseek/deepseek-(?:chat|v\d)|mistral/(?:mistral|devstral|codestral)-"
+    r"|xai/grok-|moonshot/kimi-|minimax/minimax-|zai/glm-|dashscope/qwen",
+    re.IGNORECASE,
+)
+"""Families whose models all call tools, also those that are newer than the table."""
 _EFFORTS = {"n": "none", "m": "minimal", "x": "xhigh", "M": "max"}
 
 
 @cache
 def known_model(model: str) -> KnownModel:
-    """The facts about a model string, as `provider/name` or as the name alone;
-    `UNKNOWN` where the table has none.
+    """Return the facts about a model string: `provider/name`, or the name alone.
 
-    What it is asked by (`openai/responses/NAME`) changes nothing about a model.
+    `openai/responses/NAME` is the model `openai/NAME`. The table has no models of
+    OpenRouter: what their vendors' rows say of abilities holds there, too, but not
+    windows and prices.
     """
-    models = _table().models
+    prefix, _, rest = model.partition("/")
+    vendor, _, name = rest.partition("/")
+    if prefix == "openrouter" and vendor in _OPENROUTER_VENDORS:
+        return _known_by_vendor(_OPENROUTER_VENDORS[vendor], name.partition(":")[0])
     model = re.sub("^openai/responses/", "openai/", model)
-    row = _row(models[model]) if model in models else None
+    row = _find_row(model)
+    if row is not None:
+        return _facts_in(row)
+    return KnownModel(calls_tools=True) if _CALL_TOOLS.match(model) else UNKNOWN
+
+
+def _known_by_vendor(provider: str, name: str) -> KnownModel:
+    """OpenRouter writes `claude-opus-4.5` for `claude-opus-4-5`, and no capitals."""
+    model = f"{provider}/{name}"
+    for spelled in (model, name):
+        listed = _by_plain_name().get(_plain_name(spelled))
+        row = _row(_table().models[listed]) if listed else None
+        if row is not None and row.provider == provider:
+            known = _facts_in(row)
+            return replace(known, window=None, longest_reply=None, price=None)
+    return known_model(model)
+
+
+@cache
+def _by_plain_name() -> dict[str, str]:
+    """Return the model strings of the table by their plain names."""
+    return {_plain_name(model): model for model in _table().models}
+
+
+def _plain_name(model: str) -> str:
+    return model.replace(".", "-").lower()
+
+
+def _find_row(model: str) -> "_Row | None":
+    """Return a model's row, under its string or under its name alone."""
+    models = _table().models
+    if model in models:
+        return _row(models[model])
     provider, _, name = model.partition("/")
-    if (
-        row is None
-        and name in models
-        and (found := _row(models[name])).provider == provider
-    ):
-        row = found
-    if row is None:
-        return UNKNOWN
-    flags, price = row.flags or "", _price(row.prices) if row.prices else None
+    if name in models:
+        row = _row(models[name])
+        return row if row.provider == provider else None
+    return None
+
+
+def _facts_in(row: _Row) -> KnownModel:
+    flags = row.flags or ""
+    price = _price(row.prices) if row.prices else None
     if price and row.above:
         tokens, *prices = row.above
         price = replace(price, above=(int(tokens or 0), _price(prices)))

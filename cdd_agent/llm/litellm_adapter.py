@@ -19,6 +19,7 @@ from typing import Any
 import httpx
 
 from cdd_agent.errors import BadInput
+from cdd_agent.llm.direct.cache_marks import mark_for_litellm
 from cdd_agent.llm.direct.chat_completions import message_of, tools_of
 from cdd_agent.llm.direct.chat_reply import ChatReply
 from cdd_agent.llm.direct.dialects import openai_word
@@ -32,6 +33,9 @@ from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
 from cdd_agent.llm.port import AuthenticationFailed, Done, Hear, Price, Request
 from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, silence_timeout
 
+_HOSTS_OF_CLAUDE = frozenset(
+    {"anthropic", "azure_ai", "bedrock", "openrouter", "vertex_ai"}
+)
 DUMMY_KEY = "no-key"
 """For a server without keys: the OpenAI client demands one."""
 
@@ -156,6 +160,8 @@ class LitellmModel:
                     as_dict(read_json(message.data_from(self._origin))).get("message")
                 )
             messages.append(content)
+        if _is_claude(self.name):
+            mark_for_litellm(messages)
         # Without the second, tools need the package `mcp`.
         tools = (
             {"tools": tools_of(request), "_skip_mcp_handler": True}
@@ -231,6 +237,12 @@ def expect_provider(name: str, api_base: str | None) -> None:
     except litellm.exceptions.BadRequestError as error:
         refusal = translated(Failure.of(error), name, api_base, lambda: "")
         raise BadInput(refusal.message.rstrip("."), hint=refusal.hint) from error
+
+
+def _is_claude(name: str) -> bool:
+    """True for Claude at a provider that takes marks for the cache."""
+    provider, slash, _ = name.partition("/")
+    return "claude" in name and (not slash or provider in _HOSTS_OF_CLAUDE)
 
 
 def missing_keys(name: str) -> list[str]:

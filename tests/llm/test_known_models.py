@@ -10,6 +10,7 @@ from importlib.resources import files
 import pytest
 
 from cdd_agent.llm.known_models import UNKNOWN, known_model
+from tests.support.tables import each_row
 
 
 def test_every_row_of_the_copy_has_plausible_facts() -> None:
@@ -54,3 +55,60 @@ print(*{"litellm"} & set(sys.modules))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
     assert (done.stdout.strip(), done.stderr) == ("", "")
+
+
+BY_VENDOR = {
+    "openrouter/anthropic/claude-opus-5": "anthropic/claude-opus-5",
+    "openrouter/anthropic/claude-sonnet-4.5": "anthropic/claude-sonnet-4-5",
+    "openrouter/anthropic/claude-opus-5.5:beta": "anthropic/claude-opus-5-5",
+    "openrouter/google/gemini-3.5-flash": "gemini/gemini-3.5-flash",
+    "openrouter/minimax/minimax-m2.5": "minimax/MiniMax-M2.5",
+    "openrouter/moonshotai/kimi-k2.5": "moonshot/kimi-k2.5",
+    "openrouter/openai/gpt-5.6": "openai/gpt-5.6",
+    "openrouter/qwen/qwen3-coder-plus": "dashscope/qwen3-coder-plus",
+    "openrouter/x-ai/grok-4.6": "xai/grok-4.6",
+    "openrouter/z-ai/glm-5.3": "zai/glm-5.3",
+}
+
+
+@each_row(("model", "at_home"), BY_VENDOR.items(), ids=BY_VENDOR)
+def test_a_model_behind_openrouter_has_the_abilities_of_its_vendor_s_row(
+    model: str, at_home: str
+) -> None:
+    known, vendor = known_model(model), known_model(at_home)
+
+    assert known.calls_tools
+    assert (known.thinks, known.sees) == (vendor.thinks, vendor.sees)
+    assert (known.window, known.price) == (None, None)
+
+
+CALL_TOOLS = [
+    "anthropic/claude-opus-9",
+    "claude-opus-9",
+    "openrouter/anthropic/claude-opus-9",
+    "deepseek/deepseek-v9",
+    "gemini/gemini-9-pro",
+    "openrouter/google/gemini-9-pro",
+    "openai/gpt-9",
+    "openrouter/moonshotai/kimi-k9",
+    "openrouter/mistralai/devstral-9",
+    "openrouter/qwen/qwen9-coder",
+]
+
+
+@each_row("model", CALL_TOOLS)
+def test_a_new_model_of_a_known_family_calls_tools(model: str) -> None:
+    assert known_model(model).calls_tools
+
+
+@each_row(
+    "model",
+    [
+        "openai/qwen3-coder",
+        "openai/gpt-oss-20b",
+        "openrouter/maker/model-9",
+        "ollama/x",
+    ],
+)
+def test_nothing_is_known_of_a_model_of_no_family(model: str) -> None:
+    assert known_model(model) == UNKNOWN

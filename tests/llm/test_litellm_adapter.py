@@ -4,9 +4,11 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.errors import BadInput
 from cdd_agent.llm import litellm_adapter
 from cdd_agent.llm.litellm_adapter import LitellmModel, expect_provider, missing_keys
@@ -23,6 +25,8 @@ from cdd_agent.llm.port import (
     ToolCall,
     Usage,
 )
+from cdd_agent.tools.read_only import read_only_tools
+from tests.dialogue.talking import heard
 from tests.llm.server import Answer, LoopbackServer, failure
 from tests.llm.simulators.anthropic import Anthropic
 from tests.llm.simulators.base import Bill, Json, Said
@@ -301,7 +305,7 @@ async def test_tokens_that_claude_writes_to_its_cache_are_counted(
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key")
 
     class Written(Anthropic):
-        def _bill(self, body: Json, said: Said) -> Bill:
+        def bill(self, body: Json, said: Said) -> Bill:
             return Bill(10, 200, 30, 4, 2)
 
     with Written([Said("Hello.", "They greet me.")]) as simulator:
@@ -312,6 +316,30 @@ async def test_tokens_that_claude_writes_to_its_cache_are_counted(
     assert usage == Usage(
         240, 4, cached_tokens=200, cache_write_tokens=30, thinking_tokens=2
     )
+
+
+async def test_claude_reads_earlier_rounds_from_the_cache(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key")
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    looks = tuple(("read_file", {"path": f"{n}.txt"}) for n in range(25))
+    script = [
+        Said("I look.", "Where?", looks[:1]),
+        Said("", "", looks),
+        Said("", "There.", looks[:1]),
+        Said("Done."),
+    ]
+    with Anthropic(script) as simulator:
+        model = LitellmModel(
+            "anthropic/claude-opus-5", simulator.url.removesuffix("/v1")
+        )
+        await heard(Dialogue(model, read_only_tools(tmp_path), "on"))
+
+    assert simulator.refusals == []
+    assert [bill.cached for bill in simulator.bills[1:]] == [
+        bill.prompt for bill in simulator.bills[:-1]
+    ]
 
 
 def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -3283,6 +3283,40 @@ MUTATIONS = [
             ),
         ]
     ],
+    # --- what providers demand of a request -------------------------------------------
+    *[
+        Mutation(rule, f"llm/{file}.py", old, new, tests)
+        for rule, file, old, new, tests in [
+            (
+                "the end of the previous request has a mark for Claude's cache",
+                "direct/cache_marks",
+                "return places.union(ends[:1], ends[-2:])",
+                "return places.union(ends[:1], ends[-1:])",
+                "tests/llm/test_claude_cache.py",
+            ),
+            (
+                "the first question keeps its mark",
+                "direct/cache_marks",
+                "return places.union(ends[:1], ends[-2:])",
+                "return places.union(ends[-2:])",
+                "tests/llm/test_claude_cache.py",
+            ),
+            (
+                "a mark that moves on leaves the form of a content",
+                "direct/cache_marks",
+                '        if isinstance(message["content"], str):\n',
+                '        if isinstance(message["content"], str) and place in places:\n',
+                "tests/llm/test_claude_cache.py",
+            ),
+            (
+                "a model behind OpenRouter has the abilities of its vendor's row",
+                "known_models",
+                "        if row is not None and row.provider == provider:\n",
+                "        if False:\n",
+                "tests/llm/test_known_models.py",
+            ),
+        ]
+    ],
     # --- pictures ---------------------------------------------------------------------
     *[
         Mutation(rule, "llm/pictures.py", old, new, "tests/llm/test_pictures.py")

@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 from cdd_agent.llm.direct.anthropic_reply import MessageReader
+from cdd_agent.llm.direct.cache_marks import MARK, places_to_mark
 from cdd_agent.llm.direct.json_values import (
     as_dict,
     as_list,
@@ -30,7 +31,6 @@ _VERSION = "2023-06-01"
 _LONGEST_REPLY = 32_000
 """Tokens, of a model that nobody knows; one that writes less says so, and is believed.
 """
-_MARK = {"type": "ephemeral"}
 _LEAST_BUDGET = 1_024
 _BUDGETS = {
     Effort.LOW: 4_096,
@@ -96,7 +96,7 @@ class AnthropicMessages:
                 for tool in request.tools
             ]
         if "cache_control" not in self._left_out:
-            _mark_for_the_cache(body)
+            _mark(body)
         fields = self._thinking()
         if self._options.temperature is not None and not (
             self._known.refuses_sampling or fields
@@ -226,14 +226,13 @@ def _of_a_user(message: Message) -> list[dict[str, Any]]:
     return [*blocks, {"type": "text", "text": text}]
 
 
-def _mark_for_the_cache(body: dict[str, Any]) -> None:
-    """Three of the four marks that a request may have: after tools and system, which
-    stay for a run; at the end; and at the end of the request before, as a mark finds
-    what was written at most 20 blocks ahead of it.
-    """
-    users = [
-        message["content"] for message in body["messages"] if message["role"] == "user"
-    ]
-    for blocks in (body.get("system", []), *users[-2:]):
-        if blocks:
-            blocks[-1] = {**blocks[-1], "cache_control": _MARK}
+def _mark(body: dict[str, Any]) -> None:
+    """Add the marks for the cache."""
+    contents = [message["content"] for message in body["messages"]]
+    roles = [message["role"] for message in body["messages"]]
+    if "system" in body:
+        contents.insert(0, body["system"])
+        roles.insert(0, "system")
+    for place in places_to_mark(roles):
+        blocks = contents[place]
+        blocks[-1] = {**blocks[-1], **MARK}

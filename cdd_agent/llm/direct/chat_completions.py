@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
+from cdd_agent.llm.direct.cache_marks import mark_messages
 from cdd_agent.llm.direct.chat_reply import THOUGHTS, ChatReply
 from cdd_agent.llm.direct.dialects import DIALECTS, PLAIN, UNSIGNED, effort_fields
 from cdd_agent.llm.direct.json_values import (
@@ -106,7 +107,7 @@ class ChatCompletions:
         if self._endpoint.provider == "openrouter" and self._endpoint.model.startswith(
             "anthropic/"
         ):
-            _mark_for_the_cache(messages)
+            mark_messages(messages)
         body: dict[str, Any] = {
             "model": self._endpoint.model,
             "messages": messages,
@@ -238,7 +239,6 @@ _TOOLS_OR_THOUGHTS = re.compile(
     r"function tools with reasoning_effort.{0,200}set reasoning_effort to .?none",
     re.IGNORECASE | re.DOTALL,
 )
-_CACHE_MARK = {"type": "ephemeral"}
 
 
 def _others_calls_in_words(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -297,25 +297,3 @@ def _with_a_word_between(messages: list[dict[str, Any]]) -> Iterator[dict[str, A
         if before["role"] == "tool" and message["role"] == "user":
             yield {"role": "assistant", "content": "…"}
         yield message
-
-
-def _mark_for_the_cache(messages: list[dict[str, Any]]) -> None:
-    """Claude behind OpenRouter caches what it is told to: the system prompt, and all up
-    to the last two turns.
-    """
-    others = [message for message in messages if message["role"] in ("user", "tool")]
-    for message in (
-        *(one for one in messages[:1] if one["role"] == "system"),
-        *others[-2:],
-    ):
-        content = message["content"]
-        parts = (
-            content
-            if isinstance(content, list)
-            else [{"type": "text", "text": content}]
-        )
-        if parts[-1]["text"]:
-            message["content"] = [
-                *parts[:-1],
-                {**parts[-1], "cache_control": _CACHE_MARK},
-            ]

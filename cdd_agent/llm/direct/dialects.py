@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from cdd_agent.llm.known_models import UNKNOWN, KnownModel
+from cdd_agent.llm.known_models import KnownModel
 from cdd_agent.llm.options import Effort
 
 
@@ -80,7 +80,7 @@ def effort_fields(
 ) -> dict[str, Any]:
     """The fields that tell a model of a provider how much to think."""
     match provider:
-        case "openrouter" if not known.thinks and known != UNKNOWN:
+        case "openrouter" if known.thinks is False:
             # by its own list; a route that must take every field would not be found
             return {}
         case "openrouter":

@@ -22,7 +22,7 @@ from cdd_agent.llm.direct.json_values import (
 from cdd_agent.llm.direct.protocol import Call
 from cdd_agent.llm.direct.response_reader import ResponseReader
 from cdd_agent.llm.failures import Failure
-from cdd_agent.llm.known_models import UNKNOWN, known_model
+from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.options import NO_OPTIONS, Effort, ModelOptions
 from cdd_agent.llm.pictures import data_url
 from cdd_agent.llm.port import Message, Request
@@ -121,7 +121,7 @@ class OpenAIResponses:
 
     def _settings(self) -> dict[str, Any]:
         """The settings of a person, as far as the model takes them."""
-        options, may_think = self._options, self._known.thinks or self._known == UNKNOWN
+        options, may_think = self._options, self._known.thinks is not False
         fields: dict[str, Any] = {}
         if may_think:
             fields["include"] = ["reasoning.encrypted_content"]

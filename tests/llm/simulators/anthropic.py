@@ -8,7 +8,6 @@ from typing import Any
 from tests.llm.simulators.base import (
     Bill,
     Json,
-    PrefixCache,
     Said,
     Sent,
     Simulator,
@@ -18,9 +17,8 @@ from tests.llm.simulators.base import (
     pieces,
     size,
 )
+from tests.llm.simulators.prompt_cache import PromptCache
 
-_BLOCKS_BACK = 20
-_MOST_MARKS = 4
 _FIELDS = {
     "model",
     "max_tokens",
@@ -44,7 +42,7 @@ class Anthropic(Simulator):
     longest_reply: int = 128_000
     may_disable: bool = True
     thinks: bool = True
-    cache: PrefixCache = field(default_factory=PrefixCache)
+    cache: PromptCache = field(default_factory=PromptCache)
     issued: dict[str, Json] = field(default_factory=dict)
     """Thinking blocks that were given, by their signature."""
 
@@ -82,11 +80,7 @@ class Anthropic(Simulator):
             "`thinking.type: disabled` is not supported",
         )
         self._check_messages(body)
-        marks = sum("cache_control" in block for block in _blocks(body))
-        expect(
-            marks <= _MOST_MARKS,
-            f"A maximum of {_MOST_MARKS} blocks with cache_control may be provided.",
-        )
+        self.cache.check(prompt_blocks(body))
 
     def _check_messages(self, body: Json) -> None:
         messages = body["messages"]
@@ -195,7 +189,7 @@ class Anthropic(Simulator):
 
     def answer(self, sent: Sent, said: Said) -> Iterator[str]:
         body, turn = sent.body, len(self.bills) + 1
-        bill = self._bill(body, said)
+        bill = self.bill(body, said)
         self.bills.append(bill)
         usage = {
             "input_tokens": bill.plain,
@@ -260,51 +254,30 @@ class Anthropic(Simulator):
         )
         yield event({"type": "message_stop"})
 
-    def _bill(self, body: Json, said: Said) -> Bill:
-        """By the marks: what is known up to a mark, or to one of the 20 blocks before
-        it, is read; the rest written.
-        """
-        blocks = _blocks(body)
-        bare = [
-            json.dumps({k: v for k, v in block.items() if k != "cache_control"})
-            for block in blocks
-        ]
-        marks = [
-            place for place, block in enumerate(blocks, 1) if "cache_control" in block
-        ]
-        ends = {
-            end
-            for mark in marks
-            for end in range(max(1, mark - _BLOCKS_BACK), mark + 1)
-        }
-        read = self.cache.longest(bare, ends)
-        written = max(marks, default=0)
-        self.cache.remember(bare, marks)
-        sizes = [len(text) for text in bare]
+    def bill(self, body: Json, said: Said) -> Bill:
+        plain, cached, written = self.cache.use(prompt_blocks(body))
         thought = len(said.thinking) if self.thinks else 0
         return Bill(
-            plain=sum(sizes[max(written, read) :]),
-            cached=sum(sizes[:read]),
-            written=sum(sizes[read:written]),
+            plain=plain,
+            cached=cached,
+            written=written,
             completion=thought + len(said.text) + size(said.calls),
             reasoning=thought,
         )
 
 
-def _blocks(body: Json) -> list[Json]:
+def prompt_blocks(body: Json) -> list[Json]:
     """All that a prompt is made of, in the order in which it is cached."""
     system = body.get("system", [])
-    system = [{"type": "text", "text": system}] if isinstance(system, str) else system
-    messages = [
-        block
-        for message in body["messages"]
-        for block in (
-            [{"text": message["content"]}]
-            if isinstance(message["content"], str)
-            else message["content"]
-        )
-    ]
-    return [*body.get("tools", []), *system, *messages]
+    if isinstance(system, str):
+        system = [{"type": "text", "text": system}]
+    blocks = [*body.get("tools", []), *system]
+    for message in body["messages"]:
+        content = message["content"]
+        if isinstance(content, str):
+            content = [{"type": "text", "text": content}]
+        blocks += [{"role": message["role"], **block} for block in content]
+    return blocks
 
 
 def _start(index: int, block: Json) -> str:

@@ -21,6 +21,7 @@ from tests.llm.simulators.base import (
     pieces,
     size,
 )
+from tests.llm.simulators.prompt_cache import PromptCache
 
 _MESSAGE_FIELDS = {"role", "content", "tool_calls", "tool_call_id", "name"}
 _BODY_FIELDS = {
@@ -438,53 +439,42 @@ class OpenRouter(Chat):
 
 @dataclass
 class ClaudeBehindOpenRouter(OpenRouter):
-    """It caches what is marked, and nothing else."""
+    """Claude caches what is marked, and nothing else. A string and a list are different
+    bytes.
+
+    OpenRouter asks the same host again for the same conversation, which it knows by its
+    first two messages (openrouter.ai/docs, provider sticky routing). Another host has
+    another cache.
+    """
+
+    caches: dict[str, PromptCache] = field(default_factory=dict)
+    """The caches of the hosts, by the beginnings of their conversations."""
+    listed: list[Json] = field(default_factory=list)
+    """The models of its list."""
+
+    def get(self, path: str) -> Json | None:
+        return {"data": self.listed} if path == "/v1/models" else None
 
     def check_dialect(self, body: Json) -> None:
-        marks = sum("cache_control" in part for part in _parts(body))
-        expect(marks <= 4, "A maximum of 4 blocks with cache_control may be provided.")
+        PromptCache().check(_claude_blocks(body))
 
     def bill(self, body: Json, said: Said) -> Bill:
-        blocks = [json.dumps(body.get("tools", []))]
-        marks = []
-        for message in body["messages"]:
-            parts = (
-                message["content"]
-                if isinstance(message["content"], list)
-                else [{"text": message["content"]}]
-            )
-            marked = any("cache_control" in part for part in parts)
-            bare = (
-                {name: value for name, value in part.items() if name != "cache_control"}
-                for part in parts
-            )
-            blocks.append(
-                message["role"]
-                + "".join(part.get("text") or json.dumps(part) for part in bare)
-            )
-            marks += [len(blocks)] if marked else []
-        read = self.cache.longest(blocks, range(1, len(blocks) + 1))
-        self.cache.remember(blocks, marks)
-        written = max(marks, default=0)
-        sizes = [len(block) for block in blocks]
+        cache = self.caches.setdefault(json.dumps(body["messages"][:2]), PromptCache())
         thought = len(said.thinking)
         done = thought + len(said.text) + size(said.calls)
-        return Bill(
-            sum(sizes[max(read, written) :]),
-            sum(sizes[:read]),
-            sum(sizes[read:written]),
-            done,
-            thought,
-        )
+        return Bill(*cache.use(_claude_blocks(body)), done, thought)
 
 
-def _parts(body: Json) -> list[Json]:
-    contents = [
-        message["content"]
-        for message in body["messages"]
-        if isinstance(message["content"], list)
-    ]
-    return [part for content in contents for part in content]
+def _claude_blocks(body: Json) -> list[Json]:
+    """All that a prompt is made of, in the order in which it is cached."""
+    blocks: list[Json] = list(body.get("tools", []))
+    for message in body["messages"]:
+        bare = {name: value for name, value in message.items() if name != "content"}
+        if isinstance(message["content"], list):
+            blocks += [{**bare, **part} for part in message["content"]]
+        else:
+            blocks.append(message)
+    return blocks
 
 
 @dataclass
