@@ -21,7 +21,6 @@ from cdd_agent.llm.port import (
     ModelError,
     ModelEvent,
     ModelNotFound,
-    NotAReply,
     PicturesRefused,
     QuotaUsedUp,
     RateLimited,
@@ -114,21 +113,6 @@ class Listener:
         except Exception as error:
             self.raised = error
             raise
-
-
-def unfinished(name: str, *, empty: bool) -> ModelError:
-    """The error for an answer that ended without saying that it is over."""
-    if empty:
-        return NotAReply(
-            f"The server's answer for {name} is not a model's reply.",
-            hint=(
-                "Check the API base: it often ends in /v1. Some servers also end so,"
-                " without a word, where a request is longer than the model's context."
-            ),
-        )
-    return ConnectionFailed(
-        f"The reply of {name} broke off before its end.", hint="Try again."
-    )
 
 
 def _causes(
@@ -396,9 +380,8 @@ _RULES = (
     _Rule(
         BadAnswer,
         "The answer of {model} cannot be understood{status}",
-        "Try again; if it stays, check the API base.",
+        "Try again; if it stays, its server or a proxy damages the answers.",
         kinds=frozenset({"JSONDecodeError", "NoReply"}),
-        quotes=False,
     ),
     _Rule(
         BadAnswer,

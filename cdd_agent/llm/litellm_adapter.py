@@ -27,7 +27,8 @@ from cdd_agent.llm.direct.json_values import as_dict, read_json
 from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.direct.reported_failures import failure_in
 from cdd_agent.llm.direct.server_check import expect_server
-from cdd_agent.llm.failures import Failure, Listener, translated, unfinished
+from cdd_agent.llm.failures import Failure, Listener, translated
+from cdd_agent.llm.incomplete import Received, incomplete
 from cdd_agent.llm.known_models import has_provider, known_model
 from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
 from cdd_agent.llm.port import AuthenticationFailed, Done, Hear, Price, Request
@@ -133,7 +134,7 @@ class LitellmModel:
                     for event in reply.read(piece):
                         listener(event)
             if not _was_finished(chunks):
-                raise unfinished(self.name, empty=empty)
+                raise incomplete(self.name, Received(is_reply=not empty))
             for event in reply.end():
                 listener(event)
             return reply.done

@@ -10,6 +10,10 @@ THINKING_TIMEOUT = 1_800.0
 """The same of a model that is known to think: its provider may show nothing of that,
 and send nothing meanwhile. A person sees the seconds, and can stop it.
 """
+KEEP_ALIVE_TIMEOUT = THINKING_TIMEOUT
+"""For a piece of the answer, while only keep-alives arrive."""
+AFTER_END_TIMEOUT = 10.0
+"""For the rest of the answer, such as its usage, after a reply is complete."""
 FACTS_TIMEOUT = 3.0
 """Until a server has answered a question about its model."""
 LOCAL_FACTS_TIMEOUT = 1.0

@@ -376,8 +376,8 @@ async def test_thoughts_of_private_servers_are_not_part_of_the_text() -> None:
         (Answer(raw="<html>Log in</html>"), NotAReply, "not a model's reply"),
         (
             Answer(raw='data: {"type": "response.created"}\n\ndata: oops\n\n'),
-            BadAnswer,
-            "cannot be understood",
+            ConnectionFailed,
+            "broke off before its end: oops",
         ),
     ],
 )

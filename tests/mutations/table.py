@@ -3756,6 +3756,42 @@ MUTATIONS = [
             ),
         ]
     ],
+    # --- llm: streams ----------------------------------------------------------------
+    *[
+        Mutation(rule, file, old, new, "tests/llm/test_keep_alives.py")
+        for rule, file, old, new in [
+            (
+                "a keep-alive of a word is no piece of a reply",
+                "llm/direct/json_texts.py",
+                '    return not any(mark in text for mark in "{}[]<>")\n',
+                "    return not text\n",
+            ),
+            (
+                "a damaged piece is no keep-alive",
+                "llm/direct/json_texts.py",
+                '    return not any(mark in text for mark in "{}[]<>")\n',
+                "    return True\n",
+            ),
+            (
+                "a keep-alive does not decide the form of an answer",
+                "llm/direct/json_texts.py",
+                'if start not in ("{", "[") or is_keep_alive(text):',
+                'if start not in ("{", "["):',
+            ),
+            (
+                "an answer that breaks off within a text is cut",
+                "llm/direct/json_texts.py",
+                "                self.is_cut = True\n",
+                "                pass\n",
+            ),
+            (
+                "keep-alives after the end do not hold a reply up",
+                "llm/direct/answers.py",
+                "silence = timeouts.AFTER_END_TIMEOUT",
+                "pass",
+            ),
+        ]
+    ],
     # --- runs as processes: what they share, and what a driver may do -----------------
     *[
         Mutation(rule, file, old, new, tests)

@@ -18,6 +18,6 @@ def be_patient() -> None:
     examining.SERVER_TIMEOUT = LONG
     looking.NOTICE_DELAY = working.NOTICE_DELAY = LONG
     index._FRESH = LONG
-    timeouts.LOCAL_SERVERS_TIMEOUT = LONG
+    timeouts.LOCAL_SERVERS_TIMEOUT = timeouts.AFTER_END_TIMEOUT = LONG
     timeouts.FACTS_TIMEOUT = timeouts.LOCAL_FACTS_TIMEOUT = LONG
     interpreters._SECONDS = LONG

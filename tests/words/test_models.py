@@ -5,7 +5,8 @@ record differs.
 import pytest
 
 from cdd_agent.cost import Cost
-from cdd_agent.llm.failures import Failure, translated, unfinished
+from cdd_agent.llm.failures import Failure, translated
+from cdd_agent.llm.incomplete import Received, incomplete
 from cdd_agent.llm.pictures import as_seen_by, picture_of
 from cdd_agent.llm.port import (
     Done,
@@ -92,7 +93,7 @@ CHECK_KEY = "Set in the environment: SOME_API_KEY."
         (
             Failure(kinds=frozenset({"NoReply"})),
             "The answer of some/model cannot be understood.",
-            "Try again; if it stays, check the API base.",
+            "Try again; if it stays, its server or a proxy damages the answers.",
         ),
         (
             Failure(status=400, all_words="unknown variant `image_url`"),
@@ -108,15 +109,50 @@ def test_a_failed_call(failure: Failure, message: str, hint: str) -> None:
     assert (error.message, error.hint) == (message, hint)
 
 
-def test_an_answer_without_an_end() -> None:
-    assert (
-        unfinished("some/model", empty=False).message
-        == "The reply of some/model broke off before its end."
-    )
-    assert (
-        unfinished("some/model", empty=True).message
-        == "The server's answer for some/model is not a model's reply."
-    )
+LONG_REQUEST = (
+    "Some servers end so, without an error, if a request is longer than the model's"
+    " context."
+)
+
+
+@each_row(
+    ("received", "message", "hint"),
+    [
+        (
+            Received(is_reply=True),
+            "The reply of some/model broke off before its end.",
+            "Try again.",
+        ),
+        (
+            Received(is_reply=True, is_stream=True, unused="upstream timed out"),
+            "The reply of some/model broke off before its end: upstream timed out",
+            "Try again.",
+        ),
+        (
+            Received(is_reply=False, is_stream=True, beginning="data: ping\n\n"),
+            (
+                "The server of some/model ended its answer before the reply began:"
+                " data: ping"
+            ),
+            f"Try again. {LONG_REQUEST}",
+        ),
+        (
+            Received(is_reply=False, beginning="<html><b>Log in</b></html>"),
+            "The server's answer for some/model is not a model's reply: Log in",
+            f"Check the API base: it often ends in /v1. {LONG_REQUEST}",
+        ),
+        (
+            Received(is_reply=False),
+            "The server's answer for some/model is not a model's reply: it is empty",
+            f"Check the API base: it often ends in /v1. {LONG_REQUEST}",
+        ),
+    ],
+)
+def test_an_answer_that_ends_too_early(
+    received: Received, message: str, hint: str
+) -> None:
+    error = incomplete("some/model", received)
+    assert (error.message, error.hint) == (message, hint)
 
 
 @each_row(

@@ -1,71 +1,81 @@
-"""A server's answer over HTTP as JSON texts, whatever it looks like: bounded, and
-without trust in its headers.
-"""
+"""Read a server's answer over HTTP, bounded and without trust in its headers."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+import asyncio
+from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import httpx
 from msgspec.structs import replace
 
-from cdd_agent.llm.direct.event_stream import EventStream, EventTooLong
-from cdd_agent.llm.direct.json_values import read_json
-from cdd_agent.llm.direct.protocol import NoReply
+from cdd_agent.llm import timeouts
+from cdd_agent.llm.direct.json_texts import JsonTexts
+from cdd_agent.llm.direct.protocol import ReplyReader
 from cdd_agent.llm.direct.reported_failures import failure_of
-from cdd_agent.llm.failures import Failure
+from cdd_agent.llm.failures import Failure, Listener
+from cdd_agent.llm.incomplete import Received
+from cdd_agent.llm.port import Hear
 from cdd_agent.llm.retry_after import seconds_to_wait
 
-LONGEST_DOCUMENT = 32 * 2**20
-"""Bytes of an answer that is one document."""
 LONGEST_COMPLAINT = 64 * 2**10
 """Bytes of a refusal that are read."""
-_BLANK = b" \t\r\n\xef\xbb\xbf"
-_DONE = "[DONE]"
 
 
-async def documents(pieces: AsyncIterator[bytes]) -> AsyncGenerator[str, None]:
-    """Give the JSON texts of an answer: one an event, one a line, or a single one
-    though a stream was asked for.
+class IncomingAnswer:
+    """One answer as it arrives: bytes become JSON texts, and these become events."""
 
-    Which of them it is shows how it begins: what headers say is often wrong. Raises
-    `NoReply` for what is none of them, or has no end.
-    """
-    start = b""
-    texts: EventStream | _Lines | None = None
-    try:
-        async for piece in pieces:
-            if texts is None:
-                start += piece
-                if not start.strip(_BLANK):
-                    continue
-                piece = start  # noqa: PLW2901
-                match start.lstrip(_BLANK)[:1]:
-                    case b"<":
-                        raise NoReply("markup")
-                    case b"{" | b"[":
-                        texts = _Lines()
-                    case _:
-                        texts = EventStream()
-            for text in texts.feed(piece):
-                if text.strip() == _DONE and isinstance(texts, EventStream):
+    def __init__(self, reader: ReplyReader, hear: Hear) -> None:
+        self.reader = reader
+        self.listener = Listener(hear)
+        self._texts = JsonTexts()
+        self._has_other_protocol = False
+        """JSON arrived that is neither a piece of a reply nor a keep-alive."""
+
+    async def read(self, pieces: AsyncIterator[bytes]) -> None:
+        """Read the answer to its end. Raises `NoReply`, `ServerFailed` and what the
+        listener raises; `TimeoutError` if only keep-alives arrive for too long.
+        """
+        clock = asyncio.get_running_loop().time
+        async with asyncio.timeout(timeouts.KEEP_ALIVE_TIMEOUT) as limit:
+            async for piece in pieces:
+                for text in self._texts.feed(piece):
+                    self._take(text)
+                    silence = timeouts.KEEP_ALIVE_TIMEOUT
+                    if self.reader.finished:
+                        silence = timeouts.AFTER_END_TIMEOUT
+                    limit.reschedule(clock() + silence)
+                if self._texts.is_over:
                     return
-                yield text
-        for text in texts.end() if texts is not None else ():
-            # otherwise it was cut, as the connection was
-            if read_json(text) is not None:
-                yield text
-    except EventTooLong as error:
-        raise NoReply("no end") from error
+        for text in self._texts.end():
+            self._take(text)
+
+    def _take(self, text: str) -> None:
+        for event in self.reader.take(text):
+            self.listener(event)
+        if self.reader.empty:
+            is_nested = any(bracket in text.strip()[1:] for bracket in "{[")
+            self._has_other_protocol |= is_nested
+
+    @property
+    def received(self) -> Received:
+        """What an error message shows of an answer that is not a complete reply."""
+        texts = self._texts
+        return Received(
+            is_reply=texts.is_cut or not self.reader.empty,
+            is_stream=texts.is_stream and not self._has_other_protocol,
+            beginning=texts.beginning.decode(errors="replace"),
+            unused=texts.unused,
+        )
 
 
 async def read_complaint(
     response: "httpx.Response", pieces: AsyncIterator[bytes]
 ) -> Failure:
-    """The failure that an answer with another status than 200 stands for; `pieces` are
-    those of its body.
+    """Return the failure that an answer with a status other than 2xx reports. `pieces`
+    are the bytes of its body.
     """
     body = b""
-    with suppress(httpx.HTTPError):  # the status says enough
+    # the status says enough
+    with suppress(httpx.HTTPError):
         async for piece in pieces:
             body += piece
             if len(body) > LONGEST_COMPLAINT:
@@ -77,48 +87,3 @@ async def read_complaint(
         failure_of(text, response.status_code),
         retry_after=seconds_to_wait(response.headers),
     )
-
-
-class _Lines:
-    """Takes bytes, gives each line of JSON, where the first line is one; else all of it
-    as one text, at its end.
-    """
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._size = 0
-        self._by_lines: bool | None = None
-        """Not known before there is a line."""
-
-    def feed(self, piece: bytes) -> Iterator[str]:
-        """Give the lines that become whole with `piece`. Raises `NoReply` for what has
-        no end.
-        """
-        self._add(piece if self._parts else piece.lstrip(_BLANK))
-        if b"\n" not in self._parts[-1]:
-            return
-        if self._by_lines is None:
-            self._by_lines = (
-                read_json(_decoded(self._whole().partition(b"\n")[0])) is not None
-            )
-        if self._by_lines:
-            *lines, rest = self._whole().split(b"\n")
-            self._parts, self._size = [], 0
-            self._add(rest)
-            yield from map(_decoded, filter(bytes.strip, lines))
-
-    def end(self) -> Iterator[str]:
-        yield _decoded(self._whole())
-
-    def _whole(self) -> bytes:
-        return b"".join(self._parts)
-
-    def _add(self, piece: bytes) -> None:
-        self._parts.append(piece)
-        self._size += len(piece)
-        if self._size > LONGEST_DOCUMENT:
-            raise NoReply("no end")
-
-
-def _decoded(data: bytes) -> str:
-    return data.decode("utf-8-sig", errors="replace")

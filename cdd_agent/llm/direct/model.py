@@ -14,7 +14,7 @@ from typing import cast
 
 import httpx
 
-from cdd_agent.llm.direct.answers import documents, read_complaint
+from cdd_agent.llm.direct.answers import IncomingAnswer, read_complaint
 from cdd_agent.llm.direct.anthropic_messages import AnthropicMessages
 from cdd_agent.llm.direct.chat_completions import ChatCompletions
 from cdd_agent.llm.direct.http_client import checked_url, client_for, prepare
@@ -23,13 +23,13 @@ from cdd_agent.llm.direct.ollama_chat import OllamaChat
 from cdd_agent.llm.direct.openai_responses import OpenAIResponses
 from cdd_agent.llm.direct.protocol import (
     NoReply,
-    ReplyReader,
     ServerFailed,
     WireProtocol,
 )
 from cdd_agent.llm.direct.server_check import expect_server
 from cdd_agent.llm.direct.silent_cut import expect_read_whole, looks_short
-from cdd_agent.llm.failures import Failure, Listener, translated, unfinished
+from cdd_agent.llm.failures import Failure, translated
+from cdd_agent.llm.incomplete import incomplete
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.model_facts import ModelFacts
 from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
@@ -115,17 +115,10 @@ class DirectModel:
         self._check_key()
         if not self._is_prepared or self.endpoint.speaks is Speaks.OLLAMA_CHAT:
             await asyncio.to_thread(self._prepare)
-        reader, listener = self.protocol.reader(request), Listener(hear)
+        reader = self.protocol.reader(request)
+        answer = IncomingAnswer(reader, hear)
         try:
-            url = checked_url(self.endpoint.base, self.protocol.path)
-            async with client_for(
-                url, silence_timeout(self._model_facts.known)
-            ) as client:
-                while (
-                    refusal := await self._ask(client, url, request, reader, listener)
-                ) is not None:
-                    if not self.protocol.adapts_to(refusal):
-                        raise ServerFailed(refusal)
+            await self._ask_until_accepted(request, answer)
         except (
             httpx.HTTPError,
             httpx.InvalidURL,
@@ -133,17 +126,18 @@ class DirectModel:
             ServerFailed,
             NoReply,
         ) as error:
-            if error is listener.raised:
+            if error is answer.listener.raised:
                 raise
-            # then it came whole all the same
-            if not (reader.finished and isinstance(error, httpx.TransportError)):
-                raise self._error(error, outer, reader) from error
+            is_broken = isinstance(error, httpx.TransportError | TimeoutError)
+            # a complete reply counts even if the connection broke after it
+            if not (reader.finished and is_broken):
+                raise self._error(error, outer, answer) from error
         if not reader.finished:
-            raise unfinished(self.name, empty=reader.empty)
+            raise incomplete(self.name, answer.received)
         try:
             last = list(reader.end())
         except ServerFailed as error:
-            raise self._error(error, outer, reader) from error
+            raise self._error(error, outer, answer) from error
         if (usage := reader.done.usage) is not None:
             await self._expect_read_whole(request, usage)
         for event in last:
@@ -170,16 +164,31 @@ class DirectModel:
         if window is not None or self.endpoint.provider.startswith("ollama"):
             expect_read_whole(self.name, request, usage, window)
 
+    async def _ask_until_accepted(
+        self, request: Request, answer: IncomingAnswer
+    ) -> None:
+        """Read the answer to a request, which is written differently if the server
+        refuses it for a reason that the protocol knows.
+        """
+        url = checked_url(self.endpoint.base, self.protocol.path)
+        silence = silence_timeout(self._model_facts.known)
+        async with client_for(url, silence) as client:
+            while True:
+                refusal = await self._ask(client, url, request, answer)
+                if refusal is None:
+                    return
+                if not self.protocol.adapts_to(refusal):
+                    raise ServerFailed(refusal)
+
     async def _ask(
         self,
         client: "httpx.AsyncClient",
         url: "httpx.URL",
         request: Request,
-        reader: ReplyReader,
-        hear: Hear,
+        answer: IncomingAnswer,
     ) -> Failure | None:
-        """Send the request and read its reply to the end; the failure where it is
-        refused.
+        """Send the request and read the answer to its end. Return the failure if the
+        server refuses the request.
         """
         call = self.protocol.call(request)
         headers = httpx.Headers({**_HEADERS, **self.endpoint.headers, **call.headers})
@@ -194,10 +203,7 @@ class DirectModel:
         ):
             if not response.is_success:
                 return await read_complaint(response, pieces)
-            async with aclosing(documents(pieces)) as texts:
-                async for text in texts:
-                    for event in reader.take(text):
-                        hear(event)
+            await answer.read(pieces)
         return None
 
     def _check_key(self) -> None:
@@ -214,10 +220,11 @@ class DirectModel:
             )
 
     def _error(
-        self, error: Exception, outer: BaseException | None, reply: ReplyReader
+        self, error: Exception, outer: BaseException | None, answer: IncomingAnswer
     ) -> ModelError:
-        if isinstance(error, NoReply) and reply.empty:
-            return unfinished(self.name, empty=True)
+        received = answer.received
+        if isinstance(error, NoReply) and not (received.is_reply or received.is_stream):
+            return incomplete(self.name, received)
         failure = (
             error.failure
             if isinstance(error, ServerFailed)

@@ -19,7 +19,7 @@ class ServerFailed(Exception):
 
 
 class NoReply(Exception):
-    """The server sent something that is no piece of a reply."""
+    """The server sent something that is no piece of a reply: the exception's text."""
 
 
 class ReplyReader(Protocol):

@@ -8,6 +8,8 @@ from cdd_agent.llm.direct.json_values import as_dict, as_string, as_text, read_j
 from cdd_agent.llm.direct.protocol import NoReply, ServerFailed
 from cdd_agent.llm.failures import Failure, status_of
 
+_QUOTED_CHARACTERS = 400
+
 
 def failure_in(document: dict[str, Any], status: int | None = None) -> Failure | None:
     """The failure that an answer reports, in any of the forms in which servers do.
@@ -40,7 +42,7 @@ def read_document(text: str) -> dict[str, Any]:
     """
     document = _first_of(read_json(text))
     if not isinstance(document, dict):
-        raise NoReply("not a JSON object")
+        raise NoReply(text[:_QUOTED_CHARACTERS])
     if failure := failure_in(document):
         raise ServerFailed(failure)
     return document

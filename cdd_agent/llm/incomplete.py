@@ -1,0 +1,53 @@
+"""Errors for an answer that ended before the reply in it was complete."""
+
+from msgspec import Struct
+
+from cdd_agent.llm.port import ConnectionFailed, ModelError, NotAReply
+from cdd_agent.llm.quoting import quoted
+
+_TOO_LONG = (
+    "Some servers end so, without an error, if a request is longer than the model's"
+    " context."
+)
+
+
+class Received(Struct, frozen=True):
+    """The part of an answer that arrived."""
+
+    is_reply: bool
+    """A reply began."""
+    is_stream: bool = False
+    """The answer was a stream of events, with nothing of another protocol in it."""
+    beginning: str = ""
+    """The first characters of the answer."""
+    unused: str = ""
+    """The last text in the answer that is no piece of a reply."""
+
+
+def incomplete(model: str, received: Received) -> ModelError:
+    """Return the error for an answer that ended without saying that it is complete."""
+    if received.is_reply:
+        return ConnectionFailed(
+            _with_quote(
+                f"The reply of {model} broke off before its end", received.unused
+            ),
+            hint="Try again.",
+        )
+    if received.is_stream:
+        return NotAReply(
+            _with_quote(
+                f"The server of {model} ended its answer before the reply began",
+                received.beginning,
+            ),
+            hint=f"Try again. {_TOO_LONG}",
+        )
+    content = received.beginning.strip() or "it is empty"
+    return NotAReply(
+        _with_quote(f"The server's answer for {model} is not a model's reply", content),
+        hint=f"Check the API base: it often ends in /v1. {_TOO_LONG}",
+    )
+
+
+def _with_quote(message: str, text: str) -> str:
+    quote = quoted(text)
+    return f"{message}: {quote}" if quote else f"{message}."

@@ -1,0 +1,378 @@
+"""Keep-alives at any place, any line ends and any chunks give the same reply, in each
+protocol.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdd_agent.llm import timeouts
+from cdd_agent.llm.direct.answers import IncomingAnswer
+from cdd_agent.llm.direct.anthropic_reply import MessageReader
+from cdd_agent.llm.direct.chat_reply import ChatReply
+from cdd_agent.llm.direct.json_texts import is_keep_alive
+from cdd_agent.llm.direct.ollama_reply import OllamaReader
+from cdd_agent.llm.direct.protocol import NoReply, ReplyReader
+from cdd_agent.llm.direct.response_reader import ResponseReader
+from cdd_agent.llm.incomplete import incomplete
+from cdd_agent.llm.port import (
+    ConnectionFailed,
+    Done,
+    ModelEvent,
+    NotAReply,
+    TextDelta,
+    ThoughtDelta,
+    ToolCall,
+)
+from tests.support.tables import each_row
+
+Json = dict[str, object]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A protocol with a complete reply in it, one JSON object for each piece."""
+
+    make_reader: Callable[[], ReplyReader]
+    pieces: Sequence[Json]
+    end_mark: str = ""
+    has_events: bool = True
+    """Its pieces are events. Otherwise each is a line."""
+
+
+def chat_piece(stop: str | None = None, **delta: object) -> Json:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": stop}]}
+
+
+CALL = {"index": 0, "id": "a", "function": {"name": "look", "arguments": '{"x"'}}
+MORE = {"index": 0, "function": {"arguments": ": 1}"}}
+CHAT = Protocol(
+    ChatReply,
+    (
+        chat_piece(role="assistant", reasoning_content="Hm."),
+        chat_piece(content="Gr\u00fc\u00dfe, "),
+        chat_piece(content="\u4e16\u754c \U0001f680\u2028\n"),
+        chat_piece(tool_calls=[CALL]),
+        chat_piece(tool_calls=[MORE]),
+        chat_piece("tool_calls"),
+        {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}},
+    ),
+    "data: [DONE]\n\n",
+)
+ITEM = {
+    "type": "function_call",
+    "call_id": "a",
+    "name": "look",
+    "arguments": '{"x": 1}',
+}
+RESPONSES = Protocol(
+    lambda: ResponseReader("here"),
+    (
+        {"type": "response.created", "response": {"status": "in_progress"}},
+        {
+            "type": "response.reasoning_summary_text.delta",
+            "output_index": 0,
+            "delta": "Hm.",
+        },
+        {"type": "response.output_text.delta", "output_index": 1, "delta": "Gr\u00fc"},
+        {"type": "response.output_text.delta", "output_index": 1, "delta": "\u00dfe\n"},
+        {"type": "response.output_item.done", "output_index": 2, "item": ITEM},
+        {
+            "type": "response.completed",
+            "response": {
+                "status": "completed",
+                "output": [],
+                "usage": {"input_tokens": 3, "output_tokens": 2},
+            },
+        },
+    ),
+)
+MESSAGES = Protocol(
+    lambda: MessageReader("here"),
+    (
+        {"type": "message_start", "message": {"usage": {"input_tokens": 3}}},
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "thinking", "thinking": ""},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "thinking_delta", "thinking": "Hm."},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 1,
+            "delta": {"type": "text_delta", "text": "Gr\u00fc\u00dfe\n"},
+        },
+        {
+            "type": "content_block_start",
+            "index": 2,
+            "content_block": {"type": "tool_use", "id": "a", "name": "look"},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 2,
+            "delta": {"type": "input_json_delta", "partial_json": '{"x": 1}'},
+        },
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "tool_use"},
+            "usage": {"output_tokens": 2},
+        },
+    ),
+    'event: message_stop\ndata: {"type": "message_stop"}\n\n',
+)
+OLLAMA = Protocol(
+    lambda: OllamaReader("here"),
+    (
+        {"message": {"thinking": "Hm."}, "done": False},
+        {"message": {"content": "Gr\u00fc\u00dfe, "}, "done": False},
+        {"message": {"content": "\u4e16\u754c\u2028\n"}, "done": False},
+        {
+            "message": {
+                "tool_calls": [{"function": {"name": "look", "arguments": {"x": 1}}}]
+            }
+        },
+        {
+            "done": True,
+            "done_reason": "stop",
+            "prompt_eval_count": 3,
+            "eval_count": 2,
+        },
+    ),
+    has_events=False,
+)
+PROTOCOLS = {
+    "chat completions": CHAT,
+    "responses": RESPONSES,
+    "messages": MESSAGES,
+    "ollama": OLLAMA,
+}
+
+DATA_OF_KEEP_ALIVES = (
+    "",
+    "  ",
+    "null",
+    "true",
+    "17",
+    "1795767000.25",
+    "ping",
+    '"ping"',
+    "keep alive, please wait",
+    ": OPENROUTER PROCESSING",
+    "2026-11-27T08:10:00.000Z",
+    "Fri, 27 Nov 2026 08:10:00 GMT",
+    "{}",
+    "{ }",
+    "[]",
+    "[ ]",
+    "[PING]",
+    '{"type": "ping"}',
+    '{"time": 1795767000}',
+)
+EVENTS_BETWEEN = (
+    *(f"data: {data}\n\n" for data in DATA_OF_KEEP_ALIVES),
+    *(f"event: ping\ndata: {data}\n\n" for data in DATA_OF_KEEP_ALIVES[:7]),
+    "data:\n\n",
+    "data\n\n",
+    "data:\ndata:\n\n",
+    "event: ping\n\n",
+    "event: ping\nid: 7\n\n",
+    "retry: 3000\n\n",
+    ":\n",
+    ":\n\n",
+    ": keep-alive\n\n",
+    ": 2026-11-27T08:10:00Z\n",
+    "\n",
+    "\n\n\n",
+)
+LINES_BETWEEN = (
+    *(f"{data}\n" for data in DATA_OF_KEEP_ALIVES),
+    *("\n", "\n\n", " \t\n"),
+)
+
+
+def keep_alives_of(protocol: Protocol) -> Sequence[str]:
+    return EVENTS_BETWEEN if protocol.has_events else LINES_BETWEEN
+
+
+def written(protocol: Protocol) -> list[str]:
+    """Return the pieces of a protocol as a server sends them."""
+    texts = [json.dumps(piece, ensure_ascii=False) for piece in protocol.pieces]
+    if not protocol.has_events:
+        return [f"{text}\n" for text in texts]
+    events = []
+    for piece, text in zip(protocol.pieces, texts, strict=True):
+        name = f"event: {piece['type']}\n" if "type" in piece else ""
+        events.append(f"{name}data: {text}\n\n")
+    return [*events, protocol.end_mark]
+
+
+async def in_chunks(chunks: Sequence[bytes]) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+
+
+async def answer_of(
+    protocol: Protocol, *chunks: str | bytes
+) -> tuple[IncomingAnswer, list[ModelEvent]]:
+    events: list[ModelEvent] = []
+    answer = IncomingAnswer(protocol.make_reader(), events.append)
+    encoded = [chunk.encode() if isinstance(chunk, str) else chunk for chunk in chunks]
+    await answer.read(in_chunks(encoded))
+    return answer, events
+
+
+async def reply_in(
+    protocol: Protocol, *chunks: str | bytes
+) -> tuple[str, str, list[ToolCall], Done]:
+    """Return the text, the thoughts, the calls and the end of a complete reply."""
+    answer, events = await answer_of(protocol, *chunks)
+    assert answer.reader.finished, "no legal end"
+    events += answer.reader.end()
+    return (
+        "".join(event.text for event in events if isinstance(event, TextDelta)),
+        "".join(event.text for event in events if isinstance(event, ThoughtDelta)),
+        [event for event in events if isinstance(event, ToolCall)],
+        answer.reader.done,
+    )
+
+
+@each_row("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
+async def test_a_keep_alive_at_any_place_changes_nothing(protocol: Protocol) -> None:
+    pieces = written(protocol)
+    plain = await reply_in(protocol, *pieces)
+    assert plain[0].startswith("Gr\u00fc\u00dfe")
+    assert plain[1] == "Hm."
+    assert [call.arguments for call in plain[2]] == ['{"x": 1}']
+
+    for keep_alive in keep_alives_of(protocol):
+        for place in range(len(pieces) + 1):
+            body = [*pieces[:place], keep_alive, *pieces[place:]]
+            assert await reply_in(protocol, *body) == plain, (keep_alive, place)
+
+
+@each_row("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
+async def test_keep_alives_alone_are_shown_and_no_address_is_blamed(
+    protocol: Protocol,
+) -> None:
+    for keep_alive in keep_alives_of(protocol):
+        answer, events = await answer_of(protocol, keep_alive * 3)
+        error = incomplete("some/model", answer.received)
+
+        words = keep_alive.split()
+        is_stream = bool(words) and (protocol.has_events or words[0] == ":")
+        assert type(error) is NotAReply, keep_alive
+        assert not events
+        assert not words or words[-1] in error.message
+        assert ("API base" in error.hint) is not is_stream
+
+
+@each_row("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
+async def test_a_reply_that_was_cut_shows_the_words_that_are_no_piece(
+    protocol: Protocol,
+) -> None:
+    pieces = written(protocol)
+    last = "data: upstream timed out\n\n" if protocol.has_events else "timed out\n"
+    for body, shown in (
+        ([*pieces[:2], last], "timed out"),
+        ([*pieces[:2], pieces[2][:-9]], pieces[2][:-9].split()[-1]),
+        ([pieces[0][:-5]], pieces[0][:-5].split()[-1]),
+    ):
+        answer, _ = await answer_of(protocol, *body)
+        assert not answer.reader.finished
+
+        error = incomplete("some/model", answer.received)
+        assert type(error) is ConnectionFailed
+        assert shown in error.message
+        assert "API base" not in error.hint
+
+
+@each_row(
+    "damaged",
+    [
+        '{"choices": [{"delta": {"content": "lost',
+        'data: {"choices": [{"delta": {"content": "lost"}}]}',
+        "[1, 2]",
+        "<b>oops",
+        "a long sentence that is lost " * 4,
+    ],
+)
+async def test_a_damaged_piece_is_an_error_even_before_a_legal_end(
+    damaged: str,
+) -> None:
+    assert not is_keep_alive(damaged)
+    for protocol in (CHAT, RESPONSES, MESSAGES):
+        pieces = written(protocol)
+        with pytest.raises(NoReply) as raised:
+            await reply_in(protocol, *pieces[:2], f"data: {damaged}\n\n", *pieces[2:])
+        assert damaged[:20] in str(raised.value)
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> tuple[Protocol, list[bytes]]:
+    """Draw a protocol, and its reply with keep-alives, line ends and cuts."""
+    protocol = draw(st.sampled_from(list(PROTOCOLS.values())))
+    keep_alive = st.sampled_from(keep_alives_of(protocol))
+    parts = []
+    for piece in [*written(protocol), ""]:
+        parts += draw(st.lists(keep_alive, max_size=2))
+        parts.append(piece)
+    line_end = draw(st.sampled_from(["\n", "\r\n", "\r"]))
+    body = "".join(parts).replace("\n", line_end)
+    if draw(st.booleans()):
+        body = body.rstrip()
+    encoded = (draw(st.sampled_from(["", "\ufeff"])) + body).encode()
+    cuts = draw(st.lists(st.integers(0, len(encoded)), max_size=30))
+    places = [0, *sorted(cuts), len(encoded)]
+    return protocol, [encoded[start:end] for start, end in pairwise(places)]
+
+
+@given(bodies())
+async def test_any_chunks_line_ends_and_keep_alives_give_the_same_reply(
+    body: tuple[Protocol, list[bytes]],
+) -> None:
+    protocol, chunks = body
+
+    assert await reply_in(protocol, *chunks) == await reply_in(
+        protocol, *written(protocol)
+    )
+
+
+async def test_events_without_empty_lines_between_them_are_read() -> None:
+    pieces = written(CHAT)
+    body = "data: ping\n" + "".join(pieces).replace("\n\n", "\n")
+
+    assert await reply_in(CHAT, body) == await reply_in(CHAT, *pieces)
+
+
+async def test_keep_alives_without_end_have_a_time_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+
+    async def forever(*beginning: str) -> AsyncIterator[bytes]:
+        for piece in beginning:
+            yield piece.encode()
+        while True:
+            await asyncio.sleep(0.001)
+            yield b": keep-alive\n\ndata: ping\n\n"
+
+    for beginning, limit in (
+        ([], "KEEP_ALIVE_TIMEOUT"),
+        (written(CHAT)[:-1], "AFTER_END_TIMEOUT"),
+    ):
+        answer = IncomingAnswer(ChatReply(), lambda event: None)
+        with monkeypatch.context() as limits:
+            limits.setattr(timeouts, limit, 0.05)
+            async with asyncio.timeout(30):
+                with pytest.raises(TimeoutError):
+                    await answer.read(forever(*beginning))
+        assert answer.reader.finished is bool(beginning)
