@@ -2053,8 +2053,8 @@ MUTATIONS = [
     Mutation(
         "the lines to look at are shown of a file that does not fit",
         "engine/shown_files.py",
-        "also=_in_pieces(lines),",
-        "also=(),",
+        "first=_in_pieces(lines),",
+        "first=(),",
         "tests/engine/test_declared_files.py",
     ),
     Mutation(
