@@ -1981,7 +1981,7 @@ MUTATIONS = [
     Mutation(
         "a declared file that is hidden is not shown",
         "engine/shown_files.py",
-        "if data is not None and (hidden := self.hidden.why(path, data)):",
+        "if data is not None and (hidden := self.reader.hidden.why(path, data)):",
         "if hidden := '':",
         "tests/engine/test_hidden_files.py",
     ),
