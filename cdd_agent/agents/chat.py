@@ -9,8 +9,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdd_agent.agents.attachments import attach_files, room_for_files
 from cdd_agent.agents.compaction import Shares, can_be_shorter, compact
-from cdd_agent.agents.mentions import with_mentions
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.store import Conversation
 from cdd_agent.changes.change_set import ChangeSet
@@ -93,13 +93,13 @@ class ChatAgent:
         whatever else ends a turn, what was said before stays.
         """
         model = self._model()
-        mentions = await asyncio.to_thread(
-            with_mentions, self._root, line.strip(), Shares.of(model).attached
+        sent = await asyncio.to_thread(
+            attach_files, self._root, line.strip(), room_for_files(model)
         )
-        for notice in mentions.notices:
+        for notice in sent.notices:
             self._emit(notice)
         said = self._redactor.redacted(
-            Message("user", mentions.text, pictures=mentions.pictures)
+            Message("user", sent.text, pictures=sent.pictures)
         )
         turn = _Turn(said, (said,), Limits())
         self._tools().work.what = f"chat: {_shortened(line)}"

@@ -41,8 +41,6 @@ class Shares(Struct, frozen=True):
     """From here on, room is made: the reply and the next answers of tools need some."""
     kept: int
     """The newest part, which stays word for word."""
-    attached: int
-    """Characters of files that one message may carry."""
 
     @classmethod
     def of(cls, model: Model, taken: int = 0) -> "Shares":
@@ -54,12 +52,10 @@ class Shares(Struct, frozen=True):
                 _UNKNOWN_WINDOW,
                 _UNKNOWN_WINDOW * 3 // 4,
                 _UNKNOWN_WINDOW // 4,
-                _UNKNOWN_WINDOW,
             )
         full = min(window * 3 // 4, most_of(window) - for_answers(window))
         kept = min(window // 4, max(full - taken, 0) * 2 // 3)
-        # about a quarter of the window
-        return cls(window, full, kept, attached=window * 3 // 4)
+        return cls(window, full, kept)
 
 
 def divided(

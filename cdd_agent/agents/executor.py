@@ -9,6 +9,11 @@ from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
+from cdd_agent.agents.attachments import (
+    attach_files,
+    report_missing,
+    room_for_files,
+)
 from cdd_agent.agents.base import Meaning, ReadsWords, word
 from cdd_agent.agents.questions import MOST_FILES, about_the_run
 from cdd_agent.agents.run_lines import all_steps_over
@@ -539,6 +544,9 @@ class ExecutorAgent(ReadsWords):
         self._engine.reread()
         now = self._engine.run.next_step
         if now is not None and (now.number, now.title) == (meant.number, meant.title):
+            # The step's prompt shows the files that the guidance mentions.
+            root = self._engine.runner.root
+            self.tell(*await asyncio.to_thread(report_missing, root, guidance))
             await self._run(guidance)
             return
         text = f"That was said for step {meant.label}: {meant.title}. Nothing was run."
@@ -564,16 +572,22 @@ class ExecutorAgent(ReadsWords):
         """
         self.emit(QuestionAsked(step.number, question))
         run, runner = self._engine.run, self._engine.runner
-        asked = Message("user", run.record.redactor.redact(question))
+        model = runner.model()
+        sent = await asyncio.to_thread(
+            attach_files, runner.root, question, room_for_files(model)
+        )
+        self.tell(*sent.notices)
+        redactor = run.record.redactor
+        asked = redactor.redacted(Message("user", sent.text, pictures=sent.pictures))
         dialogue = Dialogue(
-            runner.model(),
+            model,
             read_only_tools(runner.root),
             runner.tool_calls,
             emit=self.emit,
         )
         places = ""
         if (code := runner.code) is not None:
-            look = partial(_places, runner.root, code, asked.content)
+            look = partial(_places, runner.root, code, redactor.redact(question))
             places = await told_if_slow(
                 look, self.emit, "Looking for the code that the question is about …"
             )

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from cdd_agent.agents.mentions import OPEN, PLAIN_NAME
 from cdd_agent.completion import Completion
 from cdd_agent.files.hidden_from_models import is_secret_path
 from cdd_agent.files.index import FileIndex
+from cdd_agent.files.mention_reader import find_open_mention, write_mention
 from cdd_agent.files.paths import PathRefused, confine_folder
 from cdd_agent.files.spelling import compose
 from cdd_agent.files.walk import Kind, WalkEntry, walk
@@ -33,14 +33,15 @@ def files_to_mention(root: Path) -> FileIndex:
 
 
 def complete_mention(index: FileIndex, line: str) -> list[Completion]:
-    """Completions of a line whose last word is a mention that is still being typed."""
-    found = OPEN.search(line)
-    if found is None:
+    """Return the completions of a line that ends with a mention."""
+    mention = find_open_mention(line)
+    if mention is None:
         return []
-    paths = paths_like(index, found["quoted"] or found["plain"] or "")
-    return _completed(
-        index, line, found.start(), ((path, f"@{_written(path)}") for path in paths)
-    )
+    words = []
+    for path in paths_like(index, mention.name):
+        if (word := write_mention(path)) is not None:
+            words.append((path, word))
+    return _completed(index, line, mention.start, words)
 
 
 def complete_choice(index: FileIndex, line: str) -> list[Completion]:
@@ -110,19 +111,8 @@ def _in_time(entries: Iterator[WalkEntry], until: float) -> Iterator[WalkEntry]:
 def _is_offered(entry: WalkEntry, *, hidden: bool) -> bool:
     if entry.kind is Kind.UNREADABLE or (entry.name.startswith(".") and not hidden):
         return False
-    return (
-        sanitize_for_display(entry.text) == entry.text
-        and '"' not in entry.text
-        and not is_secret_path(entry.text)
-    )
-
-
-def _written(path: str) -> str:
-    """As it stands after the `@`; a folder is open for what is in it."""
-    return (
-        path
-        if PLAIN_NAME.fullmatch(path)
-        else f'"{path}' + '"' * (not path.endswith("/"))
+    return sanitize_for_display(entry.text) == entry.text and not is_secret_path(
+        entry.text
     )
 
 

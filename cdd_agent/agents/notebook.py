@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from cdd_agent.agents.attachments import without_files
 from cdd_agent.agents.spec_draft import (
     TEXTS,
     Draft,
@@ -226,6 +227,22 @@ class Notebook(Struct):
         self.save()
         return had_more
 
+    def forget_files(self) -> bool:
+        """Drop the files that the user's lines in this turn mention. Return True if
+        there were any.
+        """
+        said = tuple(without_files(line) for line in self.said)
+        had_some = said != self.said
+        under_way = []
+        for message in self.under_way:
+            content = message.content
+            if message in self.asked:
+                content = without_files(content)
+            under_way.append(replace(message, content=content))
+        self.said, self.under_way = said, tuple(under_way)
+        self.save()
+        return had_some
+
     def forget_pictures(self) -> bool:
         """Of the turn that is under way; whether there were any."""
         without = tuple(replace(message, pictures=()) for message in self.under_way)
@@ -243,7 +260,8 @@ class Notebook(Struct):
         pictures = tuple(
             picture for message in self.asked for picture in message.pictures
         )
-        said = Message("user", "\n\n".join(self.said), pictures=pictures)
+        lines = "\n\n".join(map(without_files, self.said))
+        said = Message("user", lines, pictures=pictures)
         self.history += (said, Message("assistant", last))
         self.said, self.under_way, self.draft = (), (), draft
         self.save()

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
+from cdd_agent.agents.attachments import attach_files, room_for_files
 from cdd_agent.agents.exploring import Exploration
 from cdd_agent.agents.plan_desk import PlanDesk, Present, text_with
 from cdd_agent.agents.planning_notes import PlanningNotes
@@ -214,7 +215,7 @@ class Planning:
         if present.plan and present.fixed.is_begun:
             parts.append(_numbering(present.fixed, present.plan))
         if guidance:
-            parts.append(f"{_SAID}\n\n{guidance}")
+            parts.append(f"{_SAID}\n\n{await self._with_files(guidance)}")
         parts.append("# Task\n\nPlan the ticket.")
         conversation = (self._message(parts),)
         self._refuse_too_long("plan", conversation)
@@ -248,7 +249,7 @@ class Planning:
             _misfits(self.misfits()),
             await self._find_weak_tests(spec, present),
             _numbering(present.fixed.with_steps_of(plan), plan),
-            f"{_WISH}\n\n{wish}",
+            f"{_WISH}\n\n{await self._with_files(wish)}",
         ]
         conversation = (*notes.conversation, self._message(parts))
         self._refuse_too_long("change", conversation)
@@ -266,13 +267,20 @@ class Planning:
 
     async def answer(self, words: str) -> None:
         """Answer the open questions, or add to a planning that was interrupted."""
-        self.model()
-        conversation = (
-            *self.notes.conversation,
-            Message("user", f"{_SAID}\n\n{words}"),
-        )
+        said = Message("user", f"{_SAID}\n\n{await self._with_files(words)}")
+        conversation = (*self.notes.conversation, said)
         self._keep(self.notes, conversation=conversation, questions=(), is_open=True)
         await self.go_on()
+
+    async def _with_files(self, line: str) -> str:
+        """Return a line of the user with the files that it mentions."""
+        room = room_for_files(self.model())
+        sent = await asyncio.to_thread(
+            attach_files, self.desk.root, line, room, takes_pictures=False
+        )
+        for notice in sent.notices:
+            self.recorder.emit(notice)
+        return self.kept.redactor.redact(sent.text)
 
     async def go_on(self) -> None:
         """Continue the conversation with the model. Each message is saved, however this

@@ -5,7 +5,7 @@ once.
 import json
 from collections.abc import Iterable
 
-from cdd_agent.agents.mentions import as_typed
+from cdd_agent.agents.attachments import without_files
 from cdd_agent.engine.retelling import LONGEST_TEXT
 from cdd_agent.events.dialogue_events import ToolFinished
 from cdd_agent.events.notices import Answer
@@ -23,7 +23,7 @@ def retold(messages: Iterable[Message]) -> tuple[Event, ...]:
         text = message.content[:LONGEST_TEXT]
         match message.role:
             case "user":
-                told.append(PersonSaid(as_typed(text)))
+                told.append(PersonSaid(without_files(text)))
             case "assistant":
                 told += [Answer(text)] if text.strip() else []
                 calls |= {call.id: call for call in message.tool_calls}

@@ -11,8 +11,8 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from cdd_agent.agents.attachments import attach_files, room_for_files
 from cdd_agent.agents.base import Meaning, ReadsWords, word
-from cdd_agent.agents.mentions import with_pictures
 from cdd_agent.agents.notebook import Notebook
 from cdd_agent.agents.socrates_prompt import (
     BEGIN,
@@ -446,9 +446,10 @@ class SocratesAgent(ReadsWords):
         )
         is_answer = is_answer or bool(set(notebook.said) - {BEGIN, GO_DEEPER, GO_ON})
         if said is not None:
-            mentions = await asyncio.to_thread(with_pictures, self._root, said)
-            self.tell(*mentions.notices)
-            notebook.hear(said, mentions.pictures)
+            room = room_for_files(self._dialogue.model)
+            sent = await asyncio.to_thread(attach_files, self._root, said, room)
+            self.tell(*sent.notices)
+            notebook.hear(sent.text, sent.pictures)
         before = notebook.draft
         request = request_of(
             self._root, self.ticket_slug, around, notebook, self._dialogue
@@ -501,10 +502,15 @@ class SocratesAgent(ReadsWords):
                 respell=respell_proposal,
             )
         except ContextTooLong as error:
-            if notebook.forget_rounds():  # else every later try would be too long, too
+            # Otherwise every later try would be too long, too.
+            had_files = notebook.forget_files()
+            if notebook.forget_rounds() or had_files:
+                left_out = "What the tools showed is"
+                if had_files:
+                    left_out = "What the tools showed and the files you mentioned are"
                 hint = (
-                    "What the tools showed is left out now: press Enter to try again,"
-                    " or say where to look."
+                    f"{left_out} left out now: press Enter to try again, or say where"
+                    " to look."
                 )
                 raise ContextTooLong(error.message, hint=hint) from error
             raise

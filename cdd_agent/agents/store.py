@@ -17,7 +17,7 @@ from typing import Generic, Self, TypeVar
 from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
-from cdd_agent.agents.mentions import as_typed
+from cdd_agent.agents.attachments import without_files
 from cdd_agent.agents.retelling import retold
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.record import RunRecord
@@ -345,7 +345,7 @@ def _look(file: Path) -> _Look:
                         record.get("goes_on", ""),
                     )
     words = [
-        as_typed(message.content)
+        without_files(message.content)
         for message in messages
         if message.role in ("user", "assistant")
     ]

@@ -19,16 +19,16 @@ from cdd_agent.engine.related_code import MOST
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Event
+from cdd_agent.files.mention_reader import mentioned_name
 from cdd_agent.open_project import Project
 from cdd_agent.project.context import project_context
 
 
 def context(options: Namespace) -> int:
     project = open_project_of(options)
-    words = [typed for typed in options.paths if is_words(project.root, typed)]
-    paths = [
-        _from_here(project.root, typed) for typed in options.paths if typed not in words
-    ]
+    given = [mentioned_name(project.root, typed) for typed in options.paths]
+    words = [typed for typed in given if is_words(project.root, typed)]
+    paths = [_from_here(project.root, typed) for typed in given if typed not in words]
     if options.tokens is not None and (not words or options.tokens < 1):
         why = (
             "is for words: what the code is to be about"

@@ -41,6 +41,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Answer, Notice, NoticeKind
 from cdd_agent.events.shell_events import Cleared, ExitRequested, ScreenAsked
 from cdd_agent.events.stream import Event
+from cdd_agent.files.mention_reader import mentioned_name
 from cdd_agent.fleet.local_runs import board_here
 from cdd_agent.fleet.table import in_lines
 from cdd_agent.open_project import Project
@@ -188,10 +189,9 @@ async def context(session: Session, *typed: str) -> None:
     """Show the last prompt's parts; files named; the code that words are about; `+FILE`
     pins, `-FILE` leaves out.
     """
-    root, signed = (
-        session.project.root,
-        [word for word in typed if word[:1] in ("+", "-") and len(word) > 1],
-    )
+    root = session.project.root
+    typed = tuple(mentioned_name(root, word) for word in typed)
+    signed = [word for word in typed if word[:1] in ("+", "-") and len(word) > 1]
     if signed:
         if len(signed) < len(typed):
             raise BadInput(

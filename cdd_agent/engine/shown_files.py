@@ -23,7 +23,13 @@ from cdd_agent.dialogue.token_budget import TokenBudget
 from cdd_agent.engine.choices import Choices
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import read_bytes
+<<<<<<< HEAD
 from cdd_agent.files.line_ranges import Ranges, describe_ranges, join_ranges
+=======
+from cdd_agent.files.charsets import Charsets
+from cdd_agent.files.hidden_from_models import HiddenFiles
+from cdd_agent.files.mention_reader import find_mentions
+>>>>>>> af6fef9c (A mention means the longest name that exists, for every agent)
 from cdd_agent.files.named import NamedFile, named_files, names_in
 from cdd_agent.files.notebooks import LARGEST_NOTEBOOK, is_notebook
 from cdd_agent.files.paths import PathRefused, confine, path_inside
@@ -404,6 +410,10 @@ def show_files(
         shown.add(path, "pinned")
     shown.add_some(named, "named in the step", _MOST_NAMED)
     if guidance:
+        for mention in find_mentions(root, guidance):
+            if mention.path is not None and not choices.leaves_out(str(mention.path)):
+                why = "mentioned in the guidance"
+                shown.add(str(mention.path), why, added=True, lines=mention.ranges)
         guided, also_unclear = _named(shown, guidance, paths, choices, set())
         shown.add_some(guided, "named in the guidance", _MOST_NAMED, added=True)
         unclear += also_unclear

@@ -3360,6 +3360,49 @@ MUTATIONS = [
         "if False:",
         "tests/test_step_labels.py",
     ),
+    *[
+        Mutation(rule, "files/mention_reader.py", old, new, tests)
+        for rule, old, new, tests in [
+            (
+                "a mention means the longest name that exists",
+                "in reversed(self.candidates):",
+                "in self.candidates:",
+                "tests/files/test_mention_reader.py",
+            ),
+            (
+                "a folder is not sent in place of a longer name",
+                "]++(?!{_NAME_SIGN})",
+                "]*+",
+                "tests/files/test_mention_reader.py",
+            ),
+            (
+                "a decorator is no mention",
+                "return _DECORATED.match(other) is not None",
+                "return False",
+                "tests/files/test_mention_reader.py",
+            ),
+            (
+                "completion quotes a name with blanks",
+                "if _PLAIN_NAME.fullmatch(path):",
+                "if True:",
+                "tests/files/test_mention_reader.py",
+            ),
+        ]
+    ],
+    Mutation(
+        "a range sends these lines only",
+        "agents/attachments.py",
+        "mention.name, lines.first, lines.last, limit",
+        "mention.name, lines.first, None, limit",
+        "tests/agents/test_attachments.py",
+    ),
+    Mutation(
+        "guidance shows the files that it mentions",
+        "engine/shown_files.py",
+        "lines=mention.ranges)",
+        "lines=mention.ranges) if False else None",
+        "tests/agents/test_mentions_in_lines.py",
+    ),
     Mutation(
         "a line that starts with `skip` is no guidance",
         "agents/executor.py",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cdd_agent.agents.mentions import with_mentions
+from cdd_agent.agents.attachments import attach_files
 from cdd_agent.files.read import SourceUnreadable, read_source
 
 PICTURE = "iVBORw0KGgo" * 20_000
@@ -50,7 +50,7 @@ def test_a_range_of_a_notebook_has_no_outputs(root: Path) -> None:
 
 
 def test_a_large_notebook_goes_with_a_line(root: Path) -> None:
-    mentions = with_mentions(root, "what does @n.ipynb do?", 10_000)
+    mentions = attach_files(root, "what does @n.ipynb do?", 10_000)
     assert "price = 3" in mentions.text
     assert "iVBOR" not in mentions.text
 

@@ -1,4 +1,4 @@
-"""Files that a line mentions."""
+"""The files that go with a line because it mentions them."""
 
 import time
 import unicodedata
@@ -7,8 +7,8 @@ from typing import Literal
 
 import pytest
 
+from cdd_agent.agents.attachments import attach_files, report_missing, without_files
 from cdd_agent.agents.mention_completion import complete_mention, files_to_mention
-from cdd_agent.agents.mentions import with_mentions
 from cdd_agent.events.notices import NoticeKind
 from tests.support.tables import each_row
 
@@ -28,8 +28,12 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told(root: Path, line: str) -> str:
-    return "\n".join(notice.text for notice in with_mentions(root, line, ROOM).notices)
+def warnings(root: Path, line: str) -> str:
+    """The warnings about a line; nothing of it may be sent."""
+    sent = attach_files(root, line, ROOM)
+    assert sent.text == line
+    assert {notice.kind for notice in sent.notices} == {NoticeKind.NOT_SENT}
+    return "\n".join(notice.text for notice in sent.notices)
 
 
 @each_row(
@@ -46,7 +50,7 @@ def told(root: Path, line: str) -> str:
     ],
 )
 def test_a_mentioned_file_is_attached(root: Path, line: str) -> None:
-    mentions = with_mentions(root, line, ROOM)
+    mentions = attach_files(root, line, ROOM)
     assert mentions.text.startswith(f"{line}\n\n# ")
     assert mentions.text.count("src/app.py:\n````py\nprint('```')\n````") == 1
     (sent,) = mentions.notices
@@ -60,39 +64,63 @@ def test_a_mentioned_file_is_attached(root: Path, line: str) -> None:
 def test_names_with_and_without_spaces_are_read(
     root: Path, line: str, content: str
 ) -> None:
-    assert content in with_mentions(root, line, ROOM).text
+    assert content in attach_files(root, line, ROOM).text
 
 
 @each_row("line", ["what is in @src/", "what is in @src"])
 def test_a_mentioned_folder_is_attached_as_a_listing(root: Path, line: str) -> None:
-    assert "```\napp.py\n```" in with_mentions(root, line, ROOM).text
+    assert "```\napp.py\n```" in attach_files(root, line, ROOM).text
+
+
+@each_row("line", ["mail me@example.com", "thanks @someone!", "@"])
+def test_a_line_without_mentions_is_sent_unchanged(root: Path, line: str) -> None:
+    sent = attach_files(root, line, ROOM)
+    assert sent.text == line
+    assert sent.notices == ()
 
 
 @each_row(
-    "line",
+    ("mention", "heading", "lines"),
     [
-        "mail me@example.com",
-        "use @property here",
-        "@dataclass(frozen=True)",
-        '@app.get("/users")',
-        "@pytest.fixture",
-        "@",
-        "a @ b",
-        "@@",
-        "thanks @someone!",
-        "user@src/app.py",
+        ("@ten.txt:9", "line 9", " 9  row 9\n"),
+        ("@ten.txt:9-10", "lines 9 to 10", " 9  row 9\n10  row 10\n"),
+        ("@ten.txt#L9-L99", "lines 9 to 10", " 9  row 9\n10  row 10\n"),
+        ("@ten.txt:1-2", "lines 1 to 2", "1  row 1\n2  row 2\n"),
     ],
 )
-def test_text_that_is_no_mention_is_left_unchanged(root: Path, line: str) -> None:
-    mentions = with_mentions(root, line, ROOM)
-    assert mentions.text == line
-    assert mentions.notices == ()
+def test_a_range_sends_these_lines_with_their_numbers(
+    root: Path, mention: str, heading: str, lines: str
+) -> None:
+    rows = [f"row {number}\n" for number in range(1, 11)]
+    (root / "ten.txt").write_text("".join(rows))
+    sent = attach_files(root, f"see {mention}, please", ROOM)
+    assert sent.text.endswith(
+        f"ten.txt, {heading}, each with its number:\n```txt\n{lines}```"
+    )
+    (notice,) = sent.notices
+    assert notice.kind is NoticeKind.SENT
+    assert f"({heading})" in notice.text
+
+
+def test_the_line_is_shown_without_its_files(root: Path) -> None:
+    sent = attach_files(root, "see @src/app.py", ROOM)
+    assert without_files(sent.text) == "see @src/app.py"
+
+
+def test_only_missing_files_are_reported_without_sending(root: Path) -> None:
+    (missing,) = report_missing(root, "see @src/app.py and @src/nothing.py")
+    assert "src/nothing.py does not exist" in missing.text
 
 
 @each_row(
     ("line", "reason"),
     [
         ("@src/nothing.py", "src/nothing.py does not exist"),
+        ("@src/(auth)/page.tsx", "src/(auth)/page.tsx does not exist"),
+        ("@src/app.py:0", "lines 0 to 0 are no range"),
+        ("@src/app.py:5-3", "lines 5 to 3 are no range"),
+        ("@src/app.py:2", "src/app.py has only 1 line"),
+        ("@src:3", "src is a folder and has no lines"),
         ("@src/App.py", "Did you mean src/app.py?"),
         ('@"no such file"', "no such file does not exist"),
         ("@data.bin", "binary"),
@@ -107,11 +135,7 @@ def test_text_that_is_no_mention_is_left_unchanged(root: Path, line: str) -> Non
 def test_a_file_that_cannot_be_attached_is_reported(
     root: Path, line: str, reason: str
 ) -> None:
-    assert reason in told(root, line)
-    assert {notice.kind for notice in with_mentions(root, line, ROOM).notices} == {
-        NoticeKind.NOT_SENT
-    }
-    assert with_mentions(root, line, ROOM).text == line
+    assert reason in warnings(root, line)
 
 
 def test_a_link_out_of_the_project_is_not_followed(
@@ -120,7 +144,7 @@ def test_a_link_out_of_the_project_is_not_followed(
     outside = tmp_path_factory.mktemp("outside") / "secret.txt"
     outside.write_text("the key")
     (root / "link.txt").symlink_to(outside)
-    assert "through a link" in told(root, "@link.txt")
+    assert "through a link" in warnings(root, "@link.txt")
 
 
 @each_row("there", ["NFC", "NFD"])
@@ -130,7 +154,7 @@ def test_a_mention_means_the_file_in_whichever_normal_form_it_is_typed(
 ) -> None:
     name = unicodedata.normalize(there, "größe.txt")
     (tmp_path / name).write_text("all of it\n")
-    text = with_mentions(
+    text = attach_files(
         tmp_path, unicodedata.normalize(typed, "look at @größe.txt"), 1000
     )
     assert "all of it" in text.text
@@ -141,14 +165,14 @@ def test_a_mention_means_the_file_in_whichever_normal_form_it_is_typed(
 
 
 def test_the_encoding_of_a_file_is_named(root: Path) -> None:
-    text = with_mentions(root, "@latin.txt", ROOM).text
+    text = attach_files(root, "@latin.txt", ROOM).text
     assert "latin.txt (in cp1252, guessed):\n```txt\nGröße\n" in text
 
 
 def test_all_attached_files_share_one_limit(root: Path) -> None:
     (root / "one.txt").write_text("1" * 60)
     (root / "two.txt").write_text("2" * 60)
-    mentions = with_mentions(root, "@one.txt @two.txt", 100)
+    mentions = attach_files(root, "@one.txt @two.txt", 100)
     assert "1" * 60 in mentions.text
     assert "2" * 60 not in mentions.text
     assert [notice.kind for notice in mentions.notices] == [
@@ -195,14 +219,11 @@ def test_many_missing_files_are_reported_briefly_and_quickly(root: Path) -> None
         f"@cached\nimport x from '@scope/part-{number}'" for number in range(200)
     )
     begun = time.process_time()
-    mentions = with_mentions(root, f"{pasted}\n@src/app.py", 10_000)
+    mentions = attach_files(root, f"{pasted}\n@src/app.py", 10_000)
     assert time.process_time() - begun < 5
-    assert [notice.kind for notice in mentions.notices][-2:] == [
-        NoticeKind.SENT,
-        NoticeKind.NOT_SENT,
-    ]
+    kinds = [notice.kind for notice in mentions.notices]
+    assert kinds == [NoticeKind.SENT] + [NoticeKind.NOT_SENT] * 4
     assert "197" in mentions.notices[-1].text
-    assert len(mentions.notices) == 5
 
 
 def test_completion_is_fast_in_a_large_project(root: Path) -> None:

@@ -1,0 +1,244 @@
+"""The files that go with a line because it mentions them: `@src/app.py`, `@docs/`,
+`@src/app.py:3-5`, `@shot.png`.
+
+A file goes whole, or with the lines that the mention names, or not at all. The user
+sees what is sent and what is not.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from cdd_agent.errors import CddError
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.files.mention_reader import LineRange, Mention, find_mentions
+from cdd_agent.files.read import (
+    SourceMissing,
+    SourceText,
+    SourceUnreadable,
+    read_source,
+)
+from cdd_agent.llm.pictures import (
+    MOST,
+    PictureUnusable,
+    is_meant_as_picture,
+    picture_at,
+)
+from cdd_agent.llm.port import Model, Picture
+from cdd_agent.project.rules import NAMES, ProjectRules, project_rules
+from cdd_agent.project.unfilled import without_unfilled
+from cdd_agent.sanitize import fenced, sanitize_for_display
+
+_LARGEST = 100_000
+"""Maximum number of characters of one file."""
+_ROOM_IN_UNKNOWN_WINDOW = 48_000
+_MOST_MISSING = 3
+"""Maximum number of missing files that are reported one by one. To find out what each
+may have meant takes a walk through the project.
+"""
+_HEADING = "# What the message mentions, as it is now"
+
+
+class LineWithFiles(Struct, frozen=True):
+    """A line as it is sent, with the files that it mentions."""
+
+    text: str
+    notices: tuple[Notice, ...]
+    """What the user must know about the files."""
+    pictures: tuple[Picture, ...] = ()
+
+
+def room_for_files(model: Model) -> int:
+    """Return how many characters of files one message may carry: about a quarter of the
+    model's window.
+    """
+    if model.window is None:
+        return _ROOM_IN_UNKNOWN_WINDOW
+    return model.window * 3 // 4
+
+
+def attach_files(
+    root: Path, line: str, room: int, *, takes_pictures: bool = True
+) -> LineWithFiles:
+    """Read the files that a line mentions, at most `room` characters of them.
+
+    Raises `PictureUnusable` for a picture that no model takes: without it the words
+    would ask about nothing.
+    """
+    attachments = _Attachments(root, room, takes_pictures)
+    missing = []
+    for mention in find_mentions(root, line):
+        if mention.path is None:
+            missing.append(mention)
+        else:
+            attachments.add(mention)
+    attachments.add_missing(missing)
+    if len(attachments.pictures) > MOST:
+        raise PictureUnusable(
+            f"{len(attachments.pictures)} pictures are too many for one message: models"
+            f" take {MOST}"
+        )
+    text = line
+    if attachments.parts:
+        text = "\n\n".join([line, _HEADING, *attachments.parts])
+    return LineWithFiles(text, tuple(attachments.notices), tuple(attachments.pictures))
+
+
+def report_missing(root: Path, line: str) -> tuple[Notice, ...]:
+    """Return a warning for each mentioned name that does not exist."""
+    attachments = _Attachments(root, room=0, takes_pictures=False)
+    missing = [each for each in find_mentions(root, line) if each.path is None]
+    attachments.add_missing(missing)
+    return tuple(attachments.notices)
+
+
+def without_files(message: str) -> str:
+    """Return a line as the user typed it, without the files that were sent with it."""
+    return message.partition(f"\n\n{_HEADING}\n")[0]
+
+
+class _Attachments(Struct, dict=True):
+    """The files that go with one line."""
+
+    root: Path
+    room: int
+    """Characters that may be added."""
+    takes_pictures: bool
+    parts: list[str] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
+
+    @cached_property
+    def rules(self) -> ProjectRules:
+        """The project's rules, which every prompt has."""
+        return project_rules(self.root)
+
+    def add(self, mention: Mention) -> None:
+        """Attach what a mention names, or warn. Raises `PictureUnusable`."""
+        try:
+            picture = _read_picture(self.root, mention.name)
+            if picture is not None:
+                self._add_picture(picture, mention)
+            else:
+                self._add_text(_read_text(self.root, mention), mention)
+        except PictureUnusable:
+            raise
+        except CddError as error:
+            reason = error.message.rstrip(".")
+            if error.hint:
+                reason += f" ({error.hint})"
+            self.warn(f"{reason}; only the name is sent.")
+
+    def add_missing(self, missing: Sequence[Mention]) -> None:
+        """Warn about names that do not exist."""
+        for mention in missing[:_MOST_MISSING]:
+            self.add(mention)
+        more = len(missing) - _MOST_MISSING
+        if more > 0:
+            self.warn(f"{more:,} more names that look like files do not exist.")
+
+    def _add_picture(self, picture: Picture, mention: Mention) -> None:
+        shown = sanitize_for_display(mention.name)
+        if mention.lines is not None:
+            raise SourceUnreadable(f"{shown} is a picture and has no lines")
+        if not self.takes_pictures:
+            raise SourceUnreadable(f"{shown} is a picture, which is not sent here")
+        self.pictures.append(picture)
+        self.parts.append(f"{shown} is a picture, and comes with this message.")
+
+    def _add_text(self, source: SourceText, mention: Mention) -> None:
+        name = mention.name
+        if str(source.path) in self.rules.paths:
+            shown = sanitize_for_display(str(source.path))
+            self.parts.append(f"{shown} is among the project's rules for agents.")
+            self.confirm(f"{name} is sent as one of the project's rules.")
+            return
+        if source.cut or len(source.text) > self.room:
+            self.warn(
+                f"{name} is too big to go with a message ({_size(source)}); only its"
+                " name is sent. The model can read parts of it."
+            )
+            return
+        self.room -= len(source.text)
+        self.parts.append(_part(source, mention.lines))
+        count = _size(source)
+        if mention.lines is not None:
+            count = _lines_in_words(source, mention.lines)
+        self.confirm(f"Sent with it: {name} ({count}).")
+
+    def warn(self, text: str) -> None:
+        self.notices.append(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_SENT))
+
+    def confirm(self, text: str) -> None:
+        self.notices.append(Notice(text, Tone.QUIET, kind=NoticeKind.SENT))
+
+
+def _read_picture(root: Path, name: str) -> Picture | None:
+    """Return a picture; None for another file. Raises `PictureUnusable` also for a file
+    that is named like a picture and must not be read; otherwise as `read_source`.
+    """
+    try:
+        return picture_at(root, name)
+    except (SourceMissing, PictureUnusable):
+        raise
+    except CddError as error:
+        if is_meant_as_picture(name):
+            raise PictureUnusable(error.message, hint=error.hint) from error
+        raise
+
+
+def _read_text(root: Path, mention: Mention) -> SourceText:
+    """Return the text of a mentioned file, or of its lines. Raises the errors of
+    `read_source`.
+    """
+    lines = mention.lines
+    if lines is None:
+        return read_source(root, mention.name, limit=_LARGEST)
+    source = read_source(root, mention.name, lines.first, lines.last, limit=_LARGEST)
+    if source.is_folder:
+        raise SourceUnreadable(f"{source.path} is a folder and has no lines")
+    return source
+
+
+def _size(source: SourceText) -> str:
+    count = len(source.text.splitlines())
+    if source.is_folder:
+        entries = "entry" if count == 1 else "entries"
+        return f"over {count:,} {entries}" if source.cut else f"{count:,} {entries}"
+    if source.cut:
+        return f"{source.size:,} bytes"
+    return f"{count:,} line{'' if count == 1 else 's'}"
+
+
+def _lines_in_words(source: SourceText, lines: LineRange) -> str:
+    """Return which lines are sent: fewer than named if the file ends before."""
+    count = len(source.text.splitlines())
+    if count < 2:
+        return f"line {lines.first:,}"
+    return f"lines {lines.first:,} to {lines.first + count - 1:,}"
+
+
+def _part(source: SourceText, lines: LineRange | None) -> str:
+    """Return a file or a folder as the message shows it."""
+    name = sanitize_for_display(str(source.path))
+    note = f" ({source.note})" if source.note else ""
+    language = source.path.suffix.lstrip(".")
+    if source.is_folder:
+        return f"{name}/ holds{note}:\n{fenced(source.text)}"
+    if lines is not None:
+        numbered = _number_lines(source.text, lines.first)
+        heading = f"{name}, {_lines_in_words(source, lines)}, each with its number"
+        return f"{heading}{note}:\n{fenced(numbered, language)}"
+    text = source.text
+    if source.path.name in NAMES:
+        text = without_unfilled(text)
+    return f"{name}{note}:\n{fenced(text, language)}"
+
+
+def _number_lines(text: str, first: int) -> str:
+    lines = text.splitlines()
+    width = len(str(first + len(lines)))
+    numbered = [f"{first + at:>{width}}  {line}" for at, line in enumerate(lines)]
+    return "\n".join(numbered) + "\n"

@@ -1,0 +1,353 @@
+"""Finds the files that a line mentions with an at sign: `@src/app.py`, `@docs/`,
+`@"my notes.md"`, `@src/app.py:3-5`.
+
+One rule holds for all of them. A mention means the longest name that exists in the
+project and that ends where a name can end. If no such name exists, the text that looks
+like a file is reported, and no shorter name takes its place: `@src/(auth)/page.tsx`
+never means `src/`.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import islice
+from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
+
+from cdd_agent.errors import CddError
+from cdd_agent.files.paths import PathRefused, parse_path
+from cdd_agent.files.read import locate
+from cdd_agent.files.spelling import compose
+
+_LONGEST = 1_000
+"""Maximum number of characters of a mention."""
+_MOST_BLANKS = 6
+"""Maximum number of blanks in a name without quotes."""
+_MOST_CLOSERS = 6
+"""Maximum number of places where a name in quotes may end."""
+_SIGN = re.compile("[@＠]")
+_QUOTES = {
+    '"': '"',
+    "'": "'",
+    "`": "`",
+    "“": "”",
+    "”": "”",
+    "„": "“”",
+    "‘": "’",
+    "’": "’",
+    "‚": "‘’",
+    "«": "»",
+    "»": "«",
+    "‹": "›",
+    "›": "‹",
+    "「": "」",
+    "『": "』",
+    "《": "》",
+    "＂": "＂",
+}
+"""The marks that can end a quoted name, by the mark that begins it."""
+_BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"), ("<", ">"))
+_WIDE = (
+    "\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f"
+    "\uff01-\uff60\uffe0-\uffe6"
+)
+"""Letters and marks of scripts that are written without blanks between words."""
+_WIDE_OPENERS = "（［｛「『【〈《〔"
+_WIDE_MARKS = "、。，．：；！？）］｝」』】〉》〕…＂＇"
+_BEFORE = re.compile(rf"[\s(\[{{<>,;:|*\"'`“„”‘‚’«»‹›{_WIDE}]")
+"""A sign that may be directly before the at sign. A letter may not: that is an e-mail
+address.
+"""
+_MARKS = rf".,:;!?)\]}}>*|\"'`“”‘’«»‹›–{_WIDE_MARKS}"
+_NAME_SIGN = rf"(?![{_WIDE}])[\w/\\$#~+%&=-]"
+_END = re.compile(rf"\Z|[\s<|—]|[{_WIDE_MARKS}]|['’]s\b|[{_MARKS}]++(?!{_NAME_SIGN})")
+"""The text that may follow a name: marks, but no sign of a longer name behind them."""
+_WIDE_LETTER = re.compile(rf"(?![{_WIDE_OPENERS}])[{_WIDE}]")
+_LINES = re.compile(
+    r"(?:[:：]L?|#L?)(?P<first>[0-9]{1,9})(?:[:C][0-9]{1,9})?"
+    r"(?:[-–—]L?(?P<last>[0-9]{1,9})(?:[:C][0-9]{1,9})?)?"
+)
+"""Lines behind a name, as editors, compilers and web sites write them."""
+_NAME_WITH_LINES = re.compile(rf"(?P<name>.+?){_LINES.pattern}")
+_LOOKS_LIKE_A_FILE = re.compile(r".*[/\\].*|.*[^\s.]\.[A-Za-z]\w{0,3}(?:\W.*)?")
+_CALL = re.compile(r"[\w.]+\([^()]*\)?")
+"""A decorator with arguments."""
+_BARE_WORD = re.compile(r"[\w-]+")
+_END_OF_KEY = re.compile(r'"\s*:')
+_AT_RULE = re.compile(r"\s*@[\w-]+\b.*[{;]\s*")
+"""A line of a style sheet."""
+_DECORATED = re.compile(
+    r"\s*(?:(?:async|export|default|public|private|protected|static|final|abstract|"
+    r"internal|override|open)\s+)*"
+    r"(?:(?:def|class|function|func|fun|fn|interface|enum|struct|record)\s+\w+\s*[(<:{]"
+    r"|(?:public|private|protected|static|final|internal|override)\s[^.]*[({=;])"
+)
+"""The definition below decorators or annotations."""
+_PLAIN_NAME = re.compile(rf"(?![{''.join(_QUOTES)}])\S+")
+
+
+class LineRange(Struct, frozen=True):
+    """Some lines of a file, counted from 1, both included."""
+
+    first: int
+    last: int
+
+
+class Mention(Struct, frozen=True):
+    """A name that a line mentions."""
+
+    name: str
+    """As typed, without quotes and lines."""
+    path: PurePosixPath | None
+    """The file or folder, relative to the root; None if the name does not exist."""
+    lines: LineRange | None = None
+
+    @property
+    def ranges(self) -> tuple[tuple[int, int], ...]:
+        """The lines as ranges; empty for the whole file."""
+        if self.lines is None:
+            return ()
+        return ((self.lines.first, max(self.lines.first, self.lines.last)),)
+
+
+class OpenMention(Struct, frozen=True):
+    """A mention at the end of a line that is still being typed."""
+
+    start: int
+    """The place of the at sign in the line."""
+    name: str
+
+
+def find_mentions(root: Path, text: str) -> list[Mention]:
+    """Return the mentions in a text, each once, in their order: names that exist, and
+    names that do not and look like files.
+    """
+    project = _ProjectNames(root)
+    mentions: dict[tuple[str, LineRange | None], Mention] = {}
+    end = 0
+    for sign in _SIGN.finditer(text):
+        if sign.start() < end or not _may_begin(text, sign.start()):
+            continue
+        mention, length = _Typed.at(text, sign.end()).find(project)
+        if mention is None or _is_code(text, sign.start(), mention):
+            continue
+        end = sign.end() + length
+        mentions.setdefault((str(mention.path or mention.name), mention.lines), mention)
+    return list(mentions.values())
+
+
+def mentioned_name(root: Path, word: str) -> str:
+    """Return the name that a word mentions, or else the word itself: `@src` means `src`
+    where a command expects a path.
+    """
+    if not _SIGN.match(word):
+        return word
+    mentions = find_mentions(root, word)
+    return mentions[0].name if len(mentions) == 1 else word
+
+
+def find_open_mention(text: str) -> OpenMention | None:
+    """Return the mention at the end of a text that is still being typed."""
+    line_start = max(text.rfind("\n") + 1, len(text) - _LONGEST)
+    for sign in _SIGN.finditer(text, line_start):
+        if not _may_begin(text, sign.start()):
+            continue
+        typed = text[sign.end() :]
+        closers = _QUOTES.get(typed[:1], "")
+        if closers:
+            typed = typed[1:]
+            is_over = any(closer in typed for closer in closers)
+        else:
+            is_over = any(map(str.isspace, typed))
+        if not is_over:
+            return OpenMention(sign.start(), typed)
+    return None
+
+
+def write_mention(path: str) -> str | None:
+    """Return the mention of an existing path; None for a path that no mention can name.
+    A folder's mention ends in `/`, so that a name in the folder can follow.
+    """
+    if not _is_usable(path):
+        path = f"./{path}"
+        if not _is_usable(path):
+            return None
+    if _PLAIN_NAME.fullmatch(path):
+        return f"@{path}"
+    end = "" if path.endswith("/") else '"'
+    return f'@"{path}{end}'
+
+
+def _is_usable(path: str) -> bool:
+    if "\\" in path:
+        return False
+    try:
+        parse_path(path)
+    except PathRefused:
+        return False
+    return True
+
+
+class _ProjectNames:
+    """The names of files and folders in a project. A pasted text may have thousands of
+    at signs; one listing shows that no file has the names behind most of them.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    @cached_property
+    def _top_names(self) -> set[str]:
+        try:
+            return {_fold(entry.name) for entry in self._root.iterdir()}
+        except OSError:
+            return set()
+
+    def find(self, name: str) -> PurePosixPath | None:
+        """Return the path of an existing file or folder."""
+        top = next(_parts(name), "")
+        if top and _fold(top) not in self._top_names:
+            return None
+        try:
+            path = locate(self._root, name)
+            return path if (self._root / path).exists() else None
+        except (CddError, OSError):
+            return None
+
+
+def _parts(name: str) -> Iterator[str]:
+    for part in re.split(r"[/\\]", name):
+        if part not in ("", "."):
+            yield part
+
+
+def _fold(name: str) -> str:
+    return compose(name).casefold()
+
+
+class _Candidate(Struct, frozen=True):
+    """A text that may be the name, perhaps with lines behind it."""
+
+    text: str
+    end: int
+    """Its end in the text behind the at sign."""
+
+    def readings(self) -> Iterator[tuple[str, LineRange | None]]:
+        """Yield the names that the text may mean, with their lines."""
+        text = self.text
+        yield text, None
+        if "\\ " in text:
+            # A blank that is escaped as in a shell.
+            text = text.replace("\\ ", " ")
+            yield text, None
+        if ranged := _NAME_WITH_LINES.fullmatch(text):
+            first = int(ranged["first"])
+            last = int(ranged["last"] or first)
+            yield ranged["name"], LineRange(first, last)
+
+
+class _Typed(Struct, frozen=True):
+    """The text behind an at sign, and what it may mean."""
+
+    candidates: list[_Candidate]
+    """The shortest one first."""
+    is_quoted: bool
+    is_call: bool = False
+
+    @classmethod
+    def at(cls, text: str, start: int) -> "_Typed":
+        line, _, _ = text[start : start + _LONGEST].partition("\n")
+        closers = _QUOTES.get(line[:1], "")
+        if not closers:
+            is_call = _CALL.fullmatch(line.partition(" ")[0]) is not None
+            return cls(_read_plain(line, 0), is_quoted=False, is_call=is_call)
+        if quoted := _read_quoted(line, closers):
+            return cls(quoted, is_quoted=True)
+        # The user forgot the closing quote.
+        return cls(_read_plain(line, 1), is_quoted=False)
+
+    def find(self, project: _ProjectNames) -> tuple[Mention | None, int]:
+        """Return the mention, and its length; None if the text is no mention."""
+        for candidate in reversed(self.candidates):
+            for name, lines in candidate.readings():
+                if (path := project.find(name)) is not None:
+                    return Mention(name, path, lines), candidate.end
+        if not self.candidates or self.is_call:
+            return None, 0
+        wanted = self.candidates[0]
+        for candidate in self.candidates:
+            if not self.is_quoted and _is_balanced(candidate.text):
+                wanted = candidate
+                break
+        *_, (name, lines) = wanted.readings()
+        if not self.is_quoted and not _LOOKS_LIKE_A_FILE.fullmatch(name):
+            return None, 0
+        return Mention(name, None, lines), wanted.end
+
+
+def _read_quoted(line: str, closers: str) -> list[_Candidate]:
+    """Return the candidates of a name in quotes, with lines in or behind the quotes."""
+    candidates = []
+    for closer in islice(re.finditer(f"[{closers}]", line[2:]), _MOST_CLOSERS):
+        place = closer.start() + 2
+        name = line[1:place]
+        candidates.append(_Candidate(name, place + 1))
+        if lines := _LINES.match(line, place + 1):
+            candidates.append(_Candidate(name + lines[0], lines.end()))
+    return candidates
+
+
+def _read_plain(line: str, start: int) -> list[_Candidate]:
+    candidates = []
+    blanks = 0
+    for place in range(start, len(line)):
+        blanks += line[place].isspace()
+        if blanks > _MOST_BLANKS:
+            break
+        if _may_end(line, place + 1):
+            candidates.append(_Candidate(line[start : place + 1], place + 1))
+    return candidates
+
+
+def _may_end(line: str, place: int) -> bool:
+    last = line[place - 1]
+    if last.isspace():
+        return False
+    if last == "/" and line.startswith("*", place):
+        # A pattern, not the folder.
+        return False
+    if _END.match(line, place):
+        return True
+    return not _WIDE_LETTER.match(last) and bool(_WIDE_LETTER.match(line, place))
+
+
+def _is_balanced(name: str) -> bool:
+    return all(name.count(opener) == name.count(closer) for opener, closer in _BRACKETS)
+
+
+def _may_begin(text: str, place: int) -> bool:
+    return place == 0 or _BEFORE.match(text, place - 1) is not None
+
+
+def _is_code(text: str, place: int, mention: Mention) -> bool:
+    """True if the name behind an at sign is code: a key of JSON, a rule of a style
+    sheet, or a decorator above a definition. The name of a file has a dot or a slash,
+    which a bare word has not.
+    """
+    is_bare = _BARE_WORD.fullmatch(mention.name) is not None
+    if mention.path is not None and not is_bare:
+        return False
+    end = place + 1 + len(mention.name)
+    if text[place - 1 : place] == '"' and _END_OF_KEY.match(text, end):
+        return True
+    start = text.rfind("\n", 0, place) + 1
+    if not is_bare or text[start:place].strip():
+        return False
+    line, *following = text[start : start + _LONGEST].split("\n")
+    if _AT_RULE.fullmatch(line):
+        return True
+    for other in following:
+        if other.strip() and not other.lstrip().startswith("@"):
+            return _DECORATED.match(other) is not None
+    return False
