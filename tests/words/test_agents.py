@@ -415,7 +415,7 @@ async def test_chat_and_what_makes_a_project(sandbox: Sandbox) -> None:
         (
             "hi @nothing.py",
             [
-                "nothing.py does not exist; only its name is sent.",
+                "nothing.py does not exist; only the name is sent.",
                 "The reply was cut by the model's length limit.",
             ],
         ),
