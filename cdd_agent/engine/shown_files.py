@@ -23,13 +23,8 @@ from cdd_agent.dialogue.token_budget import TokenBudget
 from cdd_agent.engine.choices import Choices
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import read_bytes
-<<<<<<< HEAD
 from cdd_agent.files.line_ranges import Ranges, describe_ranges, join_ranges
-=======
-from cdd_agent.files.charsets import Charsets
-from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.files.mention_reader import find_mentions
->>>>>>> af6fef9c (A mention means the longest name that exists, for every agent)
 from cdd_agent.files.named import NamedFile, named_files, names_in
 from cdd_agent.files.notebooks import LARGEST_NOTEBOOK, is_notebook
 from cdd_agent.files.paths import PathRefused, confine, path_inside
