@@ -523,7 +523,7 @@ MUTATIONS = [
             (
                 "a notebook of one line is named",
                 "engine/shown_files",
-                "if source.count and not source.visible_lines:",
+                "if not source.is_shown_by_lines:",
                 "if False:",
                 "tests/engine/test_notebooks_in_step.py",
             ),
