@@ -6,6 +6,7 @@ import json
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -32,6 +33,8 @@ from tests.llm.simulators.chat import (
     Gemini,
     Kimi,
     MiniMax,
+    MiniMaxBehindOpenRouter,
+    MiniMaxWithoutItsFirstTag,
     Mistral,
     OpenAIChat,
     OpenAIChatWithoutThoughts,
@@ -86,7 +89,20 @@ PROVIDERS = {
         ClaudeBehindOpenRouter,
         "OPENROUTER_API_KEY",
     ),
-    "minimax": Provider("minimax/MiniMax-M3", MiniMax, "MINIMAX_API_KEY"),
+    "minimax": Provider("minimax/MiniMax-M2.5", MiniMax, "MINIMAX_API_KEY"),
+    "minimax with two copies": Provider(
+        "minimax/MiniMax-M3",
+        partial(MiniMax, mirrors=True),
+        "MINIMAX_API_KEY",
+        thinks_aloud=False,
+    ),
+    "minimax by another name": Provider("openai/MiniMax-M2", MiniMax, "OPENAI_API_KEY"),
+    "minimax behind openrouter": Provider(
+        "openrouter/minimax/minimax-m2.5", MiniMaxBehindOpenRouter, "OPENROUTER_API_KEY"
+    ),
+    "minimax on a server here": Provider(
+        "hosted_vllm/MiniMaxAI/MiniMax-M2.5", MiniMax, "HOSTED_VLLM_API_KEY"
+    ),
     "vllm": Provider("hosted_vllm/qwen3", Vllm, "HOSTED_VLLM_API_KEY"),
     "ollama": Provider("ollama/qwen3:8b", OllamaChat, "OLLAMA_API_KEY", caches=False),
     "openai responses": Provider(
@@ -195,6 +211,16 @@ async def test_a_loop_of_six_rounds_is_cached_and_counted_as_billed(
         # each request repeats the one before it
         repeated = sum(bill.prompt for bill in simulator.bills[:-1])
         assert sum(bill.cached for bill in simulator.bills[1:]) >= 0.95 * repeated
+
+
+async def test_thoughts_without_their_first_tag_are_sent_back(root: Path) -> None:
+    provider = PROVIDERS["minimax on a server here"]
+    with MiniMaxWithoutItsFirstTag(SIX_ROUNDS) as simulator:
+        await heard(
+            Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on")
+        )
+
+    assert (simulator.refusals, len(simulator.bills)) == ([], 6)
 
 
 @each_provider

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from cdd_agent.llm.direct.cache_marks import mark_messages
 from cdd_agent.llm.direct.chat_reply import THOUGHTS, ChatReply
-from cdd_agent.llm.direct.dialects import DIALECTS, PLAIN, UNSIGNED, effort_fields
+from cdd_agent.llm.direct.dialects import UNSIGNED, dialect_of, effort_fields
 from cdd_agent.llm.direct.json_values import (
     as_dict,
     as_list,
@@ -87,7 +87,7 @@ class ChatCompletions:
         """`facts`: what is known of the model by now."""
         self._endpoint, self._options, self._facts = endpoint, options, facts
         self._origin = endpoint.origin()
-        self._dialect = DIALECTS.get(endpoint.provider, PLAIN)
+        self._dialect = dialect_of(endpoint.provider, endpoint.model)
         self._left_out: set[str] = set()
         """Fields that the server has refused."""
         self._tools_or_thoughts = False

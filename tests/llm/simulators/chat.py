@@ -479,27 +479,71 @@ def _claude_blocks(body: Json) -> list[Json]:
 
 @dataclass
 class MiniMax(Chat):
-    """Thoughts are in the text, and have to stay there."""
+    """M2 and later: thoughts are in the text, and have to stay there word for word. The
+    text must have them once.
+    """
+
+    mirrors: bool = False
+    """The stream has the thoughts in a field, too."""
 
     def check_dialect(self, body: Json) -> None:
         for _, message in _with_calls(body):
             known = self.issued.get(message["tool_calls"][0]["id"])
-            whole = (
-                f"<think>\n{known.thinking}\n</think>\n{known.text}"
-                if known
-                else message["content"]
-            )
-            expect(
-                message["content"] == whole, "thoughts of a message with calls are gone"
-            )
+            if known is not None:
+                expect(
+                    message["content"] == _thinking_aloud(known),
+                    "thoughts of a message with calls are gone",
+                )
 
     def deltas(self, said: Said, turn: int) -> Iterator[Json]:
-        whole = (
-            f"<think>\n{said.thinking}\n</think>\n{said.text}"
-            if said.thinking
-            else said.text
-        )
-        yield from Chat.deltas(self, Said(whole, "", said.calls), turn)
+        if self.mirrors:
+            for piece in pieces(said.thinking):
+                yield {"reasoning_content": piece}
+        yield from Chat.deltas(self, Said(_thinking_aloud(said), "", said.calls), turn)
+
+
+def _thinking_aloud(said: Said) -> str:
+    return (
+        f"<think>\n{said.thinking}\n</think>\n{said.text}"
+        if said.thinking
+        else said.text
+    )
+
+
+@dataclass
+class MiniMaxWithoutItsFirstTag(MiniMax):
+    """Its chat template has the first tag: the text begins with the thoughts."""
+
+    def check_dialect(self, body: Json) -> None:
+        for _, message in _with_calls(body):
+            known = self.issued.get(message["tool_calls"][0]["id"])
+            if known is not None:
+                expect(
+                    message["content"] == _untagged(known),
+                    "thoughts of a message with calls are gone",
+                )
+
+    def deltas(self, said: Said, turn: int) -> Iterator[Json]:
+        yield from Chat.deltas(self, Said(_untagged(said), "", said.calls), turn)
+
+
+def _untagged(said: Said) -> str:
+    return _thinking_aloud(said).removeprefix("<think>\n")
+
+
+@dataclass
+class MiniMaxBehindOpenRouter(OpenRouter):
+    """Its thoughts are details, as those of others."""
+
+    def check_dialect(self, body: Json) -> None:
+        for _, message in _with_calls(body):
+            known = self.issued.get(message["tool_calls"][0]["id"])
+            details = message.get("reasoning_details", [])
+            text = "".join(detail.get("text", "") for detail in details)
+            expect(
+                known is None or known.thinking == text,
+                "thoughts of a message with calls are gone",
+            )
 
 
 @dataclass
