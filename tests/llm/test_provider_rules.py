@@ -13,6 +13,7 @@ import httpx
 import msgspec
 import pytest
 
+from cdd_agent.dialogue.text_tools import FENCE
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.events.dialogue_events import ReplyFinished, ThinkingDelta
 from cdd_agent.events.stream import Event
@@ -22,6 +23,7 @@ from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.options import ModelOptions
 from cdd_agent.llm.port import Message, Price, Usage
 from cdd_agent.llm.providers import endpoint_of
+from cdd_agent.sanitize import fenced
 from cdd_agent.tools.read_only import read_only_tools
 from tests.dialogue.talking import after_rounds, heard
 from tests.llm.simulators.anthropic import Anthropic
@@ -34,7 +36,6 @@ from tests.llm.simulators.chat import (
     Kimi,
     MiniMax,
     MiniMaxBehindOpenRouter,
-    MiniMaxWithoutItsFirstTag,
     Mistral,
     OpenAIChat,
     OpenAIChatWithoutThoughts,
@@ -215,12 +216,25 @@ async def test_a_loop_of_six_rounds_is_cached_and_counted_as_billed(
 
 async def test_thoughts_without_their_first_tag_are_sent_back(root: Path) -> None:
     provider = PROVIDERS["minimax on a server here"]
-    with MiniMaxWithoutItsFirstTag(SIX_ROUNDS) as simulator:
+    with MiniMax(SIX_ROUNDS, has_first_tag=False) as simulator:
         await heard(
             Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on")
         )
 
     assert (simulator.refusals, len(simulator.bills)) == ([], 6)
+
+
+async def test_thoughts_in_the_text_are_sent_back_with_tools_in_words(
+    root: Path,
+) -> None:
+    look = fenced('{"tool": "read_file", "arguments": {"path": "a1.txt"}}', FENCE)
+    provider = PROVIDERS["minimax on a server here"]
+    with MiniMax([Said(look, "I look."), Said(LAST, "Aha.")]) as simulator:
+        result = await heard(
+            Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "off")
+        )
+
+    assert (result.turn.text, simulator.refusals, len(simulator.bills)) == (LAST, [], 2)
 
 
 @each_provider

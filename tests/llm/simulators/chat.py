@@ -480,55 +480,36 @@ def _claude_blocks(body: Json) -> list[Json]:
 @dataclass
 class MiniMax(Chat):
     """M2 and later: thoughts are in the text, and have to stay there word for word. The
-    text must have them once.
+    request must have them once.
     """
 
     mirrors: bool = False
     """The stream has the thoughts in a field, too."""
+    has_first_tag: bool = True
+    """False: the chat template has it, and the text begins with the thoughts."""
+    given: list[str] = field(default_factory=list)
+    """The text of each reply."""
 
     def check_dialect(self, body: Json) -> None:
-        for _, message in _with_calls(body):
-            known = self.issued.get(message["tool_calls"][0]["id"])
-            if known is not None:
-                expect(
-                    message["content"] == _thinking_aloud(known),
-                    "thoughts of a message with calls are gone",
-                )
+        replies = [
+            message["content"]
+            for message in body["messages"]
+            if message["role"] == "assistant"
+        ]
+        for said, sent in zip(reversed(self.given), reversed(replies), strict=False):
+            expect(said == sent, "thoughts of a message are gone")
 
     def deltas(self, said: Said, turn: int) -> Iterator[Json]:
+        text = said.text
+        if said.thinking:
+            text = f"<think>\n{said.thinking}\n</think>\n{said.text}"
+        if not self.has_first_tag:
+            text = text.removeprefix("<think>\n")
+        self.given.append(text)
         if self.mirrors:
             for piece in pieces(said.thinking):
                 yield {"reasoning_content": piece}
-        yield from Chat.deltas(self, Said(_thinking_aloud(said), "", said.calls), turn)
-
-
-def _thinking_aloud(said: Said) -> str:
-    return (
-        f"<think>\n{said.thinking}\n</think>\n{said.text}"
-        if said.thinking
-        else said.text
-    )
-
-
-@dataclass
-class MiniMaxWithoutItsFirstTag(MiniMax):
-    """Its chat template has the first tag: the text begins with the thoughts."""
-
-    def check_dialect(self, body: Json) -> None:
-        for _, message in _with_calls(body):
-            known = self.issued.get(message["tool_calls"][0]["id"])
-            if known is not None:
-                expect(
-                    message["content"] == _untagged(known),
-                    "thoughts of a message with calls are gone",
-                )
-
-    def deltas(self, said: Said, turn: int) -> Iterator[Json]:
-        yield from Chat.deltas(self, Said(_untagged(said), "", said.calls), turn)
-
-
-def _untagged(said: Said) -> str:
-    return _thinking_aloud(said).removeprefix("<think>\n")
+        yield from Chat.deltas(self, Said(text, "", said.calls), turn)
 
 
 @dataclass
