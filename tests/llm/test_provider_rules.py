@@ -20,7 +20,7 @@ from cdd_agent.events.stream import Event
 from cdd_agent.llm.budget import Budgeted, Limit, Tally
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.known_models import known_model
-from cdd_agent.llm.options import ModelOptions
+from cdd_agent.llm.options import Effort, ModelOptions
 from cdd_agent.llm.port import Message, Price, Usage
 from cdd_agent.llm.providers import endpoint_of
 from cdd_agent.sanitize import fenced
@@ -42,6 +42,7 @@ from tests.llm.simulators.chat import (
     OpenRouter,
     Vllm,
 )
+from tests.llm.simulators.gateway import Gateway
 from tests.llm.simulators.ollama_chat import OllamaChat
 from tests.llm.simulators.openai_responses import OpenAIResponses
 from tests.support.tables import each_row
@@ -414,22 +415,43 @@ async def test_the_cost_that_openrouter_reports_counts(root: Path) -> None:
     assert [usage.usd for usage in usages(result.events)] == simulator.dollars
 
 
-async def test_thoughts_are_left_out_only_with_tools_that_exclude_them(
+GPT_AT_A_GATEWAY = Provider("openai/gpt-5.6", Gateway, "OPENAI_API_KEY")
+
+
+async def test_a_gateway_s_gpt_thinks_with_tools_by_responses(root: Path) -> None:
+    with Gateway([Said("Hello."), *SIX_ROUNDS]) as simulator:
+        model = GPT_AT_A_GATEWAY.asked_at(simulator.url, ModelOptions(watched=True))
+        await heard(Dialogue(model))
+        result = await heard(Dialogue(model, read_only_tools(root), "on"))
+
+    assert (result.turn.text, len(simulator.refusals)) == (LAST, 1)
+    paths = [sent.path for sent in simulator.sent]
+    assert paths == ["/v1/chat/completions"] * 2 + ["/v1/responses"] * 6
+    assert all(bill.reasoning for bill in simulator.bills[1:])
+
+
+async def test_a_gateway_s_gpt_that_was_told_not_to_think_stays_with_chat(
     root: Path,
 ) -> None:
+    with Gateway(SIX_ROUNDS) as simulator:
+        options = ModelOptions(effort=Effort.NONE)
+        model = GPT_AT_A_GATEWAY.asked_at(simulator.url, options)
+        result = await heard(Dialogue(model, read_only_tools(root), "on"))
+
+    assert (result.turn.text, simulator.refusals) == (LAST, [])
+    assert {sent.path for sent in simulator.sent} == {"/v1/chat/completions"}
+
+
+async def test_without_responses_gpt_does_not_think_with_tools(root: Path) -> None:
     with OpenAIChatWithoutThoughts([*SIX_ROUNDS, Said("Hello.")]) as simulator:
-        model = Provider(
-            "openai/gpt-5.6", OpenAIChatWithoutThoughts, "OPENAI_API_KEY"
-        ).asked_at(simulator.url)
+        model = GPT_AT_A_GATEWAY.asked_at(simulator.url)
         with_tools = await heard(Dialogue(model, read_only_tools(root), "on"))
         without = await heard(Dialogue(model))
 
-    assert (with_tools.turn.text, without.turn.text, len(simulator.refusals)) == (
-        SIX_ROUNDS[-1].text,
-        "Hello.",
-        1,
-    )
+    assert (with_tools.turn.text, without.turn.text) == (LAST, "Hello.")
+    assert len(simulator.refusals) == 2  # by chat, and then by Responses
     assert ["reasoning_effort" in sent.body for sent in simulator.sent] == [
+        False,
         False,
         *[True] * 6,
         False,
