@@ -67,8 +67,11 @@ def in_words(messages: Iterable[Message]) -> Iterator[Message]:
             for call in calls
         )
         blocks = (fenced(call, FENCE) for call in written)
-        content = "\n\n".join(filter(None, (message.content, *blocks)))
-        yield Message(message.role, content, pictures=message.pictures)
+        if calls:
+            content = "\n\n".join(filter(None, (message.content, *blocks)))
+            yield Message(message.role, content)
+        else:
+            yield message
     if answers:
         yield Message("user", answer_message(answers))
 

@@ -6,21 +6,24 @@ import json
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import httpx
 import msgspec
 import pytest
 
+from cdd_agent.dialogue.text_tools import FENCE
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.events.dialogue_events import ReplyFinished, ThinkingDelta
 from cdd_agent.events.stream import Event
 from cdd_agent.llm.budget import Budgeted, Limit, Tally
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.known_models import known_model
-from cdd_agent.llm.options import ModelOptions
+from cdd_agent.llm.options import Effort, ModelOptions
 from cdd_agent.llm.port import Message, Price, Usage
 from cdd_agent.llm.providers import endpoint_of
+from cdd_agent.sanitize import fenced
 from cdd_agent.tools.read_only import read_only_tools
 from tests.dialogue.talking import after_rounds, heard
 from tests.llm.simulators.anthropic import Anthropic
@@ -32,12 +35,14 @@ from tests.llm.simulators.chat import (
     Gemini,
     Kimi,
     MiniMax,
+    MiniMaxBehindOpenRouter,
     Mistral,
     OpenAIChat,
     OpenAIChatWithoutThoughts,
     OpenRouter,
     Vllm,
 )
+from tests.llm.simulators.gateway import Gateway
 from tests.llm.simulators.ollama_chat import OllamaChat
 from tests.llm.simulators.openai_responses import OpenAIResponses
 from tests.support.tables import each_row
@@ -86,7 +91,20 @@ PROVIDERS = {
         ClaudeBehindOpenRouter,
         "OPENROUTER_API_KEY",
     ),
-    "minimax": Provider("minimax/MiniMax-M3", MiniMax, "MINIMAX_API_KEY"),
+    "minimax": Provider("minimax/MiniMax-M2.5", MiniMax, "MINIMAX_API_KEY"),
+    "minimax with two copies": Provider(
+        "minimax/MiniMax-M3",
+        partial(MiniMax, mirrors=True),
+        "MINIMAX_API_KEY",
+        thinks_aloud=False,
+    ),
+    "minimax by another name": Provider("openai/MiniMax-M2", MiniMax, "OPENAI_API_KEY"),
+    "minimax behind openrouter": Provider(
+        "openrouter/minimax/minimax-m2.5", MiniMaxBehindOpenRouter, "OPENROUTER_API_KEY"
+    ),
+    "minimax on a server here": Provider(
+        "hosted_vllm/MiniMaxAI/MiniMax-M2.5", MiniMax, "HOSTED_VLLM_API_KEY"
+    ),
     "vllm": Provider("hosted_vllm/qwen3", Vllm, "HOSTED_VLLM_API_KEY"),
     "ollama": Provider("ollama/qwen3:8b", OllamaChat, "OLLAMA_API_KEY", caches=False),
     "openai responses": Provider(
@@ -195,6 +213,29 @@ async def test_a_loop_of_six_rounds_is_cached_and_counted_as_billed(
         # each request repeats the one before it
         repeated = sum(bill.prompt for bill in simulator.bills[:-1])
         assert sum(bill.cached for bill in simulator.bills[1:]) >= 0.95 * repeated
+
+
+async def test_thoughts_without_their_first_tag_are_sent_back(root: Path) -> None:
+    provider = PROVIDERS["minimax on a server here"]
+    with MiniMax(SIX_ROUNDS, has_first_tag=False) as simulator:
+        await heard(
+            Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on")
+        )
+
+    assert (simulator.refusals, len(simulator.bills)) == ([], 6)
+
+
+async def test_thoughts_in_the_text_are_sent_back_with_tools_in_words(
+    root: Path,
+) -> None:
+    look = fenced('{"tool": "read_file", "arguments": {"path": "a1.txt"}}', FENCE)
+    provider = PROVIDERS["minimax on a server here"]
+    with MiniMax([Said(look, "I look."), Said(LAST, "Aha.")]) as simulator:
+        result = await heard(
+            Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "off")
+        )
+
+    assert (result.turn.text, simulator.refusals, len(simulator.bills)) == (LAST, [], 2)
 
 
 @each_provider
@@ -374,22 +415,43 @@ async def test_the_cost_that_openrouter_reports_counts(root: Path) -> None:
     assert [usage.usd for usage in usages(result.events)] == simulator.dollars
 
 
-async def test_thoughts_are_left_out_only_with_tools_that_exclude_them(
+GPT_AT_A_GATEWAY = Provider("openai/gpt-5.6", Gateway, "OPENAI_API_KEY")
+
+
+async def test_a_gateway_s_gpt_thinks_with_tools_by_responses(root: Path) -> None:
+    with Gateway([Said("Hello."), *SIX_ROUNDS]) as simulator:
+        model = GPT_AT_A_GATEWAY.asked_at(simulator.url, ModelOptions(watched=True))
+        await heard(Dialogue(model))
+        result = await heard(Dialogue(model, read_only_tools(root), "on"))
+
+    assert (result.turn.text, len(simulator.refusals)) == (LAST, 1)
+    paths = [sent.path for sent in simulator.sent]
+    assert paths == ["/v1/chat/completions"] * 2 + ["/v1/responses"] * 6
+    assert all(bill.reasoning for bill in simulator.bills[1:])
+
+
+async def test_a_gateway_s_gpt_that_was_told_not_to_think_stays_with_chat(
     root: Path,
 ) -> None:
+    with Gateway(SIX_ROUNDS) as simulator:
+        options = ModelOptions(effort=Effort.NONE)
+        model = GPT_AT_A_GATEWAY.asked_at(simulator.url, options)
+        result = await heard(Dialogue(model, read_only_tools(root), "on"))
+
+    assert (result.turn.text, simulator.refusals) == (LAST, [])
+    assert {sent.path for sent in simulator.sent} == {"/v1/chat/completions"}
+
+
+async def test_without_responses_gpt_does_not_think_with_tools(root: Path) -> None:
     with OpenAIChatWithoutThoughts([*SIX_ROUNDS, Said("Hello.")]) as simulator:
-        model = Provider(
-            "openai/gpt-5.6", OpenAIChatWithoutThoughts, "OPENAI_API_KEY"
-        ).asked_at(simulator.url)
+        model = GPT_AT_A_GATEWAY.asked_at(simulator.url)
         with_tools = await heard(Dialogue(model, read_only_tools(root), "on"))
         without = await heard(Dialogue(model))
 
-    assert (with_tools.turn.text, without.turn.text, len(simulator.refusals)) == (
-        SIX_ROUNDS[-1].text,
-        "Hello.",
-        1,
-    )
+    assert (with_tools.turn.text, without.turn.text) == (LAST, "Hello.")
+    assert len(simulator.refusals) == 2  # by chat, and then by Responses
     assert ["reasoning_effort" in sent.body for sent in simulator.sent] == [
+        False,
         False,
         *[True] * 6,
         False,

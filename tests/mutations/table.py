@@ -3309,6 +3309,20 @@ MUTATIONS = [
                 "tests/llm/test_claude_cache.py",
             ),
             (
+                "MiniMax's models get their thoughts back on every server",
+                "direct/dialects",
+                "    if _MINIMAX.search(model):\n",
+                '    if provider == "minimax":\n',
+                "tests/llm/test_provider_rules.py",
+            ),
+            (
+                "a gateway without Responses is asked by chat completions again",
+                "direct/chat_or_responses",
+                "        if is_responses and failure.status in _NO_SUCH_ADDRESS:\n",
+                "        if False:\n",
+                "tests/llm/test_provider_rules.py",
+            ),
+            (
                 "a model behind OpenRouter has the abilities of its vendor's row",
                 "known_models",
                 "        if row is not None and row.provider == provider:\n",

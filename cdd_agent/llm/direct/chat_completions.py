@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from cdd_agent.llm.direct.cache_marks import mark_messages
 from cdd_agent.llm.direct.chat_reply import THOUGHTS, ChatReply
-from cdd_agent.llm.direct.dialects import DIALECTS, PLAIN, UNSIGNED, effort_fields
+from cdd_agent.llm.direct.dialects import UNSIGNED, dialect_of, effort_fields
 from cdd_agent.llm.direct.json_values import (
     as_dict,
     as_list,
@@ -87,11 +87,11 @@ class ChatCompletions:
         """`facts`: what is known of the model by now."""
         self._endpoint, self._options, self._facts = endpoint, options, facts
         self._origin = endpoint.origin()
-        self._dialect = DIALECTS.get(endpoint.provider, PLAIN)
+        self._dialect = dialect_of(endpoint.provider, endpoint.model)
         self._left_out: set[str] = set()
         """Fields that the server has refused."""
-        self._tools_or_thoughts = False
-        """With tools in the request it must be told not to think."""
+        self.thinks_with_tools = True
+        """False: a request with tools asks the model not to think."""
         self._cache_key = uuid4().hex
         if not self._dialect.asks_for_usage:
             self._left_out.add("stream_options")
@@ -121,7 +121,7 @@ class ChatCompletions:
             for name, value in {**body, **self._settings()}.items()
             if name not in self._left_out
         }
-        if request.tools and self._tools_or_thoughts:
+        if request.tools and not self.thinks_with_tools:
             fields["reasoning_effort"] = "none"
         return Call({**fields, **self._options.body}, self._endpoint.bearer)
 
@@ -143,9 +143,6 @@ class ChatCompletions:
         if not self._dialect.needs_own_calls and _MISSES_DETAILS.search(words):
             self._dialect = replace(self._dialect, needs_own_calls=True)
             return True
-        if not self._tools_or_thoughts and _TOOLS_OR_THOUGHTS.search(words):
-            self._tools_or_thoughts = True
-            return True
         if (
             "max_completion_tokens" in words
             and self._dialect.limit == "max_tokens"
@@ -158,6 +155,11 @@ class ChatCompletions:
         } - self._left_out
         self._left_out |= refused
         return bool(refused)
+
+    def refuses_thoughts(self, failure: Failure) -> bool:
+        """True if the server takes tools only from a model that does not think."""
+        is_refusal = failure.status in (400, 422)
+        return is_refusal and bool(_TOOLS_OR_THOUGHTS.search(failure.all_words))
 
     def _settings(self) -> dict[str, Any]:
         """The settings of a person, and what the provider knows besides, in its own

@@ -154,7 +154,10 @@ class ChatReply:
         sent in one.
         """
         message: dict[str, Any] = {}
-        if self._details:
+        text = "".join(self._text.written)
+        if self._keeps_text and "</think>" in text:
+            message["content"] = text  # a copy of the thoughts in a field is left out
+        elif self._details:
             message["reasoning_details"] = self._details
         elif self._thoughts:
             name, pieces = next(iter(self._thoughts.items()))
@@ -165,8 +168,6 @@ class ChatReply:
             message["thinking_blocks"] = self._blocks  # all of them or none
         if self._parts:
             message["content"] = self._parts
-        elif self._keeps_text:
-            message["content"] = "".join(self._text.written)
         if not message and not any(self._extra):
             return None
         data = json.dumps(

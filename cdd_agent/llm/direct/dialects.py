@@ -6,10 +6,12 @@ What a server does not take is learned from its refusals as well
 sources.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.llm.known_models import KnownModel
 from cdd_agent.llm.options import Effort
@@ -27,7 +29,7 @@ class Dialect(Struct, frozen=True):
     needs_thoughts: bool = False
     """Each message with calls must have `reasoning_content`, if only an empty one."""
     keeps_text: bool = False
-    """Thoughts are in the text, and have to stay there word for word."""
+    """Thoughts may be in the text, and must stay there word for word."""
     signs_calls: bool = False
     """Calls are signed; the first of a message must have a signature."""
     needs_own_calls: bool = False
@@ -65,14 +67,26 @@ DIALECTS: Mapping[str, Dialect] = {
         answers_end_rounds=True,
     ),
     "gemini": Dialect(takes_thoughts=False, signs_calls=True),
-    "minimax": Dialect(keeps_text=True),
 }
 """By the prefix of the model string."""
 PLAIN = Dialect()
+_MINIMAX = re.compile(r"minimax", re.IGNORECASE)
 UNSIGNED: Mapping[str, Any] = {
     "google": {"thought_signature": "skip_thought_signature_validator"}
 }
 """Stands for a signature on calls that another model made."""
+
+
+def dialect_of(provider: str, model: str) -> Dialect:
+    """Return the dialect of a provider for one model.
+
+    MiniMax's models want their thoughts back in the text, whichever server they run on
+    (platform.minimax.io/docs, text-m2-function-call).
+    """
+    dialect = DIALECTS.get(provider, PLAIN)
+    if _MINIMAX.search(model):
+        return replace(dialect, keeps_text=True)
+    return dialect
 
 
 def effort_fields(

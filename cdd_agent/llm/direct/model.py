@@ -16,7 +16,7 @@ import httpx
 
 from cdd_agent.llm.direct.answers import IncomingAnswer, read_complaint
 from cdd_agent.llm.direct.anthropic_messages import AnthropicMessages
-from cdd_agent.llm.direct.chat_completions import ChatCompletions
+from cdd_agent.llm.direct.chat_or_responses import ChatOrResponses
 from cdd_agent.llm.direct.http_client import checked_url, client_for, prepare
 from cdd_agent.llm.direct.json_values import as_bytes
 from cdd_agent.llm.direct.ollama_chat import OllamaChat
@@ -65,7 +65,9 @@ class DirectModel:
         self.protocol: WireProtocol
         match endpoint.speaks:
             case Speaks.CHAT_COMPLETIONS:
-                self.protocol = ChatCompletions(endpoint, options, lambda: facts.known)
+                self.protocol = ChatOrResponses(
+                    name, endpoint, options, lambda: facts.known
+                )
             case Speaks.OLLAMA_CHAT:
                 self.protocol = OllamaChat(endpoint, options, lambda: facts.known)
             case Speaks.ANTHROPIC_MESSAGES:
@@ -115,8 +117,7 @@ class DirectModel:
         self._check_key()
         if not self._is_prepared or self.endpoint.speaks is Speaks.OLLAMA_CHAT:
             await asyncio.to_thread(self._prepare)
-        reader = self.protocol.reader(request)
-        answer = IncomingAnswer(reader, hear)
+        answer = IncomingAnswer(self.protocol.reader(request), hear)
         try:
             await self._ask_until_accepted(request, answer)
         except (
@@ -130,8 +131,9 @@ class DirectModel:
                 raise
             is_broken = isinstance(error, httpx.TransportError | TimeoutError)
             # a complete reply counts even if the connection broke after it
-            if not (reader.finished and is_broken):
+            if not (answer.reader.finished and is_broken):
                 raise self._error(error, outer, answer) from error
+        reader = answer.reader
         if not reader.finished:
             raise incomplete(self.name, answer.received)
         try:
@@ -174,7 +176,7 @@ class DirectModel:
         silence = silence_timeout(self._model_facts.known)
         async with client_for(url, silence) as client:
             while True:
-                refusal = await self._ask(client, url, request, answer)
+                refusal = await self._ask(client, request, answer)
                 if refusal is None:
                     return
                 if not self.protocol.adapts_to(refusal):
@@ -183,14 +185,16 @@ class DirectModel:
     async def _ask(
         self,
         client: "httpx.AsyncClient",
-        url: "httpx.URL",
         request: Request,
         answer: IncomingAnswer,
     ) -> Failure | None:
         """Send the request and read the answer to its end. Return the failure if the
         server refuses the request.
         """
+        # the protocol may change when the server refuses another call
+        url = checked_url(self.endpoint.base, self.protocol.path)
         call = self.protocol.call(request)
+        answer.reader = self.protocol.reader(request)
         headers = httpx.Headers({**_HEADERS, **self.endpoint.headers, **call.headers})
         headers.update(self.options.headers)  # a name may be written in other letters
         async with (

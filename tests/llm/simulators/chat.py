@@ -479,27 +479,52 @@ def _claude_blocks(body: Json) -> list[Json]:
 
 @dataclass
 class MiniMax(Chat):
-    """Thoughts are in the text, and have to stay there."""
+    """M2 and later: thoughts are in the text, and have to stay there word for word. The
+    request must have them once.
+    """
+
+    mirrors: bool = False
+    """The stream has the thoughts in a field, too."""
+    has_first_tag: bool = True
+    """False: the chat template has it, and the text begins with the thoughts."""
+    given: list[str] = field(default_factory=list)
+    """The text of each reply."""
+
+    def check_dialect(self, body: Json) -> None:
+        replies = [
+            message["content"]
+            for message in body["messages"]
+            if message["role"] == "assistant"
+        ]
+        for said, sent in zip(reversed(self.given), reversed(replies), strict=False):
+            expect(said == sent, "thoughts of a message are gone")
+
+    def deltas(self, said: Said, turn: int) -> Iterator[Json]:
+        text = said.text
+        if said.thinking:
+            text = f"<think>\n{said.thinking}\n</think>\n{said.text}"
+        if not self.has_first_tag:
+            text = text.removeprefix("<think>\n")
+        self.given.append(text)
+        if self.mirrors:
+            for piece in pieces(said.thinking):
+                yield {"reasoning_content": piece}
+        yield from Chat.deltas(self, Said(text, "", said.calls), turn)
+
+
+@dataclass
+class MiniMaxBehindOpenRouter(OpenRouter):
+    """Its thoughts are details, as those of others."""
 
     def check_dialect(self, body: Json) -> None:
         for _, message in _with_calls(body):
             known = self.issued.get(message["tool_calls"][0]["id"])
-            whole = (
-                f"<think>\n{known.thinking}\n</think>\n{known.text}"
-                if known
-                else message["content"]
-            )
+            details = message.get("reasoning_details", [])
+            text = "".join(detail.get("text", "") for detail in details)
             expect(
-                message["content"] == whole, "thoughts of a message with calls are gone"
+                known is None or known.thinking == text,
+                "thoughts of a message with calls are gone",
             )
-
-    def deltas(self, said: Said, turn: int) -> Iterator[Json]:
-        whole = (
-            f"<think>\n{said.thinking}\n</think>\n{said.text}"
-            if said.thinking
-            else said.text
-        )
-        yield from Chat.deltas(self, Said(whole, "", said.calls), turn)
 
 
 @dataclass

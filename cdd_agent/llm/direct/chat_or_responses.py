@@ -1,0 +1,66 @@
+"""OpenAI's models at the address of another server, such as a company's gateway.
+
+Newer models refuse tools by chat completions while they think. Their refusal names the
+way out: Responses, or no thinking. Not every server has Responses.
+"""
+
+from collections.abc import Callable
+
+from cdd_agent.llm.direct.chat_completions import ChatCompletions
+from cdd_agent.llm.direct.openai_responses import OpenAIResponses
+from cdd_agent.llm.direct.protocol import Call, ReplyReader, WireProtocol
+from cdd_agent.llm.failures import Failure
+from cdd_agent.llm.known_models import KnownModel
+from cdd_agent.llm.options import ModelOptions
+from cdd_agent.llm.port import Request
+from cdd_agent.llm.providers import Endpoint
+
+_NO_SUCH_ADDRESS = (403, 404, 405, 501)
+_MOST_REFUSALS = 8
+"""After more, Responses is only another address of chat completions."""
+
+
+class ChatOrResponses:
+    """Chat completions, and Responses once the server asks for it."""
+
+    def __init__(
+        self,
+        name: str,
+        endpoint: Endpoint,
+        options: ModelOptions,
+        facts: Callable[[], KnownModel],
+    ) -> None:
+        self._chat = ChatCompletions(endpoint, options, facts)
+        self._responses = OpenAIResponses(name, endpoint, options)
+        self._protocol: WireProtocol = self._chat
+        self._refusals = 0
+
+    @property
+    def path(self) -> str:
+        return self._protocol.path
+
+    def call(self, request: Request) -> Call:
+        return self._protocol.call(request)
+
+    def reader(self, request: Request) -> ReplyReader:
+        return self._protocol.reader(request)
+
+    def adapts_to(self, failure: Failure) -> bool:
+        if self._chat.thinks_with_tools and self._chat.refuses_thoughts(failure):
+            # also while Responses is in use: the refusal of an earlier call, as calls
+            # may run at the same time
+            self._refusals += 1
+            if self._refusals > _MOST_REFUSALS:
+                self._return_to_chat()
+            else:
+                self._protocol = self._responses
+            return True
+        is_responses = self._protocol is self._responses
+        if is_responses and failure.status in _NO_SUCH_ADDRESS:
+            self._return_to_chat()
+            return True
+        return self._protocol.adapts_to(failure)
+
+    def _return_to_chat(self) -> None:
+        self._protocol = self._chat
+        self._chat.thinks_with_tools = False
