@@ -25,7 +25,6 @@ from cdd_agent.agents.spec_items import Item
 from cdd_agent.agents.spec_proposal import CriterionChange, Proposal, ScopeChange
 from cdd_agent.agents.store import AgentFile, without_secrets
 from cdd_agent.cost import Cost
-from cdd_agent.dialogue.hidden_blocks import HiddenBlockFilter
 from cdd_agent.dialogue.structured import FENCE
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
@@ -35,6 +34,7 @@ from cdd_agent.events.stream import Event
 from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.json_file import from_json
 from cdd_agent.llm.port import Message, Picture, Usage
+from cdd_agent.llm.reply_stream import without_blocks
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.placeholders import is_placeholder
 from cdd_agent.tickets.spec import FIELDS, TicketSpec
@@ -424,8 +424,7 @@ def open_points(folder: Path, spec: TicketSpec) -> tuple[str, ...]:
 
 def without_json(answer: str) -> str:
     """A model's answer as a person saw it."""
-    screen = HiddenBlockFilter(frozenset({FENCE}))
-    return (screen.hear(answer) + screen.end()).strip()
+    return without_blocks(answer, FENCE).strip()
 
 
 def without_data(answer: Message) -> Message:

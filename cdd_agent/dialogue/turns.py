@@ -17,7 +17,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.dialogue import text_tools
-from cdd_agent.dialogue.hidden_blocks import HiddenBlockFilter
 from cdd_agent.dialogue.thinking import Thinking
 from cdd_agent.dialogue.token_budget import TokenBudget, most_of
 from cdd_agent.events.dialogue_events import (
@@ -53,6 +52,7 @@ from cdd_agent.llm.port import (
     Waiting,
     WasThought,
 )
+from cdd_agent.llm.reply_stream import ReplyStream, text_of
 from cdd_agent.llm.token_estimates import estimated_prompt, estimated_tokens
 from cdd_agent.tools.base import Answer, Tool
 
@@ -266,8 +266,8 @@ class Dialogue(Struct, frozen=True):
                 keep_part(last)
             round_.report()
             keep(last)
-            blocks = round_.screen.of(hidden) if hidden else ()
-            return Turn(round_.screen.text, blocks, problem)
+            blocks = round_.stream.blocks_of(hidden) if hidden else ()
+            return Turn(round_.shown, blocks, problem)
 
     async def _use_tools(
         self,
@@ -516,13 +516,12 @@ class _Round:
         self._dialogue, self._step = dialogue, step
         in_use = text_tools.FENCE if dialogue.tools and not dialogue.is_native else None
         self._hidden = frozenset(info for info in (hidden, in_use) if info)
-        self.screen = HiddenBlockFilter(self._hidden)
+        self._native_calls: list[ToolCall] = []
+        self._clear()
         self.end = Done()
         """How it ended, when it is over."""
-        self._native_calls: list[ToolCall] = []
         self._rest = ""
         """Text that comes to light at the end of the reply."""
-        self._said: list[str] = []
         self._thinking = Thinking(step, dialogue.clock)
 
     @property
@@ -534,7 +533,7 @@ class _Round:
             return ()
         if self._dialogue.is_native:
             return tuple(self._native_calls)
-        blocks = self.screen.of(text_tools.FENCE)
+        blocks = self.stream.blocks_of(text_tools.FENCE)
         return tuple(
             text_tools.call_of(block, number)
             for number, block in enumerate(blocks, start=1)
@@ -571,22 +570,31 @@ class _Round:
 
     @property
     def said(self) -> str:
-        return "".join(self._said)
+        return "".join(self.stream.written)
+
+    @property
+    def shown(self) -> str:
+        """The same without the blocks for the program."""
+        return "".join(self._shown)
+
+    def _clear(self) -> None:
+        """Begin with an empty text."""
+        self.stream = ReplyStream(has_marks=False, hidden_blocks=self._hidden)
+        self._shown: list[str] = []
 
     async def listen(self, messages: tuple[Message, ...]) -> None:
         emit, model, step = self._dialogue.emit, self._dialogue.model, self._step
         request = self._dialogue.request(messages)
         emit(ReplyStarted(step, model.name, prompt_tokens=estimated_prompt(request)))
         self.end = await model.reply(request, self._hear)
-        self._rest = self.screen.end()
+        self._rest = text_of(self.stream.end())
 
     def report(self) -> None:
         """Report that the model's reply is over. What must not be lost is saved
         before.
         """
         emit, step = self._dialogue.emit, self._step
-        if self._rest:
-            emit(ReplyDelta(step, self._rest))
+        self._show(self._rest)
         for told in self._thinking.finished(self.end.usage):
             emit(told)
         emit(ReplyFinished(step, self.end.usage))
@@ -597,9 +605,7 @@ class _Round:
             self._thinking.pause()
         match event:
             case TextDelta(text=text):
-                self._said.append(text)
-                if shown := self.screen.hear(text):
-                    emit(ReplyDelta(step, shown))
+                self._show(text_of(self.stream.feed(text)))
             case port.ThoughtDelta(text=text):
                 emit(self._thinking.hear(text))
             case ToolCall():
@@ -609,17 +615,20 @@ class _Round:
             case Replaced(model=name, instead_of=before, reason=reason):
                 emit(ModelReplaced(step, name, before, reason))
             case StartedAgain():
-                self.screen = HiddenBlockFilter(self._hidden)
-                self._said.clear()
+                self._clear()
                 self._native_calls.clear()
                 for told in self._thinking.finished():
                     emit(told)
                 self._thinking = Thinking(step, self._dialogue.clock)
                 emit(ReplyRestarted(step))
             case WasThought():
-                self.screen = HiddenBlockFilter(self._hidden)
-                self._said.clear()
+                self._clear()
                 emit(ReplyRestarted(step, was_thought=True))
+
+    def _show(self, text: str) -> None:
+        if text:
+            self._shown.append(text)
+            self._dialogue.emit(ReplyDelta(self._step, text))
 
 
 def finished_rounds(messages: Sequence[Message]) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.turns import definitions
@@ -42,6 +43,7 @@ from cdd_agent.llm.port import (
     RequestRejected,
     StopReason,
     TextDelta,
+    ThoughtDelta,
     ToolCall,
     ToolDefinition,
     Usage,
@@ -173,6 +175,21 @@ async def test_the_reply_names_the_reason_why_the_model_stopped(
 
     assert isinstance(last, Done)
     assert last.stop_reason is reason
+
+
+async def test_thoughts_and_calls_in_the_text_are_separated_from_it(
+    served: MakeServed,
+) -> None:
+    text = '<think>Hm.</think>\nI look.\n<tool_call>\n{"name": "ls"}\n</tool_call>'
+    with LoopbackServer([Answer(text)]) as server:
+        offered = replace(REQUEST, tools=(ToolDefinition("ls", "List files.", {}),))
+        events = await events_of(served(server.url), offered)
+
+    assert text_of(events) == "I look.\n"
+    thoughts = [event.text for event in events if isinstance(event, ThoughtDelta)]
+    assert "".join(thoughts) == "Hm."
+    calls = [event for event in events if isinstance(event, ToolCall)]
+    assert calls == [ToolCall("call_1", "ls", "{}")]
 
 
 async def test_an_unknown_stop_reason_makes_a_reply_incomplete_without_calls(

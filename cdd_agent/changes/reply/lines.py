@@ -14,17 +14,10 @@ from cdd_agent.changes.formats.form import Span
 from cdd_agent.changes.formats.project_names import NO_PROJECT_NAMES, ProjectNames
 from cdd_agent.changes.model import BlockFate, ReplyBlock, ReplyRefused
 from cdd_agent.changes.reply.calls import lay_out_with_calls
+from cdd_agent.llm.reply_marks import THOUGHTS_BEGIN, THOUGHTS_END, end_of_thoughts
 
-_THOUGHTS_BEGIN = re.compile(
-    r"^\s*(?:<(?P<tag>think|thinking|thoughts?|reasoning|scratchpad)>"
-    r"|(?:<\|start\|>assistant)?<\|channel\|>(?P<channel>analysis|commentary|final)"
-    r"(?![^<\n]*\bto=)[^<\n]*<\|message\|>)",
-    re.IGNORECASE,
-)
-_CHANNEL_END = re.compile(r"<\|end\|>|(?=<\|(?:start|channel)\|>)")
 _LAST_MARK = re.compile(r"(?:<\|(?:return|end)\|>\s*)+$")
 """What gpt-oss writes behind its answer, if the server leaves it."""
-_THOUGHTS_END = re.compile(r"^\s*</(?:think|thinking)>\s*$", re.IGNORECASE)
 _ANY_NAME = "a"
 """Stands for the file of an edit that has its name from the text around it."""
 _WRAPPER = re.compile(r"^(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
@@ -74,15 +67,13 @@ def hide_thoughts(
     lines[:answer] = [""] * answer
     while True:
         first = _first_line(lines)
-        begun = _THOUGHTS_BEGIN.match(lines[first]) if first is not None else None
+        begun = THOUGHTS_BEGIN.match(lines[first]) if first is not None else None
         if first is None or begun is None:
             return ReplyLines(tuple(lines), reply.crlf, answer)
         lines[first] = lines[first][begun.end() :]
         if (begun["channel"] or "").lower() == "final":
             continue
-        end = _CHANNEL_END
-        if begun["tag"]:
-            end = re.compile(rf"</{begun['tag']}>", re.IGNORECASE)
+        end = end_of_thoughts(begun)
         last = next(
             (place for place in range(first, len(lines)) if end.search(lines[place])),
             None,
@@ -113,9 +104,9 @@ def hide_wrapper(reply: ReplyLines) -> ReplyLines | None:
 def _end_without_beginning(lines: Sequence[str], project_names: ProjectNames) -> int:
     """Return the line after the end of thoughts that have no beginning, or 0."""
     end = next(
-        (place for place, line in enumerate(lines) if _THOUGHTS_END.match(line)), None
+        (place for place, line in enumerate(lines) if THOUGHTS_END.match(line)), None
     )
-    if end is None or any(_THOUGHTS_BEGIN.match(line) for line in lines[:end]):
+    if end is None or any(THOUGHTS_BEGIN.match(line) for line in lines[:end]):
         return 0
     return 0 if _is_in_a_block(lines, end, project_names) else end + 1
 

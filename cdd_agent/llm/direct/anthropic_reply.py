@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from cdd_agent.llm.direct.characters import whole_characters
 from cdd_agent.llm.direct.json_values import (
     as_dict,
     as_int,
@@ -16,7 +17,6 @@ from cdd_agent.llm.direct.json_values import (
     as_object,
     as_string,
 )
-from cdd_agent.llm.direct.reply_text import Characters, ReplyText, whole_characters
 from cdd_agent.llm.direct.reported_failures import read_document
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.port import (
@@ -24,10 +24,10 @@ from cdd_agent.llm.port import (
     ModelEvent,
     ProviderData,
     StopReason,
-    ThoughtDelta,
     ToolCall,
     Usage,
 )
+from cdd_agent.llm.reply_stream import ReplyStream
 
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 
@@ -85,8 +85,7 @@ class MessageReader:
         self.empty = True
         self._origin = origin
         self._blocks: dict[int, _ContentBlock] = {}
-        self._text = ReplyText(has_tools=has_tools)
-        self._thoughts = Characters()
+        self._text = ReplyStream(has_tools=has_tools)
         self._done = Done()
         self._counted: dict[str, Any] = {}
 
@@ -197,6 +196,6 @@ class MessageReader:
 
     def _shown(self, kind: str, piece: str) -> Iterator[ModelEvent]:
         if kind == "text":
-            yield from self._text.take(piece)
-        elif kind == "thinking" and (thought := self._thoughts.take(piece)):
-            yield ThoughtDelta(thought)
+            yield from self._text.feed(piece)
+        elif kind == "thinking":
+            yield from self._text.think(piece)

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from cdd_agent.llm.direct.characters import whole_characters
 from cdd_agent.llm.direct.json_values import (
     as_amount,
     as_dict,
@@ -17,7 +18,6 @@ from cdd_agent.llm.direct.json_values import (
     as_list,
     as_string,
 )
-from cdd_agent.llm.direct.reply_text import ReplyText, whole_characters
 from cdd_agent.llm.direct.reported_failures import read_document
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.port import (
@@ -26,10 +26,10 @@ from cdd_agent.llm.port import (
     ProviderData,
     StopReason,
     TextDelta,
-    ThoughtDelta,
     ToolCall,
     Usage,
 )
+from cdd_agent.llm.reply_stream import ReplyStream
 
 THOUGHTS = ("reasoning_content", "reasoning", "reasoning_text")
 """Fields that hold thoughts as text: a server uses one of them, some the same text in
@@ -97,7 +97,7 @@ class ChatReply:
         self._calls = ToolCallPieces()
         self._extra: list[Any] = []
         """Of each call what its provider wants back with it."""
-        self._text = ReplyText(has_tools=has_tools)
+        self._text = ReplyStream(has_tools=has_tools)
         self._thoughts: dict[str, list[str]] = {}
         """By the field that they came in."""
         self._details: list[dict[str, Any]] = []
@@ -180,18 +180,17 @@ class ChatReply:
         among them.
         """
         if not isinstance(content, list):
-            yield from self._text.take(as_string(content))
+            yield from self._text.feed(as_string(content))
             return
         for part in map(as_dict, content):
             if part.get("type") == "text":
-                yield from self._text.take(as_string(part.get("text")))
+                yield from self._text.feed(as_string(part.get("text")))
             elif part.get("type") == "thinking":
                 thought = "".join(
                     as_string(as_dict(one).get("text"))
                     for one in as_list(part.get("thinking"))
                 )
-                if thought:
-                    yield ThoughtDelta(thought)
+                yield from self._text.think(thought)
         if self._parts or any(
             as_dict(part).get("type") == "thinking" for part in content
         ):
@@ -206,15 +205,14 @@ class ChatReply:
             self._thoughts.setdefault(name, []).append(thought)
             if thought and not told:
                 told = True
-                self._text.note_thought()
-                yield ThoughtDelta(whole_characters(thought))
+                yield from self._text.think(thought)
         for block in map(as_dict, as_list(piece.get("thinking_blocks"))):
             _join_block(self._blocks, block)
         for detail in map(as_dict, as_list(piece.get("reasoning_details"))):
             _join_detail(self._details, detail)
             text = as_string(detail.get("text")) or as_string(detail.get("summary"))
-            if text and not told:
-                yield ThoughtDelta(whole_characters(text))
+            if not told:
+                yield from self._text.think(text)
 
     def _call(self, call: dict[str, Any]) -> None:
         function, index = as_dict(call.get("function")), call.get("index")

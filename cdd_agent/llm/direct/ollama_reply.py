@@ -9,17 +9,15 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from cdd_agent.llm.direct.characters import (
+    call_of,
+    whole_characters,
+)
 from cdd_agent.llm.direct.json_values import (
     as_dict,
     as_int,
     as_list,
     as_string,
-)
-from cdd_agent.llm.direct.reply_text import (
-    Characters,
-    ReplyText,
-    call_of,
-    whole_characters,
 )
 from cdd_agent.llm.direct.reported_failures import read_document
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
@@ -28,10 +26,10 @@ from cdd_agent.llm.port import (
     ModelEvent,
     ProviderData,
     StopReason,
-    ThoughtDelta,
     ToolCall,
     Usage,
 )
+from cdd_agent.llm.reply_stream import ReplyStream
 
 
 class OllamaReader:
@@ -41,8 +39,7 @@ class OllamaReader:
         self.finished = False
         self.empty = True
         self._origin = origin
-        self._text = ReplyText(has_tools=has_tools)
-        self._characters = Characters()
+        self._text = ReplyStream(has_tools=has_tools)
         self._thoughts: list[str] = []
         self._calls: list[ToolCall] = []
         self._done = Done(StopReason.UNKNOWN)
@@ -54,10 +51,8 @@ class OllamaReader:
         self.empty = False
         message = as_dict(document.get("message"))
         self._thoughts.append(as_string(message.get("thinking")))
-        if thought := self._characters.take(self._thoughts[-1]):
-            self._text.note_thought()
-            yield ThoughtDelta(thought)
-        yield from self._text.take(as_string(message.get("content")))
+        yield from self._text.think(self._thoughts[-1])
+        yield from self._text.feed(as_string(message.get("content")))
         for call in map(as_dict, as_list(message.get("tool_calls"))):
             made = as_dict(call.get("function"))
             id_ = as_string(call.get("id")) or f"call_{len(self._calls) + 1}"

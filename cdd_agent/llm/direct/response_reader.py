@@ -7,14 +7,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from cdd_agent.llm.direct.json_values import as_dict, as_int, as_list, as_string
-from cdd_agent.llm.direct.protocol import ServerFailed
-from cdd_agent.llm.direct.reply_text import (
-    Characters,
-    ReplyText,
+from cdd_agent.llm.direct.characters import (
     call_of,
     whole_characters,
 )
+from cdd_agent.llm.direct.json_values import as_dict, as_int, as_list, as_string
+from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.direct.reported_failures import failure_in, read_document
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.failures import Failure
@@ -23,9 +21,9 @@ from cdd_agent.llm.port import (
     ModelEvent,
     ProviderData,
     StopReason,
-    ThoughtDelta,
     Usage,
 )
+from cdd_agent.llm.reply_stream import ReplyStream
 
 _PLAIN = frozenset({"message", "function_call"})
 """Items that can be said again in other words, unless they have a phase."""
@@ -44,10 +42,9 @@ class ResponseReader:
         """Those that are done, by their places in the output."""
         self._shown: set[int] = set()
         """The places of items of which something came in pieces."""
-        self._text = ReplyText(has_tools=has_tools)
+        self._text = ReplyStream(has_tools=has_tools)
         self._text_of: int | None = None
         """The item that the text so far ends with."""
-        self._thoughts = Characters()
         self._thoughts_of: tuple[int, int] | None = None
         """The item and its part that the thoughts so far end with."""
         self._is_refusal = False
@@ -139,18 +136,18 @@ class ResponseReader:
         """A piece of the text; what is said in another item begins a paragraph."""
         self._shown.add(place)
         if piece and self._text_of not in (None, place):
-            yield from self._text.take("\n\n")
+            yield from self._text.feed("\n\n")
         self._text_of = place if piece else self._text_of
-        yield from self._text.take(piece)
+        yield from self._text.feed(piece)
 
     def _think(self, place: int, part: int, piece: str) -> Iterator[ModelEvent]:
         self._shown.add(place)
-        if not (thought := self._thoughts.take(piece)):
+        if not piece:
             return
         if self._thoughts_of not in (None, (place, part)):
-            thought = f"\n\n{thought}"
+            piece = f"\n\n{piece}"
         self._thoughts_of = (place, part)
-        yield ThoughtDelta(thought)
+        yield from self._text.think(piece)
 
     def _item(self, place: int, item: dict[str, Any]) -> Iterator[ModelEvent]:
         """An item that is done; where nothing of it came in pieces, now all of it

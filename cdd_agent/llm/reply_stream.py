@@ -1,0 +1,358 @@
+"""The text of one reply while it streams. Thoughts, calls that a server left in the
+text, and code blocks for the program are separated from what the user reads.
+
+Marks of thoughts and calls count at the beginning of a line, above the first line that
+looks like an edit, and outside code blocks. So no file in a reply loses a line.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+from enum import Enum, auto
+
+from msgspec import Struct
+
+from cdd_agent.llm import reply_marks
+from cdd_agent.llm.direct.characters import Characters
+from cdd_agent.llm.direct.protocol import ServerFailed
+from cdd_agent.llm.failures import Failure
+from cdd_agent.llm.port import TextDelta, ThoughtDelta, ToolCall, WasThought
+
+_FENCE = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[\w-]*)(?P<rest>.*)")
+_PARTIAL_FENCE = re.compile(r" {0,3}(?:`{0,2}|~{0,2})")
+_LONGEST_FENCE = 200
+"""Characters. The end of a longer line is not waited for."""
+
+StreamEvent = TextDelta | ThoughtDelta | WasThought
+
+
+class _State(Enum):
+    """The part of the reply that the next character belongs to."""
+
+    PROSE = auto()
+    """Text, in which marks are read."""
+    AFTER_BLOCK = auto()
+    """Text below a code block. The only mark is a late end of thoughts."""
+    EDIT = auto()
+    """Text without marks, to the end of the reply."""
+    BLOCK = auto()
+    """A code block, which is text."""
+    HIDDEN_BLOCK = auto()
+    """A code block for the program."""
+    THOUGHTS = auto()
+    CALL = auto()
+
+
+_TEXT_STATES = (_State.PROSE, _State.AFTER_BLOCK, _State.EDIT)
+
+
+class _Place(Enum):
+    """The place of the next character in its line."""
+
+    LINE_START = auto()
+    """It may begin a mark, a fence or an edit."""
+    IN_LINE = auto()
+    """It belongs to what its line has begun with."""
+    BEHIND_MARK = auto()
+    """A line end is part of the mark. Anything else starts a line."""
+
+
+class HiddenBlock(Struct, frozen=True):
+    """A code block for the program."""
+
+    info: str
+    """The first word of its info string, in small letters."""
+    content: str
+
+
+class _Fence(Struct, frozen=True):
+    """The line that begins a code block."""
+
+    mark: str
+    info: str = ""
+
+    @classmethod
+    def parse(cls, line: str) -> "_Fence | None":
+        """Return the fence, or None for inline code."""
+        match = _FENCE.match(line)
+        if match is None:
+            return None
+        if len(line) > _LONGEST_FENCE:
+            return cls(match["mark"])
+        if match["mark"].startswith("`") and "`" in match["rest"]:
+            return None
+        return cls(match["mark"], match["info"].lower())
+
+    def is_closed_by(self, line: str) -> bool:
+        mark = line.strip()
+        return len(mark) >= len(self.mark) and set(mark) == {self.mark[0]}
+
+    def may_be_closed_by(self, line: str) -> bool:
+        """True if the line could close the block once all of it is there."""
+        return len(line) <= _LONGEST_FENCE and set(line.strip()) <= {self.mark[0]}
+
+
+class ReplyStream:
+    """Takes a reply in pieces, and returns text and thoughts. Calls and hidden blocks
+    are kept.
+
+    The beginning of a line waits until it is certain what the line is.
+    """
+
+    def __init__(
+        self,
+        *,
+        has_tools: bool = True,
+        has_marks: bool = True,
+        hidden_blocks: Collection[str] = (),
+    ) -> None:
+        """`has_tools` is false to leave calls in the text. `has_marks` is false if an
+        adapter has read the marks. `hidden_blocks` are info strings.
+        """
+        self.written: list[str] = []
+        """The pieces of the reply with all that is in it."""
+        self.has_thoughts = False
+        """Thoughts with a beginning have come. Then an end alone is text."""
+        self.blocks: list[HiddenBlock] = []
+        self._calls: list[str] = []
+        self._has_tools = has_tools
+        self._hidden_infos = hidden_blocks
+        self._characters = Characters()
+        self._thoughts = Characters()
+        """Of thoughts outside the text."""
+        self._waiting = ""
+        self._state = _State.PROSE if has_marks else _State.EDIT
+        self._place = _Place.LINE_START
+        self._end_mark = reply_marks.CALL_END
+        """Ends the thoughts or the call."""
+        self._fence = _Fence("")
+        """Began the code block."""
+        self._state_below = self._state
+        """The state below the code block."""
+        self._hidden: list[str] = []
+        """Pieces of the call or the hidden block."""
+
+    def feed(self, piece: str) -> list[StreamEvent]:
+        """Take a piece, and return what is certain to be text or thought."""
+        return self._take(self._characters.take(piece))
+
+    def think(self, piece: str) -> list[ThoughtDelta]:
+        """Take a piece of thoughts that came outside the text."""
+        thought = self._thoughts.take(piece)
+        if not thought:
+            return []
+        self.has_thoughts = True
+        return [ThoughtDelta(thought)]
+
+    def end(self) -> list[StreamEvent]:
+        """Return the rest. No piece follows."""
+        events = self._take(self._characters.end())
+        if self._place is _Place.LINE_START:
+            self._read_last_fence(self._waiting)
+        rest, self._waiting = self._waiting, ""
+        match self._state:
+            case _State.CALL:
+                self._hidden.append(rest)
+                self._end_call()
+            case _State.HIDDEN_BLOCK:
+                self._hidden.append(rest)
+                self._end_hidden_block()
+            case _State.THOUGHTS if rest:
+                events.append(ThoughtDelta(rest))
+            case _ if rest:
+                events.append(TextDelta(rest))
+        return events
+
+    def blocks_of(self, info: str) -> tuple[str, ...]:
+        """Return the contents of the hidden blocks with an info string."""
+        return tuple(block.content for block in self.blocks if block.info == info)
+
+    def calls(self) -> tuple[ToolCall, ...]:
+        """Return the calls that were in the text. Raises `ServerFailed` for one that
+        cannot be read.
+        """
+        calls = []
+        for number, text in enumerate(self._calls, start=1):
+            try:
+                calls.append(reply_marks.read_call(text, f"call_{number}"))
+            except ValueError as error:
+                words = "a call of a tool that cannot be read"
+                raise ServerFailed(Failure(words=words, all_words=text)) from error
+        return tuple(calls)
+
+    def _take(self, characters: str) -> list[StreamEvent]:
+        if characters:
+            self.written.append(characters)
+        events: list[StreamEvent] = []
+        # a line at a time: what waits is copied at each step
+        for part in characters.splitlines(keepends=True):
+            self._waiting += part
+            while self._waiting:
+                certain = self._read()
+                if certain is None:
+                    break
+                events += certain
+        return events
+
+    def _read(self) -> list[StreamEvent] | None:
+        """Read some of the waiting characters, or only find out what they are. None if
+        more must come first.
+        """
+        if self._place is _Place.BEHIND_MARK:
+            self._waiting = self._waiting.removeprefix("\n")
+            self._place = _Place.LINE_START
+            return []
+        if self._state in (_State.THOUGHTS, _State.CALL):
+            return self._read_to_end_mark()
+        if self._place is _Place.IN_LINE:
+            return self._read_line()
+        if self._state in (_State.BLOCK, _State.HIDDEN_BLOCK):
+            return self._begin_line_of_block()
+        return self._begin_line()
+
+    def _read_line(self) -> list[StreamEvent]:
+        line, newline, self._waiting = self._waiting.partition("\n")
+        if newline:
+            self._place = _Place.LINE_START
+        if self._state is _State.HIDDEN_BLOCK:
+            self._hidden.append(line + newline)
+            return []
+        return [TextDelta(line + newline)]
+
+    def _begin_line(self) -> list[StreamEvent] | None:
+        line, newline, _ = self._waiting.partition("\n")
+        if not newline and _PARTIAL_FENCE.fullmatch(line):
+            return None
+        if _FENCE.match(line):
+            if not newline and len(line) <= _LONGEST_FENCE:
+                return None
+            self._begin_block(line)
+            return []
+        if self._state is _State.EDIT:
+            self._place = _Place.IN_LINE
+            return []
+        return self._begin_marked_line(self._waiting[: reply_marks.LONGEST_OPENING])
+
+    def _begin_marked_line(self, start: str) -> list[StreamEvent] | None:
+        """Read the mark or edit that a line begins with. `start` is the part of the
+        waiting text in which it must be.
+        """
+        if reply_marks.EDIT_BEGINS.match(start):
+            self._state = _State.EDIT
+            return []
+        mark = reply_marks.OPENING.match(start)
+        if mark is not None and self._state is _State.PROSE:
+            return self._begin_mark(mark)
+        late_end = reply_marks.LATE_END_LINE.match(start)
+        if late_end and not self.has_thoughts:
+            return self._end_late(late_end.end())
+        is_whole = "\n" in start or len(start) == reply_marks.LONGEST_OPENING
+        if not is_whole and reply_marks.may_begin(start):
+            return None
+        self._place = _Place.IN_LINE
+        return []
+
+    def _begin_mark(self, mark: re.Match[str]) -> list[StreamEvent]:
+        if mark["late_end"] and self.has_thoughts:
+            self._place = _Place.IN_LINE
+            return []
+        if mark["call"] and not self._has_tools:
+            self._state = _State.EDIT
+            return []
+        if mark["late_end"]:
+            self._place = _Place.BEHIND_MARK
+            return self._end_late(mark.end())
+        self._waiting = self._waiting[mark.end() :]
+        if mark["call"]:
+            self._state, self._end_mark = _State.CALL, reply_marks.CALL_END
+            return []
+        self.has_thoughts = True
+        if mark["tag"] or (mark["channel"] or "final").lower() != "final":
+            self._state = _State.THOUGHTS
+            self._end_mark = reply_marks.end_of_thoughts(mark)
+        return []
+
+    def _end_late(self, end: int) -> list[StreamEvent]:
+        """All text above was thought: its server has removed the mark that began it."""
+        self._waiting = self._waiting[end:]
+        self._state = _State.PROSE
+        self.has_thoughts = True
+        self._calls.clear()
+        self.blocks.clear()
+        return [WasThought()]
+
+    def _read_to_end_mark(self) -> list[StreamEvent] | None:
+        mark = self._end_mark.search(self._waiting)
+        if mark is None:
+            partial = reply_marks.PARTIAL_END.search(self._waiting)
+            certain = partial.start() if partial else len(self._waiting)
+            text, self._waiting = self._waiting[:certain], self._waiting[certain:]
+            return self._read_hidden(text) if text else None
+        events = self._read_hidden(self._waiting[: mark.start()])
+        self._waiting = self._waiting[mark.end() :]
+        self._place = _Place.BEHIND_MARK if mark[0] else _Place.LINE_START
+        if self._state is _State.CALL:
+            self._end_call()
+        self._state = _State.PROSE
+        return events
+
+    def _read_hidden(self, text: str) -> list[StreamEvent]:
+        if self._state is _State.CALL:
+            self._hidden.append(text)
+            return []
+        return [ThoughtDelta(text)] if text else []
+
+    def _begin_block(self, line: str) -> None:
+        """Begin the code block that a line opens. A line of inline code is text."""
+        self._place = _Place.IN_LINE
+        if self._state is _State.PROSE:
+            self._state = _State.AFTER_BLOCK
+        fence = _Fence.parse(line)
+        if fence is None:
+            return
+        self._fence, self._state_below = fence, self._state
+        if fence.info not in self._hidden_infos:
+            self._state = _State.BLOCK
+            return
+        self._state, self._place = _State.HIDDEN_BLOCK, _Place.LINE_START
+        self._waiting = self._waiting.partition("\n")[2]
+
+    def _begin_line_of_block(self) -> list[StreamEvent] | None:
+        line, newline, rest = self._waiting.partition("\n")
+        if self._fence.may_be_closed_by(line) and not newline:
+            return None
+        if not self._fence.is_closed_by(line):
+            self._place = _Place.IN_LINE
+        elif self._state is _State.BLOCK:
+            self._state, self._place = self._state_below, _Place.IN_LINE
+        else:
+            self._waiting = rest
+            self._end_hidden_block()
+        return []
+
+    def _read_last_fence(self, line: str) -> None:
+        """Read a line without an end as a fence, if it is one."""
+        if self._state is _State.HIDDEN_BLOCK and self._fence.is_closed_by(line):
+            self._waiting = ""
+        elif self._state in _TEXT_STATES and _FENCE.match(line):
+            self._begin_block(line)
+
+    def _end_hidden_block(self) -> None:
+        self.blocks.append(HiddenBlock(self._fence.info, "".join(self._hidden)))
+        self._hidden.clear()
+        self._state = self._state_below
+
+    def _end_call(self) -> None:
+        self._calls.append("".join(self._hidden))
+        self._hidden.clear()
+        self._state = _State.PROSE
+
+
+def text_of(events: Iterable[StreamEvent]) -> str:
+    """Join the text of events, without thoughts."""
+    return "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
+def without_blocks(text: str, info: str) -> str:
+    """Return a whole text without the code blocks of an info string."""
+    stream = ReplyStream(has_marks=False, hidden_blocks=(info,))
+    return text_of(stream.feed(text) + stream.end())
