@@ -14,12 +14,14 @@ from cdd_agent.llm.port import (
     Model,
     ModelError,
     ModelEvent,
+    NotReachable,
     QuotaUsedUp,
     RateLimited,
     Replaced,
     Request,
     StartedAgain,
     Waiting,
+    WebPageAnswered,
 )
 from cdd_agent.llm.retrying import Clock
 from cdd_agent.llm.token_estimates import estimated_prompt
@@ -137,6 +139,6 @@ def _is_out_of_service(error: ModelError) -> bool:
     """Whether the provider is down or has no quota left. An empty reply is the model's
     own, and no sign of it.
     """
-    return isinstance(error, QuotaUsedUp) or (
+    return isinstance(error, QuotaUsedUp | NotReachable | WebPageAnswered) or (
         error.is_transient and not isinstance(error, EmptyReply)
     )

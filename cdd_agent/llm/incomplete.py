@@ -2,8 +2,11 @@
 
 from msgspec import Struct
 
+from cdd_agent.llm.failure_rules import translated
+from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.port import ConnectionFailed, ModelError, NotAReply
 from cdd_agent.llm.quoting import quoted
+from cdd_agent.llm.web_page import title_of_page
 
 _TOO_LONG = (
     "Some servers end so, without an error, if a request is longer than the model's"
@@ -33,6 +36,10 @@ def incomplete(model: str, received: Received) -> ModelError:
             ),
             hint="Try again.",
         )
+    title = title_of_page(received.beginning)
+    if title is not None:
+        page = Failure(status=200, page=title)
+        return translated(page, model, None, lambda: "")
     if received.is_stream:
         return NotAReply(
             _with_quote(

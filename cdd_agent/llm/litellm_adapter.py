@@ -23,16 +23,27 @@ from cdd_agent.llm.direct.cache_marks import mark_for_litellm
 from cdd_agent.llm.direct.chat_completions import message_of, tools_of
 from cdd_agent.llm.direct.chat_reply import ChatReply
 from cdd_agent.llm.direct.dialects import openai_word
+from cdd_agent.llm.direct.http_client import EnvironmentTransport, checked_url
 from cdd_agent.llm.direct.json_values import as_dict, read_json
 from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.direct.reported_failures import failure_in
 from cdd_agent.llm.direct.server_check import expect_server
-from cdd_agent.llm.failures import Failure, Listener, translated
+from cdd_agent.llm.failure_rules import translated
+from cdd_agent.llm.failures import Failure, Listener, causes
 from cdd_agent.llm.incomplete import Received, incomplete
 from cdd_agent.llm.known_models import has_provider, known_model
 from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
-from cdd_agent.llm.port import AuthenticationFailed, Done, Hear, Price, Request
+from cdd_agent.llm.port import (
+    AuthenticationFailed,
+    Done,
+    Hear,
+    ModelError,
+    NotReachable,
+    Price,
+    Request,
+)
 from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, silence_timeout
+from cdd_agent.network.certificates import certificate_sources
 
 _HOSTS_OF_CLAUDE = frozenset(
     {"anthropic", "azure_ai", "bedrock", "openrouter", "vertex_ai"}
@@ -145,9 +156,19 @@ class LitellmModel:
         except _vendor_errors(litellm) as error:
             if error is listener.raised:
                 raise
-            raise translated(
-                Failure.of(error, outer), self.name, self.api_base, self._key_hint
-            ) from error
+            raise self._translate(error, outer) from error
+
+    def _translate(self, error: Exception, outer: BaseException | None) -> ModelError:
+        for cause in causes(error, outer):
+            if isinstance(cause, NotReachable):
+                return cause
+        failure = Failure.of(error, outer)
+        if "InvalidURL" in failure.kinds and _is_url_or_default(self.api_base):
+            return NotReachable(
+                f"litellm cannot read NO_PROXY, and so not call {self.name}.",
+                hint="Remove the IPv6 ranges, or set `model_adapter: direct`.",
+            )
+        return translated(failure, self.name, self.api_base, self._key_hint)
 
     def _call(self, litellm: Any, request: Request) -> dict[str, Any]:
         """The arguments of `litellm.acompletion`."""
@@ -224,6 +245,14 @@ class LitellmModel:
         return bool(self.api_base or own_base) and (
             is_blank or bool(missing_keys(self.name))
         )
+
+
+def _is_url_or_default(api_base: str | None) -> bool:
+    try:
+        checked_url(api_base or "")
+    except httpx.InvalidURL:
+        return False
+    return True
 
 
 def expect_provider(name: str, api_base: str | None) -> None:
@@ -313,6 +342,11 @@ def _forget_clients_of_other_loops(litellm: Any) -> None:
     if _loop is None or _loop() is not loop:
         # made anew when it is asked for
         vars(litellm).pop("module_level_aclient", None)
+        # for all clients of OpenAI's protocol
+        litellm.aclient_session = httpx.AsyncClient(transport=EnvironmentTransport())
+        # for all others, which read only SSL_CERT_FILE
+        for source in certificate_sources()[:1]:
+            litellm.ssl_verify = source.path
         litellm.in_memory_llm_clients_cache.flush_cache()
         _loop = weakref.ref(loop)
 

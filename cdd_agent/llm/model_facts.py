@@ -33,10 +33,10 @@ from cdd_agent.llm.direct.json_values import (
     read_json,
 )
 from cdd_agent.llm.known_models import KnownModel
-from cdd_agent.llm.port import Price
+from cdd_agent.llm.port import NotReachable, Price
 from cdd_agent.llm.providers import Endpoint, Speaks
+from cdd_agent.network.web_address import is_this_computer
 from cdd_agent.user_folders import cache_folder
-from cdd_agent.web_address import is_this_computer
 
 _A_DAY, _AN_HOUR = 86_400.0, 3_600.0
 _MOST_SILENCES = 2
@@ -294,7 +294,7 @@ def fetched(
                 came += piece
                 if len(came) > _LONGEST_LIST or time.monotonic() > end:
                     return None
-    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, ImportError):
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, NotReachable):
         return None  # the call itself says what is wrong there
     return read_json(came.decode(errors="replace"))
 

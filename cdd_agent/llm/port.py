@@ -367,6 +367,14 @@ class ConnectionFailed(ModelError):
     is_transient: ClassVar[bool] = True
 
 
+class NotReachable(ConnectionFailed):
+    """No connection is possible until the user changes a setting or a variable: a
+    proxy, a certificate, or the name of the server.
+    """
+
+    is_transient: ClassVar[bool] = False
+
+
 class BadAnswer(ModelError):
     """The endpoint answered, but not with a reply (500, not JSON, a broken stream)."""
 
@@ -375,6 +383,14 @@ class BadAnswer(ModelError):
 
 class NotAReply(BadAnswer):
     """The endpoint sent nothing of a reply, and no error either."""
+
+
+class WebPageAnswered(BadAnswer):
+    """A web page came from a firewall, a login or a wrong address. The request may
+    not have reached the endpoint.
+    """
+
+    is_transient: ClassVar[bool] = False
 
 
 class EmptyReply(BadAnswer):

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.model_names import provider_of
+from cdd_agent.network.web_address import web_address
 from cdd_agent.partly_shown import PartlyShown
-from cdd_agent.web_address import web_address
 
 
 class Speaks(StrEnum):

@@ -4,6 +4,7 @@ keys, markup or controls.
 
 import re
 
+from cdd_agent.llm.web_page import is_web_page, page_text
 from cdd_agent.redaction import Redactor
 
 LONGEST_QUOTE = 300
@@ -14,8 +15,8 @@ def quoted(text: str) -> str:
     """One short line without keys, markup or control characters; names of models and
     hosts stay readable.
     """
-    if re.search(r"<!doctype|<html", text, re.IGNORECASE):
-        text = _MARKUP.sub(" ", text)
+    if is_web_page(text):
+        text = page_text(text)
     text = Redactor.of_environment().redact(text)
     text = _SAID_TO_BE_A_KEY.sub(
         lambda found: f"{found['assigned'] or found['named'] or ''}[redacted]", text
@@ -24,9 +25,6 @@ def quoted(text: str) -> str:
     return line if len(line) <= LONGEST_QUOTE else f"{line[: LONGEST_QUOTE - 1]}…"
 
 
-_MARKUP = re.compile(
-    r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.IGNORECASE
-)
 # Keys without a shape of their own, and parts of keys: told by what stands around them.
 _NAMED = r"[\w-]{0,40}?(?:key|token|secret|passw(?:or)?d|credential|authorization)s?"
 _SAID_TO_BE_A_KEY = re.compile(

@@ -1,4 +1,4 @@
-"""How long a server asks to wait, in any of the ways in which servers say it."""
+"""How long a server asks to wait before the next call, in seconds."""
 
 import re
 import time
@@ -6,68 +6,101 @@ from collections.abc import Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 
+_SECONDS_OF_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+_AMOUNT = r"\d{1,15}(?:\.\d{1,9})?"
+_UNIT = r"ms|milliseconds?|s|sec(?:ond)?s?|m|min(?:ute)?s?|h|hours?|d|days?"
+_PART = re.compile(rf"({_AMOUNT})\s*({_UNIT})", re.IGNORECASE)
+_DURATION = rf"(?:{_AMOUNT}\s*(?:{_UNIT})\s*)+"
+_WAIT_IN_WORDS = re.compile(
+    # Google's RetryInfo, and its words for the quotas of Code Assist
+    rf"(?:retryDelay|quotaResetDelay)\W{{1,10}}(?P<field>{_DURATION})"
+    # OpenAI, Azure, Google, Groq
+    rf"|(?:try again|retry|reset) (?:in|after) (?P<words>{_DURATION})(?!\w)",
+    re.IGNORECASE,
+)
 _RESET = "x-ratelimit-reset"
-_UNITS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _EPOCH_SECONDS, _EPOCH_MILLISECONDS = 1e9, 1e12
-"""Numbers from here on are no waits but points in time."""
+"""Larger numbers are points in time."""
 
 
-def seconds_to_wait(
+def wait_in_headers(
     headers: Mapping[str, str], now: float | None = None
 ) -> float | None:
-    """Seconds from `now` (a Unix time), or None where the headers say nothing that can
-    be understood.
+    """Return the seconds from `now` (a Unix time), or None if no header is readable.
 
-    `Retry-After` (seconds or a date, also in milliseconds) goes before
-    `X-RateLimit-Reset-*`. Of several resets those count whose `X-RateLimit-Remaining-*`
-    is 0, and of these the last; where none is used up, the first.
+    `Retry-After-Ms` goes before `Retry-After`, and both before `X-RateLimit-Reset-*`.
     """
     now = time.time() if now is None else now
     headers = {name.lower(): value.strip() for name, value in headers.items()}
-    if (wait := _number(headers.get("retry-after-ms", ""))) is not None:
-        return _wait(wait / 1000)
-    if asked := headers.get("retry-after"):
-        if (wait := _number(asked)) is not None:
-            return _wait(wait)
-        with suppress(ValueError, OverflowError):
-            return _wait(parsedate_to_datetime(asked).timestamp() - now)
-    resets = {
-        name: _reset(value, now)
-        for name, value in headers.items()
-        if name.startswith(_RESET)
-    }
-    known = {
-        name.removeprefix(_RESET): wait
-        for name, wait in resets.items()
-        if wait is not None
-    }
-    used_up = [
-        wait
-        for name, wait in known.items()
-        if headers.get(f"x-ratelimit-remaining{name}") == "0"
-    ]
-    return max(used_up) if used_up else min(known.values(), default=None)
+    milliseconds = _read_number(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return _at_least_zero(milliseconds / 1000)
+    asked = headers.get("retry-after", "")
+    wait = _read_number(asked)
+    if wait is None:
+        wait = _read_duration(asked)
+    if wait is not None:
+        return _at_least_zero(wait)
+    with suppress(ValueError, OverflowError):
+        return _at_least_zero(parsedate_to_datetime(asked).timestamp() - now)
+    return _wait_for_reset(headers, now)
 
 
-def _reset(text: str, now: float) -> float | None:
-    """A duration like `6m0s` or `120ms`, seconds, or a Unix time in seconds or
-    milliseconds.
-    """
-    if (number := _number(text)) is not None:
-        if number >= _EPOCH_MILLISECONDS:
-            return _wait(number / 1000 - now)
-        return _wait(number - now if number >= _EPOCH_SECONDS else number)
-    if not re.fullmatch(r"(?:\d+(?:\.\d+)?(?:ms|[dhms]))+", text):
+def wait_in_words(text: str) -> float | None:
+    """Return the seconds that an error names, such as Google's `retryDelay`."""
+    match = _WAIT_IN_WORDS.search(text)
+    if match is None:
         return None
-    return sum(
-        float(amount) * _UNITS[unit]
-        for amount, unit in re.findall(r"(\d+(?:\.\d+)?)(ms|[dhms])", text)
-    )
+    return _read_duration(match["field"] or match["words"])
 
 
-def _number(text: str) -> float | None:
-    return float(text) if re.fullmatch(r"\d{1,15}(?:\.\d{1,9})?", text) else None
+def _wait_for_reset(headers: Mapping[str, str], now: float) -> float | None:
+    """Return the last reset of the limits that are used up
+    (`X-RateLimit-Remaining-*: 0`), or the first of all.
+    """
+    waits, used_up = [], []
+    for name, value in headers.items():
+        if not name.startswith(_RESET):
+            continue
+        wait = _read_reset(value, now)
+        if wait is None:
+            continue
+        waits.append(wait)
+        limit = name.removeprefix(_RESET)
+        if headers.get(f"x-ratelimit-remaining{limit}") == "0":
+            used_up.append(wait)
+    if used_up:
+        return max(used_up)
+    return min(waits, default=None)
 
 
-def _wait(seconds: float) -> float:
+def _read_reset(text: str, now: float) -> float | None:
+    """Read a duration, seconds, or a Unix time in seconds or milliseconds."""
+    number = _read_number(text)
+    if number is None:
+        return _read_duration(text)
+    if number >= _EPOCH_MILLISECONDS:
+        return _at_least_zero(number / 1000 - now)
+    if number >= _EPOCH_SECONDS:
+        return _at_least_zero(number - now)
+    return _at_least_zero(number)
+
+
+def _read_number(text: str) -> float | None:
+    return float(text) if re.fullmatch(_AMOUNT, text) else None
+
+
+def _read_duration(text: str) -> float | None:
+    """Read `6m0s`, `120ms`, `2.5 seconds`."""
+    if not re.fullmatch(_DURATION, text, re.IGNORECASE):
+        return None
+    seconds = 0.0
+    for amount, unit in _PART.findall(text):
+        is_milliseconds = unit.lower().startswith(("ms", "milli"))
+        short = "ms" if is_milliseconds else unit[0].lower()
+        seconds += float(amount) * _SECONDS_OF_UNIT[short]
+    return _at_least_zero(seconds)
+
+
+def _at_least_zero(seconds: float) -> float:
     return max(0.0, round(seconds, 3))

@@ -15,6 +15,7 @@ from cdd_agent.llm.port import (
     ModelError,
     ModelEvent,
     ModelNotFound,
+    NotReachable,
     PicturesRefused,
     ProviderData,
     QuotaUsedUp,
@@ -26,6 +27,7 @@ from cdd_agent.llm.port import (
     ThoughtDelta,
     ToolCall,
     Usage,
+    WebPageAnswered,
 )
 
 ERRORS: dict[str, type[ModelError]] = {
@@ -37,7 +39,9 @@ ERRORS: dict[str, type[ModelError]] = {
     "rate_limited": RateLimited,
     "quota_used_up": QuotaUsedUp,
     "connection_failed": ConnectionFailed,
+    "not_reachable": NotReachable,
     "bad_answer": BadAnswer,
+    "web_page_answered": WebPageAnswered,
 }
 """The errors that a script file can name."""
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
+from cdd_agent.network.web_address import web_address
 from cdd_agent.partly_shown import PartlyShown
 from cdd_agent.typed_values import RuleBroken, Written
-from cdd_agent.web_address import web_address
 
 PROJECT_FILE = Path(".cdd") / "config.yaml"
 

@@ -11,6 +11,7 @@ import httpx
 from msgspec import Struct
 
 from cdd_agent.errors import CddError
+from cdd_agent.network.unusable_variable import UnusableVariable
 from cdd_agent.threads import in_thread
 from cdd_agent.version import VERSION
 from cdd_agent.web.addresses import Judge, Resolve, is_public, system_resolve
@@ -95,11 +96,8 @@ class PageReader(Struct, frozen=True):
         try:
             # the certificates are read slowly
             return await in_thread(make_client, name="httpx")
-        except OSError as error:
-            raise PageUnreadable(
-                f"No page can be read: {one_line(str(error))}.",
-                hint="Check the certificates that SSL_CERT_FILE or SSL_CERT_DIR names.",
-            ) from error
+        except UnusableVariable as error:
+            raise PageUnreadable(error.message, hint=error.hint) from error
 
     async def _follow(self, client: httpx.AsyncClient, url: str) -> Page:
         """httpx would read the bodies of redirects without a limit."""

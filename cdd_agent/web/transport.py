@@ -1,10 +1,10 @@
 """HTTP connections to chosen addresses."""
 
-import ssl
 from collections.abc import Awaitable, Callable, Sequence
-from functools import cache
 
 import httpx
+
+from cdd_agent.network.certificates import trusted_certificates
 
 
 class PinnedTransport(httpx.AsyncBaseTransport):
@@ -17,7 +17,8 @@ class PinnedTransport(httpx.AsyncBaseTransport):
         # No connection is used twice: httpx would find it by its address, but the
         # certificate was for one name.
         self._inner = httpx.AsyncHTTPTransport(
-            verify=trusted(), limits=httpx.Limits(max_keepalive_connections=0)
+            verify=trusted_certificates(),
+            limits=httpx.Limits(max_keepalive_connections=0),
         )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -31,12 +32,6 @@ class PinnedTransport(httpx.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
-
-
-@cache
-def trusted() -> ssl.SSLContext:
-    """Read the trusted certificates, which takes a while."""
-    return httpx.create_ssl_context()
 
 
 def _pinned(request: httpx.Request, address: str) -> httpx.Request:

@@ -8,13 +8,17 @@ from collections.abc import Iterator
 
 import pytest
 
+CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+
 
 @pytest.fixture(autouse=True)
 def no_keys_of_this_computer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests see neither the keys and endpoints of whoever runs them nor a proxy."""
+    """Tests see no keys, endpoints, proxies and certificates of this computer."""
     for name in list(os.environ):
         if name.upper().endswith(("_API_KEY", "_API_BASE", "_BASE_URL", "_PROXY")):
             monkeypatch.delenv(name)
+    for name in CERTIFICATES:
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ By hand: `python -m tests.llm.server --script FILE.yaml --port 0` (the file form
 
 import argparse
 import json
+import ssl
 import sys
 import threading
 import time
@@ -202,6 +203,7 @@ class LoopbackServer:
             | Iterable[str | Answer | ModelError]
         ),
         port: int = 0,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         if isinstance(script, ScriptedModel):
             self.answer = playing(script)
@@ -211,6 +213,10 @@ class LoopbackServer:
             self.answer = in_order(script)
         self.requests: list[Recorded] = []
         self._http = _HttpServer(("127.0.0.1", port), self)
+        self._scheme = "http"
+        if tls is not None:
+            self._scheme = "https"
+            self._http.socket = tls.wrap_socket(self._http.socket, server_side=True)
         self._thread = threading.Thread(
             target=self._http.serve_forever, args=(0.002,), daemon=True
         )
@@ -218,7 +224,11 @@ class LoopbackServer:
     @property
     def url(self) -> str:
         """The API base, as in `OPENAI_API_BASE`."""
-        return f"http://127.0.0.1:{self._http.server_address[1]}/v1"
+        return f"{self._scheme}://127.0.0.1:{self.port}/v1"
+
+    @property
+    def port(self) -> int:
+        return int(self._http.server_address[1])
 
     def __enter__(self) -> Self:
         self._thread.start()

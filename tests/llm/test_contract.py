@@ -513,7 +513,7 @@ REJECTED, LATER, BAD = ExitCode.FAILED, ExitCode.COME_BACK_LATER, ExitCode.BAD_I
             "is 9.",
         ),
         (failure(402, "Pay."), QuotaUsedUp, LATER, "(402): Pay."),
-        (failure(413, "Too large."), RequestRejected, REJECTED, "(413): Too large."),
+        (failure(413, "Too large."), ContextTooLong, REJECTED, ": Too large."),
         (failure(422, "Odd."), RequestRejected, REJECTED, "(422): Odd."),
         (failure(429, "Slow down."), RateLimited, LATER, "(429): Slow down."),
         (failure(503, "Busy."), RateLimited, LATER, "(503): Busy."),
@@ -523,12 +523,6 @@ REJECTED, LATER, BAD = ExitCode.FAILED, ExitCode.COME_BACK_LATER, ExitCode.BAD_I
         (failure(500, "Boom."), BadAnswer, ExitCode.FAILED, "(500): Boom."),
         (failure(502, "Gone."), BadAnswer, ExitCode.FAILED, "(502): Gone."),
         (Answer(raw="This is not JSON."), NotAReply, ExitCode.FAILED, MODEL),
-        (
-            Answer(raw="<html>Log in</html>", content_type="text/html"),
-            NotAReply,
-            ExitCode.FAILED,
-            MODEL,
-        ),
         (Answer(raw=""), NotAReply, ExitCode.FAILED, MODEL),
         (Answer("a b c", garbage=True), BadAnswer, ExitCode.FAILED, MODEL),
         (Answer("a b c", cut_after=0), ConnectionFailed, ExitCode.FAILED, MODEL),
@@ -649,7 +643,7 @@ async def test_a_server_s_page_is_quoted_as_one_short_plain_line(
         served, Answer(status=500, raw=page, content_type="text/html")
     )
 
-    quote = error.message.partition(": ")[2]
+    quote = error.message.rpartition(": ")[2]
     assert quote.split()[:2] == ["Sorry", "[31mvery"]
     assert len(quote) == 300
 

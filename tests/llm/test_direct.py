@@ -28,6 +28,7 @@ from cdd_agent.llm.port import (
     ThoughtDelta,
     ToolCall,
     Usage,
+    WebPageAnswered,
 )
 from cdd_agent.llm.providers import endpoint_of
 from tests.llm.server import Answer, LoopbackServer, failure
@@ -147,7 +148,8 @@ async def test_a_reply_is_read_in_every_way_that_servers_write_it(body: str) -> 
     [
         ("", NotAReply, "not a model's reply"),
         ("   \n\n", NotAReply, "not a model's reply"),
-        ("<!doctype html><html>Log in</html>", NotAReply, "not a model's reply"),
+        ("<!doctype html><html>Log in</html>", WebPageAnswered, "(200): a web page"),
+        ("<?xml version='1.0'?><error/>", NotAReply, "not a model's reply"),
         ("Ollama is running", NotAReply, "not a model's reply"),
         ('{"models": []}', NotAReply, "not a model's reply"),
         ('{"choices": [', ConnectionFailed, "broke off"),
@@ -242,6 +244,23 @@ async def test_everything_that_is_not_a_reply_has_an_error_type(
             "Request too large for gpt-4o on tokens per min (TPM): Limit 30000,"
             " Requested 40000."
         ),
+        (
+            "<400> InternalError.Algo.InvalidParameter: Range of input length should"
+            " be [1, 983616]"
+        ),
+        "Input length 203743 exceeds the maximum length 202752",
+        "Your input exceeds the context window of this model.",
+        "invalid params, context window exceeds limit (2013)",
+        "prompt token count of 5000 exceeds the limit of 4096",
+        "Prompt has 5000 tokens, but the configured context size is 4096 tokens",
+        "The input (210000 tokens) is longer than the model's context length (200000)",
+        "Please reduce the length of the messages or completion.",
+        "Prompt exceeds max length",
+        "prompt too long; exceeded max context length by 12 tokens",
+        "Input is too long for requested model.",
+        "`inputs` must have less than 4096 tokens. Given: 5000",
+        "`inputs` tokens + `max_new_tokens` must be <= 8193",
+        "too many tokens: total number of tokens in the prompt cannot exceed 4081",
     ],
 )
 async def test_every_wording_for_a_context_that_is_too_long_is_known(
@@ -259,7 +278,10 @@ async def test_every_wording_for_a_context_that_is_too_long_is_known(
         ('{"message": "Unknown."}', "(404): Unknown."),
         ('{"detail": [{"msg": "odd"}]}', '(404): [{"msg": "odd"}]'),
         ('[{"error": {"message": "In a list."}}]', "(404): In a list."),
-        ("<html><body>Nothing here</body></html>", "(404): Nothing here"),
+        (
+            "<html><body>Nothing here</body></html>",
+            "(404): a web page came, not an API's answer: Nothing here",
+        ),
         ("", "(404)."),
         ("x" * 200_000, "xxx…"),
     ],
@@ -412,41 +434,9 @@ async def test_a_redirect_is_not_followed() -> None:
             Answer(status=307, raw="", headers={"Location": elsewhere.url})
         )
 
-    assert type(error) is BadAnswer
+    assert type(error) is ModelNotFound
     assert elsewhere.url in error.message
     assert not elsewhere.requests
-
-
-async def test_no_proxy_is_used_for_this_computer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
-        monkeypatch.setenv(variable, "http://127.0.0.1:9")
-
-    assert await events_on("Hello") == [
-        TextDelta("Hello"),
-        Done(StopReason.STOP, Usage(2, 1)),
-    ]
-
-
-async def test_other_servers_are_reached_through_the_proxy(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    with LoopbackServer(["Hello"]) as proxy:
-        monkeypatch.setenv("HTTP_PROXY", proxy.url.removesuffix("/v1"))
-        await events_of(model_at("http://models.example/v1"))
-
-    assert proxy.requests[0].path == "http://models.example/v1/chat/completions"
-
-
-async def test_an_unusable_proxy_is_an_error_with_its_variable(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("ALL_PROXY", "gopher://127.0.0.1")
-    with pytest.raises(ConnectionFailed, match="proxy") as raised:
-        await events_of(model_at("http://models.example/v1"))
-
-    assert "ALL_PROXY" in raised.value.hint
 
 
 @each_row(

@@ -6,7 +6,7 @@ from rich.pretty import pretty_repr
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.providers import PROVIDERS, Speaks, endpoint_of
-from cdd_agent.web_address import is_this_computer
+from cdd_agent.network.web_address import is_this_computer
 from tests.support.tables import each_row
 
 OWN = "http://127.0.0.1:9000/v1"

@@ -31,6 +31,7 @@ from cdd_agent.llm.port import (
     ToolCall,
     ToolDefinition,
     Usage,
+    WebPageAnswered,
 )
 from cdd_agent.llm.providers import endpoint_of
 from tests.llm.server import Answer, LoopbackServer, failure
@@ -373,7 +374,7 @@ async def test_thoughts_of_private_servers_are_not_part_of_the_text() -> None:
             NotAReply,
             "not a model's reply",
         ),
-        (Answer(raw="<html>Log in</html>"), NotAReply, "not a model's reply"),
+        (Answer(raw="<html>Log in</html>"), WebPageAnswered, "(200): a web page"),
         (
             Answer(raw='data: {"type": "response.created"}\n\ndata: oops\n\n'),
             ConnectionFailed,

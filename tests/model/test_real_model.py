@@ -15,7 +15,8 @@ import httpx
 import pytest
 
 from cdd_agent.llm.direct.model import DirectModel
-from cdd_agent.llm.failures import Failure, translated
+from cdd_agent.llm.failure_rules import translated
+from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.local_servers import LocalServer, find_local_servers
 from cdd_agent.llm.port import (

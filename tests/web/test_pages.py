@@ -23,7 +23,6 @@ from cdd_agent.version import VERSION
 from cdd_agent.web.addresses import Address, is_public, system_resolve
 from cdd_agent.web.pages import Page, PageReader, PageUnreadable
 from cdd_agent.web.readable import readable
-from cdd_agent.web.transport import trusted
 from tests.support.tables import each_row
 from tests.web.server import Answer, PageServer, redirect
 
@@ -449,7 +448,6 @@ class TestServers:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/certificates.pem")
-        trusted.cache_clear()  # as in a process that has read no page yet
         assert "SSL_CERT_FILE" in (await refusal(Answer())).hint
 
     async def test_a_cookie_is_kept_for_the_redirects_of_one_read(self) -> None:

@@ -5,7 +5,8 @@ record differs.
 import pytest
 
 from cdd_agent.cost import Cost
-from cdd_agent.llm.failures import Failure, translated
+from cdd_agent.llm.failure_rules import translated
+from cdd_agent.llm.failures import NAME_NOT_FOUND, Failure
 from cdd_agent.llm.incomplete import Received, incomplete
 from cdd_agent.llm.pictures import as_seen_by, picture_of
 from cdd_agent.llm.port import (
@@ -29,6 +30,9 @@ from tests.support.tables import each_row
 ONE = Request((Message("system", "Be brief."), Message("user", "one")))
 SAVED = "What was done is saved, and the next run goes on from there."
 WITHOUT_PICTURES = "Leave the picture out, or use another model; with `pictures: false` in .cdd/config.yaml the text goes on without it."
+IN_THE_WAY = (
+    "A firewall, a proxy or a login may be in the way, or the API base is wrong."
+)
 CHECK_KEY = "Set in the environment: SOME_API_KEY."
 
 
@@ -96,13 +100,53 @@ CHECK_KEY = "Set in the environment: SOME_API_KEY."
             "Try again; if it stays, its server or a proxy damages the answers.",
         ),
         (
+            Failure(status=403, page="Access denied"),
+            "The request did not reach some/model (403): a web page came, not an API's answer: Access denied",
+            IN_THE_WAY,
+        ),
+        (
+            Failure(status=502, page=""),
+            "The server of some/model failed (502): a web page came, not an API's answer",
+            "Try again later.",
+        ),
+        (
+            Failure(
+                kinds=frozenset({"ConnectError", NAME_NOT_FOUND}), words="Unknown."
+            ),
+            "There is no host with the name of the server of some/model: Unknown.",
+            "Check http://127.0.0.1:9/v1, and the network.",
+        ),
+        (
+            Failure(kinds=frozenset({"SSLCertVerificationError"}), words="No."),
+            "The certificate of the server of some/model is not trusted: No.",
+            "If an authority of your company signs it, set SSL_CERT_FILE to a file with that authority's certificate (PEM).",
+        ),
+        (
+            Failure(all_words="Hostname mismatch"),
+            "The certificate of the server of some/model is not valid.",
+            "Check http://127.0.0.1:9/v1, and the clock of this computer.",
+        ),
+        (
+            Failure(all_words="[SSL: WRONG_VERSION_NUMBER]"),
+            "The server of some/model does not speak TLS.",
+            "Check http://127.0.0.1:9/v1: perhaps it begins with http://.",
+        ),
+        (
             Failure(status=400, all_words="unknown variant `image_url`"),
             "some/model takes no pictures (400).",
             WITHOUT_PICTURES,
         ),
     ],
 )
-def test_a_failed_call(failure: Failure, message: str, hint: str) -> None:
+def test_a_failed_call(
+    failure: Failure, message: str, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+        *("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"),
+        *("all_proxy", "ALL_PROXY"),
+    ):
+        monkeypatch.delenv(name, raising=False)
     error = translated(
         failure, "some/model", "http://127.0.0.1:9/v1", lambda: CHECK_KEY
     )
@@ -113,6 +157,50 @@ LONG_REQUEST = (
     "Some servers end so, without an error, if a request is longer than the model's"
     " context."
 )
+
+
+PROXY = "http://10.0.0.1:3128 (HTTPS_PROXY)"
+
+
+@each_row(
+    ("failure", "message", "hint"),
+    [
+        (
+            Failure(status=407),
+            f"The proxy {PROXY} does not accept user and password.",
+            "Write them into HTTPS_PROXY: http://user:password@host:port.",
+        ),
+        (
+            Failure(kinds=frozenset({"ProxyError"}), words="403 Forbidden"),
+            f"The proxy {PROXY} does not let some/model be called: 403 Forbidden",
+            "Ask its administrator. If the server can be reached without it, add the server to NO_PROXY.",
+        ),
+        (
+            Failure(kinds=frozenset({"ProxyError"}), words="502 Bad Gateway"),
+            f"The proxy {PROXY} could not reach the server of some/model: 502 Bad Gateway",
+            "Check the address of the server, or try again.",
+        ),
+        (
+            Failure(kinds=frozenset({"ConnectError", NAME_NOT_FOUND})),
+            f"There is no host with the name of the proxy {PROXY}.",
+            "Correct HTTPS_PROXY, or unset it.",
+        ),
+        (
+            Failure(kinds=frozenset({"ConnectError"})),
+            f"The proxy {PROXY} could not be reached.",
+            "Check that it runs, or correct HTTPS_PROXY.",
+        ),
+    ],
+)
+def test_a_failed_proxy(
+    failure: Failure, message: str, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("https_proxy", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTPS_PROXY", "me:secret@10.0.0.1:3128")
+    for address in ("https://models.example/v1", None):
+        error = translated(failure, "some/model", address, lambda: CHECK_KEY)
+        assert (error.message, error.hint) == (message, hint)
 
 
 @each_row(
@@ -138,8 +226,8 @@ LONG_REQUEST = (
         ),
         (
             Received(is_reply=False, beginning="<html><b>Log in</b></html>"),
-            "The server's answer for some/model is not a model's reply: Log in",
-            f"Check the API base: it often ends in /v1. {LONG_REQUEST}",
+            "The request did not reach some/model (200): a web page came, not an API's answer: Log in",
+            IN_THE_WAY,
         ),
         (
             Received(is_reply=False),

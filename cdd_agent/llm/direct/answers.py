@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import httpx
-from msgspec.structs import replace
 
 from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct.json_texts import JsonTexts
@@ -14,7 +13,6 @@ from cdd_agent.llm.direct.reported_failures import failure_of
 from cdd_agent.llm.failures import Failure, Listener
 from cdd_agent.llm.incomplete import Received
 from cdd_agent.llm.port import Hear
-from cdd_agent.llm.retry_after import seconds_to_wait
 
 LONGEST_COMPLAINT = 64 * 2**10
 """Bytes of a refusal that are read."""
@@ -83,7 +81,4 @@ async def read_complaint(
     text = body[:LONGEST_COMPLAINT].decode(errors="replace")
     if response.has_redirect_location:
         text = f"it names {response.headers['location']}"
-    return replace(
-        failure_of(text, response.status_code),
-        retry_after=seconds_to_wait(response.headers),
-    )
+    return failure_of(text, response.status_code, response.headers)

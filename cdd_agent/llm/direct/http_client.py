@@ -1,5 +1,5 @@
-"""Clients of httpx for a model's server: which certificates they trust, which proxies
-they use, how long they wait.
+"""HTTP clients for a model's server, with the proxy and the certificates that the
+environment names.
 """
 
 import ssl
@@ -9,74 +9,102 @@ from typing import Any
 
 import httpx
 
-from cdd_agent.llm.port import ConnectionFailed
+from cdd_agent.llm.port import NotReachable
 from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, SILENCE_TIMEOUT
-from cdd_agent.web_address import is_this_computer
+from cdd_agent.network.certificates import trusted_certificates
+from cdd_agent.network.proxies import proxy_for
+from cdd_agent.network.unusable_variable import UnusableVariable
+from cdd_agent.network.web_address import is_this_computer
 
 _LAST_PORT = 65_535
 
 
 def prepare(base: str) -> None:
-    """Read the trusted certificates, once: that is slow."""
-    with suppress(httpx.InvalidURL, OSError):  # the call says so
-        _trusted(_is_plain_and_local(checked_url(base)))
+    """Read the trusted certificates once, since that is slow. Errors are left to the
+    call.
+    """
+    with suppress(httpx.InvalidURL, UnusableVariable):
+        _certificates_for(checked_url(base))
 
 
 @cache
 def checked_url(base: str, end: str = "") -> httpx.URL:
-    """Where calls go. Raises `InvalidURL`."""
+    """Return the address of calls, with `end` added. Raises `InvalidURL`."""
     try:
         url = httpx.URL(base)
-        # as the system's resolver does, without a name for its errors
+        # The system's resolver does the same, and its error does not name the host.
         url.host.encode("idna")
     except UnicodeError as error:
         raise httpx.InvalidURL(str(error)) from error
     if (url.port or 0) > _LAST_PORT:
         raise httpx.InvalidURL(f"there is no port {url.port}")
     path = url.path.rstrip("/")
-    return url.copy_with(path=path if path.endswith(end) else f"{path}{end}")
+    if not path.endswith(end):
+        path += end
+    return url.copy_with(path=path)
 
 
 def client_for(url: httpx.URL, silence: float = SILENCE_TIMEOUT) -> httpx.AsyncClient:
-    """A client that waits for a byte as long as `silence` says.
+    """Return a client that waits `silence` seconds for the next byte. Raises
+    `NotReachable`.
 
-    Proxies come from the environment, but none stands between this computer and itself.
-    Redirects are not followed: the key, and what is asked, are for the server that was
-    configured.
+    It does not follow redirects: key and prompt are for the configured server alone.
     """
-    try:
-        return httpx.AsyncClient(**client_settings(url, silence))
-    except (ValueError, ImportError) as error:
-        # of proxies that are not written as URLs, or speak SOCKS
-        raise ConnectionFailed(
-            "The proxy that the environment names cannot be used.",
-            hint=(
-                "Check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY; SOCKS needs the package"
-                " socksio."
-            ),
-        ) from error
+    return httpx.AsyncClient(**client_settings(url, silence))
 
 
 def client_settings(url: httpx.URL, silence: float = SILENCE_TIMEOUT) -> dict[str, Any]:
-    """How a client of httpx has to be made for an address."""
+    """Return the arguments of an httpx client for an address. Raises `NotReachable` if
+    the environment names an unusable proxy or unusable certificates.
+    """
+    try:
+        certificates = _certificates_for(url)
+        named = proxy_for(url)
+    except UnusableVariable as error:
+        raise NotReachable(error.message, hint=error.hint) from error
+    proxy = None
+    if named is not None:
+        is_tls = named.url.lower().startswith("https:")
+        proxy = httpx.Proxy(named.url, ssl_context=certificates if is_tls else None)
     return {
-        "verify": _trusted(_is_plain_and_local(url)),
-        "trust_env": not is_this_computer(url.host),
+        "verify": certificates,
+        "proxy": proxy,
+        # httpx cannot read some forms of NO_PROXY
+        "trust_env": False,
         "timeout": httpx.Timeout(silence, connect=CONNECT_TIMEOUT),
     }
 
 
-@cache
-def _trusted(nobody: bool) -> ssl.SSLContext:
-    """The certificates that are trusted; reading them takes a while. `nobody`: where
-    none will be met.
+class EnvironmentTransport(httpx.AsyncBaseTransport):
+    """Sends each request as `client_for` its URL would. For clients that are made
+    before their URL is known: those of litellm.
     """
-    return (
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        if nobody
-        else httpx.create_ssl_context()
-    )
+
+    def __init__(self) -> None:
+        self._transports: dict[object, httpx.AsyncHTTPTransport] = {}
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        settings = client_settings(request.url)
+        proxy, certificates = settings["proxy"], settings["verify"]
+        key = (proxy and proxy.raw_auth, proxy and proxy.url, certificates)
+        if key not in self._transports:
+            self._transports[key] = httpx.AsyncHTTPTransport(
+                verify=certificates, proxy=proxy, trust_env=False
+            )
+        return await self._transports[key].handle_async_request(request)
+
+    async def aclose(self) -> None:
+        for transport in self._transports.values():
+            await transport.aclose()
 
 
-def _is_plain_and_local(url: httpx.URL) -> bool:
-    return url.scheme == "http" and is_this_computer(url.host)
+def _certificates_for(url: httpx.URL) -> ssl.SSLContext:
+    if url.scheme == "http" and is_this_computer(url.host):
+        return _no_certificates()
+    return trusted_certificates()
+
+
+@cache
+def _no_certificates() -> ssl.SSLContext:
+    """Return a context for connections without TLS, which is made at once."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -15,7 +15,7 @@ LONGEST_TEXT = 32 * 2**20
 """Bytes of one JSON text. A piece of a reply has some hundred, a whole reply more."""
 LONGEST_KEEP_ALIVE = 100
 """Characters of a keep-alive that is plain text."""
-_SHOWN_BYTES = 400
+_SHOWN_BYTES = 2_000
 """Bytes of an answer that are kept for an error message."""
 _BOM = b"\xef\xbb\xbf"
 _FIELD = re.compile(rb"(?:data|event|id|retry)(?::|$)")

@@ -28,7 +28,8 @@ from cdd_agent.llm.direct.protocol import (
 )
 from cdd_agent.llm.direct.server_check import expect_server
 from cdd_agent.llm.direct.silent_cut import expect_read_whole, looks_short
-from cdd_agent.llm.failures import Failure, translated
+from cdd_agent.llm.failure_rules import translated
+from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.incomplete import incomplete
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.model_facts import ModelFacts

@@ -1,46 +1,60 @@
-"""Failures as servers report them: in a refusal, in place of an answer, or in the
-middle of one.
+"""Failures as servers report them: by status, instead of an answer, or in the middle
+of one.
 """
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cdd_agent.llm.direct.json_values import as_dict, as_string, as_text, read_json
+from msgspec.structs import replace
+
+from cdd_agent.llm.direct.json_values import (
+    as_dict,
+    as_list,
+    as_string,
+    as_text,
+    read_json,
+)
 from cdd_agent.llm.direct.protocol import NoReply, ServerFailed
 from cdd_agent.llm.failures import Failure, status_of
+from cdd_agent.llm.retry_after import wait_in_headers, wait_in_words
+from cdd_agent.llm.web_page import title_of_page
 
 _QUOTED_CHARACTERS = 400
 
 
 def failure_in(document: dict[str, Any], status: int | None = None) -> Failure | None:
-    """The failure that an answer reports, in any of the forms in which servers do.
-    `status`: the answer's own.
+    """Return the failure that a JSON answer reports, if it does. `status` is the
+    answer's own.
     """
     error = document.get("error")
-    if error is None and (
-        document.get("object") == "error" or document.get("type") == "error" or status
-    ):
+    is_error = document.get("object") == "error" or document.get("type") == "error"
+    if error is None and (is_error or status):
         error = document
     if not error:
         return None
-    facts = error if isinstance(error, dict) else {}
+    facts = as_dict(error)
+    message = facts.get("message") or facts.get("detail")
+    if isinstance(error, str):
+        message = error
+    metadata = as_dict(facts.get("metadata"))
+    # the second is from the provider behind OpenRouter
+    parts = [as_text(part) for part in (message, metadata.get("raw")) if part]
+    words = " ".join(dict.fromkeys(parts)) or as_text(error)
     codes = [facts.get(name) for name in ("code", "status", "type")]
-    said = (
-        error if isinstance(error, str) else facts.get("message") or facts.get("detail")
+    all_words = [words, *map(str, codes), as_string(facts.get("param"))]
+    return Failure(
+        status=status or status_of(*codes),
+        words=words,
+        all_words="\n".join([*all_words, *_quotas(facts)]),
+        retry_after=_wait(metadata, as_text(error)),
     )
-    # what the provider behind OpenRouter said
-    raw = as_dict(facts.get("metadata")).get("raw")
-    words = " ".join(
-        dict.fromkeys(as_text(part) for part in (said, raw) if part)
-    ) or as_text(error)
-    all_words = "\n".join([words, *map(str, codes), as_string(facts.get("param"))])
-    return Failure(status=status or status_of(*codes), words=words, all_words=all_words)
 
 
 def read_document(text: str) -> dict[str, Any]:
-    """The JSON object of a piece of an answer. Raises `NoReply` for anything else,
-    `ServerFailed` for a failure.
+    """Return the JSON object of a piece of an answer. Raises `NoReply` for anything
+    else, `ServerFailed` for a failure.
     """
-    document = _first_of(read_json(text))
+    document = _unwrap(read_json(text))
     if not isinstance(document, dict):
         raise NoReply(text[:_QUOTED_CHARACTERS])
     if failure := failure_in(document):
@@ -48,15 +62,44 @@ def read_document(text: str) -> dict[str, Any]:
     return document
 
 
-def _first_of(document: Any) -> Any:
+def failure_of(
+    text: str, status: int, headers: Mapping[str, str] | None = None
+) -> Failure:
+    """Return the failure that an answer stands for, whatever its body is."""
+    document = _unwrap(read_json(text))
+    failure = None
+    if isinstance(document, dict):
+        failure = failure_in(document, status)
+    if failure is None:
+        failure = Failure(
+            status=status,
+            words=text,
+            all_words=text,
+            retry_after=wait_in_words(text),
+            page=title_of_page(text),
+        )
+    wait = wait_in_headers(headers or {})
+    return failure if wait is None else replace(failure, retry_after=wait)
+
+
+def _unwrap(document: Any) -> Any:
     """Google reports errors as a list with one object."""
-    return (
-        document[0] if isinstance(document, list) and len(document) == 1 else document
-    )
+    if isinstance(document, list) and len(document) == 1:
+        return document[0]
+    return document
 
 
-def failure_of(text: str, status: int) -> Failure:
-    """The failure that the body of a refusal tells of, JSON or not."""
-    document = _first_of(read_json(text))
-    told = failure_in(document, status) if isinstance(document, dict) else None
-    return told or Failure(status=status, words=text, all_words=text)
+def _wait(metadata: Mapping[str, Any], text: str) -> float | None:
+    """Return the wait that an error names, or the headers of OpenRouter in it."""
+    headers = {}
+    for name, value in as_dict(metadata.get("headers")).items():
+        headers[name] = str(value)
+    wait = wait_in_headers(headers)
+    return wait_in_words(text) if wait is None else wait
+
+
+def _quotas(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of Google's quotas that are used up."""
+    for detail in as_list(facts.get("details")):
+        for violation in as_list(as_dict(detail).get("violations")):
+            yield as_string(as_dict(violation).get("quotaId"))

@@ -7,7 +7,8 @@ import httpx
 
 from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct.http_client import checked_url, client_for, prepare
-from cdd_agent.llm.failures import Failure, translated
+from cdd_agent.llm.failure_rules import translated
+from cdd_agent.llm.failures import Failure
 
 
 async def expect_server(name: str, base: str, key_hint: Callable[[], str]) -> None:

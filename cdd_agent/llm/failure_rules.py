@@ -1,0 +1,392 @@
+"""The errors that failed calls become: the same words for every adapter."""
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+
+import httpx
+from msgspec import Struct
+
+from cdd_agent.llm.failures import (
+    NAME_NOT_FOUND,
+    NO_ANSWER_IN_TIME,
+    NO_CONNECTION,
+    Failure,
+)
+from cdd_agent.llm.port import (
+    AuthenticationFailed,
+    BadAnswer,
+    ConnectionFailed,
+    ContextTooLong,
+    ModelError,
+    ModelNotFound,
+    NotReachable,
+    PicturesRefused,
+    QuotaUsedUp,
+    RateLimited,
+    RequestRejected,
+    WebPageAnswered,
+)
+from cdd_agent.llm.quoting import quoted
+from cdd_agent.network.certificates import certificate_sources
+from cdd_agent.network.proxies import Proxy, proxy_for
+from cdd_agent.network.unusable_variable import UnusableVariable
+
+_ANY_SERVER = "https://a-provider.invalid"
+"""For a provider whose address only litellm knows."""
+
+
+def translated(
+    failure: Failure, model: str, address: str | None, key_hint: Callable[[], str]
+) -> ModelError:
+    """Return our error for a failed call. `key_hint` is called only if the key is
+    wrong.
+    """
+    proxy = _proxy_for(address or _ANY_SERVER)
+    if proxy is not None and (error := _proxy_error(failure, model, proxy)):
+        return error
+    rule = next((rule for rule in _RULES if rule.fits(failure)), _RULES[-1])
+    message = rule.message.format(
+        model=model, status=f" ({failure.status})" if failure.status else ""
+    )
+    quote = _quote(failure) if rule.quotes else ""
+    message = f"{message}: {quote}" if quote else f"{message}."
+    hint = rule.hint.format(
+        server=quoted(address) if address else "the network",
+        certificates=_certificates_hint(),
+    )
+    if rule.error is AuthenticationFailed:
+        hint = key_hint()
+    if issubclass(rule.error, RateLimited) and failure.retry_after is not None:
+        if rule.error is RateLimited:
+            hint = f"It asks to wait for {failure.retry_after:g} s."
+        return rule.error(message, hint=hint, retry_after=failure.retry_after)
+    return rule.error(message, hint=hint)
+
+
+def _quote(failure: Failure) -> str:
+    if failure.page is None:
+        return quoted(failure.words)
+    title = quoted(failure.page)
+    page = "a web page came, not an API's answer"
+    return f"{page}: {title}" if title else page
+
+
+def _proxy_for(address: str) -> Proxy | None:
+    with suppress(httpx.InvalidURL, UnusableVariable):
+        return proxy_for(httpx.URL(address))
+    return None
+
+
+def _proxy_error(failure: Failure, model: str, proxy: Proxy) -> ModelError | None:
+    """Return the error if the proxy failed, and not the server behind it."""
+    quote = _quote(failure)
+    reason = f": {quote}" if quote else "."
+    is_refusal = "ProxyError" in failure.kinds
+    if failure.status == 407 or (is_refusal and _WRONG_PASSWORD.search(quote)):
+        return NotReachable(
+            f"The proxy {proxy} does not accept user and password{reason}",
+            hint=f"Write them into {proxy.variable}: http://user:password@host:port.",
+        )
+    if is_refusal and _FORBIDDEN.search(quote):
+        return NotReachable(
+            f"The proxy {proxy} does not let {model} be called{reason}",
+            hint=(
+                "Ask its administrator. If the server can be reached without it, add"
+                " the server to NO_PROXY."
+            ),
+        )
+    if is_refusal:
+        return ConnectionFailed(
+            f"The proxy {proxy} could not reach the server of {model}{reason}",
+            hint="Check the address of the server, or try again.",
+        )
+    if NAME_NOT_FOUND in failure.kinds:
+        return NotReachable(
+            f"There is no host with the name of the proxy {proxy}{reason}",
+            hint=f"Correct {proxy.variable}, or unset it.",
+        )
+    if failure.kinds & _CONNECT_ERRORS and not failure.kinds & _TLS_ERRORS:
+        return ConnectionFailed(
+            f"The proxy {proxy} could not be reached{reason}",
+            hint=f"Check that it runs, or correct {proxy.variable}.",
+        )
+    return None
+
+
+_WRONG_PASSWORD = re.compile(r"^407\b|authenticat|username", re.IGNORECASE)
+_FORBIDDEN = re.compile(r"^4\d\d\b|ruleset|not allowed", re.IGNORECASE)
+_CONNECT_ERRORS = frozenset({"ConnectError", "ClientConnectorError"})
+_TLS_ERRORS = frozenset({"SSLError"})
+
+
+def _certificates_hint() -> str:
+    sources = certificate_sources()
+    if sources:
+        return (
+            f"Only {' and '.join(map(str, sources))} is trusted. Add the certificate"
+            " of the authority that signs the server's."
+        )
+    return (
+        "If an authority of your company signs it, set SSL_CERT_FILE to a file with"
+        " that authority's certificate (PEM)."
+    )
+
+
+class _Rule(Struct, frozen=True):
+    """Failures of some classes, HTTP statuses or wordings, and their error. A rule for
+    web pages also needs one.
+    """
+
+    error: type[ModelError]
+    message: str
+    hint: str
+    kinds: frozenset[str] = frozenset()
+    statuses: frozenset[int] = frozenset()
+    wording: str | None = None
+    only_pages: bool = False
+    quotes: bool = True
+    """The server's message is added."""
+
+    def fits(self, failure: Failure) -> bool:
+        if self.only_pages and failure.page is None:
+            return False
+        if self.kinds & failure.kinds or failure.status in self.statuses:
+            return True
+        return self.wording is not None and bool(
+            re.search(self.wording, failure.all_words, re.IGNORECASE)
+        )
+
+
+def _any_of(*patterns: str) -> str:
+    return "|".join(patterns)
+
+
+_RULES = (
+    _Rule(
+        ModelNotFound,
+        "The API base of {model} is not a URL",
+        "Check {server}: it begins with http:// or https://.",
+        kinds=frozenset({"InvalidURL", "UnsupportedProtocol"}),
+        wording=r"Invalid IPv6 URL",
+    ),
+    _Rule(
+        ConnectionFailed,
+        "{model} did not answer in time{status}",
+        "Try again; the server may be busy.",
+        kinds=NO_ANSWER_IN_TIME,
+        statuses=frozenset({408, 504}),
+    ),
+    _Rule(
+        NotReachable,
+        "The certificate of the server of {model} is not valid",
+        "Check {server}, and the clock of this computer.",
+        wording=(
+            r"certificate (?:has expired|is not yet valid)"
+            r"|(?:hostname|ip address) mismatch"
+        ),
+    ),
+    _Rule(
+        NotReachable,
+        "The certificate of the server of {model} is not trusted",
+        "{certificates}",
+        kinds=frozenset({"SSLCertVerificationError"}),
+    ),
+    _Rule(
+        NotReachable,
+        "The server of {model} does not speak TLS",
+        "Check {server}: perhaps it begins with http://.",
+        wording=r"WRONG_VERSION_NUMBER|record layer failure",
+    ),
+    _Rule(
+        NotReachable,
+        "There is no host with the name of the server of {model}",
+        "Check {server}, and the network.",
+        kinds=frozenset({NAME_NOT_FOUND}),
+    ),
+    _Rule(
+        ConnectionFailed,
+        "The server of {model} could not be reached",
+        "Check {server}, and that the server runs.",
+        kinds=_CONNECT_ERRORS,
+    ),
+    _Rule(
+        ConnectionFailed,
+        "The connection to {model} broke",
+        "Try again.",
+        kinds=NO_CONNECTION,
+    ),
+    _Rule(
+        ModelNotFound,
+        "{model} needs a Python package that is not installed",
+        "Install it into the environment of cdd-shell.",
+        kinds=frozenset({"ImportError"}),
+    ),
+    _Rule(
+        ModelNotFound,
+        "No provider fits the model {model}",
+        "Write it as provider/model, for example openai/gpt-5 or"
+        " anthropic/claude-sonnet-4-5.",
+        wording="LLM Provider NOT provided",
+        quotes=False,
+    ),
+    _Rule(
+        BadAnswer,
+        "The memory of its server does not suffice for {model}{status}",
+        "Set a smaller `context_window`, or use a smaller model.",
+        wording=(
+            r"requires more system memory|(?:out of|insufficient|failed to allocate|not"
+            r" enough) memory"
+        ),
+    ),
+    _Rule(
+        BadAnswer,
+        "{model} made a call of a tool that its server could not read",
+        "Ask again; if it stays, `tool_calls: off` in .cdd/config.yaml does without.",
+        wording=r"tool_use_failed|failed_generation",
+    ),
+    _Rule(
+        PicturesRefused,
+        "{model} takes no pictures{status}",
+        "Leave the picture out, or use another model; with `pictures: false` in"
+        " .cdd/config.yaml the text goes on without it.",
+        wording=(
+            r"unknown variant .?image_url|image[_ ](?:url|input)s?\b[^.]{0,60}(?:not"
+            r" support|unsupported|only support)"
+            r"|(?:not support|unsupported|no endpoints found that"
+            r" support)[^.]{0,60}\b(?:images?|vision|image_url)\b"
+            r"|is not a (?:multimodal|vision) model|at most 0 image|\bmmproj\b|missing"
+            r" data required for image input"
+        ),
+    ),
+    _Rule(
+        ContextTooLong,
+        "The request is too long for {model}",
+        "Use a model with a larger context, or a smaller step.",
+        kinds=frozenset({"ContextWindowExceededError"}),
+        statuses=frozenset({413}),
+        wording=_any_of(
+            # codes of OpenAI, llama.cpp, GitHub
+            r"context[_ ](?:length|window)[_ ]exceeded",
+            r"exceed_context_size|tokens_limit_reached",
+            # OpenAI, DeepSeek, OpenRouter, vLLM, xAI, Mistral
+            r"max(?:imum)? (?:context|prompt|model) length",
+            # Anthropic, MiniMax
+            r"exceeds? (?:the )?context limit|context window exceeds limit",
+            # OpenAI, llama.cpp, LM Studio, Ollama, SGLang, Together
+            r"(?:exceed(?:s|ed)?|than) (?:max |the |the model's |the available )?"
+            r"context (?:size|length|window)",
+            r"context length of only|configured context size is",
+            # Anthropic, Ollama, Bedrock, Z.AI
+            r"prompt (?:is )?too long|input is too long",
+            r"prompt exceeds max(?:imum)? length",
+            # Moonshot, Google, GitHub
+            r"exceeded model token limit",
+            r"token count [^.]{0,40}exceeds the (?:maximum|limit)",
+            # DashScope, Volcano Engine
+            r"range of input length should be",
+            r"input length \d+ exceeds the maximum length",
+            # Groq, Cerebras
+            r"reduce the length of the (?:messages|prompt)|request too large for",
+            # Hugging Face, Cohere
+            r"inputs?`? (?:tokens \+ |must have less than )|too many tokens: ",
+        ),
+    ),
+    _Rule(
+        RequestRejected,
+        "The content filter of {model} refused the request",
+        "Word the step differently, or use another model.",
+        kinds=frozenset({"ContentPolicyViolationError"}),
+        wording=(
+            r"\bcontent_filter\b|content_policy_violation|content management"
+            r" policy|data_inspection_failed"
+            r"|content exists risk|responsible ?ai ?policy|rejected as a result of our"
+            r" safety system"
+            r"|\b(?:bio|cyber)_policy"
+        ),
+    ),
+    _Rule(
+        QuotaUsedUp,
+        "There is no money or quota left for {model}{status}",
+        "Look at your account with the provider, or use another model.",
+        statuses=frozenset({402}),
+        wording=(
+            r"insufficient_quota|exceeded_current_quota|insufficient[ _](?:account"
+            r" )?(?:balance|credits|funds)"
+            r"|credit balance is too low|used all available credits|reached"
+            r" (?:its|your) monthly spending limit"
+            r"|\barrearage\b|out of credits|reached your specified api usage limits"
+            # Google's and OpenRouter's free models
+            r"|requestsperday|free-models-per-day"
+        ),
+    ),
+    _Rule(
+        AuthenticationFailed,
+        "There is no key for {model}",
+        "",
+        wording=(
+            r"missing [^.]{0,40}(?:credentials|api key)|unable to locate credentials"
+        ),
+        quotes=False,
+    ),
+    _Rule(
+        WebPageAnswered,
+        "The request did not reach {model}{status}",
+        "A firewall, a proxy or a login may be in the way, or the API base is wrong.",
+        statuses=frozenset({200, 401, 403, 451, 511}),
+        only_pages=True,
+    ),
+    _Rule(
+        AuthenticationFailed,
+        "The provider refused the key for {model}{status}",
+        "",
+        kinds=frozenset({"AuthenticationError", "PermissionDeniedError"}),
+        statuses=frozenset({401, 403}),
+    ),
+    _Rule(
+        ModelNotFound,
+        "The server does not know {model}{status}",
+        "Check the model's name, and the API base: it often ends in /v1.",
+        kinds=frozenset({"NotFoundError"}),
+        statuses=frozenset({404}),
+    ),
+    _Rule(
+        RateLimited,
+        "{model} asks to come back later{status}",
+        "Try again later; if it speaks of a quota, look at your account with the"
+        " provider.",
+        kinds=frozenset({"RateLimitError"}),
+        statuses=frozenset({429, 503, 529}),
+    ),
+    _Rule(
+        ModelNotFound,
+        "The server of {model} sends the call elsewhere{status}",
+        "Nothing was sent there. Set api_base to that address, if it is the right one.",
+        statuses=frozenset(range(300, 400)),
+    ),
+    _Rule(
+        RequestRejected,
+        "{model} refused the request{status}",
+        "Fix what it names, or use another model.",
+        kinds=frozenset({"BadRequestError", "UnprocessableEntityError"}),
+        statuses=frozenset({*range(400, 500), 501, 505}),
+    ),
+    _Rule(
+        BadAnswer,
+        "The answer of {model} cannot be understood{status}",
+        "Try again; if it stays, its server or a proxy damages the answers.",
+        kinds=frozenset({"JSONDecodeError", "NoReply"}),
+    ),
+    _Rule(
+        BadAnswer,
+        "The server of {model} failed{status}",
+        "Try again later.",
+        statuses=frozenset(range(500, 600)),
+    ),
+    _Rule(
+        BadAnswer,
+        "{model} gave no usable answer",
+        "Try again, or use another model.",
+    ),
+)
+"""The first rule that fits decides. The last one is for all other failures."""

@@ -1,0 +1,29 @@
+"""Web pages that come instead of an API's answer: of a firewall, a login, a proxy."""
+
+import html
+import re
+
+_PAGE = re.compile(r"<(?:!doctype\s+html|html)\b", re.IGNORECASE)
+_TITLE = re.compile(
+    r"<(title|h1)\b[^>]*>(.{1,500}?)</\1\s*>", re.IGNORECASE | re.DOTALL
+)
+_MARKUP = re.compile(
+    r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.IGNORECASE
+)
+
+
+def is_web_page(text: str) -> bool:
+    return _PAGE.search(text) is not None
+
+
+def title_of_page(text: str) -> str | None:
+    """Return the title of a web page, or else its text; None for other texts."""
+    if not is_web_page(text):
+        return None
+    title = _TITLE.search(text)
+    return page_text(title[2] if title else text)
+
+
+def page_text(markup: str) -> str:
+    """Return the words of a page in one line."""
+    return " ".join(html.unescape(_MARKUP.sub(" ", markup)).split())

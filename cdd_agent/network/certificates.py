@@ -1,0 +1,96 @@
+"""The authorities whose certificates are trusted: those of Mozilla, or those that a
+variable of the environment names.
+"""
+
+import os
+import ssl
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import httpx
+from msgspec import Struct
+
+from cdd_agent.network.unusable_variable import UnusableVariable
+
+_OPENSSL = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+# of requests and curl, for those who have set only these
+_OTHERS = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+
+
+class CertificateSource(Struct, frozen=True):
+    """A file or a folder with certificates, and the variable that names it."""
+
+    variable: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.path} ({self.variable})"
+
+
+def certificate_sources(
+    environment: Mapping[str, str] | None = None,
+) -> tuple[CertificateSource, ...]:
+    """Return what replaces Mozilla's authorities; empty if no variable is set.
+
+    `SSL_CERT_FILE` and `SSL_CERT_DIR` count together, as with OpenSSL. Without both of
+    them, `REQUESTS_CA_BUNDLE` counts, then `CURL_CA_BUNDLE`.
+    """
+    variables = os.environ if environment is None else environment
+    sources: list[CertificateSource] = []
+    for name in (*_OPENSSL, *_OTHERS):
+        path = variables.get(name, "").strip()
+        if path and not (name in _OTHERS and sources):
+            sources.append(CertificateSource(name, path))
+    return tuple(sources)
+
+
+def trusted_certificates() -> ssl.SSLContext:
+    """Return the context for connections. It is read again only if a file has changed,
+    since that is slow. Raises `UnusableVariable`.
+    """
+    sources = certificate_sources()
+    versions = []
+    for source in sources:
+        with suppress(OSError, ValueError):
+            status = Path(source.path).stat()
+            versions.append((status.st_ino, status.st_mtime_ns, status.st_size))
+    return _load(sources, tuple(versions))
+
+
+@cache
+def _load(
+    sources: tuple[CertificateSource, ...], versions: tuple[object, ...]
+) -> ssl.SSLContext:
+    """`versions` is part of the cache's key only."""
+    del versions
+    if not sources:
+        return httpx.create_ssl_context(trust_env=False)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    for source in sources:
+        try:
+            _add(context, source.path)
+        except ssl.SSLError as error:
+            raise _unusable(source, "it has no certificates in PEM format") from error
+        except (OSError, ValueError) as error:
+            raise _unusable(
+                source, getattr(error, "strerror", "") or str(error)
+            ) from error
+    return context
+
+
+def _add(context: ssl.SSLContext, path: str) -> None:
+    """Add a file, or one or more folders as OpenSSL separates them."""
+    folders = [name for name in path.split(os.pathsep) if Path(name).is_dir()]
+    if folders:
+        context.load_verify_locations(capath=os.pathsep.join(folders))
+    else:
+        context.load_verify_locations(cafile=path)
+
+
+def _unusable(source: CertificateSource, reason: str) -> UnusableVariable:
+    return UnusableVariable(
+        f"The certificates of {source} cannot be read: {reason}.",
+        hint=f"Correct {source.variable}, or unset it.",
+    )

@@ -1,0 +1,57 @@
+"""Keys of providers, cleaned of what is copied along with them."""
+
+import re
+from collections.abc import Callable, Mapping
+
+from cdd_agent.partly_shown import PartlyShown
+
+_BLANKS = (
+    " \t\r\n\v\f\N{NO-BREAK SPACE}\N{ZERO WIDTH SPACE}\N{ZERO WIDTH NO-BREAK SPACE}"
+)
+_QUOTES = "\"'`“”‘’"
+_NAME = re.compile(
+    r"(?:(?:export|set)\s+|\$env:)?[A-Z_][A-Z0-9_]*(?:KEY|TOKEN)\s*=\s*(?=[^=\s])"
+)
+_SCHEME = re.compile(r"(?:authorization\s*:\s*)?bearer\s+", re.IGNORECASE)
+
+
+class Key(PartlyShown, frozen=True):
+    """A key that can be sent. `removed` names what was around it."""
+
+    text: str
+    removed: tuple[str, ...] = ()
+
+    hidden_fields = ("text",)
+
+
+def clean_key(text: str) -> Key:
+    """Return the key without blanks, quotes, `Bearer` and `NAME=` around it."""
+    removed: list[str] = []
+    previous = None
+    while text != previous:
+        previous = text
+        for name, clean in _CLEANERS.items():
+            cleaned = clean(text)
+            if cleaned != text and name not in removed:
+                removed.append(name)
+            text = cleaned
+    return Key(text, tuple(removed))
+
+
+def _without_name(text: str) -> str:
+    match = _NAME.match(text)
+    return text[match.end() :] if match else text
+
+
+def _without_scheme(text: str) -> str:
+    match = _SCHEME.match(text)
+    return text[match.end() :] if match else text
+
+
+_CLEANERS: Mapping[str, Callable[[str], str]] = {
+    "blanks": lambda text: text.strip(_BLANKS),
+    "quotes": lambda text: text.strip(_QUOTES),
+    "the name of a variable": _without_name,
+    "`Bearer`": _without_scheme,
+}
+"""By what they remove. They repeat until nothing changes."""
