@@ -424,8 +424,8 @@ def test_a_name_that_takes_long_to_look_for_is_not_looked_for_in_silence(
         "import sys; from threading import Timer, enumerate as running;from"
         " cdd_agent.llm import litellm_adapter as adapter; from cdd_agent.cli.main"
         " import main;said = lambda: [one.join() for one in running() if"
-        " isinstance(one, Timer)];adapter._litellm = lambda: said() and sys.exit('never"
-        " comes'); sys.exit(main(sys.argv[1:]))"
+        " isinstance(one, Timer)];adapter.load_litellm = lambda: said() and"
+        " sys.exit('never comes'); sys.exit(main(sys.argv[1:]))"
     )
     flags = ["--regenerate"] if command == "plan" else ["--json"]
     for model, is_slow in (("nonsense/one", True), (script(sandbox, "nothing"), False)):

@@ -1,30 +1,22 @@
-"""Every provider there is, through litellm. Its import takes seconds, so it happens
-late and in a thread.
-"""
+"""Models of every provider, through litellm (`litellm_library.py`)."""
 
 import asyncio
-import importlib
-import json
-import logging
 import os
 import sys
 import threading
-import warnings
-import weakref
-from collections.abc import Iterator
-from contextlib import aclosing, contextmanager, suppress
-from functools import cache
+from contextlib import aclosing, suppress
 from typing import Any
 
 import httpx
 
 from cdd_agent.errors import BadInput
+from cdd_agent.llm.clean_streams import received_texts
 from cdd_agent.llm.direct.cache_marks import mark_for_litellm
 from cdd_agent.llm.direct.chat_completions import message_of, tools_of
 from cdd_agent.llm.direct.chat_reply import ChatReply
 from cdd_agent.llm.direct.dialects import openai_word
-from cdd_agent.llm.direct.http_client import EnvironmentTransport, checked_url
-from cdd_agent.llm.direct.json_values import as_dict, read_json
+from cdd_agent.llm.direct.json_texts import JsonTexts
+from cdd_agent.llm.direct.json_values import as_dict, as_list, as_string, read_json
 from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.direct.reported_failures import failure_in
 from cdd_agent.llm.direct.server_check import expect_server
@@ -32,29 +24,38 @@ from cdd_agent.llm.failure_rules import translated
 from cdd_agent.llm.failures import Failure, Listener, causes
 from cdd_agent.llm.incomplete import Received, incomplete
 from cdd_agent.llm.known_models import has_provider, known_model
+from cdd_agent.llm.litellm_library import (
+    forget_clients_of_other_loops,
+    has_finish_reason,
+    load_litellm,
+    vendor_errors,
+)
 from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     Done,
     Hear,
+    Message,
     ModelError,
     NotReachable,
     Price,
     Request,
 )
+from cdd_agent.llm.providers import PROVIDERS, Speaks, endpoint_of
 from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, silence_timeout
-from cdd_agent.network.certificates import certificate_sources
 
 _HOSTS_OF_CLAUDE = frozenset(
     {"anthropic", "azure_ai", "bedrock", "openrouter", "vertex_ai"}
 )
 DUMMY_KEY = "no-key"
-"""For a server without keys: the OpenAI client demands one."""
+"""For a server without keys: OpenAI's client requires a key."""
+_SIGNATURE = "__thought__"
+"""litellm puts Gemini's signature of a thought behind this mark in the id of a call."""
 
 
 class LitellmModel:
-    """Any model string of litellm's. Keys and endpoints come from the environment
-    variables it knows.
+    """A model that litellm knows. Keys and endpoints come from litellm's variables of
+    the environment.
     """
 
     def __init__(
@@ -63,18 +64,23 @@ class LitellmModel:
         self.name = name
         self.api_base = api_base
         self.options = options
+        self._origin = f"{name} by litellm at {api_base or 'its provider'}"
 
     @property
     def calls_tools(self) -> bool:
+        """False also where litellm would need the Responses API for tools."""
+        by_responses = PROVIDERS["openai"].by_responses
+        assert by_responses is not None
+        is_at_azure = self.name.startswith("azure/")
+        if is_at_azure and by_responses.search(self.name.rpartition("/")[2]):
+            return False
         return known_model(self.name).calls_tools
 
     @property
     def sees(self) -> bool | None:
-        return (
-            known_model(self.name).sees
-            if self.options.sees is None
-            else self.options.sees
-        )
+        if self.options.sees is not None:
+            return self.options.sees
+        return known_model(self.name).sees
 
     @property
     def window(self) -> int | None:
@@ -85,15 +91,12 @@ class LitellmModel:
         return known_model(self.name).price
 
     def warm_up(self) -> None:
-        """Begin the slow import without waiting for it; the first call joins it."""
+        """Begin the slow import in a thread. The first call waits for it."""
 
         def import_early() -> None:
-            with suppress(
-                ImportError
-                # the call that needs it imports again, and raises where somebody can
-                # see it
-            ):
-                _litellm()
+            # a call imports again, and its error is shown
+            with suppress(ImportError):
+                load_litellm()
 
         threading.Thread(
             target=import_early, name="import-litellm", daemon=True
@@ -107,161 +110,169 @@ class LitellmModel:
         if connect and self.api_base:
             await expect_server(self.name, self.api_base, self._key_hint)
 
-    def _lacks_key(self) -> bool:
-        """True if a call would fail in the client of OpenAI's protocol, which demands a
-        key. Other providers have ways to log in that only a call finds out.
+    async def reply(self, request: Request, hear: Hear) -> Done:
+        outer = sys.exception()
+        litellm = await asyncio.to_thread(load_litellm)
+        forget_clients_of_other_loops(litellm)
+        reply = ChatReply(self._origin, has_tools=bool(request.tools))
+        listener = Listener(hear)
+        texts: list[JsonTexts] = []
+        received_texts.set(texts)
+        try:
+            chunks = await litellm.acompletion(**self._call(litellm, request))
+            has_content = False
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    piece = chunk.model_dump(exclude_none=True, warnings=False)
+                    has_content = has_content or _has_content(piece)
+                    for event in reply.read(_cleaned(piece)):
+                        listener(event)
+            if not has_finish_reason(chunks):
+                raise incomplete(self.name, _received(texts, has_content))
+            for event in reply.end():
+                listener(event)
+            return reply.done
+        except ServerFailed as error:
+            raise self._error(error.failure) from error
+        except vendor_errors(litellm) as error:
+            if error is listener.raised:
+                raise
+            for cause in causes(error, outer):
+                if isinstance(cause, NotReachable):
+                    raise cause from error
+            raise self._error(Failure.of(error, outer)) from error
+
+    def _error(self, failure: Failure) -> ModelError:
+        return translated(failure, self.name, self.api_base, self._key_hint)
+
+    def _call(self, litellm: Any, request: Request) -> dict[str, Any]:
+        """Return the arguments of `litellm.acompletion`."""
+        known = known_model(self.name)
+        arguments: dict[str, Any] = {
+            "model": self.name,
+            "messages": self._messages(request),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            # leave out what a provider does not know
+            "drop_params": True,
+            "api_base": self.api_base,
+            "api_key": DUMMY_KEY if self._needs_dummy_key(litellm) else None,
+            "timeout": httpx.Timeout(silence_timeout(known), connect=CONNECT_TIMEOUT),
+            "max_retries": 0,
+            "num_retries": 0,
+            **self._settings(),
+        }
+        if request.tools:
+            arguments["tools"] = tools_of(request)
+            # otherwise tools need the package `mcp`
+            arguments["_skip_mcp_handler"] = True
+        return arguments
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the user's options in litellm's words. litellm translates them for
+        each provider.
         """
-        litellm = _litellm()
+        options = self.options
+        known = known_model(self.name)
+        settings: dict[str, Any] = {}
+        if options.effort:
+            settings["reasoning_effort"] = openai_word(options.effort, known)
+        if options.temperature is not None and not known.refuses_sampling:
+            settings["temperature"] = options.temperature
+        if options.max_output_tokens is not None:
+            settings["max_tokens"] = options.max_output_tokens
+        if options.body:
+            settings["extra_body"] = dict(options.body)
+        if options.headers:
+            settings["extra_headers"] = dict(options.headers)
+        return settings
+
+    def _messages(self, request: Request) -> list[dict[str, Any]]:
+        """Return the messages, with the data that this model sent with its calls.
+        litellm leaves out what the provider refuses.
+        """
+        messages = []
+        signed_ids: dict[str, str] = {}
+        for message in request.messages:
+            content = message_of(message)
+            if message.tool_calls:
+                self._add_data(content, message, signed_ids)
+            answered = content.get("tool_call_id")
+            if answered in signed_ids:
+                content["tool_call_id"] = signed_ids[answered]
+            messages.append(content)
+        if _is_claude(self.name):
+            mark_for_litellm(messages)
+        return messages
+
+    def _add_data(
+        self, content: dict[str, Any], message: Message, signed_ids: dict[str, str]
+    ) -> None:
+        """Add a message's thoughts and signatures. `signed_ids` gets its ids with
+        signatures.
+        """
+        data = as_dict(read_json(message.data_from(self._origin)))
+        content.update(as_dict(data.get("message")))
+        extras = as_list(data.get("calls"))
+        for call, extra in zip(content["tool_calls"], extras, strict=False):
+            if signed_id := as_string(as_dict(extra).get("signed_id")):
+                signed_ids[call["id"]] = signed_id
+                call["id"] = signed_id
+
+    def _lacks_key(self) -> bool:
+        """True if a call would fail in OpenAI's client, which requires a key. Other
+        providers have ways to log in that only a call discovers.
+        """
+        litellm = load_litellm()
         try:
             _, provider, key, _ = litellm.get_llm_provider(
                 self.name, api_base=self.api_base
             )
-        except litellm.exceptions.BadRequestError:  # the call says so
+        # the call reports it
+        except litellm.exceptions.BadRequestError:
             return False
         if provider not in ("openai", *litellm.openai_compatible_providers):
             return False
         is_missing = bool(missing_keys(self.name)) and not key
         return is_missing and not self._needs_dummy_key(litellm)
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
-        outer = sys.exception()
-        litellm = await asyncio.to_thread(_litellm)
-        _forget_clients_of_other_loops(litellm)
-        reply = ChatReply(self._origin, has_tools=bool(request.tools))
-        empty, listener = True, Listener(hear)
-        try:
-            chunks = await litellm.acompletion(**self._call(litellm, request))
-            async with aclosing(chunks):
-                async for chunk in chunks:
-                    empty = empty and not any(
-                        one.delta.content or one.delta.tool_calls
-                        for one in chunk.choices
-                    )
-                    piece = chunk.model_dump(exclude_none=True, warnings=False)
-                    if failure := failure_in(piece):
-                        raise ServerFailed(failure)
-                    # by litellm's table, and not the provider's word
-                    as_dict(piece.get("usage")).pop("cost", None)
-                    for event in reply.read(piece):
-                        listener(event)
-            if not _was_finished(chunks):
-                raise incomplete(self.name, Received(is_reply=not empty))
-            for event in reply.end():
-                listener(event)
-            return reply.done
-        except ServerFailed as error:
-            raise translated(
-                error.failure, self.name, self.api_base, lambda: ""
-            ) from error
-        except _vendor_errors(litellm) as error:
-            if error is listener.raised:
-                raise
-            raise self._translate(error, outer) from error
-
-    def _translate(self, error: Exception, outer: BaseException | None) -> ModelError:
-        for cause in causes(error, outer):
-            if isinstance(cause, NotReachable):
-                return cause
-        failure = Failure.of(error, outer)
-        if "InvalidURL" in failure.kinds and _is_url_or_default(self.api_base):
-            return NotReachable(
-                f"litellm cannot read NO_PROXY, and so not call {self.name}.",
-                hint="Remove the IPv6 ranges, or set `model_adapter: direct`.",
-            )
-        return translated(failure, self.name, self.api_base, self._key_hint)
-
-    def _call(self, litellm: Any, request: Request) -> dict[str, Any]:
-        """The arguments of `litellm.acompletion`."""
-        messages = []
-        for message in request.messages:
-            content = message_of(message)
-            if message.tool_calls:
-                # with what litellm gave for them; it leaves out what their provider
-                # refuses
-                content |= as_dict(
-                    as_dict(read_json(message.data_from(self._origin))).get("message")
-                )
-            messages.append(content)
-        if _is_claude(self.name):
-            mark_for_litellm(messages)
-        # Without the second, tools need the package `mcp`.
-        tools = (
-            {"tools": tools_of(request), "_skip_mcp_handler": True}
-            if request.tools
-            else {}
-        )
-        options, known = self.options, known_model(self.name)
-        chosen = {  # in the words of litellm, which knows those of each provider
-            "reasoning_effort": (
-                openai_word(options.effort, known) if options.effort else None
-            ),
-            "temperature": None if known.refuses_sampling else options.temperature,
-            "max_tokens": options.max_output_tokens,
-            "extra_body": dict(options.body),
-            "extra_headers": dict(options.headers),
-        }
-        return {
-            "model": self.name,
-            "messages": messages,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            "drop_params": True,  # leaves out what a provider does not know
-            **{
-                name: value
-                for name, value in chosen.items()
-                if value is not None and value != {}
-            },
-            "api_base": self.api_base,
-            "api_key": DUMMY_KEY if self._needs_dummy_key(litellm) else None,
-            "timeout": httpx.Timeout(silence_timeout(known), connect=CONNECT_TIMEOUT),
-            "max_retries": 0,
-            "num_retries": 0,
-            **tools,
-        }
-
-    @property
-    def _origin(self) -> str:
-        return f"{self.name} by litellm at {self.api_base or 'its provider'}"
-
-    def _key_hint(self) -> str:
-        """Which variable to set or to check."""
-        if missing := missing_keys(self.name):
-            return f"Set in the environment: {', '.join(missing)}."
-        _, provider, _, _ = _litellm().get_llm_provider(self.name)
-        variable = f"{provider.upper()}_API_KEY"
-        return (
-            f"Check {variable if variable in os.environ else 'the key'}, and that it"
-            " may use this model."
-        )
-
     def _needs_dummy_key(self, litellm: Any) -> bool:
         _, provider, _, _ = litellm.get_llm_provider(self.name)
         if provider != "openai" and provider not in litellm.openai_compatible_providers:
             return False
-        own_base = provider == "openai" and (
-            os.environ.get("OPENAI_API_BASE") or os.environ.get("OPENAI_BASE_URL")
-        )
+        has_base = bool(self.api_base)
+        if provider == "openai":
+            variables = ("OPENAI_API_BASE", "OPENAI_BASE_URL")
+            has_base = has_base or any(map(os.environ.get, variables))
         is_blank = not os.environ.get(f"{provider.upper()}_API_KEY", "-").strip()
-        return bool(self.api_base or own_base) and (
-            is_blank or bool(missing_keys(self.name))
-        )
+        return has_base and (is_blank or bool(missing_keys(self.name)))
 
-
-def _is_url_or_default(api_base: str | None) -> bool:
-    try:
-        checked_url(api_base or "")
-    except httpx.InvalidURL:
-        return False
-    return True
+    def _key_hint(self) -> str:
+        """Name the variable to set or to check."""
+        if missing := missing_keys(self.name):
+            return f"Set in the environment: {', '.join(missing)}."
+        _, provider, _, _ = load_litellm().get_llm_provider(self.name)
+        variable = f"{provider.upper()}_API_KEY"
+        key = variable if variable in os.environ else "the key"
+        return f"Check {key}, and that it may use this model."
 
 
 def expect_provider(name: str, api_base: str | None) -> None:
-    """Raises `BadInput` where a call would find that no provider fits the name. Imports
-    litellm only for names that its tables do not know.
+    """Raise `BadInput` if no provider fits the name, or if litellm cannot ask the model
+    properly. Imports litellm only for names that its tables do not know.
     """
+    if _needs_responses(name, api_base):
+        raise BadInput(
+            f"litellm cannot ask {name}: by the Responses API, it loses the model's"
+            " thoughts",
+            hint=(
+                "cdd asks OpenAI's models directly without `model_adapter: litellm`."
+                " For another host, use `openai/responses/NAME` with its `api_base`."
+            ),
+        )
     if has_provider(name):
         return
-    litellm = _litellm()
+    litellm = load_litellm()
     try:
         litellm.get_llm_provider(name, api_base=api_base)
     except litellm.exceptions.BadRequestError as error:
@@ -275,132 +286,47 @@ def _is_claude(name: str) -> bool:
     return "claude" in name and (not slash or provider in _HOSTS_OF_CLAUDE)
 
 
+def _needs_responses(name: str, api_base: str | None) -> bool:
+    """True if litellm would ask a model by the Responses API. That needs the package
+    `mcp`, takes ids of items for ids of calls, and drops reasoning items.
+    """
+    _, _, model = name.partition("/")
+    if model.startswith("responses/") or known_model(name).only_by_responses:
+        return True
+    endpoint = endpoint_of(name, api_base)
+    return endpoint is not None and endpoint.speaks is Speaks.OPENAI_RESPONSES
+
+
 def missing_keys(name: str) -> list[str]:
     """Return the environment variables that this model needs and that are not set.
     Imports litellm.
     """
-    return list(_litellm().validate_environment(name)["missing_keys"])
+    return list(load_litellm().validate_environment(name)["missing_keys"])
 
 
-_importing = threading.Lock()
+def _has_content(piece: dict[str, Any]) -> bool:
+    deltas = (as_dict(choice.get("delta")) for choice in piece.get("choices", ()))
+    return any(delta.get("content") or delta.get("tool_calls") for delta in deltas)
 
 
-def _litellm() -> Any:
-    """Import litellm, or join the import that is under way. Blocks for seconds,
-    once.
+def _cleaned(piece: dict[str, Any]) -> dict[str, Any]:
+    """Return a piece of litellm's as a piece of chat completions. Raises `ServerFailed`
+    if it reports a failure.
     """
-    with _importing:
-        return _import_quietly()
+    if failure := failure_in(piece):
+        raise ServerFailed(failure)
+    # from litellm's table, not from the provider
+    as_dict(piece.get("usage")).pop("cost", None)
+    for choice in piece.get("choices", ()):
+        for call in as_list(as_dict(choice.get("delta")).get("tool_calls")):
+            signed_id = as_string(call.get("id"))
+            if _SIGNATURE in signed_id:
+                call["id"] = signed_id.partition(_SIGNATURE)[0]
+                call["extra_content"] = {"signed_id": signed_id}
+    return piece
 
 
-@cache
-def _import_quietly() -> Any:
-    """Import litellm so that it neither asks the network for anything nor writes to the
-    screen.
-    """
-    warnings.filterwarnings("ignore", module=r"litellm\b")
-    warnings.filterwarnings("ignore", message="Pydantic serializer warnings")
-    # on building OpenAI's types
-    warnings.filterwarnings("ignore", message="Item .* on TypedDict class")
-    # Read at import and at the first call to Anthropic: otherwise both fetch a file
-    # from GitHub.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
-    # otherwise it loads a `.env` above its own folder
-    with _environment("LITELLM_MODE", "PRODUCTION"):
-        # late: it takes seconds, and reads the environment when imported
-        import litellm  # noqa: PLC0415
-    # the first call would, for half a second of the event loop
-    importlib.import_module("openai.resources")
-    litellm.suppress_debug_info = True
-    litellm.telemetry = False
-    litellm.disable_aiohttp_transport = (
-        True  # httpx closes its connections without complaints at exit
-    )
-    # otherwise 100 equal pieces, say of a table, fail
-    litellm.REPEATED_STREAMING_CHUNK_LIMIT = sys.maxsize
-    core_helpers: Any = importlib.import_module(
-        "litellm.litellm_core_utils.core_helpers"
-    )
-    core_helpers._FINISH_REASON_MAP = _FinishReasons(core_helpers._FINISH_REASON_MAP)
-    for logger in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
-        logging.getLogger(logger).handlers = [logging.NullHandler()]
-    return litellm
-
-
-_loop: weakref.ref[asyncio.AbstractEventLoop] | None = None
-"""The event loop of the last call."""
-
-
-def _forget_clients_of_other_loops(litellm: Any) -> None:
-    """litellm has an HTTP client for all event loops, and others by the address of
-    their loop, which a later loop may have: a call in a new loop would go out on a
-    connection of an old one, and fail.
-    """
-    global _loop  # noqa: PLW0603  # as global as litellm's clients
-    loop = asyncio.get_running_loop()
-    if _loop is None or _loop() is not loop:
-        # made anew when it is asked for
-        vars(litellm).pop("module_level_aclient", None)
-        # for all clients of OpenAI's protocol
-        litellm.aclient_session = httpx.AsyncClient(transport=EnvironmentTransport())
-        # for all others, which read only SSL_CERT_FILE
-        for source in certificate_sources()[:1]:
-            litellm.ssl_verify = source.path
-        litellm.in_memory_llm_clients_cache.flush_cache()
-        _loop = weakref.ref(loop)
-
-
-class _FinishReasons(dict[str, str]):
-    """litellm's table of finish reasons, in which a word that does not mean a whole
-    reply stays what it is.
-
-    litellm makes a plain "stop" of each word that it does not know, and of several that
-    report a failure.
-    """
-
-    def get(self, word: str, default: object = None) -> str:
-        del default
-        meaning = super().get(word, word)
-        return word if meaning == "stop" else meaning
-
-
-@contextmanager
-def _environment(variable: str, value: str) -> Iterator[None]:
-    """Set a variable for a moment, unless a person set it: the commands of a project
-    must not inherit it.
-    """
-    if variable in os.environ:
-        yield
-        return
-    os.environ[variable] = value
-    try:
-        yield
-    finally:
-        os.environ.pop(variable, None)
-
-
-def _was_finished(chunks: Any) -> bool:
-    """Whether the provider itself said that the answer is over.
-
-    litellm makes up a "stop" when a stream just ends: on a dropped connection, a page
-    of HTML, an empty body.
-    """
-    if not hasattr(chunks, "received_finish_reason"):
-        return True
-    return bool(chunks.received_finish_reason or chunks.intermittent_finish_reason)
-
-
-def _vendor_errors(litellm: Any) -> tuple[type[Exception], ...]:
-    """The errors of litellm and the libraries under it. A bug of ours is none of these.
-
-    ImportError: some providers need a package that litellm imports at the call.
-    """
-    return (
-        litellm.exceptions.openai.OpenAIError,  # the base of nearly all of litellm's
-        httpx.HTTPError,
-        httpx.InvalidURL,
-        json.JSONDecodeError,
-        OSError,
-        ImportError,
-    )
+def _received(texts: list[JsonTexts], has_content: bool) -> Received:
+    if not texts:
+        return Received(is_reply=has_content)
+    return texts[-1].received(is_reply=has_content)

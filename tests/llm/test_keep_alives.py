@@ -8,11 +8,13 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cdd_agent.llm import timeouts
+from cdd_agent.llm.clean_streams import CleanTransport
 from cdd_agent.llm.direct.answers import IncomingAnswer
 from cdd_agent.llm.direct.anthropic_reply import MessageReader
 from cdd_agent.llm.direct.chat_reply import ChatReply
@@ -30,6 +32,7 @@ from cdd_agent.llm.port import (
     ThoughtDelta,
     ToolCall,
 )
+from tests.llm.server import Answer, LoopbackServer
 from tests.support.tables import each_row
 
 Json = dict[str, object]
@@ -139,9 +142,11 @@ OLLAMA = Protocol(
         {
             "message": {
                 "tool_calls": [{"function": {"name": "look", "arguments": {"x": 1}}}]
-            }
+            },
+            "done": False,
         },
         {
+            "message": {"content": ""},
             "done": True,
             "done_reason": "stop",
             "prompt_eval_count": 3,
@@ -376,3 +381,20 @@ async def test_keep_alives_without_end_have_a_time_limit(
                 with pytest.raises(TimeoutError):
                     await answer.read(forever(*beginning))
         assert answer.reader.finished is bool(beginning)
+
+
+async def test_litellm_s_transport_sends_on_one_clean_line_for_each_event() -> None:
+    pieces = written(CHAT)
+    body = "".join(f"{one}data: ping\n\n: keep-alive\n\n" for one in pieces)
+    answer = Answer(raw=body, content_type="text/event-stream; charset=utf-8")
+    with LoopbackServer([answer]) as server:
+        transport = CleanTransport(httpx.AsyncHTTPTransport())
+        async with httpx.AsyncClient(transport=transport) as client:
+            response = await client.post(
+                f"{server.url}/chat/completions",
+                json={"model": "m", "messages": [], "stream": True},
+            )
+
+    lines = [line for line in response.text.splitlines() if line]
+    assert lines[-1] == "data: [DONE]"
+    assert [json.loads(line[6:]) for line in lines[:-1]] == list(CHAT.pieces)

@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from cdd_agent.llm.port import (
     Message,
     ModelError,
     ModelNotFound,
+    NotAReply,
     RateLimited,
     Request,
     TextDelta,
@@ -31,6 +34,7 @@ from tests.llm.server import Answer, LoopbackServer, failure
 from tests.llm.simulators.anthropic import Anthropic
 from tests.llm.simulators.base import Bill, Json, Said
 from tests.llm.simulators.chat import DeepSeek
+from tests.llm.test_keep_alives import CHAT, MESSAGES, OLLAMA, keep_alives_of, written
 from tests.support.replies import all_of
 from tests.support.tables import each_row
 
@@ -102,6 +106,98 @@ def test_a_name_without_a_known_provider_is_refused_without_a_call(name: str) ->
     with pytest.raises(BadInput, match=f" {name}$") as refused:
         expect_provider(name, None)
     assert "provider/model" in refused.value.hint
+
+
+@each_row(
+    ("name", "api_base"),
+    [
+        ("openai/gpt-5.3-codex", None),
+        ("openai/gpt-5.6", None),
+        ("gpt-5-pro", "https://api.openai.com/v1"),
+        ("openai/responses/anything", "http://127.0.0.1:9/v1"),
+        ("azure/gpt-5-codex", "https://example.openai.azure.com"),
+        ("azure/responses/a-deployment", "https://example.openai.azure.com"),
+    ],
+)
+def test_a_model_whose_thoughts_litellm_loses_is_refused_without_a_call(
+    name: str, api_base: str | None
+) -> None:
+    with pytest.raises(BadInput, match=name) as refused:
+        expect_provider(name, api_base)
+    assert "model_adapter" in refused.value.hint
+
+
+@each_row(
+    ("name", "calls_tools"),
+    [
+        ("azure/gpt-5.1", True),
+        ("azure/gpt-5.6", False),
+        ("azure/eu/gpt-5.4", False),
+    ],
+)
+def test_tools_that_need_the_responses_api_are_not_offered(
+    name: str, calls_tools: bool
+) -> None:
+    expect_provider(name, None)
+    assert LitellmModel(name).calls_tools is calls_tools
+
+
+STREAMS = {
+    "openai/test-model": (CHAT, ""),
+    "deepseek/deepseek-v4": (CHAT, ""),
+    "anthropic/claude-test": (MESSAGES, "/v1"),
+    "ollama_chat/test-model": (OLLAMA, "/v1"),
+}
+"""Models of litellm: the protocol, and the end of an address that litellm adds."""
+
+
+async def reply_to(name: str, end: str, body: str, content_type: str) -> object:
+    """Return the text and the calls of a reply through litellm."""
+    with LoopbackServer([Answer(raw=body, content_type=content_type)]) as server:
+        model = LitellmModel(name, server.url.removesuffix(end))
+        events = await all_of(model, REQUEST)
+    text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    return text, [event for event in events if isinstance(event, ToolCall)]
+
+
+@pytest.mark.adapters
+@each_row("name", STREAMS)
+async def test_keep_alives_change_nothing_in_a_reply_through_litellm(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in ("ANTHROPIC_API_KEY", "DEEPSEEK_API_KEY"):
+        monkeypatch.setenv(key, "a-key")
+    protocol, end = STREAMS[name]
+    head = {"model": "m"}
+    pieces = written(replace(protocol, pieces=[head | one for one in protocol.pieces]))
+    content_type = (
+        "text/event-stream" if protocol.has_events else "application/x-ndjson"
+    )
+    plain = await reply_to(name, end, "".join(pieces), content_type)
+    assert "Gr\u00fc\u00dfe" in str(plain)
+
+    # only litellm's ids of calls differ
+    keep_alives = [one for one in keep_alives_of(protocol) if '": ' not in one]
+    for number, keep_alive in enumerate(keep_alives[::2]):
+        place = number % (len(pieces) + 1)
+        body = "".join([*pieces[:place], keep_alive, *pieces[place:]])
+        reply = await reply_to(name, end, body, content_type)
+        assert _without_ids(reply) == _without_ids(plain), (keep_alive, place)
+
+
+def _without_ids(reply: object) -> str:
+    return re.sub("id='[^']*'", "", repr(reply))
+
+
+@pytest.mark.adapters
+async def test_keep_alives_alone_are_shown_through_litellm() -> None:
+    error = await failure_on(
+        Answer(raw="data: ping\n\n" * 3, content_type="text/event-stream")
+    )
+
+    assert type(error) is NotAReply
+    assert "data: ping" in error.message
+    assert "API base" not in error.hint
 
 
 @each_row(

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from msgspec import structs
 
-from cdd_agent.dialogue.turns import Dialogue
+from cdd_agent.dialogue.turns import Dialogue, definitions
 from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.known_models import UNKNOWN, known_model
@@ -37,6 +37,7 @@ from tests.llm.server import Answer, LoopbackServer, directly
 from tests.llm.simulators.anthropic import Anthropic
 from tests.llm.simulators.base import Said, Simulator
 from tests.llm.simulators.chat import DeepSeek
+from tests.llm.simulators.gemini_native import GeminiNative
 from tests.support.replies import all_of
 from tests.support.tables import each_row
 
@@ -194,6 +195,7 @@ async def test_thoughts_are_sent_back_with_their_calls_to_their_model_only(
     [
         ("anthropic/claude-opus-5", Anthropic, "/v1"),
         ("deepseek/deepseek-v4", DeepSeek, ""),
+        ("gemini/gemini-3-pro", GeminiNative, "/v1"),
     ],
 )
 async def test_a_loop_through_litellm_keeps_its_thoughts(
@@ -203,7 +205,7 @@ async def test_a_loop_through_litellm_keeps_its_thoughts(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for key in ("ANTHROPIC_API_KEY", "DEEPSEEK_API_KEY"):
+    for key in ("ANTHROPIC_API_KEY", "DEEPSEEK_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.setenv(key, "a-key")
     (tmp_path / "a.txt").write_text("alpha")
     looks = [
@@ -216,6 +218,34 @@ async def test_a_loop_through_litellm_keeps_its_thoughts(
         result = await heard(Dialogue(model, read_only_tools(tmp_path), "on"))
 
     assert (result.turn.text, simulator.refusals) == (last.text, [])
+
+
+@LITELLM
+@pytest.mark.adapters
+async def test_another_model_gets_no_signature_of_gemini_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", "a-key")
+    calls = (("read_file", {"path": "a.txt"}), ("list_files", {}))
+    tools = definitions(read_only_tools(tmp_path))
+    with GeminiNative([Said("", "Perhaps.", calls), Said("Fine.")]) as simulator:
+        model = LitellmModel("gemini/gemini-3-pro", simulator.url.removesuffix("/v1"))
+        *made, done = await all_of(model, Request(ASKED, tools))
+        assert isinstance(done, Done)
+        asked = tuple(event for event in made if isinstance(event, ToolCall))
+        messages = (
+            *ASKED,
+            Message("assistant", "", asked, provider_data=done.provider_data),
+            *(Message("tool", "No.", tool_call_id=call.id) for call in asked),
+        )
+        await all_of(model, Request(messages, tools))
+        with LoopbackServer(["Fine."]) as server:
+            await all_of(through_litellm(server.url), Request(messages, tools))
+
+    assert simulator.refusals == []
+    (signature,) = simulator.signatures
+    assert signature in json.dumps(simulator.sent[1].body)
+    assert signature not in json.dumps(server.requests[0].body)
 
 
 async def test_a_model_that_thinks_may_be_silent_for_longer(

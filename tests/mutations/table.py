@@ -3863,6 +3863,12 @@ MUTATIONS = [
                 "                pass\n",
             ),
             (
+                "a line separator in a text does not end a line for litellm",
+                "llm/clean_streams.py",
+                "text.translate(_LINE_BREAKS)",
+                "text",
+            ),
+            (
                 "keep-alives after the end do not hold a reply up",
                 "llm/direct/answers.py",
                 "silence = timeouts.AFTER_END_TIMEOUT",

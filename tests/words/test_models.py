@@ -5,9 +5,11 @@ record differs.
 import pytest
 
 from cdd_agent.cost import Cost
+from cdd_agent.errors import BadInput
 from cdd_agent.llm.failure_rules import translated
 from cdd_agent.llm.failures import NAME_NOT_FOUND, Failure
 from cdd_agent.llm.incomplete import Received, incomplete
+from cdd_agent.llm.litellm_adapter import expect_provider
 from cdd_agent.llm.pictures import as_seen_by, picture_of
 from cdd_agent.llm.port import (
     Done,
@@ -342,4 +344,19 @@ async def test_a_model_that_ollama_does_not_have() -> None:
         await all_of(model_at(simulator.url, name="qwen9"), ONE)
     assert raised.value.hint.startswith(
         "Get it with `ollama pull qwen9`. If it is not Ollama that is at http://127.0"
+    )
+
+
+def test_a_model_whose_thoughts_litellm_loses() -> None:
+    with pytest.raises(BadInput) as refused:
+        expect_provider("azure/gpt-5-codex", None)
+    assert (refused.value.message, refused.value.hint) == (
+        (
+            "litellm cannot ask azure/gpt-5-codex: by the Responses API, it loses the"
+            " model's thoughts"
+        ),
+        (
+            "cdd asks OpenAI's models directly without `model_adapter: litellm`. For"
+            " another host, use `openai/responses/NAME` with its `api_base`."
+        ),
     )

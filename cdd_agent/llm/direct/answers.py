@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import httpx
+from msgspec.structs import replace
 
 from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct.json_texts import JsonTexts
@@ -56,13 +57,9 @@ class IncomingAnswer:
     @property
     def received(self) -> Received:
         """What an error message shows of an answer that is not a complete reply."""
-        texts = self._texts
-        return Received(
-            is_reply=texts.is_cut or not self.reader.empty,
-            is_stream=texts.is_stream and not self._has_other_protocol,
-            beginning=texts.beginning.decode(errors="replace"),
-            unused=texts.unused,
-        )
+        received = self._texts.received(is_reply=not self.reader.empty)
+        is_stream = received.is_stream and not self._has_other_protocol
+        return replace(received, is_stream=is_stream)
 
 
 async def read_complaint(

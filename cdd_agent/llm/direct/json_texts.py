@@ -10,6 +10,7 @@ from enum import Enum
 
 from cdd_agent.llm.direct.json_values import read_json
 from cdd_agent.llm.direct.protocol import NoReply
+from cdd_agent.llm.incomplete import Received
 
 LONGEST_TEXT = 32 * 2**20
 """Bytes of one JSON text. A piece of a reply has some hundred, a whole reply more."""
@@ -79,8 +80,7 @@ class JsonTexts:
     """
 
     def __init__(self) -> None:
-        self.beginning = b""
-        """The first bytes of the answer."""
+        self._beginning = b""
         self._form: AnswerForm | None = None
         self.is_over = False
         """The mark at the end of a stream has arrived."""
@@ -93,18 +93,25 @@ class JsonTexts:
         """Lines of the event, or of the document, that is not complete yet."""
         self._size = 0
 
-    @property
-    def is_stream(self) -> bool:
-        """True if the answer is a stream of events, even an empty one."""
-        has_comment = self.beginning.lstrip().startswith(_COMMENT.encode())
-        return has_comment or self._form is AnswerForm.EVENTS
+    def received(self, *, is_reply: bool) -> Received:
+        """Return what an error message shows of the answer. A comment shows that the
+        answer is a stream of events, too.
+        """
+        beginning = _decode(self._beginning)
+        has_comment = beginning.lstrip().startswith(_COMMENT)
+        return Received(
+            is_reply=is_reply or self.is_cut,
+            is_stream=has_comment or self._form is AnswerForm.EVENTS,
+            beginning=beginning,
+            unused=self.unused,
+        )
 
     def feed(self, piece: bytes) -> Iterator[str]:
         """Yield the texts that end in `piece`. Raises `NoReply` for markup and for an
         endless text.
         """
-        if len(self.beginning) < _SHOWN_BYTES:
-            self.beginning += piece[:_SHOWN_BYTES]
+        if len(self._beginning) < _SHOWN_BYTES:
+            self._beginning += piece[:_SHOWN_BYTES]
         for line in self._lines.feed(piece):
             yield from self._take_line(line)
             if self.is_over:
