@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdd_agent.network.keys import clean_key
 from cdd_agent.secret_names import is_secret_name
 
 _MIN_LENGTH = 8
@@ -153,9 +154,12 @@ class Redactor:
         variables = os.environ if environment is None else environment
         names = {}
         for name, value in sorted(variables.items(), reverse=True):
-            secret = value.strip()
-            if is_secret_name(name, hide=hide) and _can_be_secret(secret):
-                names[secret] = name
+            if not is_secret_name(name, hide=hide):
+                continue
+            # a key is sent without the quotes around it
+            for secret in (value.strip(), clean_key(value).text):
+                if _can_be_secret(secret):
+                    names[secret] = name
         return cls(names)
 
     def redact(self, text: str) -> str:

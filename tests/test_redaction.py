@@ -271,3 +271,9 @@ def test_all_texts_of_a_value_are_redacted_however_deep() -> None:
 def test_a_value_without_secrets_is_passed_on_as_it_is() -> None:
     value = Outer(Inner("a"), ("b",), (Inner("c"),))
     assert REDACTOR.redacted(value) is value
+
+
+def test_a_key_is_hidden_also_without_the_quotes_around_it_in_its_variable() -> None:
+    redactor = Redactor.of_environment(environment={"A_API_KEY": "'Bearer ab-12-xyz'"})
+    for text in ("ab-12-xyz", "'Bearer ab-12-xyz'"):
+        assert redactor.redact(text) == "[redacted: A_API_KEY]"

@@ -10,6 +10,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
+import httpx
 from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
@@ -19,10 +20,14 @@ from cdd_agent.changes.formats.all_forms import all_forms
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.files.paths import find_root
 from cdd_agent.git.branch import current_branch
+from cdd_agent.llm.direct.http_client import checked_url, client_settings
 from cdd_agent.llm.litellm_adapter import expect_provider, missing_keys
 from cdd_agent.llm.local_servers import USUAL_PORTS, find_local_servers, models_at
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.llm.port import ModelError
+from cdd_agent.llm.providers import Endpoint
+from cdd_agent.network.certificates import certificate_sources
+from cdd_agent.network.proxies import proxy_for
 from cdd_agent.open_project import Decide, Project, leave_out, open_project
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.settings.config import PROJECT_FILE, ROLES, Config, Models
@@ -297,6 +302,8 @@ def _asking(config: Config, root: Path) -> Finding:
         missing = [] if api_base else missing_keys(model)
     if missing:
         return False, f"{model}: {' and '.join(missing)} not set in the environment"
+    if endpoint is not None and (problem := _network_problem(endpoint)):
+        return False, f"{model}: {problem}"
     if not api_base:
         return True, _asked(config)
     try:
@@ -322,6 +329,30 @@ def _asking(config: Config, root: Path) -> Finding:
     return True, _asked(config)
 
 
+def _network_problem(endpoint: Endpoint) -> str:
+    """Return why the variables of the network stop all calls; empty if they do not."""
+    try:
+        client_settings(checked_url(endpoint.base))
+    except (ModelError, httpx.InvalidURL) as error:
+        hint = error.hint if isinstance(error, ModelError) else ""
+        return f"{error} {hint}".rstrip()
+    return ""
+
+
+def _network_notes(endpoint: Endpoint) -> list[str]:
+    """Return what the environment changes about calls, which may surprise."""
+    notes = []
+    url = checked_url(endpoint.base)
+    if proxy := proxy_for(url):
+        notes.append(f"through the proxy {proxy}")
+    if url.scheme == "https":
+        notes += [f"trusts {source}" for source in certificate_sources()]
+    if endpoint.removed_from_key:
+        removed = ", ".join(endpoint.removed_from_key)
+        notes.append(f"removed around {endpoint.key_variable}: {removed}")
+    return notes
+
+
 def _listed(models: tuple[str, ...]) -> str:
     more = len(models) - _SHOWN_MODELS
     return (", ".join(models[:_SHOWN_MODELS]) or "it has no model yet") + (
@@ -344,6 +375,7 @@ def _asked(config: Config) -> str:
     if config.model.startswith(("script:", "replay:")):
         return config.model
     if endpoint := direct_endpoint(config):
+        how += "".join(f"; {note}" for note in _network_notes(endpoint))
         return f"{config.model} at {endpoint.base}, asked directly{how}"
     return (
         f"{config.model}{f' at {config.api_base}' if config.api_base else ''}, asked"

@@ -156,7 +156,7 @@ class LitellmModel:
             # leave out what a provider does not know
             "drop_params": True,
             "api_base": self.api_base,
-            "api_key": DUMMY_KEY if self._needs_dummy_key(litellm) else None,
+            "api_key": self._chosen_key(litellm),
             "timeout": httpx.Timeout(silence_timeout(known), connect=CONNECT_TIMEOUT),
             "max_retries": 0,
             "num_retries": 0,
@@ -235,6 +235,15 @@ class LitellmModel:
             return False
         is_missing = bool(missing_keys(self.name)) and not key
         return is_missing and not self._needs_dummy_key(litellm)
+
+    def _chosen_key(self, litellm: Any) -> str | None:
+        """Return None if litellm finds the key itself."""
+        if self._needs_dummy_key(litellm):
+            return DUMMY_KEY
+        endpoint = endpoint_of(self.name, self.api_base)
+        if endpoint is not None and endpoint.removed_from_key:
+            return endpoint.key
+        return None
 
     def _needs_dummy_key(self, litellm: Any) -> bool:
         _, provider, _, _ = litellm.get_llm_provider(self.name)

@@ -1,8 +1,7 @@
-"""Providers and servers that are asked directly: where they are, which key they take,
-and which protocol they speak.
+"""The providers that are called directly: addresses, keys and protocols.
 
-The prefixes of model strings and the names of variables are litellm's, so that the same
-settings serve both adapters.
+Prefixes of model strings and names of variables are litellm's, so the same settings
+work with both adapters.
 """
 
 import os
@@ -16,6 +15,7 @@ from msgspec.structs import replace
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.model_names import provider_of
+from cdd_agent.network.keys import Key, clean_key
 from cdd_agent.network.web_address import web_address
 from cdd_agent.partly_shown import PartlyShown
 
@@ -33,24 +33,24 @@ class Provider(Struct, frozen=True):
     """One row of the table."""
 
     address: str
-    """Where it is, unless a setting or a variable says otherwise."""
+    """Its address, unless a setting or a variable has another."""
     keys: tuple[str, ...] = ()
     """The variables that may hold the key, the usual one first."""
     addresses: tuple[str, ...] = ()
-    """The variables that may say where it is."""
+    """The variables that may hold another address."""
     needs_key: bool = True
     path: str = ""
-    """The end of its addresses, where people are used to leaving it out."""
+    """The end of its addresses, which users often leave out."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers, and the variables that hold their values."""
     speaks: Speaks = Speaks.CHAT_COMPLETIONS
     by_responses: re.Pattern[str] | None = None
-    """Names of models that are asked by the Responses API at OpenAI's own address,
-    beside those that are known to be offered by that alone. Anywhere else a name that
-    begins with `responses/` is.
+    """Names of models that are called by the Responses API at OpenAI's own address, in
+    addition to those that have no other. A name that begins with `responses/` is
+    called so at any address.
     """
     other_api: re.Pattern[str] | None = None
-    """Names of models that it offers by an API only that is not spoken here."""
+    """Names of models that have only an API that cdd does not speak."""
 
 
 def _hosted(name: str, address: str, *more_keys: str) -> Provider:
@@ -69,7 +69,7 @@ def _local(name: str, port: int) -> Provider:
 
 
 _OLLAMA = replace(_local("OLLAMA", 11434), path="", speaks=Speaks.OLLAMA_CHAT)
-"""By its own API; at an address that ends in `/v1` by chat completions."""
+"""At an address that ends in `/v1`, chat completions are used."""
 
 PROVIDERS: Mapping[str, Provider] = {
     "openai": Provider(
@@ -140,18 +140,20 @@ _AT_OPENAI = re.compile(r"https://(?:[\w-]+\.)?api\.openai\.com(?:[:/]|$)")
 
 
 class Endpoint(PartlyShown, frozen=True):
-    """Where one model is asked, and as who."""
+    """The address at which one model is called, and the key for it."""
 
     base: str
     model: str
-    """The name that the server knows."""
+    """The server's name for it."""
     provider: str = ""
     """The prefix of the model string."""
     is_chosen: bool = False
-    """Somebody has set the address: what is there may not be the provider's own."""
+    """The user set the address, so it may not be the provider's own."""
     key: str | None = None
     key_variable: str = ""
-    """Where the key is from, or would be."""
+    """The variable that holds the key, or would hold it."""
+    removed_from_key: tuple[str, ...] = ()
+    """What was around the key in its variable."""
     needs_key: bool = False
     speaks: Speaks = Speaks.CHAT_COMPLETIONS
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -164,18 +166,21 @@ class Endpoint(PartlyShown, frozen=True):
 
     @property
     def bearer(self) -> dict[str, str]:
-        """The key in the header that most servers want it in, if there is one."""
-        return {"Authorization": f"Bearer {self.key}"} if self.key is not None else {}
+        """The header that has the key on most servers; empty without a key."""
+        if self.key is None:
+            return {}
+        return {"Authorization": f"Bearer {self.key}"}
 
     def origin(self, protocol: str = "") -> str:
-        """Where its model's own data comes from (`ProviderData`); with the protocol,
-        where several are spoken there.
+        """Identify the source of a model's `ProviderData`. `protocol` is added where a
+        server speaks several.
         """
-        return f"{self.model}{protocol and f' by {protocol}'} at {self.base}"
+        model = f"{self.model} by {protocol}" if protocol else self.model
+        return f"{model} at {self.base}"
 
     @property
     def compatible_base(self) -> str:
-        """Where its server lists its models as OpenAI's does."""
+        """The address at which the server lists its models as OpenAI does."""
         return f"{self.base}/v1" if self.speaks is Speaks.OLLAMA_CHAT else self.base
 
     @property
@@ -191,67 +196,90 @@ def endpoint_of(
     api_base: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Endpoint | None:
-    """Where a model string leads, or None where its server speaks something else, or
-    nobody knows.
+    """Return the endpoint of a model string, or None if only litellm can call it.
 
     `api_base` goes before the environment, and that before the table. At an address
-    that somebody chose a key is sent if there is one, and not missed. Raises `BadInput`
-    where the environment has an address that is none.
+    that the user chose, a key is sent if there is one, and not required. Raises
+    `BadInput` if a variable has an unusable address.
     """
     variables = os.environ if environment is None else environment
-    environment = {
-        variable: text
-        for variable, value in variables.items()
-        if (text := value.strip())
-    }
-    prefix, slash, name = model.partition("/")
-    if not slash:
-        prefix, name = provider_of(model), model
+    prefix, name = _split_model(model)
     provider = PROVIDERS.get(prefix)
     if provider is None or not name.removeprefix(_RESPONSES):
         return None
-    chosen = api_base
-    if not chosen and (
-        variable := next(filter(environment.get, provider.addresses), None)
-    ):
-        try:
-            chosen = web_address(environment[variable])
-        except ValueError as error:
-            raise BadInput(
-                f"{variable} in the environment is no address; {error}"
-            ) from error
+    chosen = api_base or _chosen_address(provider, variables)
     if not chosen and provider.other_api and provider.other_api.search(name):
         return None
-    found = next(filter(environment.get, provider.keys), None)
     base = (chosen or provider.address).rstrip("/")
     speaks = provider.speaks
-    if provider.by_responses:
-        if name.startswith(_RESPONSES) or (
-            _AT_OPENAI.match(base)
-            and (
-                provider.by_responses.search(name)
-                or known_model(model).only_by_responses
-            )
-        ):
-            speaks = Speaks.OPENAI_RESPONSES
-        name = name.removeprefix(_RESPONSES)
     if speaks is Speaks.OLLAMA_CHAT:
         base = base.removesuffix("/api")
-        speaks = Speaks.CHAT_COMPLETIONS if base.endswith("/v1") else speaks
+        if base.endswith("/v1"):
+            speaks = Speaks.CHAT_COMPLETIONS
+    if provider.by_responses and _uses_responses(provider.by_responses, model, base):
+        speaks = Speaks.OPENAI_RESPONSES
+    if not base.endswith(provider.path):
+        base += provider.path
+    key_variable, key = _find_key(provider, variables)
     return Endpoint(
-        base if base.endswith(provider.path) else base + provider.path,
-        name,
+        base,
+        name.removeprefix(_RESPONSES) if provider.by_responses else name,
         prefix,
-        bool(chosen),
-        environment[found] if found else None,
-        found or provider.keys[0],
+        is_chosen=bool(chosen),
+        key=key.text or None,
+        key_variable=key_variable,
+        removed_from_key=key.removed,
         needs_key=provider.needs_key and not chosen,
         speaks=speaks,
-        headers={
-            header: value
-            for header, variable in provider.headers.items()
-            if (value := environment.get(variable, ""))
-            and value.isascii()
-            and value.isprintable()
-        },
+        headers=_headers(provider, variables),
     )
+
+
+def _split_model(model: str) -> tuple[str, str]:
+    """Return the provider and the name at the provider."""
+    prefix, slash, name = model.partition("/")
+    if slash:
+        return prefix, name
+    return provider_of(model), model
+
+
+def _chosen_address(provider: Provider, variables: Mapping[str, str]) -> str | None:
+    for variable in provider.addresses:
+        if value := variables.get(variable, "").strip():
+            try:
+                return web_address(value)
+            except ValueError as error:
+                raise BadInput(
+                    f"{variable} in the environment is no address; {error}"
+                ) from error
+    return None
+
+
+def _uses_responses(names: re.Pattern[str], model: str, base: str) -> bool:
+    """True if the model string asks for the Responses API, or OpenAI should be asked
+    by it.
+    """
+    _, name = _split_model(model)
+    if name.startswith(_RESPONSES):
+        return True
+    if not _AT_OPENAI.match(base):
+        return False
+    return bool(names.search(name)) or known_model(model).only_by_responses
+
+
+def _find_key(provider: Provider, variables: Mapping[str, str]) -> tuple[str, Key]:
+    """Return the first key and its variable; without a key, the usual variable."""
+    for variable in provider.keys:
+        key = clean_key(variables.get(variable, ""))
+        if key.text:
+            return variable, key
+    return provider.keys[0], Key("")
+
+
+def _headers(provider: Provider, variables: Mapping[str, str]) -> dict[str, str]:
+    headers = {}
+    for header, variable in provider.headers.items():
+        value = variables.get(variable, "").strip()
+        if value and value.isascii() and value.isprintable():
+            headers[header] = value
+    return headers

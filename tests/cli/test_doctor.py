@@ -105,6 +105,55 @@ def test_doctor_says_what_asks_the_model(
     assert words in capsys.readouterr().out
 
 
+@each_row(
+    ("variables", "exit_code", "words"),
+    [
+        (
+            {"GROQ_API_KEY": "'Bearer gsk_1'\n"},
+            0,
+            ["removed around GROQ_API_KEY: blanks, quotes, `Bearer`"],
+        ),
+        (
+            {"HTTPS_PROXY": "me:secret@127.0.0.1:9"},
+            0,
+            ["through the proxy http://127.0.0.1:9 (HTTPS_PROXY)"],
+        ),
+        ({"HTTPS_PROXY": "127.0.0.1:9", "NO_PROXY": "groq.com,fe80::/10"}, 0, []),
+        (
+            {"ALL_PROXY": "gopher://me:secret@127.0.0.1"},
+            2,
+            ["ALL_PROXY in the environment is no usable proxy", "socks5://host:port"],
+        ),
+        (
+            {"SSL_CERT_FILE": "/nowhere/a.pem"},
+            2,
+            ["/nowhere/a.pem (SSL_CERT_FILE) cannot be read: No such file"],
+        ),
+    ],
+)
+def test_doctor_says_what_the_environment_changes_about_calls(
+    sandbox: Sandbox,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    exit_code: int,
+    words: list[str],
+) -> None:
+    sandbox.write(STEPS[0])
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CDD_MODEL", "groq/llama")
+    monkeypatch.setenv("GROQ_API_KEY", "gsk_1")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    assert cdd(sandbox, "doctor") == exit_code
+    out = capsys.readouterr().out
+    assert all(each in out for each in words)
+    assert "secret" not in out
+    assert ("proxy" in out) == any("proxy" in each for each in words)
+
+
 def test_doctor_names_servers_their_models_and_the_lines_that_choose_them(
     sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:

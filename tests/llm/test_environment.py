@@ -27,7 +27,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.providers import endpoint_of
 from cdd_agent.llm.retrying import Retrying
-from tests.llm.server import Answer, LoopbackServer
+from tests.llm.server import Answer, LoopbackServer, failure
 from tests.support.projects import FakeTime
 from tests.support.proxies import LoopbackProxy
 from tests.support.replies import all_of
@@ -343,6 +343,24 @@ async def test_other_clients_of_litellm_know_authorities_and_name_no_proxy(
     error = await failure_of(LitellmModel("anthropic/m2", "http://models.example"))
     assert type(error) is NotReachable
     assert "NO_PROXY" in error.message
+
+
+# Keys
+
+
+@pytest.mark.parametrize("adapter", ["direct", LITELLM])
+async def test_a_key_is_sent_without_quotes_and_bearer(
+    adapter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "\ufeff'Bearer a-key-1234'\r\n")
+    with LoopbackServer([failure(401, "Wrong key: a-key-1234.")]) as server:
+        error = await failure_of(model_at(server.url, adapter))
+    headers = {
+        name.lower(): value for name, value in server.requests[0].headers.items()
+    }
+    assert headers["authorization"] == "Bearer a-key-1234"
+    assert type(error) is AuthenticationFailed
+    assert "a-key-1234" not in error.message
 
 
 # Firewalls

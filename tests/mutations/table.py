@@ -3352,6 +3352,75 @@ MUTATIONS = [
             ),
         ]
     ],
+    # --- proxies, certificates, keys and failures of calls ------------------------------
+    *[
+        Mutation(rule, file, old, new, tests)
+        for rule, file, old, new, tests in [
+            (
+                "a range of NO_PROXY may have host bits",
+                "network/proxies.py",
+                "ip_network(pattern, strict=False)",
+                "ip_network(pattern)",
+                "tests/network/test_proxies.py",
+            ),
+            (
+                "a client of a web server does not choose the proxy of a CGI program",
+                "network/proxies.py",
+                'if variable == "HTTP_PROXY" and _MARK_OF_CGI in variables:',
+                "if False:",
+                "tests/network/test_proxies.py",
+            ),
+            (
+                "certificates of requests count only without those of OpenSSL",
+                "network/certificates.py",
+                "if path and not (name in _OTHERS and sources):",
+                "if path:",
+                "tests/network/test_certificates.py",
+            ),
+            (
+                "a key is sent without quotes",
+                "network/keys.py",
+                '"quotes": lambda text: text.strip(_QUOTES),',
+                '"quotes": lambda text: text,',
+                "tests/network/test_keys.py",
+            ),
+            (
+                "a key is hidden also without the quotes around it in its variable",
+                "redaction.py",
+                "for secret in (value.strip(), clean_key(value).text):",
+                "for secret in (value.strip(),):",
+                "tests/test_redaction.py",
+            ),
+            (
+                "only a web page is told from an answer of the API",
+                "llm/failure_rules.py",
+                "if self.only_pages and failure.page is None:",
+                "if False:",
+                "tests/words/test_models.py",
+            ),
+            (
+                "a failed proxy is not taken for the server",
+                "llm/failure_rules.py",
+                "if proxy is not None and (error := _proxy_error(failure, model, proxy)):",
+                "if False:",
+                "tests/words/test_models.py",
+            ),
+            (
+                "a host name that may be found later is no wrong name",
+                "llm/failures.py",
+                "error.errno in _NO_SUCH_NAME:",
+                "True:",
+                "tests/llm/test_failures.py",
+            ),
+            (
+                "the reset of a limit that is used up counts",
+                "llm/retry_after.py",
+                "return max(used_up)",
+                "return min(waits)",
+                "tests/llm/test_retry_after.py",
+            ),
+        ]
+    ],
     # --- pictures ---------------------------------------------------------------------
     *[
         Mutation(rule, "llm/pictures.py", old, new, "tests/llm/test_pictures.py")
