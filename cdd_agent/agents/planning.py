@@ -30,6 +30,7 @@ from cdd_agent.context.code_text import CodeReader
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.query import Query
 from cdd_agent.dialogue.fitted_prompt import FittedPrompt, PromptPart, fit
+from cdd_agent.dialogue.limits import Limits
 from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.dialogue.structured import (
     NoUsableAnswer,
@@ -38,7 +39,7 @@ from cdd_agent.dialogue.structured import (
     with_form,
 )
 from cdd_agent.dialogue.token_budget import Omitted
-from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
+from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls
 from cdd_agent.engine.recording import Recorder
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Answer, Notice, NoticeKind, Tone

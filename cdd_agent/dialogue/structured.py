@@ -105,9 +105,10 @@ async def structured(
                 "Send the whole answer again.",
             ]
             again = (Message("user", "\n".join(complaint)),)
-            spoken = dialogue.fitting(
-                (*spoken, *again), instead=(*asked, spoken[-1], *again)
-            )
+            shortened = (*asked, spoken[-1], *again)
+            spoken = (*spoken, *again)
+            if not dialogue.leaves_room(spoken):
+                spoken = shortened
             keep(Added(again))
     if best is None:
         raise NoUsableAnswer(
