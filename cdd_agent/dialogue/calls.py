@@ -124,7 +124,7 @@ def answer_messages(
 ) -> tuple[Message, ...]:
     """Return the messages with the answers of a round, and with a note to the model."""
     if not is_native:
-        paragraphs = [text_tools.answer_message(answers)]
+        paragraphs = [text_tools.answer_text(answers)]
         if note:
             paragraphs.append(note)
         return (Message("user", "\n\n".join(paragraphs)),)

@@ -91,7 +91,7 @@ class ModelRound:
             return tuple(self._native_calls)
         blocks = self.blocks_of(text_tools.FENCE)
         return tuple(
-            text_tools.call_of(block, number)
+            text_tools.read_call(block, number)
             for number, block in enumerate(blocks, start=1)
         )
 

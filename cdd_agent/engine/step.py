@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from cdd_agent.changes.model import ReplyRefused
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.calls import finished_rounds
+from cdd_agent.dialogue.code_search import search_in_thread
 from cdd_agent.dialogue.limits import Used
-from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.dialogue.token_budget import for_answers, left_out_in_words
 from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, definitions
 from cdd_agent.engine.approval import Approval, ChangesRefused
@@ -453,7 +453,7 @@ class StepRunner(Struct, frozen=True):
         return prompt.request.messages
 
     async def _made(self, make: Callable[[], StepPrompt]) -> StepPrompt:
-        return await told_if_slow(
+        return await search_in_thread(
             make, self.emit, "Looking for the code that the step is about …"
         )
 
