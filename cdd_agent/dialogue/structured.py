@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from cdd_agent.dialogue.turns import Added, Dialogue, Turn
+from cdd_agent.dialogue.turns import Added, Dialogue, Turn, extend_system
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.llm.port import BadAnswer, Message
 from cdd_agent.sanitize import fenced
@@ -100,9 +99,7 @@ async def ask_structured(
 
 def add_form(messages: Sequence[Message], kind: type[Struct]) -> tuple[Message, ...]:
     """Add the form of the answer to the system's message."""
-    system, *others = messages
-    content = f"{system.content}\n\n{describe_form(kind)}"
-    return (replace(system, content=content), *others)
+    return extend_system(messages, describe_form(kind))
 
 
 def describe_form(kind: type[Struct]) -> str:

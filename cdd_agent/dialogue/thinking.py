@@ -22,10 +22,10 @@ class Thinking:
         """Add a piece of a thought. Return its event, with the time and tokens of all
         thoughts.
         """
-        now = self._clock()
+        time = self._clock()
         if self._last_thought_at is not None:
-            self._seconds += now - self._last_thought_at
-        self._last_thought_at = now
+            self._seconds += time - self._last_thought_at
+        self._last_thought_at = time
         self._bytes += len(text.encode(errors="replace"))
         return ThinkingDelta(self._step, text, round(self._seconds, 1), self._tokens)
 

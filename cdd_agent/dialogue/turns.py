@@ -8,7 +8,7 @@ Rounds and time bound the cost. At the bound the model is asked for its last rep
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import groupby, takewhile
 from typing import Any, Literal
 
@@ -190,8 +190,8 @@ class Dialogue(Struct, frozen=True):
 
     def leaves_room(self, messages: Sequence[Message]) -> bool:
         """True if a conversation leaves room for a reply."""
-        window = self.model.window
-        return window is None or self.size(messages) <= most_of(window)
+        remaining = self.remaining_tokens(messages)
+        return remaining is None or remaining >= 0
 
     def remaining_tokens(self, messages: Sequence[Message]) -> int | None:
         """Return the tokens that may be added to a conversation. None if the window is
@@ -206,15 +206,12 @@ class Dialogue(Struct, frozen=True):
 
     def request(self, messages: Sequence[Message]) -> Request:
         """Return the next request for a conversation."""
-        if self.is_native or not self.tools:
-            request = Request(
-                tuple(_join_user_messages(messages)), definitions(self.tools)
-            )
-            return as_seen_by(self.model, request)
-        system, *others = text_tools.in_words(messages)
-        instructions = text_tools.instructions(self.tools)
-        system = replace(system, content=f"{system.content}\n\n{instructions}")
-        request = Request(tuple(_join_user_messages([system, *others])))
+        offered = definitions(self.tools)
+        if self.tools and not self.is_native:
+            offered = ()
+            instructions = text_tools.instructions(self.tools)
+            messages = extend_system(text_tools.in_words(messages), instructions)
+        request = Request(tuple(_join_user_messages(messages)), offered)
         return as_seen_by(self.model, request)
 
     def with_tools_that_fit(self, budget: TokenBudget, beside: int) -> "Dialogue":
@@ -388,6 +385,13 @@ def definitions(tools: Sequence[Tool[Any]]) -> tuple[ToolDefinition, ...]:
         ToolDefinition(tool.name, tool.description, tool.parameters_schema)
         for tool in tools
     )
+
+
+def extend_system(messages: Iterable[Message], paragraph: str) -> tuple[Message, ...]:
+    """Add a paragraph to the first message, which is the system's."""
+    system, *rest = messages
+    content = f"{system.content}\n\n{paragraph}"
+    return (replace(system, content=content), *rest)
 
 
 def _join_user_messages(messages: Sequence[Message]) -> Iterator[Message]:
