@@ -15,9 +15,10 @@ from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.store import Conversation
 from cdd_agent.changes.change_set import ChangeSet
 from cdd_agent.dialogue.fitted_prompt import PromptPart, fit
+from cdd_agent.dialogue.limits import Limits
 from cdd_agent.dialogue.redacted_events import RedactedEvents
 from cdd_agent.dialogue.token_budget import Omitted
-from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
+from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls
 from cdd_agent.engine.outside_work import OutsideWork
 from cdd_agent.errors import CddError
 from cdd_agent.events.dialogue_events import PromptMade, ToolFinished

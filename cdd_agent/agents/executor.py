@@ -30,7 +30,7 @@ from cdd_agent.agents.words import (
 )
 from cdd_agent.context.finder import CodeFinder, in_words
 from cdd_agent.context.query import Query
-from cdd_agent.dialogue.looking import told_if_slow
+from cdd_agent.dialogue.code_search import search_in_thread
 from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.engine.changed_since import add_changes
@@ -588,7 +588,7 @@ class ExecutorAgent(ReadsWords):
         places = ""
         if (code := runner.code) is not None:
             look = partial(_places, runner.root, code, redactor.redact(question))
-            places = await told_if_slow(
+            places = await search_in_thread(
                 look, self.emit, "Looking for the code that the question is about …"
             )
         spoken = (*self._asked, asked)

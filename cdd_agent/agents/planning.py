@@ -29,16 +29,17 @@ from cdd_agent.context.choosing import choose_code
 from cdd_agent.context.code_text import CodeReader
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.query import Query
+from cdd_agent.dialogue.code_search import search_in_thread
 from cdd_agent.dialogue.fitted_prompt import FittedPrompt, PromptPart, fit
-from cdd_agent.dialogue.looking import told_if_slow
+from cdd_agent.dialogue.limits import Limits
 from cdd_agent.dialogue.structured import (
     NoUsableAnswer,
-    how_to_answer,
-    structured,
-    with_form,
+    add_form,
+    ask_structured,
+    describe_form,
 )
 from cdd_agent.dialogue.token_budget import Omitted
-from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
+from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls
 from cdd_agent.engine.recording import Recorder
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Answer, Notice, NoticeKind, Tone
@@ -324,7 +325,7 @@ class Planning:
                 )
 
         kind: type[Any] = _FORMS[self.notes.task]
-        answer = await structured(
+        answer = await ask_structured(
             prompt.dialogue, prompt.messages, kind, check=judge.problems, keep=keep
         )
         for event in self._use_reply(answer.value, judge):
@@ -419,7 +420,7 @@ class Planning:
     def _refuse_too_long(self, task: Task, conversation: tuple[Message, ...]) -> None:
         """Raise `ContextTooLong` if the conversation does not fit into the window."""
         prompt = self._prompt(task, conversation)
-        prompt.dialogue.refuse_too_long(with_form(prompt.messages, _FORMS[task]))
+        prompt.dialogue.refuse_too_long(add_form(prompt.messages, _FORMS[task]))
 
     def _propose(self, plan: ImplementationPlan) -> None:
         self._keep(self.notes, proposal=write_plan(plan), is_open=False, questions=())
@@ -482,12 +483,12 @@ class Planning:
             dialogue,
             parts,
             tools=1,
-            beside=estimated_tokens(how_to_answer(_FORMS[task])),
+            beside=estimated_tokens(describe_form(_FORMS[task])),
         )
 
     async def _find_context(self, spec: TicketSpec) -> str:
         work = partial(self._context, spec)
-        return await told_if_slow(
+        return await search_in_thread(
             work, self.recorder.emit, "Looking for the code that the ticket is about …"
         )
 

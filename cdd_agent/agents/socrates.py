@@ -26,10 +26,10 @@ from cdd_agent.agents.spec_losses import lost_words, spec_diff
 from cdd_agent.agents.spec_proposal import Proposal, respell_proposal
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.cost import Cost
+from cdd_agent.dialogue.code_search import search_in_thread
 from cdd_agent.dialogue.fitted_prompt import FittedPrompt
-from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.dialogue.redacted_events import RedactedEvents
-from cdd_agent.dialogue.structured import Structured, structured
+from cdd_agent.dialogue.structured import Structured, ask_structured
 from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Dialogue, ToolCalls
 from cdd_agent.engine.lock import TicketLock
@@ -441,7 +441,7 @@ class SocratesAgent(ReadsWords):
         look = partial(
             Surroundings.of, self._file.ticket, self._tickets, self._code, about
         )
-        around = await told_if_slow(
+        around = await search_in_thread(
             look, self.emit, "Looking for the code that the ticket is about …"
         )
         is_answer = is_answer or bool(set(notebook.said) - {BEGIN, GO_DEEPER, GO_ON})
@@ -491,7 +491,7 @@ class SocratesAgent(ReadsWords):
         """
         notebook = self.notebook
         try:
-            return await structured(
+            return await ask_structured(
                 request.dialogue,
                 request.messages,
                 Proposal,

@@ -17,7 +17,7 @@ from cdd_agent.agents.spec_proposal import Proposal
 from cdd_agent.context.finder import CodeFinder, in_words
 from cdd_agent.context.query import Query
 from cdd_agent.dialogue.fitted_prompt import FittedPrompt, PromptPart, fit
-from cdd_agent.dialogue.structured import how_to_answer
+from cdd_agent.dialogue.structured import describe_form
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.errors import CddError
 from cdd_agent.files.read import read_source
@@ -143,7 +143,7 @@ def request_of(
         ),
     )
     return fit(
-        dialogue, parts, tools=3, beside=estimated_tokens(how_to_answer(Proposal))
+        dialogue, parts, tools=3, beside=estimated_tokens(describe_form(Proposal))
     )
 
 

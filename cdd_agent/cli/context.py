@@ -14,7 +14,7 @@ from pathlib import Path
 from cdd_agent.cli.without_screen import open_project_of, print_json, print_text
 from cdd_agent.commands.code_context import FoundCode, find_code, is_words
 from cdd_agent.context.finder import CodeFinder
-from cdd_agent.dialogue.looking import told_if_slow
+from cdd_agent.dialogue.code_search import search_in_thread
 from cdd_agent.engine.related_code import MOST
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice
@@ -67,7 +67,7 @@ def _about(
         MOST if tokens is None else tokens,
         paths,
     )
-    return asyncio.run(told_if_slow(look, tell, "Reading the project's code …"))
+    return asyncio.run(search_in_thread(look, tell, "Reading the project's code …"))
 
 
 def _from_here(root: Path, typed: str) -> str:

@@ -32,7 +32,7 @@ from cdd_agent.commands.ticket_commands import (
     status_events,
 )
 from cdd_agent.commands.trust_command import trust_events
-from cdd_agent.dialogue.looking import told_if_slow
+from cdd_agent.dialogue.code_search import search_in_thread
 from cdd_agent.engine.logged_run import LoggedRun
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.related_code import MOST
@@ -210,7 +210,7 @@ async def context(session: Session, *typed: str) -> None:
         session.emit(
             Answer(
                 (
-                    await told_if_slow(
+                    await search_in_thread(
                         look, session.emit, "Reading the project's code …"
                     )
                 ).as_text()

@@ -1,5 +1,5 @@
-"""A prompt as a model's window has room for it: its parts by what matters, each as
-whole as it can be.
+"""A prompt that fits into a model's window. The most important parts come first, each
+as whole as possible.
 """
 
 from collections.abc import Sequence
@@ -18,45 +18,56 @@ Form = str | tuple[Message, ...]
 
 
 class PromptPart(Struct, frozen=True):
-    """A piece of a prompt."""
+    """A part of a prompt."""
 
     whole: Form
     name: str = ""
-    """As it is told where it is left out, or not whole."""
+    """For the user and the model, if the part is omitted or shortened."""
     rank: int = 0
-    """1 goes before 2 where there is not room for both; 0 is said in any case, in its
-    smallest form at least.
+    """Parts of rank 1 get room before those of rank 2. A part of rank 0 is in the
+    prompt in any case, at least in its smallest form.
     """
     smaller: Sequence[Form] = ()
-    """In its place, the largest of these that there is room for."""
+    """Shortened forms, the largest first."""
     brief: Form | None = None
-    """The same in fewer words: by this nothing is left out."""
+    """The same in fewer words. It omits nothing."""
 
     @property
     def title(self) -> str:
-        """Its name for people, also where it is never left out."""
-        if self.name or not isinstance(self.whole, str):
-            return self.name or "what is said"
-        first, _, _ = self.whole.partition("\n")
-        return first.removeprefix("# ") if first.startswith("# ") else "how to answer"
+        """Its name for the user, also for a part without a name."""
+        if self.name:
+            return self.name
+        if not isinstance(self.whole, str):
+            return "what is said"
+        first_line, _, _ = self.whole.partition("\n")
+        if first_line.startswith("# "):
+            return first_line.removeprefix("# ")
+        return "how to answer"
 
     @property
     def least(self) -> Form:
-        """Its form where there is no room at all."""
-        forms: list[Form] = [self.whole, *self.smaller]
-        return self.whole[:0] if self.rank else forms[-1]
+        """Its form if there is no room."""
+        if self.rank:
+            return self.whole[:0]
+        return self.smaller[-1] if self.smaller else self.whole
+
+    @property
+    def forms(self) -> list[Form]:
+        """Its forms, the best first. An empty form is none."""
+        forms = [self.whole, self.brief, *self.smaller]
+        return [form for form in forms if form]
 
 
 class FittedPrompt(Struct, frozen=True):
-    """A conversation to be had, and with which tools."""
+    """A conversation, and the dialogue with the tools that fit."""
 
     dialogue: Dialogue
     messages: tuple[Message, ...]
     """The system's first."""
     left_out: tuple[str, ...]
-    """The parts that there was no room for."""
+    """Names of omitted parts."""
     shares: tuple[PromptShare, ...] = ()
-    """The tokens of each of the others."""
+    """The tokens of each part of the prompt."""
 
     @property
     def made(self) -> PromptMade:
@@ -66,59 +77,68 @@ class FittedPrompt(Struct, frozen=True):
 def fit(
     dialogue: Dialogue, parts: Sequence[PromptPart], *, tools: int, beside: int = 0
 ) -> FittedPrompt:
-    """Make a prompt of `parts`, which come in the order in which they are read. `tools`
-    is the rank of the dialogue's tools: they go before the parts of the same rank.
-    `beside` are the tokens of what will be said besides.
+    """Make a prompt of `parts`, which have the order of the prompt. `tools` is the rank
+    of the dialogue's tools: they get room before the parts of the same rank. `beside`
+    are the tokens that the caller adds.
     """
-    bare, window = replace(dialogue, tools=()), dialogue.model.window
-
-    def size(form: Form) -> int:
-        if isinstance(form, str):
-            return estimated_tokens(form)
-        return bare.size(form) if form else 0
-
-    budget = TokenBudget(
-        window, beside + MARGIN + sum(size(part.least) for part in parts)
-    )
-
-    def chosen(part: PromptPart) -> Form:
-        """Room is taken for it, beside that for the least."""
-        forms: list[Form] = [
-            form for form in (part.whole, part.brief, *part.smaller) if form
-        ]
-        fitting = (
-            form
-            for form in forms
-            if form is part.least or budget.takes(size(form) - size(part.least))
-        )
-        form = next(fitting, part.least)
-        if form not in (part.whole, part.brief):
-            budget.leave_out(part.name)
-        return form
-
-    offered = sorted(range(len(parts)), key=lambda place: parts[place].rank)
-    said = {
-        place: chosen(parts[place]) for place in offered if parts[place].rank < tools
-    }
+    window = dialogue.model.window
+    bare = replace(dialogue, tools=())
+    least = sum(_size(bare, part.least) for part in parts)
+    budget = TokenBudget(window, beside + MARGIN + least)
+    forms = [part.least for part in parts]
+    places = sorted(range(len(parts)), key=lambda place: parts[place].rank)
+    for place in places:
+        if parts[place].rank < tools:
+            forms[place] = _choose_form(bare, parts[place], budget)
     equipped = dialogue.with_tools_that_fit(budget, for_answers(window))
-    said |= {
-        place: chosen(parts[place]) for place in offered if parts[place].rank >= tools
-    }
-    forms = [said[place] for place in range(len(parts))]
-    paragraphs = [form for form in forms if isinstance(form, str)]
-    system = Message("system", "\n\n".join(filter(None, (*paragraphs, budget.note()))))
-    messages = [
-        message for form in forms if not isinstance(form, str) for message in form
-    ]
-    shares = [
-        PromptShare(part.title, size(form))
-        for part, form in zip(parts, forms, strict=True)
-        if form
-    ]
+    for place in places:
+        if parts[place].rank >= tools:
+            forms[place] = _choose_form(bare, parts[place], budget)
+    system, messages = _messages_of(forms, budget.note())
+    shares = []
+    for part, form in zip(parts, forms, strict=True):
+        if form:
+            shares.append(PromptShare(part.title, _size(bare, form)))
     if equipped.tools:
-        shares.append(
-            PromptShare("the tools", equipped.size((system,)) - bare.size((system,)))
-        )
+        size = equipped.size((system,)) - bare.size((system,))
+        shares.append(PromptShare("the tools", size))
     return FittedPrompt(
         equipped, (system, *messages), tuple(budget.left_out), tuple(shares)
     )
+
+
+def _choose_form(bare: Dialogue, part: PromptPart, budget: TokenBudget) -> Form:
+    """Return the best form that fits, and take room for it. The budget already has the
+    room for the smallest form.
+    """
+    chosen = least = part.least
+    for form in part.forms:
+        if form is least or budget.takes(_size(bare, form) - _size(bare, least)):
+            chosen = form
+            break
+    if chosen not in (part.whole, part.brief):
+        budget.leave_out(part.name)
+    return chosen
+
+
+def _messages_of(forms: Sequence[Form], note: str) -> tuple[Message, Sequence[Message]]:
+    """Return the system's message with all paragraphs, and the other messages."""
+    paragraphs: list[str] = []
+    messages: list[Message] = []
+    for form in forms:
+        if not form:
+            continue
+        if isinstance(form, str):
+            paragraphs.append(form)
+        else:
+            messages += form
+    if note:
+        paragraphs.append(note)
+    return Message("system", "\n\n".join(paragraphs)), messages
+
+
+def _size(bare: Dialogue, form: Form) -> int:
+    """Estimate the tokens of a form."""
+    if isinstance(form, str):
+        return estimated_tokens(form)
+    return bare.size(form) if form else 0

@@ -1,4 +1,4 @@
-"""Events as faces get them: without secrets, also where one comes in pieces."""
+"""Events without secrets, also if a secret comes in pieces."""
 
 from msgspec.structs import replace
 
@@ -8,40 +8,41 @@ from cdd_agent.events.step_events import CommandOutput
 from cdd_agent.events.stream import Emit, Event, is_beside_the_turn
 from cdd_agent.redaction import Redactor
 
+StreamedEvent = ReplyDelta | ThinkingDelta | CommandOutput | ActionOutput
+
 
 class RedactedEvents:
-    """Takes secrets out of events before they are told. What may be the beginning of a
-    secret waits for its end.
+    """Removes secrets from events, and emits them. The end of a text waits if it may be
+    the beginning of a secret.
     """
 
     def __init__(self, redactor: Redactor, emit: Emit) -> None:
         self._redactor, self._emit = redactor, emit
         self._stream = redactor.stream()
-        self._streamed: (
-            ReplyDelta | ThinkingDelta | CommandOutput | ActionOutput | None
-        ) = None
-        """The last piece of the stream that goes on."""
+        self._last_piece: StreamedEvent | None = None
+        """The last event whose text goes through the stream."""
 
     def emit(self, event: Event) -> None:
-        """This has happened: tell what can be told now."""
         if is_beside_the_turn():
             self._emit(self._redactor.redacted(event))
             return
-        if (
-            self._streamed is not None
-            and type(event) is not type(self._streamed)
-            and (rest := self._stream.end())
-        ):
-            self._emit(replace(self._streamed, text=rest))
-        if isinstance(event, ReplyDelta | ThinkingDelta | CommandOutput | ActionOutput):
-            self._streamed = event
-            if text := self._stream.feed(event.text):
-                self._emit(event if text == event.text else replace(event, text=text))
-        else:
+        self._end_stream_of_another_kind(event)
+        if not isinstance(event, StreamedEvent):
             self._emit(self._redactor.redacted(event))
+            return
+        self._last_piece = event
+        text = self._stream.feed(event.text)
+        if text:
+            self._emit(event if text == event.text else replace(event, text=text))
 
     def forget(self) -> None:
-        """Drop the rest of a stream that broke off: half a secret would not be known as
-        one.
-        """
+        """Drop the rest of a stream that broke off: half a secret is not recognised."""
         self._stream.end()
+
+    def _end_stream_of_another_kind(self, event: Event) -> None:
+        last = self._last_piece
+        if last is None or type(event) is type(last):
+            return
+        rest = self._stream.end()
+        if rest:
+            self._emit(replace(last, text=rest))

@@ -1,8 +1,7 @@
-"""Answers that a program reads: JSON of a given type at the end of a reply, asked for
-again when it is wrong.
+"""Answers for the program: JSON of a given type at the end of a reply.
 
-A person sees the words before it, as they come, and not the JSON. It works with any
-model that can write.
+The user sees the words before it as they arrive. A wrong answer is asked for again. Any
+model that can write can answer.
 """
 
 import json
@@ -10,9 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from cdd_agent.dialogue.turns import Added, Dialogue, Turn
+from cdd_agent.dialogue.turns import Added, Dialogue, Turn, extend_system
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.llm.port import BadAnswer, Message
 from cdd_agent.sanitize import fenced
@@ -21,36 +19,33 @@ from cdd_agent.value_schemas import schema_of
 
 FENCE = "json"
 TRIES = 3
-"""Replies that a model gets to be right: the first and two more."""
+"""Replies that a model may need."""
 _MOST_NAMED = 12
 _MORE_FAULTS = "Compare the rest with the schema, too: only the first fault is named."
 
 T = TypeVar("T", bound=Struct)
 
 Check = Callable[[T], Sequence[str]]
-"""Finds what is wrong with a value beyond its form, a sentence each; in words that a
-model can act on.
-"""
+"""Return the faults of a value beyond its form: sentences that a model can act on."""
 
 
 class Structured(Struct, Generic[T], frozen=True):
-    """A model's answer. `problems` are those that it did not get rid of; its form is
-    right all the same.
-    """
+    """An answer with the right form."""
 
     value: T
     text: str
-    """The words before it."""
+    """The words before the JSON."""
     problems: tuple[str, ...] = ()
+    """Faults that remain after the last try."""
 
 
 class NoUsableAnswer(BadAnswer):
-    """The model was asked again and again, and what it wrote cannot be read."""
+    """The model wrote no readable answer in any of its tries."""
 
     is_transient = False
 
 
-async def structured(
+async def ask_structured(
     dialogue: Dialogue,
     messages: Sequence[Message],
     kind: type[T],
@@ -60,75 +55,55 @@ async def structured(
     respell: Callable[[Any], Any] = lambda value: value,
     step: int | None = None,
 ) -> Structured[T]:
-    """Ask for a value of `kind`, with tools in between if the dialogue has some. `keep`
-    is given what was `Added` to the conversation. `respell` receives the decoded JSON,
+    """Ask for a value of `kind`. The model may use the dialogue's tools first.
+
+    The form of the answer is added to the first message, which is the system's. `keep`
+    receives what is `Added` to the conversation. `respell` receives the decoded JSON,
     and returns it in the spelling of `kind`.
 
-    The first message is the system's; how to answer is added to it. Raises
-    `NoUsableAnswer`, and what `Dialogue.turn` raises.
+    Raises `NoUsableAnswer`, and the errors of `Dialogue.turn`.
     """
-    asked = spoken = with_form(messages, kind)
+    asked = conversation = add_form(messages, kind)
     best: Structured[T] | None = None
     problems: tuple[str, ...] = ()
 
-    def keep_it(added: Added) -> None:
-        nonlocal spoken
-        spoken += added.messages
+    def keep_all(added: Added) -> None:
+        nonlocal conversation
+        conversation += added.messages
         keep(added)
 
-    for left in reversed(range(TRIES)):
-        turn = await dialogue.turn(spoken, keep=keep_it, step=step, hidden=FENCE)
-        value, problems = _read(turn, kind, respell)
+    for number in range(1, TRIES + 1):
+        turn = await dialogue.turn(conversation, keep=keep_all, step=step, hidden=FENCE)
+        value, problems = _read_answer(turn, kind, respell)
         if value is not None:
             problems = tuple(check(value))
             best = Structured(value, turn.text.strip(), problems)
-            if not problems:
-                break
-        if left:
-            dialogue.emit(
-                Notice(
-                    f"The answer is not right yet: {_short(problems)}. Asking again.",
-                    Tone.QUIET,
-                )
-            )
-            lines = [f"- {problem}" for problem in problems[:_MOST_NAMED]]
-            lines += (
-                [f"- and {len(problems) - _MOST_NAMED} more"]
-                if len(problems) > _MOST_NAMED
-                else []
-            )
-            complaint = [
-                "Your answer cannot be used as it is:",
-                "",
-                *lines,
-                "",
-                "Send the whole answer again.",
-            ]
-            again = (Message("user", "\n".join(complaint)),)
-            spoken = dialogue.fitting(
-                (*spoken, *again), instead=(*asked, spoken[-1], *again)
-            )
-            keep(Added(again))
+        if not problems or number == TRIES:
+            break
+        text = f"The answer is not right yet: {_summarize(problems)}. Asking again."
+        dialogue.emit(Notice(text, Tone.QUIET))
+        complaint = Message("user", _complaint(problems))
+        shortened = (*asked, conversation[-1], complaint)
+        conversation = (*conversation, complaint)
+        if not dialogue.leaves_room(conversation):
+            conversation = shortened
+        keep(Added((complaint,)))
     if best is None:
         raise NoUsableAnswer(
             f"{dialogue.model.name} was asked {TRIES} times, and its answer cannot be"
-            f" used: {_short(problems)}",
+            f" used: {_summarize(problems)}",
             hint="Try again, or use a model that follows instructions better.",
         )
     return best
 
 
-def with_form(messages: Sequence[Message], kind: type[Struct]) -> tuple[Message, ...]:
-    """A conversation whose system's message says how to answer, too."""
-    first, *others = messages
-    return (
-        replace(first, content=f"{first.content}\n\n{how_to_answer(kind)}"),
-        *others,
-    )
+def add_form(messages: Sequence[Message], kind: type[Struct]) -> tuple[Message, ...]:
+    """Add the form of the answer to the system's message."""
+    return extend_system(messages, describe_form(kind))
 
 
-def how_to_answer(kind: type[Struct]) -> str:
-    """The form of the answer as a prompt describes it."""
+def describe_form(kind: type[Struct]) -> str:
+    """Return the form of the answer for a prompt."""
     schema = json.dumps(schema_of(kind), ensure_ascii=False, separators=(",", ":"))
     return (
         f"# The form of your answer\n\nEnd each answer with one code block of `{FENCE}`"
@@ -138,19 +113,14 @@ def how_to_answer(kind: type[Struct]) -> str:
     )
 
 
-def _read(
+def _read_answer(
     turn: Turn, kind: type[T], respell: Callable[[Any], Any]
 ) -> tuple[T | None, tuple[str, ...]]:
-    """The value, or what is wrong with it."""
+    """Return the value, or its problems."""
     if turn.problem:
         return None, (f"{turn.problem} Be briefer.",)
-    text = turn.text  # small models leave out the code block, or its language
-    written = (
-        turn.blocks[-1]
-        if turn.blocks
-        else text[max(text.find("{"), 0) : text.rfind("}") + 1]
-    )
-    if not turn.blocks and not written.startswith("{"):
+    written = _find_json(turn)
+    if written is None:
         return None, (f"There is no code block of `{FENCE}` in the answer.",)
     try:
         return read(kind, respell(parse_json(written))), ()
@@ -158,6 +128,27 @@ def _read(
         return None, (str(error), _MORE_FAULTS)
 
 
-def _short(problems: Sequence[str]) -> str:
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    return f"{problems[0].rstrip('.')}{more}"
+def _find_json(turn: Turn) -> str | None:
+    """Return the last block. Small models leave out the code block, or its language."""
+    if turn.blocks:
+        return turn.blocks[-1]
+    start, end = turn.text.find("{"), turn.text.rfind("}")
+    if start < 0 or end < start:
+        return None
+    return turn.text[start : end + 1]
+
+
+def _complaint(problems: Sequence[str]) -> str:
+    lines = ["Your answer cannot be used as it is:", ""]
+    for problem in problems[:_MOST_NAMED]:
+        lines.append(f"- {problem}")
+    if len(problems) > _MOST_NAMED:
+        lines.append(f"- and {len(problems) - _MOST_NAMED} more")
+    return "\n".join([*lines, "", "Send the whole answer again."])
+
+
+def _summarize(problems: Sequence[str]) -> str:
+    summary = problems[0].rstrip(".")
+    if len(problems) > 1:
+        summary += f" (and {len(problems) - 1} more)"
+    return summary

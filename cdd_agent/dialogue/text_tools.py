@@ -1,5 +1,5 @@
-"""Tools for models that have no tool calls of their own: described in the prompt,
-called by code blocks of a reply.
+"""Tools for models that do not call tools themselves: the prompt describes them, and
+code blocks of a reply call them.
 """
 
 import json
@@ -26,59 +26,58 @@ your last word.
 
 
 def instructions(tools: Sequence[Tool[Any]]) -> str:
-    """The tools as a prompt describes them."""
+    """Describe tools for a prompt."""
     return "\n\n".join([_HOW, *(tool.get_ai_prompt_instructions() for tool in tools)])
 
 
-def call_of(block: str, number: int) -> ToolCall:
-    """A code block as a call. One that is none is a call of nothing, with what was
-    written as its arguments.
+def read_call(block: str, number: int) -> ToolCall:
+    """Read a code block as a call. One that is no call has no name, and its text as
+    arguments.
     """
     try:
         written = json.loads(block)
-        return ToolCall(
-            str(number), str(written["tool"]), json.dumps(written.get("arguments", {}))
-        )
+        name = str(written["tool"])
+        arguments = json.dumps(written.get("arguments", {}))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return ToolCall(str(number), "", block)
+    return ToolCall(str(number), name, arguments)
 
 
 def in_words(messages: Iterable[Message]) -> Iterator[Message]:
-    """A conversation with native calls as it would be without them."""
+    """Return a conversation with its native calls and answers as text."""
     calls: tuple[ToolCall, ...] = ()
     answers: list[tuple[ToolCall, str]] = []
     for message in messages:
-        # in the order of the calls: ids are used again by some
         if message.role == "tool":
-            call = (
-                calls[len(answers)]
-                if len(answers) < len(calls)
-                else ToolCall("", "", "")
-            )
+            # answers have the order of the calls; models use ids again
+            call = ToolCall("", "", "")
+            if len(answers) < len(calls):
+                call = calls[len(answers)]
             answers.append((call, message.content))
             continue
         if answers:
-            yield Message("user", answer_message(answers))
+            yield Message("user", answer_text(answers))
             answers = []
         calls = message.tool_calls
-        written = (
-            f'{{"tool": {json.dumps(call.name)}, "arguments":'
-            f" {call.arguments or '{}'}}}"
-            for call in calls
-        )
-        blocks = (fenced(call, FENCE) for call in written)
-        if calls:
-            content = "\n\n".join(filter(None, (message.content, *blocks)))
-            yield Message(message.role, content)
-        else:
-            yield message
+        yield Message(message.role, _with_calls(message), pictures=message.pictures)
     if answers:
-        yield Message("user", answer_message(answers))
+        yield Message("user", answer_text(answers))
 
 
-def answer_message(answers: Sequence[tuple[ToolCall, str]]) -> str:
-    """The answers of a reply's calls, as the next message."""
-    return "\n\n".join(
-        f"Answer of {call.name or 'the call'}:\n{fenced(answer, 'json')}"
-        for call, answer in answers
-    )
+def answer_text(answers: Sequence[tuple[ToolCall, str]]) -> str:
+    """Return the answers of a reply's calls as the text of the next message."""
+    paragraphs = []
+    for call, answer in answers:
+        name = call.name or "the call"
+        paragraphs.append(f"Answer of {name}:\n{fenced(answer, 'json')}")
+    return "\n\n".join(paragraphs)
+
+
+def _with_calls(message: Message) -> str:
+    """Return the content of a message, and its calls as code blocks."""
+    paragraphs = [message.content] if message.content else []
+    for call in message.tool_calls:
+        name, arguments = json.dumps(call.name), call.arguments or "{}"
+        text = f'{{"tool": {name}, "arguments": {arguments}}}'
+        paragraphs.append(fenced(text, FENCE))
+    return "\n\n".join(paragraphs)

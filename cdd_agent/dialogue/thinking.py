@@ -1,4 +1,4 @@
-"""The thoughts of one reply, measured: how long the model has thought, and how much."""
+"""Measures the thoughts of one reply: their time and their tokens."""
 
 from collections.abc import Callable
 
@@ -8,44 +8,43 @@ from cdd_agent.llm.token_estimates import tokens_of
 
 
 class Thinking:
-    """Time passes while one thought follows another; the reply's own text stops it
-    until the next thought.
+    """The thoughts of one reply. Time counts from one thought to the next; the text of
+    the reply stops it.
     """
 
     def __init__(self, step: int | None, clock: Callable[[], float]) -> None:
         self._step, self._clock = step, clock
         self._bytes = 0
         self._seconds = 0.0
-        self._since: float | None = None
+        self._last_thought_at: float | None = None
 
-    def hear(self, text: str) -> ThinkingDelta:
-        """A thought, with what there is of them by now."""
-        now = self._clock()
-        if self._since is not None:
-            self._seconds += now - self._since
-        self._since = now
+    def add(self, text: str) -> ThinkingDelta:
+        """Add a piece of a thought. Return its event, with the time and tokens of all
+        thoughts.
+        """
+        time = self._clock()
+        if self._last_thought_at is not None:
+            self._seconds += time - self._last_thought_at
+        self._last_thought_at = time
         self._bytes += len(text.encode(errors="replace"))
-        return ThinkingDelta(self._step, text, round(self._seconds, 1), self._estimate)
+        return ThinkingDelta(self._step, text, round(self._seconds, 1), self._tokens)
 
     def pause(self) -> None:
-        """Something else has come."""
-        if self._since is not None:
-            self._seconds += self._clock() - self._since
-            self._since = None
+        """Stop the time until the next thought."""
+        if self._last_thought_at is not None:
+            self._seconds += self._clock() - self._last_thought_at
+            self._last_thought_at = None
 
     def finished(self, usage: Usage | None = None) -> list[ThinkingFinished]:
-        """The end of the thoughts, where there were any."""
+        """Return the event of the end of the thoughts, if there were any."""
         self.pause()
         counted = usage.thinking_tokens if usage is not None else 0
         if not self._bytes and not counted:
             return []
         seconds = round(self._seconds, 1) if self._bytes else None
-        return [
-            ThinkingFinished(
-                self._step, seconds, counted or self._estimate, estimated=not counted
-            )
-        ]
+        tokens = counted or self._tokens
+        return [ThinkingFinished(self._step, seconds, tokens, estimated=not counted)]
 
     @property
-    def _estimate(self) -> int:
+    def _tokens(self) -> int:
         return tokens_of(self._bytes)

@@ -1,5 +1,5 @@
-"""A model's window, and what is put into it: the most important first, each part whole
-or not at all.
+"""The room in a model's window for the parts of a prompt. Each part is shown whole or
+not at all, the most important one first.
 """
 
 from collections.abc import Sequence
@@ -9,94 +9,98 @@ from cdd_agent.llm.budget import CEILING
 from cdd_agent.llm.token_estimates import estimated_tokens
 
 MARGIN = 60
-"""Tokens for what is said of what was left out, beside the names that there is room
-for.
-"""
+"""Tokens for the note about omitted parts, without their names."""
 
 
 def most_of(window: int) -> int:
-    """Tokens that a request to a model with this window may have: the rest is for the
+    """Return the tokens that a request may have. The rest of the window is for the
     reply.
     """
     return window - min(CEILING, window // 4)
 
 
 def for_answers(window: int | None) -> int:
-    """Tokens of it that are kept free for what tools answer, where there are tools."""
+    """Return the tokens that are kept free for the answers of tools."""
     return min(CEILING, (window or 0) // 8)
 
 
 class TokenBudget:
-    """The room that is left in a model's window beside what must be said."""
+    """The remaining room in a model's window."""
 
     def __init__(self, window: int | None, needed: int) -> None:
-        """`needed` is what must be said, in tokens. Without a `window` there is room
-        for everything.
+        """`needed` are the tokens of the parts that the prompt must have. Without a
+        window there is room for everything.
         """
         self.window = window
-        self.left = None if window is None else most_of(window) - needed
-        """Tokens; below 0 where not even what must be said fits."""
+        self.left: int | None = None
+        """Remaining tokens; below 0 if the necessary parts do not fit."""
+        if window is not None:
+            self.left = most_of(window) - needed
         self.left_out: list[str] = []
+        """Names of omitted parts."""
         self._named: list[str] = []
-        """Those of them that there is room to name."""
+        """The omitted parts that the note names."""
 
     @property
     def is_over(self) -> bool:
         return self.left is not None and self.left < 0
 
     def part(self, text: str, name: str) -> str:
-        """The text, for which room is taken; empty where there is not enough, which is
-        noted by its name.
-        """
+        """Take room for a text, and return it. Without room, omit it and return ""."""
         if text and not self.takes(estimated_tokens(text)):
             self.leave_out(name)
             return ""
         return text
 
     def leave_out(self, name: str) -> None:
+        """Note that a part is omitted."""
         self.left_out.append(name)
         if self.takes(estimated_tokens(f"- {name}")):
             self._named.append(name)
 
     def takes(self, tokens: int, *, beside: int = 0) -> bool:
-        """Take room for so much, if as much is left `beside` it."""
-        needed = tokens + 1  # the last is for what separates it from the next
-        if self.left is not None and needed + beside > self.left:
+        """Take room for a part. False if `tokens` and the reserve `beside` do not
+        fit.
+        """
+        if self.left is None:
+            return True
+        # one token separates the part from the next one
+        needed = tokens + 1
+        if needed + beside > self.left:
             return False
-        if self.left is not None:
-            self.left -= needed
+        self.left -= needed
         return True
 
-    def note(self, also: str = "Do not act as if you had seen these.") -> str:
-        """For the model, of what was left out; empty if nothing was."""
+    def note(self, advice: str = "Do not act as if you had seen these.") -> str:
+        """Return a note for the model about omitted parts; empty if there are none."""
         if not self.left_out:
             return ""
-        more = len(self.left_out) - len(self._named)
-        lines = [
-            f"- {name}"
-            for name in (*self._named, *([f"… and {more} more"] if more else []))
-        ]
-        return "\n\n".join(
-            filter(None, ("# Left out, for want of room", "\n".join(lines), also))
-        )
+        lines = [f"- {name}" for name in self._named]
+        unnamed = len(self.left_out) - len(self._named)
+        if unnamed:
+            lines.append(f"- … and {unnamed} more")
+        paragraphs = ["# Left out, for want of room", "\n".join(lines)]
+        if advice:
+            paragraphs.append(advice)
+        return "\n\n".join(paragraphs)
 
 
 def left_out_in_words(left_out: Sequence[str]) -> str:
-    """The same for people."""
+    """Return a sentence for the user about omitted parts."""
     return f"Left out of the prompt, for want of room: {', '.join(left_out)}"
 
 
 class Omitted:
-    """Tells people of what was left out, each thing once."""
+    """Reports omitted parts to the user, each one once."""
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def news(self, left_out: Sequence[str]) -> list[Notice]:
-        new = [name for name in left_out if name not in self._told]
-        self._told.update(new)
-        return (
-            [Notice(left_out_in_words(new), Tone.WARNING, kind=NoticeKind.NOT_SENT)]
-            if new
-            else []
-        )
+        """Return a notice if parts are omitted that were not reported yet."""
+        new = [name for name in left_out if name not in self._reported]
+        if not new:
+            return []
+        self._reported.update(new)
+        text = left_out_in_words(new)
+        return [Notice(text, Tone.WARNING, kind=NoticeKind.NOT_SENT)]

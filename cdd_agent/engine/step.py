@@ -15,16 +15,11 @@ from msgspec.structs import replace
 
 from cdd_agent.changes.model import ReplyRefused
 from cdd_agent.context.finder import CodeFinder
-from cdd_agent.dialogue.looking import told_if_slow
+from cdd_agent.dialogue.calls import finished_rounds
+from cdd_agent.dialogue.code_search import search_in_thread
+from cdd_agent.dialogue.limits import Used
 from cdd_agent.dialogue.token_budget import for_answers, left_out_in_words
-from cdd_agent.dialogue.turns import (
-    Added,
-    Dialogue,
-    ToolCalls,
-    Used,
-    definitions,
-    finished_rounds,
-)
+from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, definitions
 from cdd_agent.engine.approval import Approval, ChangesRefused
 from cdd_agent.engine.attempt import Attempt, AttemptOutcome
 from cdd_agent.engine.ledger import Ledger
@@ -350,7 +345,12 @@ class StepRunner(Struct, frozen=True):
             offered, now = tools.offered(), self.commands.clock.now
             try:
                 dialogue = Dialogue(
-                    model, offered, "on", clock=now, told=tools.hear, emit=tools.emit
+                    model,
+                    offered,
+                    "on",
+                    clock=now,
+                    on_answer=tools.hear,
+                    emit=tools.emit,
                 )
                 await self._take_turn(dialogue, prompt, tools)
                 return
@@ -393,7 +393,7 @@ class StepRunner(Struct, frozen=True):
             else:
                 attempt.save_dialogue((*spoken, *part.messages), part.used.seconds)
 
-        def meanwhile() -> tuple[str, ...]:
+        def take_guidance() -> tuple[str, ...]:
             words = tuple(map(attempt.add_words, self.steering.take()))
             for text in words:
                 self.emit(GuidanceTaken(step.number, text, label=step.label))
@@ -407,7 +407,7 @@ class StepRunner(Struct, frozen=True):
                 keep_part=keep_part,
                 step=step.number,
                 used=used,
-                meanwhile=meanwhile,
+                take_guidance=take_guidance,
             )
         if turn.problem:
             attempt.save_partial(spoken[-1].content)
@@ -453,7 +453,7 @@ class StepRunner(Struct, frozen=True):
         return prompt.request.messages
 
     async def _made(self, make: Callable[[], StepPrompt]) -> StepPrompt:
-        return await told_if_slow(
+        return await search_in_thread(
             make, self.emit, "Looking for the code that the step is about …"
         )
 

@@ -26,7 +26,7 @@ from cdd_agent.actions.model import (
 from cdd_agent.changes.file_diff import FileDiff
 from cdd_agent.changes.model import Edit, ReplyRefused, convert_action
 from cdd_agent.context.finder import CodeFinder
-from cdd_agent.dialogue.turns import shown_call
+from cdd_agent.dialogue.call_events import shown_call
 from cdd_agent.engine.ledger import States
 from cdd_agent.engine.ledger_entries import commands_to_redo, last_started_call
 from cdd_agent.engine.transaction import StepTransaction

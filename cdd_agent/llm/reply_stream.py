@@ -82,13 +82,12 @@ class _Fence(Struct, frozen=True):
             return None
         return cls(match["mark"], match["info"].lower())
 
-    def is_closed_by(self, line: str) -> bool:
-        mark = line.strip()
-        return len(mark) >= len(self.mark) and set(mark) == {self.mark[0]}
-
     def may_be_closed_by(self, line: str) -> bool:
-        """True if the line could close the block once all of it is there."""
+        """True if the beginning of a line may become the end of the block."""
         return len(line) <= _LONGEST_FENCE and set(line.strip()) <= {self.mark[0]}
+
+    def is_closed_by(self, line: str) -> bool:
+        return self.may_be_closed_by(line) and len(line.strip()) >= len(self.mark)
 
 
 class ReplyStream:

@@ -18,7 +18,7 @@ import pytest
 from cdd_agent.context import cache, indexing, intake, project_map
 from cdd_agent.context.project_map import ProjectMap
 from cdd_agent.context.query import Query
-from cdd_agent.dialogue import looking
+from cdd_agent.dialogue import code_search
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.walk import walk
 from cdd_agent.threads import in_thread
@@ -663,7 +663,7 @@ async def test_a_look_that_nobody_waits_for_any_more_stops(
 async def test_the_process_that_reads_for_it_ends_with_it(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looking, "_TO_STOP", 60)
+    monkeypatch.setattr(code_search, "STOP_PATIENCE", 60)
     monkeypatch.setattr(indexing, "_MANY", 1)
     child = (
         f"import os, time; open({str(root / 'number')!r}, 'w').write(str(os.getpid()) +"
@@ -671,7 +671,9 @@ async def test_the_process_that_reads_for_it_ends_with_it(
     )
     monkeypatch.setattr(indexing, "_CHILD", child)
     look = asyncio.ensure_future(
-        looking.told_if_slow(ProjectMap(root).update, lambda event: None, "Looking")
+        code_search.search_in_thread(
+            ProjectMap(root).update, lambda event: None, "Looking"
+        )
     )
     number = ""
     while not number.endswith("."):

@@ -9,8 +9,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.dialogue.structured import Structured, structured
-from cdd_agent.dialogue.turns import Added, Dialogue, Turn, Used
+from cdd_agent.dialogue.limits import Used
+from cdd_agent.dialogue.structured import Structured, ask_structured
+from cdd_agent.dialogue.turns import Added, Dialogue, Turn
 from cdd_agent.events.dialogue_events import ReplyDelta
 from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import Message
@@ -71,7 +72,7 @@ async def answered(
     """An answer that is asked of it in a form."""
     result = Heard()
     talk = replace(dialogue, emit=result.events.append)
-    result.end = await structured(talk, messages, kind, keep=result.keep, **how)
+    result.end = await ask_structured(talk, messages, kind, keep=result.keep, **how)
     return result
 
 

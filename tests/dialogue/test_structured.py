@@ -9,7 +9,7 @@ from typing import Annotated
 import pytest
 from msgspec import Meta, Struct
 
-from cdd_agent.dialogue.structured import NoUsableAnswer, how_to_answer
+from cdd_agent.dialogue.structured import NoUsableAnswer, describe_form
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.events.notices import Notice
 from cdd_agent.llm.port import StopReason, ToolCall
@@ -138,7 +138,7 @@ async def test_tools_can_be_used_before_the_answer(
 
 
 def test_the_schema_in_the_prompt_keeps_properties_that_are_called_title() -> None:
-    words = how_to_answer(Finding)
+    words = describe_form(Finding)
     schema = json.loads(words.partition("```json\n")[2].partition("\n```")[0])
     assert set(schema["properties"]) == {"title", "count"}
     assert "Finding" not in words

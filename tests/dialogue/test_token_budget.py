@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from cdd_agent.dialogue.structured import Structured, how_to_answer
+from cdd_agent.dialogue.structured import Structured, describe_form
 from cdd_agent.dialogue.token_budget import TokenBudget, most_of
 from cdd_agent.dialogue.turns import Dialogue, ToolCalls
 from cdd_agent.llm.port import ContextTooLong, Message, ToolCall
@@ -130,6 +130,6 @@ async def test_a_repeated_request_drops_tool_results(root: Path) -> None:
 
 
 def test_the_form_of_an_answer_is_described_briefly() -> None:
-    form = how_to_answer(Fruit)
+    form = describe_form(Fruit)
     assert '"null"' not in form
     assert "\n " not in form

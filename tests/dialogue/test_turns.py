@@ -7,15 +7,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cdd_agent.dialogue.turns import (
-    LONGEST_ANSWER,
-    MOST_IN_A_ROUND,
-    Dialogue,
-    Limits,
-    ToolCalls,
-    Used,
-    shown_call,
-)
+from cdd_agent.dialogue.call_events import shown_call
+from cdd_agent.dialogue.calls import LONGEST_ANSWER, MOST_IN_A_ROUND
+from cdd_agent.dialogue.limits import Limits, Used
+from cdd_agent.dialogue.turns import Dialogue, ToolCalls
 from cdd_agent.errors import NotApproved
 from cdd_agent.events.dialogue_events import (
     ReplyRestarted,
@@ -306,7 +301,7 @@ async def test_the_caller_receives_all_added_messages(
         calls(("read_file", {"path": "a.txt"}), ("read_file", {"path": "big.txt"})),
         "Seen.",
     )
-    await heard(replace(talk, told=hear))
+    await heard(replace(talk, on_answer=hear))
     assert told == [
         message.content
         for message in model.requests[1].messages

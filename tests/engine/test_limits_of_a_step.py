@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from cdd_agent.changes.review import Review
-from cdd_agent.dialogue.turns import Limits
+from cdd_agent.dialogue.limits import Limits
 from cdd_agent.events.question_events import Choice, Proposal
 from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.llm.port import ConnectionFailed

@@ -601,7 +601,7 @@ async def test_a_long_look_is_told_and_can_be_stopped(
         return rank(finder, query, most)
 
     monkeypatch.setattr(CodeFinder, "rank", slow)
-    monkeypatch.setattr("cdd_agent.dialogue.looking.NOTICE_DELAY", 0.1)
+    monkeypatch.setattr("cdd_agent.dialogue.code_search.NOTICE_DELAY", 0.1)
     service.write(WANTED).replies(FIXED)
     engine = service.engine()
     step = engine.run.next_step

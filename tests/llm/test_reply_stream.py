@@ -354,6 +354,16 @@ def test_words_are_shown_as_they_arrive() -> None:
             assert text_of(stream.feed(word)) == word
 
 
+@each_row("size", [1, 7, 10_000])
+def test_a_long_line_ends_no_hidden_block(size: int) -> None:
+    content = f"```{' ' * 300}\n"
+    text = f"```json\n{content}```\nBye."
+    stream = ReplyStream(has_marks=False, hidden_blocks=["json"])
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    assert parts_of(pieces, stream).text == "Bye."
+    assert stream.blocks_of("json") == (content,)
+
+
 @each_row("length", [199, 200, 201, 202, 300])
 @each_row("end", ["\n", "\r\n"])
 def test_a_long_line_begins_no_hidden_block(length: int, end: str) -> None:

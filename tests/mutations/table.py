@@ -1841,9 +1841,23 @@ MUTATIONS = [
     Mutation(
         "a round of calls is saved before its tools run",
         "dialogue/turns.py",
-        "keep_part(Added((round_.message,), now.used))",
+        "self.keep_part(Added((reply.message,), self.used))",
         "pass",
         "tests/engine/test_rounds_paid_once.py",
+    ),
+    Mutation(
+        "a call that was made too often is not made again",
+        "dialogue/calls.py",
+        "return times > _MOST_REPEATS",
+        "return False",
+        "tests/dialogue/test_turns.py",
+    ),
+    Mutation(
+        "a reply that was cut makes no calls",
+        "dialogue/model_round.py",
+        "if self._end.stop_reason is not StopReason.STOP:\n            return ()",
+        "if False:\n            return ()",
+        "tests/dialogue/test_turns.py",
     ),
     Mutation(
         "a command that was interrupted is not run again by itself",

@@ -2,7 +2,7 @@
 
 from cdd_agent.agents import mention_completion
 from cdd_agent.cli import examining, working
-from cdd_agent.dialogue import looking
+from cdd_agent.dialogue import code_search
 from cdd_agent.files import index
 from cdd_agent.llm import timeouts
 from cdd_agent.project import interpreters
@@ -16,7 +16,7 @@ def be_patient() -> None:
     """
     mention_completion.COMPLETION_TIMEOUT = LONG
     examining.SERVER_TIMEOUT = LONG
-    looking.NOTICE_DELAY = working.NOTICE_DELAY = LONG
+    code_search.NOTICE_DELAY = working.NOTICE_DELAY = LONG
     index._FRESH = LONG
     timeouts.LOCAL_SERVERS_TIMEOUT = timeouts.AFTER_END_TIMEOUT = LONG
     timeouts.FACTS_TIMEOUT = timeouts.LOCAL_FACTS_TIMEOUT = LONG

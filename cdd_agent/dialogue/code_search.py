@@ -1,6 +1,4 @@
-"""Looking for code before a model is asked: in a thread, and told where people would
-wonder what goes on.
-"""
+"""The search for code before a model is asked."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,23 +10,22 @@ from cdd_agent.threads import in_thread
 
 NOTICE_DELAY = 1.0
 """Seconds after which a notice reports that the search takes long."""
-_TO_STOP = 1.0
-"""Seconds that it is given to stop by itself, with the process that reads many files.
-"""
+STOP_PATIENCE = 1.0
+"""Seconds in which a cancelled search may end, with the process that reads files."""
 T = TypeVar("T")
 
 
-async def told_if_slow(work: Callable[[], T], emit: Emit, words: str) -> T:
-    """The result of `work`, which is done in a thread; `words` are told where it takes
-    long. Who is cancelled stops it at the next file.
+async def search_in_thread(search: Callable[[], T], emit: Emit, notice: str) -> T:
+    """Return the result of a search. Emit the notice if it takes long. A search that is
+    cancelled stops at the next file.
     """
     task = asyncio.ensure_future(
-        in_thread(work, name="looking for code", patience=_TO_STOP)
+        in_thread(search, name="looking for code", patience=STOP_PATIENCE)
     )
     try:
         done, _ = await asyncio.wait([task], timeout=NOTICE_DELAY)
         if not done:
-            emit(Notice(words, Tone.QUIET, kind=NoticeKind.SEARCHING))
+            emit(Notice(notice, Tone.QUIET, kind=NoticeKind.SEARCHING))
         return await task
     finally:
         if not task.done():
