@@ -318,13 +318,14 @@ class Dialogue(Struct, frozen=True):
                 answer: Answer = {"error": objection}
             else:
                 answer = await self._answer(call, now.calls)
-            text = _cut(json.dumps(answer, ensure_ascii=False, default=str), room, left)
+            tool = self._tool(call)
+            sent = answer if tool is None else tool.answer_for_model(answer)
+            text = _cut(json.dumps(sent, ensure_ascii=False, default=str), room, left)
             answers.append((call, text))
             room -= len(text)
             left = None if left is None else left - estimated_tokens(text)
             self.emit(_finished(started, answer, self.clock() - at))
             await self.told(call, text)
-            tool = self._tool(call)
             if self.is_native and tool is not None and tool.acts:
                 part = (*begun, *_as_messages(answers, True, ""))
                 used = Used(now.used.rounds, self.clock() - now.began)

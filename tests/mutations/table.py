@@ -94,6 +94,13 @@ MUTATIONS = [
                 "for name in ():",
                 "tests/tools/test_tools.py",
             ),
+            (
+                "a model does not receive what repeats its call",
+                "tools/base.py",
+                "for key, value in answer.items() if key not in self.unsent",
+                "for key, value in answer.items()",
+                "tests/tools/test_tools.py",
+            ),
         ]
     ],
     # --- actions: where an edit belongs -----------------------------------------------
@@ -1844,6 +1851,13 @@ MUTATIONS = [
         "keep_part(Added((round_.message,), now.used))",
         "pass",
         "tests/engine/test_rounds_paid_once.py",
+    ),
+    Mutation(
+        "all steps of a run have the same tools",
+        "engine/step_tools.py",
+        "        for step in steps:\n            texts +=",
+        "        for step in [self.transaction.step]:\n            texts +=",
+        "tests/engine/test_prompt_sizes.py",
     ),
     Mutation(
         "a command that was interrupted is not run again by itself",
