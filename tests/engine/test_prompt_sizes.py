@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import job
-from cdd_agent.engine.prompt import Earlier
+from cdd_agent.engine.prompt import FailedAttempt
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import Message, Request, ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
@@ -105,8 +105,8 @@ def test_a_step_is_asked_for_complete_code_in_the_projects_practices(
 def test_what_is_new_in_an_attempt_comes_last(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt"))
     first = prompt_of(sandbox).request.messages
-    earlier = Earlier("It failed.", "A reply.")
-    retried = prompt_of(sandbox, earlier=earlier, guidance="Be brief.").request.messages
+    failed = FailedAttempt("It failed.", "A reply.")
+    retried = prompt_of(sandbox, failed=failed, guidance="Be brief.").request.messages
     assert retried[0] == first[0]
     assert isinstance(retried[1], Message)
     assert retried[1].content.startswith(first[1].content)
