@@ -18,8 +18,8 @@ from cdd_agent.typed_values import Checked, Written, check_argument
 
 _LONGEST_TITLE = 100
 
-FilePath = Annotated[Written, Meta(description="Path in the project.")]
-Folder = Annotated[str, Meta(description="Folder in the project, created if missing.")]
+FilePath = Annotated[Written, Meta(description="In the project.")]
+Folder = Annotated[str, Meta(description="Folder, created if missing.")]
 
 
 class _AbstractStruct(StructMeta, ABCMeta):
@@ -55,10 +55,10 @@ class BaseAction(
 
 
 class ExecuteAction(BaseAction, frozen=True, tag="execute"):
-    command: Annotated[Written, Meta(description="As in `pytest -q`.")]
+    command: Annotated[Written, Meta(description="Like `pytest -q`.")]
     cwd: Folder | None = None
     env: Annotated[
-        dict[str, str] | None, Meta(description="Variables for this command only.")
+        dict[str, str] | None, Meta(description="Environment variables.")
     ] = None
 
     def title(self) -> str:
@@ -89,10 +89,7 @@ class CreateFileAction(BaseAction, frozen=True, tag="create_file"):
 
 class EditAction(BaseAction, frozen=True, tag="edit"):
     file_path: FilePath
-    find: Annotated[
-        str,
-        Meta(description="Exact, unique text; empty: the whole file."),
-    ]
+    find: Annotated[str, Meta(description="Exact, unique text; empty: all of it.")]
     replace: Annotated[str, Meta(description="The new text.")]
 
     def title(self) -> str:

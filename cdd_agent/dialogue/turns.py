@@ -355,7 +355,8 @@ class _RunningTurn(Struct):
                 answer = {"error": _TOO_MUCH}
             else:
                 answer = await self.tools.answer(call)
-            text = room.add(json.dumps(answer, ensure_ascii=False, default=str))
+            sent = answer if tool is None else tool.answer_for_model(answer)
+            text = room.add(json.dumps(sent, ensure_ascii=False, default=str))
             answers.append((call, text))
             seconds = dialogue.clock() - started_at
             dialogue.emit(finished_event(started, answer, seconds))

@@ -834,7 +834,13 @@ class Engine(Struct):
             earlier = self.run.remaining_attempts(self.run.state.step(step.number))[:-1]
             before = await asyncio.to_thread(self.known_before, step)
             attempted = await self.runner.attempt(
-                step, prompt, attempt, before, self.run.ledger, earlier
+                step,
+                self.run.plan,
+                prompt,
+                attempt,
+                before,
+                self.run.ledger,
+                earlier,
             )
             self.run.recorder.check()
             outcome = self._apply_rule(attempted)

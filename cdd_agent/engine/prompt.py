@@ -1,13 +1,12 @@
-"""The prompt of a step: first what stays the same for the whole run (cacheable), last
-the step itself.
+"""The prompt of a step. Parts that all steps of a run share come first, because
+providers cache the beginning of a prompt; parts for one attempt come last.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from cdd_agent.context.finder import CodeFinder, CodeSearch
 from cdd_agent.context.query import Query
@@ -29,53 +28,58 @@ from cdd_agent.engine.shown_files import (
     show_files,
     tree,
 )
+from cdd_agent.engine.step_texts import (
+    describe_earlier_steps,
+    describe_plan,
+    describe_step,
+)
 from cdd_agent.files.atomic import digest
-from cdd_agent.files.line_ranges import Ranges, describe_ranges, join_ranges
-from cdd_agent.files.walk import Kind
+from cdd_agent.files.line_ranges import Ranges, join_ranges
+from cdd_agent.files.walk import Kind, WalkEntry
 from cdd_agent.llm.port import ContextTooLong, Message, PromptShare, Request
 from cdd_agent.llm.token_estimates import estimated_tokens
 from cdd_agent.project.context import entries
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.sanitize import fenced
-from cdd_agent.tickets.declared_files import (
-    MOST_MATCHES,
-    DeclaredFiles,
-    declare_files,
-)
+from cdd_agent.tickets.declared_files import DeclaredFiles, declare_files
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.served_criteria import digests_of_step, places_of_step
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_prompt import render_spec
 from cdd_agent.tickets.state import ExecutionState
-from cdd_agent.tickets.status import StepStatus
+
+LAST_FAILED = "# The last attempt failed"
+"""The heading above the reason."""
+_MARGIN = 200
+"""Tokens for the headings of the parts, and for the number of files left out."""
+_UNSEEN = "You have not seen these: do not replace them."
+
+# names of parts, in lists of what was sent and what was left out
+_TICKET_AND_PLAN = "the ticket and the plan"
+_PLAN_NOTES = "the other sections of the plan"
+_EARLIER_STEPS = "what earlier steps did"
+_LEFT_OUT = "what was left out"
+_STEP = "the step"
+_FAILURE = "why the last attempt failed"
+LAST_REPLY = "the last attempt's reply"
+_GUIDANCE = "guidance"
 
 
-class Earlier(Struct, frozen=True):
+class FailedAttempt(Struct, frozen=True):
     """The attempt before this one: why it failed, and what the model replied."""
 
     reason: str
     reply: str
 
 
-LAST_FAILED = "# The last attempt failed"
-"""The heading above the reason."""
-LAST_REPLY = "the last attempt's reply"
-"""The name of the reply among the parts that are left out."""
-_MARGIN = 200
-"""Tokens for the headings of the parts, and for the number of files left out."""
-_WINDOW_OF_A_NAME = 100
-"""Tokens of the window for each file that is listed below a pattern or folder."""
-_UNSEEN = "You have not seen these: do not replace them."
-_STEP = "the step"
-
-
 class _ReplyForm(Struct, frozen=True):
     """A way in which the model acts, and the prompt for it."""
 
-    rules: str
-    """A file beside this module."""
-    rules_name: str
-    again: str
+    file: str
+    """The name of the file with the instructions, next to this module."""
+    name: str
+    """The name of the instructions among the parts."""
+    repeat: str
     """A command to the model after a failure."""
     tree_lines: int
     most_related: int
@@ -92,7 +96,35 @@ _WITH_TOOLS = _ReplyForm(
 _IN_WORDS = _ReplyForm("rules.md", "how to reply", "send every file", TREE_LINES, MOST)
 
 
-_PLAN_NOTES = "the other sections of the plan"
+class PromptInputs(Struct, frozen=True):
+    """What the prompt of an attempt is built from."""
+
+    root: Path
+    """The tree of the attempt."""
+    spec: TicketSpec
+    plan: ImplementationPlan
+    state: ExecutionState
+    step: PlanStep
+    private_paths: Collection[str] = ()
+    """Files and folders of this program, which do not belong to the project."""
+    code: CodeFinder | None = None
+    """Searches the code for a step that names no files."""
+    choices: Choices = Choices()
+    kept_context: RankedContext | None = None
+    """The code that an earlier attempt was shown."""
+    failed: FailedAttempt | None = None
+    missed_files: Mapping[str, Ranges] = MappingProxyType({})
+    """Files that an earlier attempt needed and did not see, with their lines."""
+    guidance: str = ""
+    window: int | None = None
+    """Tokens that the model takes in."""
+    reserved: int = 0
+    """Tokens that the prompt must leave free."""
+    with_tools: bool = False
+
+    @property
+    def form(self) -> _ReplyForm:
+        return _WITH_TOOLS if self.with_tools else _IN_WORDS
 
 
 class StepPrompt(Struct, frozen=True):
@@ -119,189 +151,136 @@ class StepPrompt(Struct, frozen=True):
         )
 
 
-def step_prompt(
-    root: Path,
-    spec: TicketSpec,
-    plan: ImplementationPlan,
-    state: ExecutionState,
-    step: PlanStep,
-    *,
-    window: int | None = None,
-    beside: int = 0,
-    own: Collection[str] = (),
-    earlier: Earlier | None = None,
-    also_show: Mapping[str, Ranges] = MappingProxyType({}),
-    guidance: str = "",
-    code: CodeFinder | None = None,
-    choices: Choices = Choices(),  # noqa: B008
-    kept: RankedContext | None = None,
-    with_tools: bool = False,
-) -> StepPrompt:
+class _Part(Struct, frozen=True):
+    text: str
+    """Empty if the prompt does not have this part."""
+    name: str
+
+
+def build_prompt(inputs: PromptInputs) -> StepPrompt:
     """Build the prompt of one attempt from the project's current files.
 
-    The step comes first, then its files, then related files. A file that does not fit
-    into the `window`, in tokens, is shown in part or left out and named. `beside` is
-    the number of tokens that the prompt must leave free. `own` are files and folders
-    of this program, which do not belong to the project. `code` searches the code for a
-    step that names no files; `kept` is the result for the first attempt. A model that
-    acts `with_tools` reads about these instead of the forms of a reply, and is shown
-    less. Parts for this attempt alone come last: providers cache the beginning of a
-    prompt.
+    If the window is small, the step comes first, then its files, then related files. A
+    file that does not fit is shown in part or left out and named. A model with tools
+    reads about them instead of the forms of a reply, and is shown less.
 
     Raises `ContextTooLong` if not even the step fits.
     """
-    form = _WITH_TOOLS if with_tools else _IN_WORDS
+    root, spec, plan, step = inputs.root, inputs.spec, inputs.plan, inputs.step
+    form = inputs.form
+    declared = declare_files(root, step, (".cdd", *inputs.private_paths))
+    instructions = _Part(_read_instructions(form), form.name)
+    ticket = _Part(f"{render_spec(spec)}\n\n{describe_plan(plan)}", _TICKET_AND_PLAN)
+    history = _Part(describe_earlier_steps(plan, inputs.state, step), _EARLIER_STEPS)
+    task = _Part(describe_step(plan, step, declared, inputs.window), _STEP)
+    failure = _Part(_describe_failure(inputs), _FAILURE)
+    guidance = _Part(_describe_guidance(inputs), _GUIDANCE)
+    room = _open_room(inputs, (instructions, ticket, history, task, failure, guidance))
+
     rules = project_rules(root)
-    declared = declare_files(root, step, (".cdd", *own))
-    edited = edited_rules(root, rules, step, declared, guidance, also_show)
-    how = Path(__file__).with_name(form.rules).read_text(encoding="utf-8").strip()
-    what = f"{render_spec(spec)}\n\n{_overview(plan)}"
-    opening = _earlier(plan, state, step)
-    asked = _step(plan, step, declared, window) + _fields_about_tests(step)
-    failed = _failed(earlier, form.again)
-    guided = f"# Guidance for this step\n\n{guidance}" if guidance else ""
-    needed = sum(map(estimated_tokens, (how, what, opening, asked, failed, guided)))
-    room = TokenBudget(window, _MARGIN + beside + needed)
-    if room.is_over:
-        raise ContextTooLong(
-            f"Step {step.label} with its spec and plan has more than the {window:,}"
-            " tokens that the model takes in.",
-            hint=(
-                "Make them shorter, split the step, or use a model with a larger"
-                " window."
-            ),
-        )
-    rules_said = room.part(rules.pointing_to(edited).section, RULES_FOR_AGENTS)
-    notes = f"# Other sections of the plan\n\n{plan.notes}" if plan.notes else ""
-    plan_notes = room.part(notes, _PLAN_NOTES)
-    replied = room.part(_reply_of(earlier), LAST_REPLY)
+    edited = edited_rules(
+        root, rules, step, declared, inputs.guidance, inputs.missed_files
+    )
+    rules_text = room.part(rules.pointing_to(edited).section, RULES_FOR_AGENTS)
+    plan_notes = room.part(_describe_plan_notes(plan), _PLAN_NOTES)
+    last_reply = room.part(_describe_last_reply(inputs), LAST_REPLY)
+
     unshown = rules.paths.difference(edited)
-    query = _query(spec, plan, state, step, declared, choices, unshown)
-    search = CodeSearch(code, query)
-    shown = ShownFiles(root, room, search, unshown, edited, choices.pinned)
-    found = entries(root, (".cdd", *own))
-    show_files(
-        shown,
-        state,
-        step,
-        declared,
-        guidance=guidance,
-        missed=also_show,
-        choices=choices,
-        found=found,
+    search = CodeSearch(inputs.code, _make_query(inputs, declared, unshown))
+    shown = ShownFiles(root, room, search, unshown, edited, inputs.choices.pinned)
+    project_entries = entries(root, (".cdd", *inputs.private_paths))
+    context = _show_code(inputs, declared, shown, project_entries)
+    tree_text = tree(project_entries, room, form.tree_lines)
+
+    system = (
+        instructions,
+        _Part(rules_text, RULES_FOR_AGENTS),
+        ticket,
+        _Part(plan_notes, _PLAN_NOTES),
     )
-    identity = step_digest(step, "")
-    context = find_related_code(
-        shown, declared, identity, choices, kept, form.most_related
+    before_step = (
+        history,
+        _Part(tree_text, TREE),
+        _Part(shown.text, ""),
+        _Part(context.text if context else "", ""),
+        _Part(room.note(_UNSEEN), _LEFT_OUT),
     )
-    if earlier is not None:
-        there = {
-            entry.text
-            for entry in found
-            if entry.kind is Kind.FILE and not choices.leaves_out(entry.text)
-        }
-        follow_failure(shown, earlier.reason, also_show, there)
-    system = [
-        (how, form.rules_name),
-        (rules_said, RULES_FOR_AGENTS),
-        (what, "the ticket and the plan"),
-        (plan_notes, _PLAN_NOTES),
-    ]
-    parts = [
-        (opening, "what earlier steps did"),
-        (tree(found, room, form.tree_lines), TREE),
-        (shown.text, ""),
-        (context.text if context else "", ""),
-        (room.note(_UNSEEN), "what was left out"),
-        (asked, _STEP),
-        (shown.added, ""),
-        (failed, "why the last attempt failed"),
-        (replied, LAST_REPLY),
-        (guided, "guidance"),
-    ]
-    pictures = tuple(shown.pictures)
+    for_attempt = (
+        _Part(shown.added, ""),
+        failure,
+        _Part(last_reply, LAST_REPLY),
+        guidance,
+    )
+    asked = (*before_step, task, *for_attempt)
     messages = (
         Message("system", _join(system)),
-        Message("user", _join(parts), pictures=pictures),
+        Message("user", _join(asked), pictures=tuple(shown.pictures)),
     )
-    listed = _list_shown(step_digest(step, guidance), shown, context)
-    criteria = digests_of_step(step, plan, state, spec.acceptance_criteria)
+    shares = (
+        *_list_shares((*system, *before_step)),
+        *shown.shares,
+        *(context.shares if context else ()),
+        *_list_shares((task, *for_attempt)),
+    )
     return StepPrompt(
         Request(messages),
-        replace(listed, criteria=criteria),
+        _list_shown(inputs, shown, context),
         tuple(room.left_out),
         (*rules.notes, *shown.notes),
-        _list_shares([*system, *parts], shown, context),
+        shares,
         context,
     )
 
 
-def _join(parts: Iterable[tuple[str, str]]) -> str:
-    return "\n\n".join(part for part, _ in parts if part)
+def _read_instructions(form: _ReplyForm) -> str:
+    return Path(__file__).with_name(form.file).read_text(encoding="utf-8").strip()
 
 
-def _reply_of(earlier: Earlier | None) -> str:
-    if earlier is None or not earlier.reply:
+def _describe_failure(inputs: PromptInputs) -> str:
+    if inputs.failed is None:
         return ""
-    return f"The reply was:\n\n{fenced(earlier.reply, 'md')}"
-
-
-def _list_shown(
-    identity: str, shown: ShownFiles, context: RankedContext | None
-) -> Shown:
-    """Return the files whose content the prompt has, and the lines of those that it
-    shows in part.
-    """
-    if context is None:
-        return Shown(step=identity, files=dict(shown.seen), in_part=dict(shown.in_part))
-    in_part = dict(shown.in_part)
-    for path, lines in context.in_part.items():
-        if path in in_part or path not in shown.seen:
-            in_part[path] = join_ranges((*in_part.get(path, ()), *lines))
-    files = {**context.files, **shown.seen}
-    return Shown(step=identity, files=files, in_part=in_part)
-
-
-def _list_shares(
-    parts: Iterable[tuple[str, str]],
-    shown: ShownFiles,
-    context: RankedContext | None,
-) -> tuple[PromptShare, ...]:
-    """Return the tokens of each part. The files come before the step."""
-    shares = []
-    for part, name in parts:
-        if name == _STEP:
-            shares += shown.shares
-            shares += context.shares if context else ()
-        if part and name:
-            shares.append(PromptShare(name, estimated_tokens(part)))
-    return tuple(shares)
-
-
-def step_digest(step: PlanStep, guidance: str) -> str:
-    """Return a digest of what a step asks for. A saved reply is used only for the same
-    digest.
-    """
-    asked = (
-        step.number,
-        step.title,
-        step.description,
-        [file.place for file in step.files_affected],
-        step.check_lines,
+    return (
+        f"{LAST_FAILED}\n\nEverything it wrote was restored, so {inputs.form.repeat}"
+        f" that this step needs.\n\nWhat went wrong:\n\n{fenced(inputs.failed.reason)}"
     )
-    return digest(repr((asked, guidance)).encode("utf-8", "surrogatepass")) or ""
 
 
-def _query(
-    spec: TicketSpec,
-    plan: ImplementationPlan,
-    state: ExecutionState,
-    step: PlanStep,
-    declared: DeclaredFiles,
-    choices: Choices,
-    unshown: Collection[str],
+def _describe_last_reply(inputs: PromptInputs) -> str:
+    if inputs.failed is None or not inputs.failed.reply:
+        return ""
+    return f"The reply was:\n\n{fenced(inputs.failed.reply, 'md')}"
+
+
+def _describe_guidance(inputs: PromptInputs) -> str:
+    if not inputs.guidance:
+        return ""
+    return f"# Guidance for this step\n\n{inputs.guidance}"
+
+
+def _describe_plan_notes(plan: ImplementationPlan) -> str:
+    return f"# Other sections of the plan\n\n{plan.notes}" if plan.notes else ""
+
+
+def _open_room(inputs: PromptInputs, parts: Iterable[_Part]) -> TokenBudget:
+    """Return the room in the window next to the parts that the prompt must have. Raises
+    `ContextTooLong` if they do not fit.
+    """
+    needed = sum(estimated_tokens(part.text) for part in parts)
+    room = TokenBudget(inputs.window, _MARGIN + inputs.reserved + needed)
+    if not room.is_over:
+        return room
+    raise ContextTooLong(
+        f"Step {inputs.step.label} with its spec and plan has more than the"
+        f" {inputs.window:,} tokens that the model takes in.",
+        hint="Make them shorter, split the step, or use a model with a larger window.",
+    )
+
+
+def _make_query(
+    inputs: PromptInputs, declared: DeclaredFiles, unshown: Collection[str]
 ) -> Query:
     """Return the search for the code that a step is about."""
+    spec, step, state = inputs.spec, inputs.step, inputs.state
     words = [step.title, step.description]
     words += [f"{file.path} {file.file.note}" for file in declared.files]
     words += step.checks or ()
@@ -309,121 +288,96 @@ def _query(
         words.append(spec.acceptance_criteria[place - 1])
     words.append(spec.title)
     touched: list[str] = []
-    for other in plan.steps:
-        done = state.step(other.number)
-        touched += [*done.files_created, *done.files_modified]
+    for other in inputs.plan.steps:
+        execution = state.step(other.number)
+        touched += [*execution.files_created, *execution.files_modified]
     return Query(
         "\n".join(filter(None, words)),
         touched=tuple(touched),
-        pinned=frozenset(choices.pinned),
-        without=frozenset({*choices.without, *unshown}),
+        pinned=frozenset(inputs.choices.pinned),
+        without=frozenset({*inputs.choices.without, *unshown}),
     )
 
 
-def _overview(plan: ImplementationPlan) -> str:
-    steps = "\n".join(f"{step.label}. {step.title}" for step in plan.steps)
-    risks = "\n\n## Risks\n" + _bullets(plan.risks) if plan.risks else ""
-    return f"# Plan\n\n{plan.overview}\n\n{steps}{risks}".replace("\n\n\n", "\n\n")
-
-
-def _earlier(plan: ImplementationPlan, state: ExecutionState, step: PlanStep) -> str:
-    lines = []
-    for other in plan.steps:
-        done = state.step(other.number)
-        if other.number == step.number or not done.status.is_over:
-            continue
-        if done.status is StepStatus.SKIPPED:
-            what = f"skipped ({done.reason}); its result does not exist"
-        else:
-            did = (
-                ("created", done.files_created),
-                ("changed", done.files_modified),
-                ("deleted", done.files_deleted),
-            )
-            what = ", ".join(
-                [f"{verb} {path}" for verb, paths in did for path in paths]
-            )
-        needed = (
-            " (this step depends on it)" if other.number in step.dependencies else ""
-        )
-        lines.append(f"- {other.label}. {other.title}{needed}: {what or 'no files'}")
-    return "# What earlier steps did\n\n" + "\n".join(lines) if lines else ""
-
-
-def _step(
-    plan: ImplementationPlan,
-    step: PlanStep,
+def _show_code(
+    inputs: PromptInputs,
     declared: DeclaredFiles,
-    window: int | None,
-) -> str:
-    parts = [
-        f"# Step {step.label} of {len(plan.steps)}: {step.title}",
-        step.description,
-    ]
-    if declared:
-        most = MOST_MATCHES if window is None else window // _WINDOW_OF_A_NAME
-        files = "\n".join(_list_files(declared, most))
-        parts.append(f"Files of this step:\n{files}")
-    places = [
-        f"Look at {describe_ranges((lines,))} of {path}."
-        for path in declared.named
-        for lines in declared.lines(path)
-    ]
-    parts.append("\n".join(places))
-    if step.checks and len(step.checks) == 1:
-        parts.append(f"Checked by: {step.checks[0]}")
-    elif step.checks:
-        parts.append(f"All of these checks must pass:\n{_bullets(step.checks)}")
-    return "\n\n".join(filter(None, parts))
-
-
-def _list_files(declared: DeclaredFiles, most: int) -> list[str]:
-    """Return the files of a step as a list. Below each pattern or folder are the files
-    that match, at `most` this many in all.
+    shown: ShownFiles,
+    project_entries: Sequence[WalkEntry],
+) -> RankedContext | None:
+    """Show the files that the step needs, and those of the failure. Return the code
+    that the step may be about.
     """
-    lines = []
-    unlisted = set(declared.matched)
-    for file in declared.files:
-        line = f"- {file.path}"
-        if file.file.note:
-            line += f" ({file.file.note})"
-        matches = [path for path in file.matches if path in unlisted]
-        unlisted.difference_update(matches)
-        if matches:
-            line += ":"
-        elif file.glob and not file.matches and not file.file.is_created:
-            line += ": no file matches yet"
-        lines.append(line)
-        listed = matches[:most]
-        most -= len(listed)
-        lines += [f"  - {path}" for path in listed]
-        if len(listed) < len(matches):
-            lines.append(f"  - and {len(matches) - len(listed)} more")
-    return lines
+    step, choices = inputs.step, inputs.choices
+    show_files(
+        shown,
+        inputs.state,
+        step,
+        declared,
+        guidance=inputs.guidance,
+        missed=inputs.missed_files,
+        choices=choices,
+        found=project_entries,
+    )
+    context = find_related_code(
+        shown,
+        declared,
+        step_digest(step, ""),
+        choices,
+        inputs.kept_context,
+        inputs.form.most_related,
+    )
+    if inputs.failed is not None:
+        files = set()
+        for entry in project_entries:
+            if entry.kind is Kind.FILE and not choices.leaves_out(entry.text):
+                files.add(entry.text)
+        follow_failure(shown, inputs.failed.reason, inputs.missed_files, files)
+    return context
 
 
-def _fields_about_tests(step: PlanStep) -> str:
-    text = ""
-    if step.removes_tests is not None:
-        names = ", ".join(step.removes_tests) or "none"
-        text += f"\n\nTests that this step may remove, skip or weaken: {names}"
-    if step.may_fail:
-        tests = []
-        for item in step.may_fail:
-            until = f" (until step {item.until})" if item.until else ""
-            tests.append(f"{item.tests}{until}")
-        text += f"\n\nTests that need not pass yet: {', '.join(tests)}"
-    return text
+def _join(parts: Iterable[_Part]) -> str:
+    return "\n\n".join(part.text for part in parts if part.text)
 
 
-def _failed(earlier: Earlier | None, again: str) -> str:
-    if earlier is None:
-        return ""
-    return (
-        f"{LAST_FAILED}\n\nEverything it wrote was restored, so {again} that this step"
-        f" needs.\n\nWhat went wrong:\n\n{fenced(earlier.reason)}"
+def _list_shares(parts: Iterable[_Part]) -> list[PromptShare]:
+    """Return the tokens of each part that has a name."""
+    shares = []
+    for part in parts:
+        if part.text and part.name:
+            shares.append(PromptShare(part.name, estimated_tokens(part.text)))
+    return shares
+
+
+def _list_shown(
+    inputs: PromptInputs, shown: ShownFiles, context: RankedContext | None
+) -> Shown:
+    """Return the digests of all that the prompt shows, and the lines of files that it
+    shows in part.
+    """
+    files = dict(shown.seen)
+    in_part = dict(shown.in_part)
+    if context is not None:
+        files = {**context.files, **shown.seen}
+        for path, lines in context.in_part.items():
+            if path in in_part or path not in shown.seen:
+                in_part[path] = join_ranges((*in_part.get(path, ()), *lines))
+    criteria = digests_of_step(
+        inputs.step, inputs.plan, inputs.state, inputs.spec.acceptance_criteria
+    )
+    return Shown(
+        step=step_digest(inputs.step, inputs.guidance),
+        files=files,
+        in_part=in_part,
+        criteria=criteria,
     )
 
 
-def _bullets(items: Iterable[str]) -> str:
-    return "\n".join(f"- {item}" for item in items)
+def step_digest(step: PlanStep, guidance: str) -> str:
+    """Return a digest of what a step asks for. A saved reply is used only for the same
+    digest.
+    """
+    places = [file.place for file in step.files_affected]
+    fields = (step.number, step.title, step.description, places, step.check_lines)
+    content = repr((fields, guidance)).encode("utf-8", "surrogatepass")
+    return digest(content) or ""

@@ -30,7 +30,13 @@ from cdd_agent.engine.old_records import (
     find_old_steps,
     take_over,
 )
-from cdd_agent.engine.prompt import Earlier, StepPrompt, step_digest, step_prompt
+from cdd_agent.engine.prompt import (
+    FailedAttempt,
+    PromptInputs,
+    StepPrompt,
+    build_prompt,
+    step_digest,
+)
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.recording import Recorder
 from cdd_agent.engine.report import Report
@@ -557,41 +563,42 @@ class Run(Struct):
         number: int,
         also_show: frozenset[str],
         window: int | None,
-        beside: int,
+        reserved: int,
         root: Path | None = None,
     ) -> StepPrompt:
-        """Return the prompt of an attempt in the user's tree, or in a tree at
-        `root`.
+        """Return the prompt of an attempt in the user's tree, or in a tree at `root`.
+        `reserved` are the tokens for tools and their answers; 0: without tools.
         """
-        earlier: Earlier | None = None
+        failed: FailedAttempt | None = None
         missed: dict[str, Ranges] = dict.fromkeys(also_show, ())
         before = range(number - 1, self.state.step(step.number).hidden_attempts, -1)
         for attempt in (self.attempt(step.number, number) for number in before):
             failure = attempt.failure
             if failure is not None:
-                earlier = Earlier(failure.detail, attempt.said)
+                failed = FailedAttempt(failure.detail, attempt.said)
                 missed |= {path: failure.lines.get(path, ()) for path in failure.unseen}
                 break
-        found = (
+        contexts = (
             self.attempt(step.number, number).context for number in (number, *before)
         )
-        return step_prompt(
+        inputs = PromptInputs(
             root or self.record.root,
             self.spec,
             self.plan,
             self.state,
             step,
-            window=window,
-            beside=beside,
-            own=self.own,
-            earlier=earlier,
-            also_show=missed,
-            guidance=self.attempt(step.number, number).guidance,
+            private_paths=self.own,
             code=self.code,
             choices=self.record.choices,
-            with_tools=beside > 0,
-            kept=next((context for context in found if context is not None), None),
+            kept_context=next(filter(None, contexts), None),
+            failed=failed,
+            missed_files=missed,
+            guidance=self.attempt(step.number, number).guidance,
+            window=window,
+            reserved=reserved,
+            with_tools=reserved > 0,
         )
+        return build_prompt(inputs)
 
     def _continues(
         self, step: PlanStep, now: StepExecution, root: Path | None = None

@@ -289,7 +289,7 @@ class SideBySide(Struct):
         prompt = partial(run.prompt, step, number, also_show, root=tree.root)
         before = await asyncio.to_thread(self.engine.known_before, step)
         outcome = await runner.attempt(
-            step, prompt, attempt, before, tree.ledger, earlier
+            step, run.plan, prompt, attempt, before, tree.ledger, earlier
         )
         run.recorder.check()
         return outcome

@@ -225,13 +225,14 @@ class StepRunner(Struct, frozen=True):
     async def attempt(
         self,
         step: PlanStep,
+        plan: ImplementationPlan,
         prompt: MakePrompt,
         attempt: Attempt,
         before: Before,
         ledger: Ledger,
         earlier: Sequence[Attempt] = (),
     ) -> AttemptOutcome:
-        """Make an attempt. `before` is what is known from before the step; `earlier`
+        """Make an attempt. `before` are the results from before the step; `earlier`
         are attempts whose changes may still be in the tree.
 
         Raises `ModelError`, `BudgetExhausted`, `NotApproved`, `GitUnusable` if no
@@ -253,7 +254,7 @@ class StepRunner(Struct, frozen=True):
             self.emit,
         )
         try:
-            await self._reply(prompt, transaction)
+            await self._reply(plan, prompt, transaction)
             reply = await asyncio.to_thread(usable_reply, transaction)
             for doubt in reply.doubts:
                 self.emit(Notice(f"{doubt}.", Tone.WARNING, kind=NoticeKind.FILE_NOTE))
@@ -323,7 +324,12 @@ class StepRunner(Struct, frozen=True):
                 )
                 raise NotApproved(why) from refusal
 
-    async def _reply(self, prompt: MakePrompt, transaction: StepTransaction) -> None:
+    async def _reply(
+        self,
+        plan: ImplementationPlan,
+        prompt: MakePrompt,
+        transaction: StepTransaction,
+    ) -> None:
         """Ask the model and save the reply. A saved reply is not asked for again."""
         attempt = transaction.attempt
         tools = StepTools(transaction, self.commands, self.code)
@@ -342,7 +348,7 @@ class StepRunner(Struct, frozen=True):
             return
         model = self.model()
         if self.tool_calls == "on" or (self.tool_calls == "auto" and model.calls_tools):
-            offered, now = tools.offered(), self.commands.clock.now
+            offered, now = tools.offered(plan.steps), self.commands.clock.now
             try:
                 dialogue = Dialogue(
                     model,

@@ -39,13 +39,15 @@ from cdd_agent.git.ignored_files import IgnoredStates, changed, read_ignored
 from cdd_agent.llm.port import Message, ToolCall
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult
+from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tools.acting import CreateFileTool, EditFileTool, ExecuteCommandTool
 from cdd_agent.tools.base import Answer, Tool
 from cdd_agent.tools.read_only import (
-    LOOKING,
+    READ_ONLY_TOOLS,
     GitDiffTool,
     GitLogTool,
     GitStatusTool,
+    GlobFilesTool,
     GrepFilesTool,
     ListFilesTool,
     ReadArguments,
@@ -88,26 +90,31 @@ class StepTools(Struct):
     _written: tuple[FileDiff, ...] = ()
     """The changes of the current call."""
 
-    def offered(self) -> tuple[Tool[Any], ...]:
-        """Return the tools for a model that calls tools: only those that the step can
-        use, since each one costs tokens in every round.
+    def offered(self, steps: Sequence[PlanStep]) -> tuple[Tool[Any], ...]:
+        """Return the tools for a model that calls tools: those that one of a plan's
+        `steps` can use, since each tool costs tokens in every round. All steps have the
+        same tools, because providers cache the beginning of a request.
         """
         self.transaction.call_by_call = True
-        step, root = self.transaction.step, self.transaction.root
-        words = f"{step.title}\n{step.description}\n{self.transaction.attempt.guidance}"
-        # the prompt has the tree, and what it lacks `glob_files` finds
-        unneeded = {ListFilesTool.name}
-        if not _HISTORY.search(words):
+        root = self.transaction.root
+        # the prompt has the tree, and `read_file` lists the rest
+        unneeded = {ListFilesTool.name, GlobFilesTool.name}
+        if not self._need_history(steps):
             unneeded |= {GitStatusTool.name, GitLogTool.name, GitDiffTool.name}
-        # a step that names its files one by one need not look for them
-        code = None if self.transaction.declared.names_all else self.code
-        looking = (
+        code = None if all(map(_names_all_files, steps)) else self.code
+        looking = [
             tool for tool in read_only_tools(root, code) if tool.name not in unneeded
-        )
+        ]
         commands = ExecuteCommandTool(
             self, self.commands.settings, self.commands.allowed, self.commands.root
         )
         return (*looking, CreateFileTool(self), EditFileTool(self), commands)
+
+    def _need_history(self, steps: Sequence[PlanStep]) -> bool:
+        texts = [self.transaction.attempt.guidance]
+        for step in steps:
+            texts += [step.title, step.description]
+        return _HISTORY.search("\n".join(texts)) is not None
 
     def next_call(self) -> None:
         """Count a finished call."""
@@ -278,13 +285,19 @@ class StepTools(Struct):
             raise
 
 
+def _names_all_files(step: PlanStep) -> bool:
+    """True if a step need not search its files: it names them one by one."""
+    files = step.files_affected
+    return bool(files) and not any(file.is_pattern or file.is_folder for file in files)
+
+
 def refused_calls(messages: Sequence[Message]) -> tuple[str, ...]:
     """Return the calls of a dialogue that should change something and did not, each
     with its answer.
     """
     texts: dict[str, None] = {}
     for call, answer in _answers(messages):
-        if call.name not in LOOKING and _is_refusal(answer):
+        if call.name not in READ_ONLY_TOOLS and _is_refusal(answer):
             text = f"{shown_call(call)}: {_parsed(answer).get('error', answer)}"
             texts[" ".join(text.split())[:_LONGEST_REFUSAL]] = None
     return tuple(texts)
@@ -293,7 +306,7 @@ def refused_calls(messages: Sequence[Message]) -> tuple[str, ...]:
 def has_acted(messages: Sequence[Message]) -> bool:
     """True if a call of a dialogue did something, such as to run a command."""
     return any(
-        call.name not in LOOKING and not _is_refusal(answer)
+        call.name not in READ_ONLY_TOOLS and not _is_refusal(answer)
         for call, answer in _answers(messages)
     )
 

@@ -44,6 +44,11 @@ class PatternRefused(BadInput):
     """A pattern that matches nothing."""
 
 
+def is_glob(path: str) -> bool:
+    """True if a path has a `*`, a `?` or alternatives."""
+    return "*" in path or "?" in path or _ALTERNATIVES.search(path) is not None
+
+
 class Glob:
     """A pattern for paths of a project. `{a,b}` are alternatives."""
 

@@ -40,34 +40,28 @@ class _CommandArguments(ExecuteAction, frozen=True):
 
 
 _RULES = {
-    "safe": (
-        "There is no shell: no pipes, redirection, `&&`, `*` or `$X`. Only these"
-        " programs may be run: {allowed}."
-    ),
+    "safe": "Only {allowed}; no shell: no `|`, `>`, `&&`, `*`, `$X`.",
     "ask": (
-        "The user is asked before a shell runs pipes, redirection or `&&`, and before"
-        " other programs than {allowed} run; without a user these are refused. Without"
-        " a shell `*`, `~`, `$X` are plain text."
+        "The user is asked before a shell runs `|`, `>` or `&&`, and before programs"
+        " other than {allowed}; without a user these are refused. Without a shell `*`,"
+        " `~`, `$X` are plain text."
     ),
-    "unsafe": "It runs through the system's shell, and any program may be run.",
+    "unsafe": "A shell runs it, with any program.",
 }
 
 
 class ExecuteCommandTool(Tool[_CommandArguments]):
-    """Run a command in the project. Use it when you need the output of a program:
-    tests, a linter, a build. Files have other tools.
-    """
+    """Run a program: tests, a linter, a build. Files have other tools."""
 
     name = "execute_command"
     main_argument = "command"
     category = "System"
     tags = ("cli", "command", "execute", "system")
     returns = (
-        "`success` (also if the command fails), `command`, `stdout`, `stderr` (both"
-        " shortened in the middle), `cwd`, and the exit code as `return_code` and"
-        " `returncode` (127: no such program); or `error`, if it was refused or took"
-        " too long."
+        "Returns the exit code as `returncode` (127: no such program), `stdout`,"
+        " `stderr`; or `error`, if refused or ended."
     )
+    unsent = frozenset({"success", "command", "cwd", "return_code"})
     arguments = _CommandArguments
 
     def __init__(
@@ -80,8 +74,10 @@ class ExecuteCommandTool(Tool[_CommandArguments]):
         """The description for the model names the mode of `settings` and the `allowed`
         programs. Commands run inside `root`.
         """
-        self._executor, self._root = executor, root
-        self._settings, self._allowed = settings, allowed
+        self._executor = executor
+        self._root = root
+        self._settings = settings
+        self._allowed = allowed
         last = "pytest -q 2>&1 | tail -20"
         if settings.mode == "safe":
             last = "python -m build"
@@ -95,8 +91,8 @@ class ExecuteCommandTool(Tool[_CommandArguments]):
     def purpose(self) -> str:
         rules = _RULES[self._settings.mode].format(allowed=", ".join(self._allowed))
         return (
-            f"{super().purpose} {rules} After {self._settings.timeout:g} seconds it is"
-            " ended. Nothing carries over to the next call."
+            f"{super().purpose} {rules} Each call starts anew, and is ended after"
+            f" {self._settings.timeout:g} s."
         )
 
     async def run(self, arguments: _CommandArguments) -> Answer:
@@ -135,12 +131,12 @@ class _ActionTool(Tool[B]):
 
 
 class CreateFileTool(_ActionTool[CreateFileAction]):
-    """Create a file, and the folders it needs. Use it for new files only."""
+    """Create a new file, and its folders."""
 
     name = "create_file"
     main_argument = "file_path"
     tags = ("file", "create", "write")
-    returns = "`success`; or `error`, with the `content` of a file that exists already."
+    returns = "Returns `success`; or `error` and the existing `content`."
     examples = (
         {
             "file_path": "src/greet.py",
@@ -153,14 +149,12 @@ class CreateFileTool(_ActionTool[CreateFileAction]):
 
 
 class EditFileTool(_ActionTool[EditAction]):
-    """Replace a text in a file. Use it for every change of an existing file."""
+    """Replace a text in an existing file."""
 
     name = "edit_file"
     main_argument = "file_path"
     tags = ("file", "edit", "write")
-    returns = (
-        "`success`; or `error`, with the unchanged `content` if the text is not unique."
-    )
+    returns = "Returns `success`; or `error` and the unchanged `content`."
     examples = (
         {
             "file_path": "src/greet.py",
@@ -174,15 +168,13 @@ class EditFileTool(_ActionTool[EditAction]):
 
 
 class ChatWithUserTool(_ActionTool[ChatWithUserAction]):
-    """Ask the user a question and wait for the answer. Use it when the choice is
-    theirs.
-    """
+    """Ask the user, where the choice is theirs, and wait for the answer."""
 
     name = "chat_with_user"
     main_argument = "prompt"
     category = "Conversation"
     tags = ("ask", "user")
-    returns = "`output`: the user's answer; or `error` if no user can answer."
+    returns = "Returns `output`, the answer; or `error`, if no user can answer."
     examples = (
         {"prompt": "Which database should it use?"},
         {"prompt": "Delete the old endpoint, or keep it for a release?"},
@@ -192,15 +184,15 @@ class ChatWithUserTool(_ActionTool[ChatWithUserAction]):
 
 
 class ResearchTool(_ActionTool[ResearchAction]):
-    """Search the web. Each query gets its own list of results. Use it when the answer
-    is not in the project.
-    """
+    """Search the web for what is not in the project."""
 
     name = "research"
     main_argument = "queries"
     category = "Web"
     tags = ("web", "search")
-    returns = "`output`: for each query the titles, addresses and snippets; or `error`."
+    returns = (
+        "Returns `output`, titles, addresses and snippets for each query; or `error`."
+    )
     examples = (
         {"queries": ["textual markdown streaming"]},
         {"queries": ["pytest junit xml format", "pytest exit codes"]},
@@ -212,7 +204,7 @@ class ResearchTool(_ActionTool[ResearchAction]):
 def acting_tools(
     runner: ActionRunner, commands: CommandRunner
 ) -> tuple[Tool[Any], ...]:
-    """Return all of them for one project. They follow the rules of an action plan."""
+    """Return the acting tools of a project. They follow the rules of an action plan."""
     return (
         CreateFileTool(runner),
         EditFileTool(runner),

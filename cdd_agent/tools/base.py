@@ -29,6 +29,11 @@ class Arguments(Checked, frozen=True, forbid_unknown_fields=True):
 
 A = TypeVar("A", bound=Struct)
 
+_LIMITS = ("minimum", "maximum", "minItems")
+"""Keys of a schema that models do not receive: they cost tokens in every request, and
+the error of a wrong call names the limits.
+"""
+
 
 class Tool(ABC, Generic[A]):
     """A function that a model can call. The class's docstring is for the model: the
@@ -39,14 +44,16 @@ class Tool(ABC, Generic[A]):
     category: ClassVar[str]
     tags: ClassVar[tuple[str, ...]]
     returns: str
-    """The content of the answer, in a line or two."""
+    """The answer and its errors, in a sentence."""
     examples: tuple[Mapping[str, object], ...]
     """Arguments of typical calls."""
     arguments: type[A]
     main_argument: ClassVar[str] = "path"
     """The argument that names the object of the call."""
     acts: ClassVar[bool] = True
-    """The tool may change the answers of other calls."""
+    """True if a call may change the answers of other calls."""
+    unsent: ClassVar[frozenset[str]] = frozenset()
+    """Keys of the answer that a model has no use for, such as a repeated argument."""
 
     @property
     def purpose(self) -> str:
@@ -56,7 +63,7 @@ class Tool(ABC, Generic[A]):
     @property
     def description(self) -> str:
         """The purpose and the answer, as every model receives them."""
-        return f"{self.purpose}\n\nAnswer: {self.returns}"
+        return f"{self.purpose} {self.returns}"
 
     @property
     def parameters_schema(self) -> dict[str, Any]:
@@ -85,6 +92,10 @@ class Tool(ABC, Generic[A]):
             }
         except CddError as error:
             return {"error": error.in_a_line}
+
+    def answer_for_model(self, answer: Answer) -> Answer:
+        """Return what a model receives of an answer of `execute`."""
+        return {key: value for key, value in answer.items() if key not in self.unsent}
 
     @abstractmethod
     async def run(self, arguments: A) -> Answer:
@@ -141,11 +152,14 @@ def _make_schema(arguments: type[Struct]) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     required = []
     for field in structs.fields(arguments):
-        properties[field.name] = schema_of(field.type)
+        schema = schema_of(field.type)
+        for limit in _LIMITS:
+            schema.pop(limit, None)
+        properties[field.name] = schema
         if field.required:
             required.append(field.name)
         elif field.default is not NODEFAULT and field.default is not None:
-            properties[field.name]["default"] = field.default
+            schema["default"] = field.default
     return {"type": "object", "properties": properties, "required": required}
 
 

@@ -10,8 +10,9 @@ from msgspec import Meta
 
 from cdd_agent.context.finder import CodeFinder, in_words
 from cdd_agent.context.query import Query
+from cdd_agent.files.globs import is_glob
 from cdd_agent.files.line_list import LineList
-from cdd_agent.files.read import read_source
+from cdd_agent.files.read import SourceMissing, read_source
 from cdd_agent.git.branch import current_branch
 from cdd_agent.git.status import git_diff, git_log, git_status
 from cdd_agent.project.search import glob_files, grep_files, list_files
@@ -19,11 +20,12 @@ from cdd_agent.threads import in_thread
 from cdd_agent.tools.base import A, Answer, Arguments, Tool
 from cdd_agent.typed_values import Written
 
-_MOST_LINES = 1000
+_MOST_PATHS = 200
 
-ProjectPath = Annotated[str, Meta(description="Path in the project.")]
-Pattern = Annotated[Written, Meta(description="As in `src/**/*.py`.")]
-LineLimit = Annotated[int, Meta(ge=1, le=_MOST_LINES, description="Most lines.")]
+ProjectPath = Annotated[str, Meta(description="File or folder.")]
+OptionalPath = Annotated[
+    str | None, Meta(description="File or folder; by default all.")
+]
 
 
 class _ReadOnlyTool(Tool[A]):
@@ -35,41 +37,45 @@ class _ReadOnlyTool(Tool[A]):
 
 
 class ReadArguments(Arguments, frozen=True):
-    path: Annotated[Written, Meta(description="Path in the project.")]
+    path: Annotated[Written, Meta(description="In the project, or like `src/**/*.py`.")]
     start_line: Annotated[int, Meta(ge=1, description="First line.")] = 1
     end_line: Annotated[int, Meta(ge=1, description="Last line.")] | None = None
 
 
 class ReadFileTool(_ReadOnlyTool[ReadArguments]):
-    """Read a file or some of its lines, or what is in a folder."""
+    """Read a file, or list the paths of a folder or pattern."""
 
     name = "read_file"
     tags = ("file", "read")
-    returns = (
-        "`output`, `cut` (true if shortened), a `note` (why, encoding), or `error`."
-    )
+    returns = "Returns `output`, perhaps `cut` and a `note`; or `error`."
     examples = (
         {"path": "README.md"},
         {"path": "src/app.py", "start_line": 40, "end_line": 80},
-        {"path": "src"},
+        {"path": "tests/**/test_*.py"},
     )
     arguments = ReadArguments
 
     async def run(self, arguments: ReadArguments) -> Answer:
-        source = await asyncio.to_thread(
-            read_source,
-            self._root,
-            arguments.path,
-            start=arguments.start_line,
-            end=arguments.end_line,
-        )
-        note = {"note": source.note} if source.note else {}
-        return {"output": source.text, "cut": source.cut, **note}
+        return await asyncio.to_thread(self._read, arguments)
+
+    def _read(self, arguments: ReadArguments) -> Answer:
+        path, start, end = arguments.path, arguments.start_line, arguments.end_line
+        try:
+            source = read_source(self._root, path, start=start, end=end)
+        except SourceMissing:
+            if not is_glob(path):
+                raise
+            return _list_answer(glob_files(self._root, path, limit=_MOST_PATHS))
+        answer: Answer = {"output": source.text}
+        if source.cut:
+            answer["cut"] = True
+        if source.note:
+            answer["note"] = source.note
+        return answer
 
 
 class _ListArguments(Arguments, frozen=True):
     path: ProjectPath = "."
-    limit: LineLimit = 200
 
 
 class ListFilesTool(_ReadOnlyTool[_ListArguments]):
@@ -77,72 +83,64 @@ class ListFilesTool(_ReadOnlyTool[_ListArguments]):
 
     name = "list_files"
     tags = ("file", "list", "folder")
-    returns = "`output` (a path a line), `cut` (true if there are more), or `error`."
-    examples = ({}, {"path": "src"}, {"path": "tests", "limit": 50})
+    returns = "Returns `output`, a path a line; or `error`."
+    examples = ({}, {"path": "src"}, {"path": "tests/unit"})
     arguments = _ListArguments
 
     async def run(self, arguments: _ListArguments) -> Answer:
         return _list_answer(
             await asyncio.to_thread(
-                list_files, self._root, arguments.path, limit=arguments.limit
+                list_files, self._root, arguments.path, limit=_MOST_PATHS
             )
         )
 
 
 class _GlobArguments(Arguments, frozen=True):
-    pattern: Pattern
-    limit: LineLimit = 200
+    pattern: Annotated[Written, Meta(description="Like `src/**/*.py`.")]
 
 
 class GlobFilesTool(_ReadOnlyTool[_GlobArguments]):
-    """Find files by a pattern of paths, without those that git ignores."""
+    """Find files by their paths, without those that git ignores."""
 
     name = "glob_files"
     main_argument = "pattern"
     tags = ("file", "find", "pattern")
-    returns = "`output` (a path a line), `cut` (true if there are more), or `error`."
+    returns = "Returns `output`, a path a line; or `error`."
     examples = (
         {"pattern": "**/*.py"},
         {"pattern": "src/**/test_*.py"},
-        {"pattern": "*.md", "limit": 20},
+        {"pattern": "*.md"},
     )
     arguments = _GlobArguments
 
     async def run(self, arguments: _GlobArguments) -> Answer:
         return _list_answer(
             await asyncio.to_thread(
-                glob_files, self._root, arguments.pattern, limit=arguments.limit
+                glob_files, self._root, arguments.pattern, limit=_MOST_PATHS
             )
         )
 
 
 class _GrepArguments(Arguments, frozen=True):
-    pattern: Annotated[Written, Meta(description="Python regular expression.")]
+    pattern: Annotated[
+        Written, Meta(description="Python regular expression; `(?i)` ignores case.")
+    ]
     path: ProjectPath = "."
-    glob: Annotated[str | None, Meta(description="Only these files, as in `*.py`.")] = (
-        None
-    )
-    ignore_case: Annotated[bool, Meta(description="Ignore upper and lower case.")] = (
-        False
-    )
-    limit: LineLimit = 200
+    glob: Annotated[str | None, Meta(description="Only these, like `*.py`.")] = None
+    limit: Annotated[int, Meta(ge=1, le=1000, description="Most lines.")] = 200
 
 
 class GrepFilesTool(_ReadOnlyTool[_GrepArguments]):
-    """Search the lines of files for a regular expression, without files that git
-    ignores.
-    """
+    """Search the lines of files, without those that git ignores."""
 
     name = "grep_files"
     main_argument = "pattern"
     tags = ("file", "search", "text")
-    returns = (
-        "`output` (`path:line: text`), `cut` (true if there are more), or `error`."
-    )
+    returns = "Returns `output`, lines as `path:number:text`; or `error`."
     examples = (
         {"pattern": "def login"},
         {"pattern": "TODO|FIXME", "path": "src", "glob": "*.py"},
-        {"pattern": "user name", "ignore_case": True, "limit": 20},
+        {"pattern": "(?i)user name", "limit": 20},
     )
     arguments = _GrepArguments
 
@@ -152,7 +150,6 @@ class GrepFilesTool(_ReadOnlyTool[_GrepArguments]):
             arguments.pattern,
             arguments.path,
             glob=arguments.glob,
-            ignore_case=arguments.ignore_case,
             limit=arguments.limit,
         )
         return _list_answer(lines)
@@ -164,14 +161,12 @@ class _CodeArguments(Arguments, frozen=True):
 
 
 class FindCodeTool(_ReadOnlyTool[_CodeArguments]):
-    """Find the files and places in the code that a text is about, best first. Use it
-    where you do not know the name.
-    """
+    """Find the code that a text is about, best first, if you do not know its name."""
 
     name = "find_code"
     main_argument = "query"
     tags = ("code", "search", "definition")
-    returns = "`output` (files with reasons and places), or `error`."
+    returns = "Returns `output`, files with reasons and lines; or `error`."
     examples = (
         {"query": "where is the rate limit handled?"},
         {"query": "TypeError in parse_range", "limit": 5},
@@ -184,9 +179,8 @@ class FindCodeTool(_ReadOnlyTool[_CodeArguments]):
         self._code = code
 
     async def run(self, arguments: _CodeArguments) -> Answer:
-        return {
-            "output": await in_thread(lambda: self._search(arguments), name=self.name)
-        }
+        text = await in_thread(lambda: self._search(arguments), name=self.name)
+        return {"output": text}
 
     def _search(self, arguments: _CodeArguments) -> str:
         ranked = self._code.rank(Query(arguments.query), most=arguments.limit)
@@ -202,11 +196,11 @@ class _GitTool(_ReadOnlyTool[A]):
 
 
 class GitStatusTool(_GitTool[_NoArguments]):
-    """Show the branch, and which files are changed, staged or new."""
+    """Show the branch, and the changed, staged and new files."""
 
     name = "git_status"
     tags = ("git", "status")
-    returns = "`output` (as of `git status --short`), or `error`."
+    returns = "Returns `output`, as `git status --short`; or `error`."
     examples = ({},)
     arguments = _NoArguments
 
@@ -215,9 +209,7 @@ class GitStatusTool(_GitTool[_NoArguments]):
 
 
 class _LogArguments(Arguments, frozen=True):
-    path: Annotated[
-        str | None, Meta(description="File or folder; all if left out.")
-    ] = None
+    path: OptionalPath = None
     limit: Annotated[int, Meta(ge=1, le=200, description="Most commits.")] = 20
 
 
@@ -226,7 +218,7 @@ class GitLogTool(_GitTool[_LogArguments]):
 
     name = "git_log"
     tags = ("git", "history")
-    returns = "`output` (a commit a line), `cut` (true if there are more), or `error`."
+    returns = "Returns `output`, a commit a line; or `error`."
     examples = ({}, {"path": "src/app.py"}, {"limit": 5})
     arguments = _LogArguments
 
@@ -235,13 +227,10 @@ class GitLogTool(_GitTool[_LogArguments]):
 
 
 class _DiffArguments(Arguments, frozen=True):
-    path: Annotated[
-        str | None, Meta(description="File or folder; all if left out.")
-    ] = None
-    staged: Annotated[bool, Meta(description="Show staged changes only.")] = False
+    path: OptionalPath = None
+    staged: Annotated[bool, Meta(description="Staged changes only.")] = False
     commit: Annotated[
-        Written | None,
-        Meta(description="A hash, or as `HEAD~1`."),
+        Written | None, Meta(description="Its changes; a hash, or like `HEAD~1`.")
     ] = None
 
 
@@ -250,7 +239,7 @@ class GitDiffTool(_GitTool[_DiffArguments]):
 
     name = "git_diff"
     tags = ("git", "changes")
-    returns = "`output` (a unified diff), `cut` (true if shortened), or `error`."
+    returns = "Returns `output`, a unified diff; or `error`."
     examples = ({}, {"path": "src/app.py", "staged": True}, {"commit": "HEAD~1"})
     arguments = _DiffArguments
 
@@ -262,35 +251,37 @@ class GitDiffTool(_GitTool[_DiffArguments]):
         )
 
 
-LOOKING = frozenset(
+READ_ONLY_TOOLS = frozenset(
     tool.name
     for tool in (
         *(ReadFileTool, ListFilesTool, GlobFilesTool, GrepFilesTool, FindCodeTool),
         *(GitStatusTool, GitLogTool, GitDiffTool),
     )
 )
-"""The names of all of them, whether a project has use for each or not."""
+"""The names of the read-only tools."""
 
 
 def read_only_tools(
     root: Path, code: CodeFinder | None = None
 ) -> tuple[Tool[Any], ...]:
-    """All of them, for one project; with what finds `code` where there is that, and
-    with git's in a repository.
+    """Return the read-only tools of a project. `find_code` needs the index `code`, and
+    the git tools need a repository.
     """
-    return (
+    tools: list[Tool[Any]] = [
         ReadFileTool(root),
         ListFilesTool(root),
         GlobFilesTool(root),
         GrepFilesTool(root),
-        *([FindCodeTool(root, code)] if code else []),
-        *(
-            (GitStatusTool(root), GitLogTool(root), GitDiffTool(root))
-            if current_branch(root)
-            else ()
-        ),
-    )
+    ]
+    if code:
+        tools.append(FindCodeTool(root, code))
+    if current_branch(root):
+        tools += [GitStatusTool(root), GitLogTool(root), GitDiffTool(root)]
+    return tuple(tools)
 
 
 def _list_answer(lines: LineList) -> Answer:
-    return {"output": lines.as_text(), "cut": lines.cut}
+    answer: Answer = {"output": lines.as_text()}
+    if lines.cut:
+        answer["cut"] = True
+    return answer

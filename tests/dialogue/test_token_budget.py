@@ -100,7 +100,7 @@ async def test_a_full_window_ends_with_the_model_s_last_reply(
 def test_tools_are_offered_if_they_fit(root: Path) -> None:
     talk, _ = talking(root, 8_000, tool_calls="on")
     assert len(talk.with_tools_that_fit(TokenBudget(None, 0), 1_000).tools) == 4
-    room = TokenBudget(1_900, 1_000)
+    room = TokenBudget(1_800, 1_000)
     some = talk.with_tools_that_fit(room, 100)
     assert [tool.name for tool in some.tools] == ["read_file", "list_files"]
     assert any("grep_files" in name for name in room.left_out)
@@ -108,7 +108,7 @@ def test_tools_are_offered_if_they_fit(root: Path) -> None:
     assert room.left >= 100
     assert (
         some.size(ASKED) - Dialogue(talk.model).size(ASKED)
-        <= most_of(1_900) - 1_000 - room.left
+        <= most_of(1_800) - 1_000 - room.left
     )
 
 

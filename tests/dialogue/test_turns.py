@@ -276,7 +276,11 @@ async def test_the_answers_of_a_round_are_bounded_together(root: Path) -> None:
 
 async def test_a_round_of_many_short_answers_is_not_cut(root: Path) -> None:
     talk, model = dialogue(
-        root, calls(*(("list_files", {"limit": n}) for n in range(1, 301))), "Much."
+        root,
+        calls(
+            *(("read_file", {"path": "a.txt", "end_line": n}) for n in range(1, 301))
+        ),
+        "Much.",
     )
     await heard(talk)
     answers = [
@@ -483,7 +487,7 @@ async def test_a_call_may_be_repeated_after_an_action(
 
 
 async def test_time_bounds_the_calls_of_a_round(root: Path) -> None:
-    many = [("list_files", {"limit": number}) for number in range(1, 201)]
+    many = [("read_file", {"path": "a.txt", "end_line": n}) for n in range(1, 201)]
     talk, model = dialogue(root, calls(*many), "Late.", limits=Limits(seconds=0.0))
     result = await heard(talk)
     problems = [

@@ -94,7 +94,7 @@ async def test_the_next_attempt_may_answer_in_words(tools: Sandbox) -> None:
     [
         ["There are two ways; take the second."],
         [
-            calls(read("no-such.txt"), ("glob_files", {"pattern": 1})),
+            calls(read("no-such.txt"), ("grep_files", {"pattern": 1})),
             "It is not there.",
         ],
         [calls(execute("python -c 1")), "It runs."],

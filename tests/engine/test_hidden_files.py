@@ -66,7 +66,8 @@ def test_no_prompt_shows_a_hidden_file(sandbox: Sandbox, name: str) -> None:
     shown = []
     for step in steps:
         sandbox.write(step)
-        prompt = prompt_of(sandbox, also_show={name: ((1, 2),)}, guidance=f"See {name}")
+        missed = {name: ((1, 2),)}
+        prompt = prompt_of(sandbox, missed_files=missed, guidance=f"See {name}")
         if CANARY in prompt.text.replace(f"the {CANARY} of", ""):
             shown.append(step)
     assert shown == []

@@ -10,7 +10,13 @@ from msgspec.structs import replace
 
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.engine import Engine
-from cdd_agent.engine.prompt import LAST_REPLY, Earlier, StepPrompt, step_prompt
+from cdd_agent.engine.prompt import (
+    LAST_REPLY,
+    FailedAttempt,
+    PromptInputs,
+    StepPrompt,
+    build_prompt,
+)
 from cdd_agent.events.notices import Notice, NoticeKind
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
@@ -39,16 +45,18 @@ def prompt_of(
     try:
         step = engine.run.next_step
         assert step is not None
-        return step_prompt(
-            sandbox.root,
-            engine.run.spec,
-            engine.run.plan,
-            engine.run.state,
-            step,
-            window=window,
-            own=engine.run.own,
-            code=engine.run.code,
-            **more,  # type: ignore[arg-type]
+        return build_prompt(
+            PromptInputs(
+                sandbox.root,
+                engine.run.spec,
+                engine.run.plan,
+                engine.run.state,
+                step,
+                window=window,
+                private_paths=engine.run.own,
+                code=engine.run.code,
+                **more,  # type: ignore[arg-type]
+            )
         )
     finally:
         engine.close()
@@ -212,7 +220,9 @@ def test_rules_that_are_too_long_do_not_take_the_last_reply_along(
     busy: Sandbox,
 ) -> None:
     (busy.root / "AGENTS.md").write_text(f"{RULE}\n" * 1_500)
-    prompt = prompt_of(busy, 4_000, earlier=Earlier("It was wrong.", "I did this."))
+    prompt = prompt_of(
+        busy, 4_000, failed=FailedAttempt("It was wrong.", "I did this.")
+    )
     assert RULES_FOR_AGENTS in prompt.left_out
     assert "I did this." in prompt.text
     assert LAST_REPLY not in prompt.left_out
@@ -347,7 +357,7 @@ def test_secrets_are_not_shown_because_an_attempt_met_them(
     (sandbox.root / ".env").write_text("TOKEN=very-secret\n")
     (sandbox.root / "link.txt").symlink_to(".env")
     sandbox.write(Step("a.txt", description="As in `link.txt`."))
-    prompt = prompt_of(sandbox, also_show={name: ()})
+    prompt = prompt_of(sandbox, missed_files={name: ()})
     assert "very-secret" not in prompt.text
     sandbox.write(Step(".env"))
     prompt = prompt_of(sandbox, choices=Choices().pin(".env"))
@@ -492,9 +502,13 @@ def test_what_the_plan_says_about_tests_is_shown(sandbox: Sandbox) -> None:
     }
     run = engine.run
     for other, words in fields.values():
-        text = step_prompt(sandbox.root, run.spec, run.plan, run.state, other).text
+        text = build_prompt(
+            PromptInputs(sandbox.root, run.spec, run.plan, run.state, other)
+        ).text
         assert words in text
-    text = step_prompt(sandbox.root, run.spec, run.plan, run.state, step).text
+    text = build_prompt(
+        PromptInputs(sandbox.root, run.spec, run.plan, run.state, step)
+    ).text
     assert "this step may remove" not in text
     engine.close()
 

@@ -15,7 +15,13 @@ from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.places import RankedFile
 from cdd_agent.context.query import Query
 from cdd_agent.engine.choices import Choices
-from cdd_agent.engine.prompt import LAST_FAILED, Earlier, StepPrompt, step_prompt
+from cdd_agent.engine.prompt import (
+    LAST_FAILED,
+    FailedAttempt,
+    PromptInputs,
+    StepPrompt,
+    build_prompt,
+)
 from cdd_agent.engine.related_code import MOST
 from cdd_agent.events.dialogue_events import PromptMade, ReplyFinished
 from cdd_agent.events.notices import NoticeKind
@@ -90,15 +96,17 @@ def prompt_of(
     try:
         run_, step = engine.run, engine.run.next_step
         assert step is not None
-        given = {"own": run_.own, "code": run_.code, **more}
-        return step_prompt(
-            sandbox.root,
-            run_.spec,
-            run_.plan,
-            run_.state,
-            step,
-            window=window,
-            **given,  # type: ignore[arg-type]
+        given = {"private_paths": run_.own, "code": run_.code, **more}
+        return build_prompt(
+            PromptInputs(
+                sandbox.root,
+                run_.spec,
+                run_.plan,
+                run_.state,
+                step,
+                window=window,
+                **given,  # type: ignore[arg-type]
+            )
         )
     finally:
         engine.close()
@@ -342,12 +350,14 @@ def test_a_line_that_the_restored_file_does_not_have_is_not_followed(
         "src/big_other.py:3: broken"
     )
     service.write(Step("src/mail.py", "none"))
-    prompt = prompt_of(service, earlier=Earlier(failure, ""))
+    prompt = prompt_of(service, failed=FailedAttempt(failure, ""))
     assert "src/traffic.py, in part" not in prompt.text
     assert set(prompt.shown.in_part) == {"src/big_other.py"}
 
     missed = {"src/traffic.py": ((count + 500, count + 520),)}
-    assert prompt_of(service, 6_000, also_show=missed).shown.in_part["src/traffic.py"]
+    assert prompt_of(service, 6_000, missed_files=missed).shown.in_part[
+        "src/traffic.py"
+    ]
 
 
 def test_a_failure_of_one_endless_line_is_followed_in_no_time(service: Sandbox) -> None:
@@ -355,7 +365,7 @@ def test_a_failure_of_one_endless_line_is_followed_in_no_time(service: Sandbox) 
     failure = f"{'a.' * 50_000}\n{path}:3: broken\n{'a/' * 50_000}"
     begun = time.process_time()
     prompt = prompt_of(
-        service.write(Step("src/mail.py", "none")), earlier=Earlier(failure, "")
+        service.write(Step("src/mail.py", "none")), failed=FailedAttempt(failure, "")
     )
     assert time.process_time() - begun < 3
     assert "src/traffic.py" in prompt.shown.in_part
@@ -467,9 +477,9 @@ def test_in_any_language_the_places_of_what_the_failing_code_imports_are_shown(
         (service.root / path).parent.mkdir(parents=True, exist_ok=True)
         (service.root / path).write_text(content)
     service.write(Step("src/mail.py", "none"))
-    said = Earlier(f"{failing}:1: error: the limiter allows nobody", "")
+    said = FailedAttempt(f"{failing}:1: error: the limiter allows nobody", "")
 
-    assert imported in prompt_of(service, earlier=said).shown.files
+    assert imported in prompt_of(service, failed=said).shown.files
     assert imported not in prompt_of(service).shown.files
 
 
@@ -483,7 +493,7 @@ def test_a_link_that_leads_out_of_the_project_is_not_followed(
     assert (
         "their = 'own'"
         not in prompt_of(
-            service, earlier=Earlier("link.py:1: error: their own", "")
+            service, failed=FailedAttempt("link.py:1: error: their own", "")
         ).text
     )
 

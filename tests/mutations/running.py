@@ -20,7 +20,7 @@ import psutil
 
 from tests.support.kinds import SLOW
 
-_NOT_COPIED = shutil.ignore_patterns(".*", "*.svg", "benchmarks")
+_NOT_COPIED = shutil.ignore_patterns(".*", "*.svg")
 _SHOWN_OUTPUT = 2000
 
 

@@ -94,6 +94,13 @@ MUTATIONS = [
                 "for name in ():",
                 "tests/tools/test_tools.py",
             ),
+            (
+                "a model does not receive what repeats its call",
+                "tools/base.py",
+                "for key, value in answer.items() if key not in self.unsent",
+                "for key, value in answer.items()",
+                "tests/tools/test_tools.py",
+            ),
         ]
     ],
     # --- actions: where an edit belongs -----------------------------------------------
@@ -1858,6 +1865,13 @@ MUTATIONS = [
         "if self._end.stop_reason is not StopReason.STOP:\n            return ()",
         "if False:\n            return ()",
         "tests/dialogue/test_turns.py",
+    ),
+    Mutation(
+        "all steps of a run have the same tools",
+        "engine/step_tools.py",
+        "        for step in steps:\n            texts +=",
+        "        for step in [self.transaction.step]:\n            texts +=",
+        "tests/engine/test_prompt_sizes.py",
     ),
     Mutation(
         "a command that was interrupted is not run again by itself",

@@ -35,8 +35,6 @@ from tests.support.encoded_files import ENCODED
 from tests.support.promised import NOT_ALLOWED, NOT_FOUND, NOT_STARTED, TIMED_OUT
 from tests.support.tables import each_row
 
-WHEN = re.compile(r"\bUse it\s(when|for)\b")
-
 DOCS = Path(__file__).parents[2] / "docs" / "tool_interface_design.md"
 READ_ONLY = [
     "read_file",
@@ -203,7 +201,7 @@ def test_a_description_mentions_the_answer_and_its_errors(
     sent = tools[name].get_openrouter_tool_definition()["function"]["description"]
     assert sent.startswith(tools[name].purpose)
     assert "`error`" in sent
-    assert re.search(r"`(output|success)`", sent)
+    assert re.search(r"Returns .*`(output|success|returncode)`", sent)
 
 
 @each_row("name", READ_ONLY + ACTING)
@@ -220,7 +218,7 @@ def test_the_instructions_read_well_without_tool_calls(
 ) -> None:
     words = tools[name].get_ai_prompt_instructions()
     assert words.startswith(f"## {name}\n\n{tools[name].description}")
-    for part in ("Parameters:", "Answer:", "Examples:"):
+    for part in ("Parameters:", "Examples:"):
         assert words.count(f"\n{part}") == 1
     calls = [
         json.loads(line) for line in words.partition("Examples:\n")[2].splitlines()
@@ -233,19 +231,10 @@ def test_the_instructions_read_well_without_tool_calls(
 def test_the_instructions_describe_the_result(
     tools: dict[str, Tool[Any]], name: str
 ) -> None:
-    assert (
-        f"Answer: {tools[name].returns}\n" in tools[name].get_ai_prompt_instructions()
-    )
+    assert f" {tools[name].returns}\n" in tools[name].get_ai_prompt_instructions()
     (sent,) = definitions([tools[name]])
     assert sent.description == tools[name].description
     assert sent.parameters == tools[name].parameters_schema
-
-
-@each_row("name", ACTING)
-def test_the_purpose_of_an_acting_tool_says_when_to_use_it(
-    tools: dict[str, Tool[Any]], name: str
-) -> None:
-    assert WHEN.search(tools[name].purpose)
 
 
 MODES = ["safe", "ask", "unsafe"]
@@ -255,15 +244,13 @@ MODES = ["safe", "ask", "unsafe"]
 def test_execute_command_has_its_promised_description(root: Path, mode: str) -> None:
     tool = command_tool(commands_in(root, mode=mode, timeout=7))
     for promised in (
-        "Use it when",
         "`stdout`",
         "`stderr`",
         "`returncode`",
         "exit code",
         "127",
         "`error`",
-        "`cwd`",
-        "After 7 seconds",
+        "after 7 s",
     ):
         assert promised in tool.description
     schema = tool.parameters_schema
@@ -296,7 +283,7 @@ async def test_the_description_of_the_shell_is_true_in_every_mode(
     piped, other = "printf one | wc -c", "uname"
     answers = [await tool.execute(command=command) for command in (piped, other)]
     assert (
-        ("no shell" in tool.description)
+        ("no shell:" in tool.description)
         == (mode == "safe")
         == all("error" in one for one in answers)
     )
@@ -419,12 +406,14 @@ async def test_arguments_may_be_positional(root: Path, name: str) -> None:
         ),
         (
             "grep_files",
-            {"pattern": "LOGIN", "ignore_case": "true", "limit": "5"},
+            {"pattern": "(?i)LOGIN", "limit": "5"},
             "src/app.py:1",
         ),
         ("read_file", {"path": "README.md"}, "# Shop\n\nWords."),
         ("read_file", {"path": "README.md", "start_line": 3, "end_line": 3}, "Words."),
         ("read_file", {"path": "src"}, "app.py"),
+        ("read_file", {"path": "**/*.py"}, "src/app.py"),
+        ("read_file", {"path": "src/{app,other}.py"}, "src/app.py"),
         ("list_files", {}, "src/app.py"),
         ("glob_files", {"pattern": "**/*.py"}, "src/app.py"),
         ("grep_files", {"pattern": "log.n"}, "src/app.py:1"),
@@ -435,7 +424,7 @@ async def test_the_read_only_tools_answer(
 ) -> None:
     answer = await tools[name].execute(**arguments)
     assert output in answer["output"]
-    assert answer["cut"] is False
+    assert "cut" not in answer
     assert "noise.log" not in answer["output"]
 
 
@@ -444,9 +433,13 @@ async def test_a_cut_result_is_marked(tools: dict[str, Tool[Any]], root: Path) -
     read = await tools["read_file"].execute(path="huge.txt")
     assert read["cut"] is True
     assert "700,000 bytes" in read["note"]
+    for number in range(201):
+        (root / f"{number}.txt").write_text("")
     for answer in (
         await tools["grep_files"].execute(pattern="line", limit=5),
-        await tools["list_files"].execute(limit=1),
+        await tools["list_files"].execute(),
+        await tools["glob_files"].execute(pattern="*.txt"),
+        await tools["read_file"].execute(path="*.txt"),
     ):
         assert answer["cut"] is True
         assert "…" in answer["output"].splitlines()[-1]
@@ -506,6 +499,8 @@ async def test_execute_command_answers_in_the_promised_forms(
         "stderr": "",
         "cwd": "src",
     }
+    sent = tools["execute_command"].answer_for_model({"success": True, **answer})
+    assert sent == {"stdout": "1\n", "stderr": "", "returncode": 3}
     assert await run(command="rm -rf .") == {
         "error": NOT_ALLOWED.format("rm"),
         "allowed_commands": sorted(ALWAYS_ALLOWED),

@@ -80,7 +80,6 @@ Keep it short.
 
 # Plan
 
-
 1. Make a.txt"""
 FAILED_TESTS = """\
 `pytest` failed (exit code 1): tests/test_calc.py::test_add, tests/test_calc.py::test_sub; tests/test_calc.py::test_sub failed before too, and this step has to fix it: it imports calc.py

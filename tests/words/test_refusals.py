@@ -166,7 +166,7 @@ async def test_a_reply(project: Sandbox, reply: str, why: str) -> None:
         ),
         (
             ("launch", {}),
-            "There is no tool 'launch'. The tools are read_file, glob_files, grep_files, create_file, edit_file, execute_command.",
+            "There is no tool 'launch'. The tools are read_file, grep_files, create_file, edit_file, execute_command.",
         ),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
