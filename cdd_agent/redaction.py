@@ -162,6 +162,10 @@ class Redactor:
                     names[secret] = name
         return cls(names)
 
+    def with_names(self, names: Mapping[str, str]) -> "Redactor":
+        """Return a redactor that also replaces these values."""
+        return Redactor({**self._names, **names})
+
     def redact(self, text: str) -> str:
         """Write `[redacted]` or `[redacted: NAME]` instead of each secret."""
         return self._pattern.sub(self.replacement, text)

@@ -66,12 +66,13 @@ from cdd_agent.files.json_file import from_json
 from cdd_agent.frontend import AnswersTold, Frontend, Nobody
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.llm.budget import Account, Budgeted, Limit, Tally, ToldWhileItRuns
-from cdd_agent.llm.cassette import Recorded
 from cdd_agent.llm.fallbacks import WithFallbacks
 from cdd_agent.llm.options import Effort, ModelOptions
 from cdd_agent.llm.port import Model, Usage
 from cdd_agent.llm.providers import PROVIDERS, Endpoint, endpoint_of
 from cdd_agent.llm.purse import SharedCalls
+from cdd_agent.llm.recording import RecordingModel
+from cdd_agent.llm.request_comparison import hide_folder
 from cdd_agent.llm.retrying import Clock, Retrying
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.window_limited import WindowLimited
@@ -671,11 +672,12 @@ def _own(project: Project, config: Config) -> list[str]:
     root.
     """
     root = project.root
-    cassette = (root / config.record).resolve() if config.record else root.parent
-    own = (
-        [cassette.relative_to(root).as_posix()] if cassette.is_relative_to(root) else []
-    )
-    return [*project.tickets.folders, *own]
+    own = list(project.tickets.folders)
+    if config.record:
+        record = (root / config.record).resolve()
+        if record.is_relative_to(root):
+            own.append(record.relative_to(root).as_posix())
+    return own
 
 
 def _redactor(config: Config) -> Redactor:
@@ -795,13 +797,14 @@ def make_model(config: Config, root: Path, *, watched: bool) -> Model:
     natural pace, and thoughts that come only if they are asked for are. Raises
     `BadInput`.
 
-    What is recorded is the adapter's own calls: a failed one is in the cassette, and so
-    is the one that came after it.
+    A record has the calls of the adapter: also the failed ones, and those that repeat
+    them.
     """
     model = _adapter(config, root, watched=watched)
     if config.record is None:
         return model
-    return Recorded(model, root / config.record, _redactor(config))
+    redactor = hide_folder(_redactor(config), root)
+    return RecordingModel(model, root / config.record, redactor)
 
 
 def with_fallbacks(model: Model, config: Config, root: Path, *, watched: bool) -> Model:
@@ -838,7 +841,9 @@ def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
         raise NoModel
     if config.model.startswith((_SCRIPT, _REPLAY)):
         script = root / config.model.removeprefix(_SCRIPT).removeprefix(_REPLAY)
-        scripted = ScriptedModel.from_file(script, _redactor(config), in_time=watched)
+        scripted = ScriptedModel.from_file(
+            script, _redactor(config), root, in_time=watched
+        )
         scripted.sees = scripted.sees if config.pictures is None else config.pictures
         return scripted
     if endpoint := direct_endpoint(config):

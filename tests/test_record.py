@@ -9,7 +9,21 @@ from cdd_agent.cli.main import main
 from cdd_agent.tickets.status import StepStatus
 from tests.support.projects import SLUG, Sandbox, Step, check, says
 
-STEPS = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
+
+def noisy_check(path: str) -> str:
+    """A check whose output is new in each run."""
+    code = (
+        "import os, time; print('in', os.getcwd(), 'process', os.getpid(), 'at',"
+        " time.ctime(), time.time(), '0.5 s', object());"
+        f" raise SystemExit('good' not in open('{path}').read())"
+    )
+    return f'python -S -c "{code}"'
+
+
+STEPS = (
+    Step("a.txt", noisy_check("a.txt")),
+    Step("b.txt", check("b.txt"), "Step 1"),
+)
 
 
 def cdd_exec(sandbox: Sandbox, *arguments: str) -> int:
@@ -24,7 +38,7 @@ def project(folder: Path) -> Sandbox:
 @pytest.fixture
 def record(tmp_path: Path) -> Path:
     """A run of two steps, with a failed attempt and a cut reply in it."""
-    first = project(tmp_path / "first")
+    first = project(tmp_path / "my own first")
     replies = [
         {"reply": says("a.txt", "bad")},
         {"reply": says("a.txt", "good"), "cut": 9},

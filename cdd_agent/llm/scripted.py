@@ -1,6 +1,4 @@
-"""A model that plays a script: for the demo, for tests, for bug reports that others can
-replay, for a recorded run.
-"""
+"""A model that plays a script: for demos, tests, bug reports and recorded runs."""
 
 import asyncio
 from collections.abc import Iterable
@@ -14,135 +12,91 @@ from cdd_agent.llm.port import (
     Done,
     Hear,
     ModelError,
+    ModelEvent,
     Price,
     Request,
 )
-from cdd_agent.llm.recorded_call import RecordedCall, as_recorded
+from cdd_agent.llm.request_comparison import (
+    ComparedRequest,
+    as_recorded,
+    hide_folder,
+    show_folder,
+)
 from cdd_agent.llm.script_file import read_script
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.redaction import Redactor
 
 
 class NoReplyLeft(BadAnswer):
-    """A script has nothing to say to a request; asking again would not change that."""
+    """A script has no reply for a request. Asking again would not change that."""
 
     is_transient = False
 
 
 class ScriptedModel:
-    """Plays a script, and keeps what it was asked.
+    """Plays a script, and keeps the requests.
 
-    Entries are for a certain request (`when`, or one that was recorded), and go first
-    where it is made, or for any. So a run that is resumed in a new process, with the
-    same script, still gets the reply that belongs to its step. Each is played once, in
-    order; only one with `when` is played again, if no other fits: a step may be asked
-    for once more. One with an empty `when` answers what no other fits.
+    First comes the recorded reply to the same request, then the next reply whose `when`
+    fits, then the next reply without a `when`. Each is played once. If none is left, a
+    reply with a `when` is played again. An empty `when` answers all other requests.
     """
 
     def __init__(
         self,
-        script: Iterable[str | ModelError | ScriptedReply | RecordedCall],
+        script: Iterable[str | ModelError | ScriptedReply],
         *,
         pace: float = 0.0,
         name: str = "scripted",
         window: int | None = None,
         sees: bool | None = True,
         redactor: Redactor | None = None,
+        root: Path | None = None,
     ) -> None:
-        """`redactor`: takes out of a request what it took out when it was recorded."""
+        """`redactor` removes from a request what it removed when it was recorded.
+        `root` is the project's folder, which records do not name.
+        """
         self.name = name
         self.window = window
         self.sees = sees
         self.pace = pace
-        """Characters a second of what was written; 0: as fast as they are read."""
+        """Characters a second of written replies; 0: as fast as they are read."""
+        self.script = [_as_reply(entry) for entry in script]
         self.requests: list[Request] = []
-        self._redactor = redactor
-        self._script = list[ScriptedReply | RecordedCall]()
-        for line in script:
-            match line:
-                case str():
-                    self._script.append(ScriptedReply(line))
-                case ModelError():
-                    self._script.append(ScriptedReply(error=line))
-                case _:
-                    self._script.append(line)
-        self._left = list(self._script)
+        self._redactor = redactor or Redactor()
+        self._root = root
+        if root is not None:
+            self._redactor = hide_folder(self._redactor, root)
+        self._turns: list[_Turn] = []
+        for reply in self.script:
+            self._add(reply)
 
     @classmethod
     def from_file(
-        cls, path: Path, redactor: Redactor | None = None, *, in_time: bool = True
+        cls,
+        path: Path,
+        redactor: Redactor | None = None,
+        root: Path | None = None,
+        *,
+        in_time: bool = True,
     ) -> Self:
-        """The script in a file, written or recorded. `in_time`: what comes keeps its
-        pace. Raises `BadInput`.
+        """Return the model of a script's file. `in_time`: replies keep their pace.
+        Raises `BadInput`.
         """
-        pace, script = read_script(path)
+        script = read_script(path)
+        replies, pace = script.replies, script.pace
         if not in_time:
-            pace, script = (
-                0.0,
-                [
-                    line.at_once() if isinstance(line, RecordedCall) else line
-                    for line in script
-                ],
-            )
-        recorded = [line for line in script if isinstance(line, RecordedCall)]
-        sees = (
-            any(has_pictures(call.request) for call in recorded) if recorded else True
-        )
-        name = "replay" if recorded else "scripted"
+            replies, pace = tuple(reply.at_once() for reply in replies), 0.0
+        requests = [reply.request for reply in replies if reply.request is not None]
+        sees = not requests or any(map(has_pictures, requests))
+        name = "replay" if requests else "scripted"
         return cls(
-            script, pace=pace, name=name, sees=sees, redactor=redactor or Redactor()
+            replies, pace=pace, name=name, sees=sees, redactor=redactor, root=root
         )
 
     @property
     def calls_tools(self) -> bool:
-        """Some reply of the script does, or was offered some when it was recorded."""
-        return any(entry.with_tools for entry in self._script)
-
-    def next_reply(self, request: Request) -> ScriptedReply | RecordedCall:
-        """Take the entry for `request` out of the script.
-
-        An entry with `when` is played again if no other fits. One with an empty `when`
-        is played only if no other fits, not even again.
-        """
-        self.requests.append(request)
-        asked = as_recorded(request, self._redactor) if self._redactor else request
-        unused = [entry for entry in self._left if entry.fits(asked)]
-        again = [
-            entry for entry in self._script if entry.goes_again and entry.fits(asked)
-        ]
-        fitting = [entry for entry in unused if not entry.is_fallback]
-        fitting = fitting or [entry for entry in again if not entry.is_fallback]
-        fitting = fitting or again
-        if not fitting:
-            raise self._no_reply(asked)
-        chosen = next((entry for entry in fitting if not entry.is_for_any), fitting[0])
-        self._left = [entry for entry in self._left if entry is not chosen]
-        return chosen
-
-    def _no_reply(self, request: Request) -> NoReplyLeft:
-        recorded = [entry for entry in self._script if isinstance(entry, RecordedCall)]
-        if not recorded:
-            return NoReplyLeft(
-                f"The script has no reply left for request {len(self.requests)}.",
-                hint="Add a reply to the script, or a `when` that fits the request.",
-            )
-        left = [entry for entry in self._left if isinstance(entry, RecordedCall)]
-        if count := sum(entry.fits(request) for entry in recorded):
-            why = (
-                f"it was recorded {count} time{'s' * (count > 1)}, and is made once"
-                " more"
-            )
-        elif not left:
-            why = "all that was recorded has been played"
-        else:
-            why = left[0].difference_to(request)
-        return NoReplyLeft(
-            f"The record has no answer to this request: {why}.",
-            hint=(
-                "Record the run again; the files, the plan and the settings must be as"
-                " they were."
-            ),
-        )
+        """True if a reply calls tools, or had some when it was recorded."""
+        return any(reply.uses_tools for reply in self.script)
 
     @property
     def price(self) -> Price:
@@ -155,17 +109,179 @@ class ScriptedModel:
         """A script needs no key and no server."""
 
     async def reply(self, request: Request, hear: Hear) -> Done:
-        entry, was_heard = self.next_reply(request), False
+        turn, place = self._choose(request)
+        reply = turn.replies[place]
+        is_complete = False
+        turn.played.add(place)
         try:
-            for seconds, event in entry.timeline(lambda: self.pace):
+            for seconds, event in reply.timeline(lambda: self.pace):
                 await asyncio.sleep(seconds)
                 if event is not None:
-                    hear(event)
-            was_heard = True
+                    hear(self._show(event))
+            is_complete = True
         finally:
-            if not was_heard:  # nobody waited for its end: it can be asked for again
-                self._left.insert(0, entry)
-        end = entry.end(request)
+            # a reply that was interrupted is given again
+            if not is_complete:
+                turn.played.discard(place)
+        end = reply.end(request)
         if isinstance(end, ModelError):
             raise end
         return end
+
+    def next_reply(self, request: Request) -> ScriptedReply:
+        """Return the reply to a request, which counts as played. Raises
+        `NoReplyLeft`.
+        """
+        turn, place = self._choose(request)
+        turn.played.add(place)
+        return turn.replies[place]
+
+    def _show(self, event: ModelEvent) -> ModelEvent:
+        return event if self._root is None else show_folder(event, self._root)
+
+    def _add(self, reply: ScriptedReply) -> None:
+        """Add a reply to the last turn with its `when`, or as a turn."""
+        same = [turn for turn in self._turns if turn.is_written_for(reply.when)]
+        if reply.request is None and same and same[-1].is_open:
+            same[-1].replies.append(reply)
+        else:
+            self._turns.append(_Turn(reply))
+
+    def _choose(self, request: Request) -> "tuple[_Turn, int]":
+        self.requests.append(request)
+        asked = _Asked(request, self._redactor)
+        best: tuple[_Turn, int] | None = None
+        best_rank: tuple[int, int] | None = None
+        for turn in self._turns:
+            rank = turn.rank(asked)
+            place = turn.place_after(asked.rounds)
+            if rank is None or place is None:
+                continue
+            if best_rank is None or rank < best_rank:
+                best, best_rank = (turn, place), rank
+        if best is None:
+            raise self._no_reply(asked)
+        return best
+
+    def _no_reply(self, asked: "_Asked") -> NoReplyLeft:
+        recorded = [turn for turn in self._turns if turn.compared is not None]
+        if not recorded:
+            return NoReplyLeft(
+                f"The script has no reply left for request {len(self.requests)}.",
+                hint="Add a reply to the script, or a `when` that fits the request.",
+            )
+        count = sum(turn.fits(asked) for turn in recorded)
+        unplayed = [turn.compared for turn in recorded if not turn.is_played]
+        if count:
+            times = "once" if count == 1 else f"{count} times"
+            why = f"it was recorded {times}, and is made once more"
+        elif unplayed and unplayed[0] is not None:
+            why = unplayed[0].describe_difference(asked.compared)
+        else:
+            why = "all that was recorded has been played"
+        return NoReplyLeft(
+            f"The record has no answer to this request: {why}.",
+            hint=(
+                "Record the run again. The files, the plan and the settings must be"
+                " the same."
+            ),
+        )
+
+
+class _Asked:
+    """A request, as far as it decides which reply it gets."""
+
+    def __init__(self, request: Request, redactor: Redactor) -> None:
+        self._request, self._redactor = request, redactor
+        self._compared: ComparedRequest | None = None
+        self.question = ""
+        """The last message of the user."""
+        self.rounds = 0
+        """The replies since then. They called tools."""
+        for message in reversed(request.messages):
+            if message.role == "user":
+                self.question = message.content
+                break
+            if message.role == "assistant":
+                self.rounds += 1
+
+    @property
+    def compared(self) -> ComparedRequest:
+        # made late: a written script does not need it
+        if self._compared is None:
+            request = as_recorded(self._request, self._redactor)
+            self._compared = ComparedRequest(request)
+        return self._compared
+
+
+class _Turn:
+    """Replies that belong together. Those with the same `when` that call tools or fail
+    belong to the next one; every other turn is one reply.
+    """
+
+    def __init__(self, reply: ScriptedReply) -> None:
+        self.when = reply.when
+        self.replies = [reply]
+        self.played: set[int] = set()
+        """The places of the replies that were given to their end, or are on the way."""
+        self.compared: ComparedRequest | None = None
+        """The request of a recorded reply."""
+        if reply.request is not None:
+            self.compared = ComparedRequest(reply.request)
+
+    @property
+    def is_played(self) -> bool:
+        return len(self.replies) - 1 in self.played
+
+    @property
+    def is_open(self) -> bool:
+        """True if the next reply with the same `when` belongs to the turn."""
+        last = self.replies[-1]
+        return bool(self.when) and (bool(last.calls) or not last.is_whole)
+
+    def is_written_for(self, when: str | None) -> bool:
+        return self.compared is None and self.when == when
+
+    def fits(self, asked: _Asked) -> bool:
+        if self.compared is not None:
+            return self.compared.matches(asked.compared)
+        return self.when is None or self.when in asked.question
+
+    def rank(self, asked: _Asked) -> tuple[int, int] | None:
+        """Return how well the turn fits, the lowest first; None if it does not."""
+        is_once = not self.when and self.when != ""
+        if (is_once and self.is_played) or not self.fits(asked):
+            return None
+        if self.compared is not None:
+            return 0, -self.compared.count_equal_lines(asked.compared)
+        if self.when == "":
+            return 4, 0
+        if self.when is None:
+            return 2, 0
+        return (3, 0) if self.is_played else (1, 0)
+
+    def place_after(self, rounds: int) -> int | None:
+        """Return the place of the reply that follows so many rounds with tools. It
+        depends on the conversation, so a new process continues in the middle of a turn.
+        """
+        if not self.when:
+            return 0
+        for place, reply in enumerate(self.replies):
+            if reply.is_whole:
+                if rounds == 0:
+                    return place
+                rounds -= 1
+            elif rounds == 0 and place not in self.played:
+                return place
+        last = len(self.replies) - 1
+        if rounds == 0 and not self.replies[last].is_whole:
+            return last
+        return None
+
+
+def _as_reply(entry: str | ModelError | ScriptedReply) -> ScriptedReply:
+    if isinstance(entry, str):
+        return ScriptedReply(entry)
+    if isinstance(entry, ModelError):
+        return ScriptedReply(error=entry)
+    return entry

@@ -1,128 +1,138 @@
-"""One reply of a script: a text, tool calls or an error, in pieces at a pace."""
+"""One reply of a script: written by a user, or recorded from a model."""
 
 import json
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.llm.port import (
-    AuthenticationFailed,
-    BadAnswer,
     ConnectionFailed,
-    ContextTooLong,
     Done,
     ModelError,
     ModelEvent,
-    ModelNotFound,
-    NotReachable,
-    PicturesRefused,
     ProviderData,
-    QuotaUsedUp,
-    RateLimited,
     Request,
-    RequestRejected,
     StopReason,
     TextDelta,
     ThoughtDelta,
     ToolCall,
     Usage,
-    WebPageAnswered,
 )
 
-ERRORS: dict[str, type[ModelError]] = {
-    "authentication_failed": AuthenticationFailed,
-    "model_not_found": ModelNotFound,
-    "request_rejected": RequestRejected,
-    "pictures_refused": PicturesRefused,
-    "context_too_long": ContextTooLong,
-    "rate_limited": RateLimited,
-    "quota_used_up": QuotaUsedUp,
-    "connection_failed": ConnectionFailed,
-    "not_reachable": NotReachable,
-    "bad_answer": BadAnswer,
-    "web_page_answered": WebPageAnswered,
-}
-"""The errors that a script file can name."""
+
+class TimedEvent(Struct, frozen=True):
+    """An event of a recorded call."""
+
+    seconds: float
+    """Since the call began."""
+    event: ModelEvent
 
 
 class ScriptedReply(Struct, frozen=True):
-    """An entry of a script that was written: a text to say and tools to call, or an
-    error to raise.
+    """A reply of a script. A written one has a text and calls; a recorded one has the
+    request, the events and the end of a call.
     """
 
     text: str = ""
     when: str | None = None
-    """The entry is for a request whose last user message has this text in it; None: for
-    any request.
+    """A text in the last user message of the requests that it answers; None: any
+    request.
     """
     error: ModelError | None = None
     stop: StopReason = StopReason.STOP
     tool_calls: tuple[ToolCall, ...] = ()
-    """Made after the text; none where the reply is cut, as it is with real servers."""
+    """Made after the text. Like a real server, a reply that is cut makes none."""
     cut: int | None = None
     """The connection breaks after this many characters."""
     slow: float = 0.0
     """Seconds until anything comes."""
     thinking: str = ""
-    """Thoughts that come before the text."""
+    """Thoughts before the text."""
     provider_data: ProviderData | None = None
-    """The data that it wants back with its message."""
+    """Data that goes back with the message of the reply."""
+    request: Request | None = None
+    """The recorded request: only the same request is answered."""
+    events: tuple[TimedEvent, ...] = ()
+    seconds: float = 0.0
+    """The time from the beginning to the end of the recorded call."""
+    done: Done | None = None
+    """The end of the recorded call, unless it failed."""
 
     @property
-    def is_for_any(self) -> bool:
-        return self.when is None
+    def is_whole(self) -> bool:
+        """True if the reply becomes a message of the conversation."""
+        has_content = bool(self.text or self.calls)
+        return self.error is None and self.cut is None and has_content
 
     @property
-    def goes_again(self) -> bool:
-        return self.when is not None
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls that arrive."""
+        if self.cut is not None or self.stop is not StopReason.STOP:
+            return ()
+        return self.tool_calls
 
     @property
-    def is_fallback(self) -> bool:
-        """True if the reply fits every request, and any other reply is better."""
-        return self.when == ""
-
-    @property
-    def with_tools(self) -> bool:
+    def uses_tools(self) -> bool:
+        if self.request is not None:
+            return bool(self.request.tools)
         return bool(self.tool_calls)
 
-    def fits(self, request: Request) -> bool:
-        said = next(
-            (m.content for m in reversed(request.messages) if m.role == "user"), ""
-        )
-        return self.when is None or self.when in said
+    def at_once(self) -> "ScriptedReply":
+        """Return a recorded reply without its times."""
+        events = tuple(replace(timed, seconds=0.0) for timed in self.events)
+        return replace(self, events=events, seconds=0.0)
 
     def timeline(
         self, pace: Callable[[], float]
     ) -> Iterator[tuple[float, ModelEvent | None]]:
-        """Its pieces at so many characters a second as there are just then, each with
-        the seconds to wait before it.
+        """Yield the events, each after the seconds to wait for it; the last is the end.
+        `pace` is asked before each piece of a written reply: characters a second, or 0.
         """
+        if self.request is None:
+            yield from self._written_timeline(pace)
+            return
+        last = 0.0
+        for timed in self.events:
+            yield max(0.0, timed.seconds - last), timed.event
+            last = timed.seconds
+        yield max(0.0, self.seconds - last), None
+
+    def _written_timeline(
+        self, pace: Callable[[], float]
+    ) -> Iterator[tuple[float, ModelEvent | None]]:
         yield self.slow, None
-        for kind, text in (
-            (ThoughtDelta, self.thinking),
-            (TextDelta, self.text[: self.cut]),
-        ):
-            for piece in pieces(text):
-                speed = pace()
-                yield len(piece) / speed if speed else 0.0, kind(piece)
-        if self.cut is None and self.stop is StopReason.STOP:
-            yield from ((0.0, call) for call in self.tool_calls)
+        thoughts = map(ThoughtDelta, pieces(self.thinking))
+        texts = map(TextDelta, pieces(self.text[: self.cut]))
+        for event in chain[ThoughtDelta | TextDelta](thoughts, texts):
+            speed = pace()
+            yield len(event.text) / speed if speed else 0.0, event
+        for call in self.calls:
+            yield 0.0, call
 
     def end(self, request: Request) -> Done | ModelError:
+        """Return how the call ends."""
         if self.error is not None:
             return self.error
         if self.cut is not None:
             return ConnectionFailed(
                 "The reply broke off, as its script says.", hint="Try again."
             )
-        # A word is a token here: close enough to show, and the same on every machine.
-        asked = sum(len(message.content.split()) for message in request.messages)
+        if self.done is not None:
+            return self.done
+        return Done(self.stop, self._count_words(request), self.provider_data)
+
+    def _count_words(self, request: Request) -> Usage:
+        """Count a word as a token, which gives the same numbers on every machine."""
+        asked = 0
+        for message in request.messages:
+            asked += len(message.content.split())
         for tool in request.tools:
             asked += len(f"{tool.description} {json.dumps(tool.parameters)}".split())
         thought = len(self.thinking.split())
-        usage = Usage(asked, thought + len(self.text.split()), thinking_tokens=thought)
-        return Done(self.stop, usage, self.provider_data)
+        return Usage(asked, thought + len(self.text.split()), thinking_tokens=thought)
 
 
 def pieces(text: str) -> list[str]:

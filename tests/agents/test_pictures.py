@@ -14,13 +14,13 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, NoticeKind
 from cdd_agent.events.stream import Event
 from cdd_agent.frontend import Nobody
-from cdd_agent.llm.cassette import Recorded
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     Message,
     PicturesRefused,
     RequestRejected,
 )
+from cdd_agent.llm.recording import RecordingModel
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import Session
@@ -202,7 +202,7 @@ async def test_the_name_of_a_picture_is_redacted(
 
 
 async def test_the_run_s_record_holds_no_picture_content(project: Sandbox) -> None:
-    project.real_model = Recorded(
+    project.real_model = RecordingModel(
         ScriptedModel(["Red."]), project.root / "run.jsonl", Redactor()
     )
     await say(project.session(), "@shot.png what is this?")

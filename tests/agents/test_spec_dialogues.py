@@ -23,7 +23,6 @@ from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Answer, NoticeKind
 from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import Request, RequestRejected
-from cdd_agent.llm.recorded_call import RecordedCall
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.session import Session
@@ -56,7 +55,7 @@ class RandomModel(ScriptedModel):
         self.chance = chance
         self.number = 0
 
-    def next_reply(self, request: Request) -> ScriptedReply | RecordedCall:
+    def next_reply(self, request: Request) -> ScriptedReply:
         self.requests.append(request)
         if self.chance.random() < 0.08:
             return ScriptedReply(error=RequestRejected("Too hot."))

@@ -82,7 +82,7 @@ def models() -> list[ScriptedModel]:
 
 
 def error_of(model: ScriptedModel) -> ModelError:
-    (error, *_) = [entry.error for entry in model._script if entry.error]  # type: ignore[union-attr]
+    (error, *_) = [reply.error for reply in model.script if reply.error]
     return error
 
 

@@ -12,7 +12,6 @@ import pytest
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Notice
-from cdd_agent.llm.cassette import Recorded
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.fallbacks import WithFallbacks
 from cdd_agent.llm.litellm_adapter import LitellmModel
@@ -36,6 +35,7 @@ from cdd_agent.llm.port import (
     Request,
 )
 from cdd_agent.llm.providers import endpoint_of
+from cdd_agent.llm.recording import RecordingModel
 from cdd_agent.llm.scripted import NoReplyLeft, ScriptedModel
 from cdd_agent.llm.token_estimates import estimated_prompt
 from cdd_agent.redaction import Redactor
@@ -465,7 +465,7 @@ async def test_a_record_has_the_picture_s_hash_and_refuses_another_picture(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "run.jsonl"
-    await done(Recorded(ScriptedModel(["Red."]), path, Redactor()))
+    await done(RecordingModel(ScriptedModel(["Red."]), path, Redactor()))
     assert b64encode(SHOT.data).decode() not in path.read_text()
 
     played = ScriptedModel.from_file(path)

@@ -2,6 +2,7 @@
 script.
 """
 
+import asyncio
 import http.client
 import json
 import subprocess
@@ -22,12 +23,15 @@ from cdd_agent.llm.port import (
     Request,
     StopReason,
     TextDelta,
+    ToolCall,
     Usage,
 )
+from cdd_agent.llm.script_file import ERRORS
 from cdd_agent.llm.scripted import NoReplyLeft, ScriptedModel
-from cdd_agent.llm.scripted_reply import ERRORS, ScriptedReply
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from tests.support.replies import all_of
 from tests.support.tables import each_row
+from tests.support.time_of_loops import leap
 
 SCRIPT = """\
 pace: 0
@@ -142,6 +146,73 @@ async def test_a_step_may_repeat_if_no_other_reply_matches() -> None:
     ]
 
 
+def looking(path: str, when: str | None = "Step 1") -> ScriptedReply:
+    call = ToolCall(f"call_{path}", "read_file", f'{{"path": "{path}"}}')
+    return ScriptedReply(f"I look into {path}.", when=when, tool_calls=(call,))
+
+
+def after(*rounds: ScriptedReply, text: str = "Step 1") -> Request:
+    """A request in which the replies of these rounds were given since the question."""
+    messages = list(ask(text).messages)
+    for reply in rounds:
+        messages.append(Message("assistant", reply.text, reply.tool_calls))
+        messages.append(Message("tool", "{}", tool_call_id=reply.tool_calls[0].id))
+    return Request(tuple(messages))
+
+
+A, B, LAST = looking("a"), looking("b"), ScriptedReply("Done.", when="Step 1")
+
+
+async def test_a_new_process_continues_in_the_middle_of_a_turn_with_tools() -> None:
+    for rounds, text in (((), A.text), ((A,), B.text), ((A, B), LAST.text)):
+        assert await reply_to(ScriptedModel([A, B, LAST]), after(*rounds)) == text
+
+
+async def test_a_turn_that_was_broken_off_begins_again() -> None:
+    model = ScriptedModel([A, B, LAST, ScriptedReply("Second.", when="Step 1")])
+    rounds: tuple[ScriptedReply, ...]
+    for rounds, text in (
+        *(((), A.text), ((A,), B.text)),
+        # its attempt was stopped here
+        *(((), A.text), ((A,), B.text), ((A, B), LAST.text)),
+        ((), "Second."),
+        # played again
+        *(((), A.text), ((A,), B.text), ((A, B), LAST.text)),
+    ):
+        assert await reply_to(model, after(*rounds)) == text
+
+
+async def test_an_error_in_a_turn_is_raised_once_in_its_place() -> None:
+    error = ScriptedReply(when="Step 1", error=RateLimited("Later."))
+    cut = ScriptedReply("Well, well.", when="Step 1", cut=4)
+    model = ScriptedModel([error, A, cut, error, LAST])
+    with pytest.raises(RateLimited):
+        await reply_to(model, after())
+    assert await reply_to(model, after()) == A.text
+    with pytest.raises(ConnectionFailed):
+        await reply_to(model, after(A))
+    with pytest.raises(RateLimited):
+        await reply_to(model, after(A))
+    assert await reply_to(model, after(A)) == LAST.text
+    assert await reply_to(model, after()) == A.text
+
+
+async def test_an_interrupted_reply_is_given_again_in_its_place() -> None:
+    model = ScriptedModel([ScriptedReply("one", slow=60), "two", "three"])
+    call = asyncio.create_task(reply_to(model, ask("a")))
+    await asyncio.sleep(0.01)
+    assert await reply_to(model, ask("b")) == "two"
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+    again = asyncio.create_task(reply_to(model, ask("c")))
+    await asyncio.sleep(0.01)
+    assert await reply_to(model, ask("d")) == "three"
+    leap(61)
+    assert await again == "one"
+
+
 async def test_a_script_can_misbehave_as_written(tmp_path: Path) -> None:
     path = tmp_path / "script.yaml"
     path.write_text("""\
@@ -210,7 +281,7 @@ async def test_a_script_can_name_every_error(tmp_path: Path, name: str) -> None:
         ("replies: []\npace: fast", 2, "`pace` is not a number"),
         ("replies: []\npace: -1", 2, "`pace` is not a number (at least 0)"),
         ("replies:\n- reply: a\n- just text", 3, "it is not an object with `when`"),
-        ("replies:\n- reply: a\n- when: b", 3, "`reply` is missing"),
+        ("replies:\n- reply: a\n- when: b", 3, "`reply`: an entry has `reply`"),
         ("replies:\n- reply: 5", 2, "`reply` is not a text"),
         ("replies:\n- when: 2\n  reply: a", 2, "`when` is not a text"),
         ("replies:\n- reply: a\n  unless: b", 2, "`unless` is unknown"),
@@ -247,7 +318,7 @@ async def test_a_script_can_name_every_error(tmp_path: Path, name: str) -> None:
         (
             "replies:\n- error: bad_answer\n  retry_after: 2",
             2,
-            "`retry_after` is unknown",
+            "`retry_after`: belongs to `rate_limited` alone",
         ),
         ("replies:\n- reply: 'a", 2, "not YAML"),
         ("replies: [}", 1, "not YAML"),

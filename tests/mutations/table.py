@@ -4163,6 +4163,41 @@ MUTATIONS = [
                 "self._priced(usage)",
                 _USAGE,
             ),
+            (
+                "results of tools are not compared",
+                "request_comparison.py",
+                '    if role == "tool":\n        return False\n',
+                "",
+                "tests/llm/test_request_comparison.py",
+            ),
+            (
+                "of the requests that match, the most like is answered",
+                "scripted.py",
+                "return 0, -self.compared.count_equal_lines(asked.compared)",
+                "return 0, 0",
+                "tests/llm/test_request_comparison.py",
+            ),
+            (
+                "a turn with tools continues where the conversation is",
+                "scripted.py",
+                "                rounds -= 1\n",
+                "                pass\n",
+                "tests/llm/test_scripted.py",
+            ),
+            (
+                "an interrupted reply is given again",
+                "scripted.py",
+                "                turn.played.discard(place)\n",
+                "                pass\n",
+                "tests/llm/test_scripted.py",
+            ),
+            (
+                "a record does not name the project's folder",
+                "request_comparison.py",
+                "            names[str(folder)] = _FOLDER\n",
+                "            pass\n",
+                "tests/llm/test_recording.py",
+            ),
         ]
     ],
 ]

@@ -3,7 +3,8 @@
 import asyncio
 
 from cdd_agent.llm.port import Done, Hear, Request, TextDelta
-from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.llm.scripted import ScriptedModel
+from cdd_agent.llm.scripted_reply import ScriptedReply
 
 
 class HeldModel(ScriptedModel):

@@ -1,7 +1,7 @@
 """Below the prompt is what Enter does, and a line for one step starts no other."""
 
 from cdd_agent.commands.registry import hint_for
-from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from tests.support.projects import SLUG, Sandbox, Step, says
 from tests.tui.held_model import HeldModel
 from tests.tui.person import Person, person_at

@@ -20,9 +20,9 @@ from cdd_agent.llm.port import (
     Request,
     Usage,
 )
-from cdd_agent.llm.recorded_call import RecordedCall
 from cdd_agent.llm.retrying import Retrying
 from cdd_agent.llm.scripted import NoReplyLeft, ScriptedModel
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from tests.llm.test_ollama_chat import OllamaChat, model_at
 from tests.support.pictures import png
 from tests.support.projects import FakeTime
@@ -297,28 +297,28 @@ def test_what_a_cache_did() -> None:
         ),
         (
             Request((ONE.messages[0], Message("user", "one\nmore"))),
-            "message 2 (user) is longer than it was",
+            "in message 2 (user), line 2, 'more' is new",
         ),
     ],
 )
 async def test_a_request_that_was_not_recorded(made: Request, difference: str) -> None:
     with pytest.raises(NoReplyLeft) as raised:
-        await all_of(ScriptedModel([RecordedCall(ONE, (), 0.0, Done())]), made)
+        await all_of(ScriptedModel([ScriptedReply(request=ONE, done=Done())]), made)
     assert (
         raised.value.message
         == f"The record has no answer to this request: {difference}."
     )
     assert (
         raised.value.hint
-        == "Record the run again; the files, the plan and the settings must be as they were."
+        == "Record the run again. The files, the plan and the settings must be the same."
     )
 
 
 async def test_a_record_that_is_used_up() -> None:
-    model = ScriptedModel([RecordedCall(ONE, (), 0.0, Done())])
+    model = ScriptedModel([ScriptedReply(request=ONE, done=Done())])
     await all_of(model, ONE)
     for request, why in (
-        (ONE, "it was recorded 1 time, and is made once more"),
+        (ONE, "it was recorded once, and is made once more"),
         (Request(ONE.messages[:1]), "all that was recorded has been played"),
     ):
         with pytest.raises(NoReplyLeft) as raised:

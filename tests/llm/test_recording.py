@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from msgspec.json import encode
 
 from cdd_agent.errors import BadInput
-from cdd_agent.llm.cassette import Recorded
 from cdd_agent.llm.port import (
     BadAnswer,
     ConnectionFailed,
@@ -28,10 +27,12 @@ from cdd_agent.llm.port import (
     Request,
     StopReason,
     TextDelta,
+    ThoughtDelta,
     ToolCall,
     Usage,
 )
-from cdd_agent.llm.recorded_call import RecordedCall
+from cdd_agent.llm.recording import RecordingModel
+from cdd_agent.llm.request_comparison import hide_folder
 from cdd_agent.llm.script_file import read_script
 from cdd_agent.llm.scripted import NoReplyLeft, ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
@@ -59,8 +60,8 @@ async def heard(model: Model, text: str) -> list[ModelEvent | Done]:
     return await all_of(model, ask(text))
 
 
-def recorded(path: Path, *script: str | ModelError | ScriptedReply) -> Recorded:
-    return Recorded(ScriptedModel(script), path, REDACTOR)
+def recorded(path: Path, *script: str | ModelError | ScriptedReply) -> RecordingModel:
+    return RecordingModel(ScriptedModel(script), path, REDACTOR)
 
 
 def replayed(path: Path) -> ScriptedModel:
@@ -133,7 +134,7 @@ async def test_the_file_holds_no_secret_even_if_it_came_in_pieces(path: Path) ->
 
             return await super().reply(request, spell)
 
-    model = Recorded(
+    model = RecordingModel(
         InPieces([f"It is {SECRET}, keep it.", RateLimited(f"{SECRET}?")]),
         path,
         REDACTOR,
@@ -206,14 +207,14 @@ async def test_a_torn_line_is_skipped_and_later_lines_are_read(path: Path) -> No
                 '{"model": "m", "request": {"messages": [{"role": "boss"}]}, "events":'
                 ' [[0, "done", {}]], "error": null}\n'
             ),
-            ":1: Invalid enum value 'boss'",
+            ":1: `request.messages.0.role` is not one of",
         ),
         (
             (
                 '{"model": "m", "request": {"messages": []}, "events": [[0, "text",'
                 ' {}]], "error": null}\n'
             ),
-            ":1: .* missing required field `text`",
+            ":1: `text` is missing",
         ),
     ],
 )
@@ -229,8 +230,8 @@ def test_a_file_that_is_no_script_is_refused(
 
 
 def test_a_cassette_that_an_earlier_version_recorded_is_read() -> None:
-    calls = [call for call in read_script(KEPT)[1] if isinstance(call, RecordedCall)]
-    assert [type(call.result) for call in calls] == [
+    calls = read_script(KEPT).replies
+    assert [type(call.done or call.error) for call in calls] == [
         Done,
         Done,
         RateLimited,
@@ -238,15 +239,16 @@ def test_a_cassette_that_an_earlier_version_recorded_is_read() -> None:
         ConnectionFailed,
         BadAnswer,
     ]
-    first, second, limit, *_ = calls
+    first, _, limit, *_ = calls
+    requests = [call.request for call in calls if call.request is not None]
 
-    picture = first.request.messages[1].pictures[0]
+    picture = requests[0].messages[1].pictures[0]
     assert (picture.width, len(picture.data)) == (2, 32)
-    assert first.request.tools[0].parameters["required"] == ["path"]
-    assert second.request.messages[2].tool_calls == (
+    assert requests[0].tools[0].parameters["required"] == ["path"]
+    assert requests[1].messages[2].tool_calls == (
         ToolCall("c1", "read_file", '{"path": "a.py"}'),
     )
-    assert second.request.messages[2].provider_data == ProviderData(
+    assert requests[1].messages[2].provider_data == ProviderData(
         "m https://a", '{"x": 1}'
     )
     usage = Usage(
@@ -258,11 +260,11 @@ def test_a_cassette_that_an_earlier_version_recorded_is_read() -> None:
         thinking_tokens=2,
         saved_usd=-0.25,
     )
-    assert first.result == Done(
+    assert first.done == Done(
         StopReason.STOP, usage, ProviderData("m https://a", '{"x": 1}')
     )
-    assert isinstance(limit.result, RateLimited)
-    assert (limit.result.hint, limit.result.retry_after) == ("Wait.", 2.0)
+    assert isinstance(limit.error, RateLimited)
+    assert (limit.error.hint, limit.error.retry_after) == ("Wait.", 2.0)
 
     for line, call in zip(KEPT.read_text().splitlines(), calls, strict=True):
         assert json.loads(line)["request"] == json.loads(encode(call.request))
@@ -302,7 +304,7 @@ async def test_the_form_of_a_record_is_stable(path: Path) -> None:
             return Done(StopReason.STOP, usage, ProviderData("m https://a", '{"x": 1}'))
 
     await heard(
-        Recorded(
+        RecordingModel(
             Full([ScriptedReply("I look.", tool_calls=(call,), thinking="Hm, well.")]),
             path,
             REDACTOR,
@@ -375,3 +377,26 @@ async def test_a_cancelled_replay_can_be_repeated(path: Path) -> None:
         await call
 
     assert await heard(again, "one") == first
+
+
+async def test_a_record_does_not_name_the_folder_of_its_project(
+    tmp_path: Path, path: Path
+) -> None:
+    first, second = tmp_path / "my own first", tmp_path / "second"
+    call = ToolCall("c1", "read_file", json.dumps({"path": f"{first}/a.py"}))
+    reply = ScriptedReply(
+        f"It is {first}/a.py.", thinking=f"In {first}?", tool_calls=(call,)
+    )
+    model = RecordingModel(ScriptedModel([reply]), path, hide_folder(REDACTOR, first))
+    await heard(model, f"rootdir: {first} and more")
+    assert str(first) not in path.read_text()
+
+    again = ScriptedModel.from_file(path, REDACTOR, second)
+    events = await heard(again, f"rootdir: {second} and more")
+
+    texts = [event.text for event in events if isinstance(event, TextDelta)]
+    thoughts = [event.text for event in events if isinstance(event, ThoughtDelta)]
+    calls = [event for event in events if isinstance(event, ToolCall)]
+    assert "".join(texts) == f"It is {second}/a.py."
+    assert "".join(thoughts) == f"In {second}?"
+    assert json.loads(calls[0].arguments) == {"path": f"{second}/a.py"}

@@ -1,0 +1,101 @@
+"""Records the calls of a model in a file, which a scripted model plays."""
+
+import time
+from copy import copy
+from pathlib import Path
+
+from cdd_agent.llm.port import (
+    Done,
+    Hear,
+    Model,
+    ModelError,
+    ModelEvent,
+    Request,
+    TextDelta,
+    ThoughtDelta,
+)
+from cdd_agent.llm.request_comparison import as_recorded
+from cdd_agent.llm.script_file import append_call
+from cdd_agent.llm.scripted_reply import ScriptedReply, TimedEvent
+from cdd_agent.llm.wrapper import ModelWrapper
+from cdd_agent.redaction import Redactor
+
+
+class RecordingModel(ModelWrapper):
+    """Adds each call that ended or failed to a file. A stopped call is not recorded.
+
+    Secrets are redacted, also those that come in pieces. Raises `BadInput` if the disk
+    refuses.
+    """
+
+    def __init__(self, model: Model, path: Path, redactor: Redactor) -> None:
+        super().__init__(model)
+        self._path, self._redactor = path, redactor
+
+    async def reply(self, request: Request, hear: Hear) -> Done:
+        began = time.monotonic()
+        events: list[TimedEvent] = []
+
+        def record(event: ModelEvent) -> None:
+            events.append(TimedEvent(_seconds_since(began), event))
+            hear(event)
+
+        try:
+            done = await self.inner.reply(request, record)
+        except ModelError as error:
+            self._append(request, events, began, error=error)
+            raise
+        self._append(request, events, began, done=done)
+        return done
+
+    def _append(
+        self,
+        request: Request,
+        events: list[TimedEvent],
+        began: float,
+        *,
+        done: Done | None = None,
+        error: ModelError | None = None,
+    ) -> None:
+        reply = ScriptedReply(
+            request=as_recorded(request, self._redactor),
+            events=tuple(self._redact(events)),
+            seconds=_seconds_since(began),
+            done=self._redactor.redacted(done),
+            error=self._redact_error(error),
+        )
+        append_call(self._path, self.name, reply)
+
+    def _redact_error(self, error: ModelError | None) -> ModelError | None:
+        redacted = copy(error)
+        if redacted is not None:
+            redacted.message = self._redactor.redact(redacted.message)
+            redacted.hint = self._redactor.redact(redacted.hint)
+        return redacted
+
+    def _redact(self, events: list[TimedEvent]) -> list[TimedEvent]:
+        """Return the events without secrets, which can lie across two pieces."""
+        redacted: list[TimedEvent] = []
+        stream = self._redactor.stream()
+        kind: type[TextDelta | ThoughtDelta] = TextDelta
+        seconds = 0.0
+
+        def add(text: str) -> None:
+            if text:
+                redacted.append(TimedEvent(seconds, kind(text)))
+
+        for timed in events:
+            event, seconds = timed.event, timed.seconds
+            if type(event) is not kind:
+                add(stream.end())
+            if isinstance(event, TextDelta | ThoughtDelta):
+                kind = type(event)
+                add(stream.feed(event.text))
+            else:
+                redacted.append(TimedEvent(seconds, self._redactor.redacted(event)))
+        add(stream.end())
+        return redacted
+
+
+def _seconds_since(began: float) -> float:
+    return round(time.monotonic() - began, 3)
