@@ -3372,6 +3372,27 @@ MUTATIONS = [
                 "tests/llm/test_provider_rules.py",
             ),
             (
+                "a request that fits by the estimate was not cut",
+                "direct/silent_cut",
+                "    if max(least, estimated_prompt(request)) <= window:\n",
+                "    if False:\n",
+                "tests/llm/test_silent_cut.py",
+            ),
+            (
+                "a request whose words alone are more than the window was cut",
+                "direct/silent_cut",
+                "    if max(least, estimated_prompt(request)) <= window:\n",
+                "    if estimated_prompt(request) <= window:\n",
+                "tests/llm/test_silent_cut.py",
+            ),
+            (
+                "a full window is a sign of a cut",
+                "direct/silent_cut",
+                "    return is_full or usage.prompt_tokens < least\n",
+                "    return usage.prompt_tokens < least\n",
+                "tests/llm/test_silent_cut.py",
+            ),
+            (
                 "a model behind OpenRouter has the abilities of its vendor's row",
                 "known_models",
                 "        if row is not None and row.provider == provider:\n",

@@ -27,7 +27,7 @@ from cdd_agent.llm.direct.protocol import (
     WireProtocol,
 )
 from cdd_agent.llm.direct.server_check import expect_server
-from cdd_agent.llm.direct.silent_cut import expect_read_whole, looks_short
+from cdd_agent.llm.direct.silent_cut import cut_error, fewest_tokens, is_cut
 from cdd_agent.llm.failure_rules import translated
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.incomplete import incomplete
@@ -142,7 +142,7 @@ class DirectModel:
         except ServerFailed as error:
             raise self._error(error, outer, answer) from error
         if (usage := reader.done.usage) is not None:
-            await self._expect_read_whole(request, usage)
+            await self._expect_complete(request, usage)
         for event in last:
             hear(event)
         return reader.done
@@ -156,16 +156,21 @@ class DirectModel:
             self._model_facts.ask_ollama()
         self._is_prepared = True
 
-    async def _expect_read_whole(self, request: Request, usage: Usage) -> None:
-        """Raises `ContextTooLong` where Ollama has cut the request: it says how much it
-        takes in once it is loaded.
+    async def _expect_complete(self, request: Request, usage: Usage) -> None:
+        """Raise `ContextTooLong` if Ollama has cut the request. Ollama reports its
+        window only while the model is loaded.
         """
-        is_short, words = looks_short(request, usage), self._model_facts
-        if not words.may_be_ollama or not (is_short or words.facts().window is None):
+        facts = self._model_facts
+        if not facts.may_be_ollama:
             return
-        window = await asyncio.to_thread(words.ask_ollama)
-        if window is not None or self.endpoint.provider.startswith("ollama"):
-            expect_read_whole(self.name, request, usage, window)
+        window = facts.facts().window
+        is_small = usage.prompt_tokens < fewest_tokens(request)
+        if window is not None and not (is_small or is_cut(request, usage, window)):
+            return
+        window = await asyncio.to_thread(facts.ask_ollama)
+        is_ollama = window is not None or self.endpoint.provider.startswith("ollama")
+        if is_ollama and is_cut(request, usage, window):
+            raise cut_error(self.name, request, usage, window)
 
     async def _ask_until_accepted(
         self, request: Request, answer: IncomingAnswer

@@ -1,9 +1,11 @@
-"""Ollama's silent cut: a request that is longer than its window loses its beginning,
-and the answer is a 200.
+"""Ollama's silent cut: a request that is longer than the window loses its beginning,
+and the answer has status 200.
 
-So it is with its chat completions, and with its own API before version 0.12.6, where it
-cannot be told not to. Nothing says so but the count of tokens, which is that of what
-was left: half of the window and a few, or whatever the newest messages have.
+Chat completions are cut, and Ollama's own API before version 0.12.6. Only the count of
+tokens shows it. Ollama keeps half of the window and a few tokens, or as many of the
+newest messages as fit; older versions fill the window. Some versions do not count what
+they read from their cache (ollama/ollama issues 17427, 3839 and pull request 16428), so
+a low count alone proves nothing.
 """
 
 import re
@@ -11,10 +13,15 @@ import re
 from cdd_agent.llm.port import ContextTooLong, Request, Usage
 from cdd_agent.llm.token_estimates import estimated_prompt
 
-_MOST_CHARACTERS = 6
-"""Of a token, on average of a whole request: of English four to five."""
-_A_FEW = 16
-"""Tokens that are left beside half of a window: it keeps the first ones."""
+_CHINESE = r"\u3040-\u30ff\u3400-\u9fff"
+_WORD = re.compile(
+    rf"[{_CHINESE}]{{1,2}}|[^\w\s]?[^\W\d_{_CHINESE}]+|\d{{1,3}}|[^\w\s]+"
+)
+"""A word with the sign before it, three digits, signs in a row, or two characters of
+Chinese or Japanese. No tokenizer makes less than a token of it. Of 5,000 files of all
+kinds, with the tokenizers of Claude and GPT-4, these were 0.3 to 0.99 of the tokens, of
+code 0.74 on average.
+"""
 _HINT = (
     "The reply is not used. Ask Ollama by its own API, as `ollama/NAME` at an address"
     " without `/v1`: then its window is as large as it must be. Or start it with a"
@@ -22,44 +29,36 @@ _HINT = (
 )
 
 
-def looks_short(request: Request, usage: Usage) -> bool:
-    """Whether so few tokens were read that it is worth asking for the window."""
-    return 0 < usage.prompt_tokens < 0.7 * estimated_prompt(request)
-
-
-def expect_read_whole(
-    name: str, request: Request, usage: Usage, window: int | None
-) -> None:
-    """Raises `ContextTooLong` for a reply to a request that was cut. `window`: Ollama's
-    own word; None: it has none.
+def is_cut(request: Request, usage: Usage, window: int | None) -> bool:
+    """True if Ollama has read only a part of a request. `window` is in tokens, as
+    Ollama reports it; None if it reports none.
     """
-    most, read = estimated_prompt(request), usage.prompt_tokens
-    if window is not None and most <= window:
-        return
-    is_half = window is not None and window // 2 <= read <= window // 2 + _A_FEW
-    is_full = window is not None and read + usage.completion_tokens >= window
-    if not (is_half or is_full or _has_more_than(read, request)):
-        return
-    of = f", and its window has {window:,}" if window is not None else ""
-    raise ContextTooLong(
-        f"Ollama has cut the request for {name} without a word: of about {most:,}"
-        f" tokens it read {read:,}{of}",
-        hint=_HINT,
-    )
+    least = fewest_tokens(request)
+    if window is None:
+        return 0 < usage.prompt_tokens < least
+    if max(least, estimated_prompt(request)) <= window:
+        return False
+    is_full = usage.prompt_tokens + usage.completion_tokens >= window
+    return is_full or usage.prompt_tokens < least
 
 
-def _has_more_than(tokens: int, request: Request) -> bool:
-    """Whether a request has more tokens at least: what is repeated may be one, and not
-    every template shows tools.
+def fewest_tokens(request: Request) -> int:
+    """Return a number of tokens that a request has in any case. Tools do not count, as
+    not every template shows them.
     """
     texts = [message.content for message in request.messages]
-    texts += [
-        call.arguments for message in request.messages for call in message.tool_calls
-    ]
-    if sum(map(len, texts)) // _MOST_CHARACTERS <= tokens:
-        return False
-    return (
-        sum(len(re.sub(r"(.)\1+", r"\1", re.sub(r"\s+", " ", text))) for text in texts)
-        // _MOST_CHARACTERS
-        > tokens
+    for message in request.messages:
+        texts += [call.arguments for call in message.tool_calls]
+    return sum(len(_WORD.findall(text)) for text in texts)
+
+
+def cut_error(
+    name: str, request: Request, usage: Usage, window: int | None
+) -> ContextTooLong:
+    """Return the error for a reply to a request that was cut."""
+    size = f", and its window has {window:,}" if window is not None else ""
+    return ContextTooLong(
+        f"Ollama has cut the request for {name} without a message: of about"
+        f" {estimated_prompt(request):,} tokens it read {usage.prompt_tokens:,}{size}",
+        hint=_HINT,
     )
