@@ -65,6 +65,7 @@ from cdd_agent.events.verify_events import VerifyFinished
 from cdd_agent.files.json_file import from_json
 from cdd_agent.frontend import AnswersTold, Frontend, Nobody
 from cdd_agent.git.checkpoint import Checkpoints
+from cdd_agent.llm.added_adapters import AddedAdapter, adapter_for
 from cdd_agent.llm.budget import Account, Budgeted, Limit, Tally, ToldWhileItRuns
 from cdd_agent.llm.fallbacks import WithFallbacks
 from cdd_agent.llm.options import Effort, ModelOptions
@@ -851,6 +852,9 @@ def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
         from cdd_agent.llm.direct.model import DirectModel  # noqa: PLC0415
 
         return DirectModel(config.model, endpoint, _options(config, watched=watched))
+    options = _options(config, watched=watched)
+    if adapter := added_adapter(config):
+        return adapter.make(config.model, config.api_base, options)
     # late: litellm takes seconds to import
     from cdd_agent.llm.litellm_adapter import (  # noqa: PLC0415
         LitellmModel,
@@ -858,9 +862,7 @@ def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
     )
 
     expect_provider(config.model, config.api_base)
-    return LitellmModel(
-        config.model, config.api_base, _options(config, watched=watched)
-    )
+    return LitellmModel(config.model, config.api_base, options)
 
 
 def _options(config: Config, *, watched: bool) -> ModelOptions:
@@ -874,6 +876,15 @@ def _options(config: Config, *, watched: bool) -> ModelOptions:
         watched=watched,
         window=config.context_window,
     )
+
+
+def added_adapter(config: Config) -> AddedAdapter | None:
+    """Return the adapter of another package that makes the configured model, if it is
+    not asked directly.
+    """
+    if config.model is None or config.model_adapter != "auto":
+        return None
+    return adapter_for(config.model)
 
 
 def direct_endpoint(config: Config) -> Endpoint | None:

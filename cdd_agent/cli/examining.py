@@ -20,6 +20,8 @@ from cdd_agent.changes.formats.all_forms import all_forms
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.files.paths import find_root
 from cdd_agent.git.branch import current_branch
+from cdd_agent.llm.added_adapters import added_adapters
+from cdd_agent.llm.added_adapters import left_out as left_out_adapters
 from cdd_agent.llm.direct.http_client import checked_url, client_settings
 from cdd_agent.llm.litellm_adapter import expect_provider, missing_keys
 from cdd_agent.llm.local_servers import USUAL_PORTS, find_local_servers, models_at
@@ -42,7 +44,7 @@ from cdd_agent.verification.detection import survey
 from cdd_agent.verification.runners import all_runners
 from cdd_agent.verification.runners.added import left_out as left_out_runners
 from cdd_agent.version import VERSION
-from cdd_agent.wiring import NO_MODEL_HINT, direct_endpoint, make_model
+from cdd_agent.wiring import NO_MODEL_HINT, added_adapter, direct_endpoint, make_model
 
 SERVER_TIMEOUT = 5.0
 """Seconds for the list of models of a remote server."""
@@ -145,6 +147,7 @@ def examine(
     all_forms()
     for form, problem in left_out_forms.items():
         say(None, "replies", f"the reply form {form} is left out: {problem}")
+    added_adapters()
     fit = _tests(project, say) and git is not None
     with console.status("Looking at the model ..."):
         servers = asyncio.run(find_local_servers(ports))
@@ -152,6 +155,8 @@ def examine(
         findings = {
             name: _asking(config, project.root) for name, config in configs.items()
         }
+    for adapter, problem in left_out_adapters.items():
+        say(None, "model", f"the model adapter {adapter} is left out: {problem}")
     for name, (good, text) in findings.items():
         say(good, name, text)
     for server in servers:
@@ -290,6 +295,9 @@ def _asking(config: Config, root: Path) -> Finding:
             make_model(config, root, watched=False)
             return True, _asked(config)
         endpoint = direct_endpoint(config)
+        if endpoint is None and added_adapter(config):
+            make_model(config, root, watched=False)
+            return True, _asked(config)
         if endpoint is None:
             expect_provider(model, api_base)
     except BadInput as error:
@@ -377,6 +385,8 @@ def _asked(config: Config) -> str:
     if endpoint := direct_endpoint(config):
         how += "".join(f"; {note}" for note in _network_notes(endpoint))
         return f"{config.model} at {endpoint.base}, asked directly{how}"
+    if adapter := added_adapter(config):
+        return f"{config.model}, asked by the model adapter {adapter.name}{how}"
     return (
         f"{config.model}{f' at {config.api_base}' if config.api_base else ''}, asked"
         f" through litellm{how}"

@@ -3952,6 +3952,30 @@ MUTATIONS = [
             ),
         ]
     ],
+    # --- llm: adapters of other packages ---------------------------------------------
+    *[
+        Mutation(rule, file, old, new, "tests/llm/test_added_adapters.py")
+        for rule, file, old, new in [
+            (
+                "an added adapter makes only models that it claims",
+                "llm/added_adapters.py",
+                "        if adapter.claims(model):\n",
+                "        if adapter:\n",
+            ),
+            (
+                "an added adapter that failed is not used again",
+                "llm/added_adapters.py",
+                "        if self._full_name in left_out:\n",
+                "        if False:\n",
+            ),
+            (
+                "no added adapter is asked where another is forced",
+                "wiring.py",
+                'if config.model is None or config.model_adapter != "auto":',
+                "if config.model is None:",
+            ),
+        ]
+    ],
     # --- llm: streams ----------------------------------------------------------------
     *[
         Mutation(rule, file, old, new, "tests/llm/test_keep_alives.py")
