@@ -59,7 +59,7 @@ def in_words(messages: Iterable[Message]) -> Iterator[Message]:
             yield Message("user", answer_text(answers))
             answers = []
         calls = message.tool_calls
-        yield Message(message.role, _with_calls(message), pictures=message.pictures)
+        yield _in_words(message) if calls else message
     if answers:
         yield Message("user", answer_text(answers))
 
@@ -73,11 +73,13 @@ def answer_text(answers: Sequence[tuple[ToolCall, str]]) -> str:
     return "\n\n".join(paragraphs)
 
 
-def _with_calls(message: Message) -> str:
-    """Return the content of a message, and its calls as code blocks."""
+def _in_words(message: Message) -> Message:
+    """Return a message with its calls as code blocks. What its provider wants back
+    belongs to the native calls.
+    """
     paragraphs = [message.content] if message.content else []
     for call in message.tool_calls:
         name, arguments = json.dumps(call.name), call.arguments or "{}"
         text = f'{{"tool": {name}, "arguments": {arguments}}}'
         paragraphs.append(fenced(text, FENCE))
-    return "\n\n".join(paragraphs)
+    return Message(message.role, "\n\n".join(paragraphs), pictures=message.pictures)
