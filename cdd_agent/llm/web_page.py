@@ -18,10 +18,11 @@ def is_web_page(text: str) -> bool:
 
 def title_of_page(text: str) -> str | None:
     """Return the title of a web page, or else its text; None for other texts."""
-    if not is_web_page(text):
+    page = _PAGE.search(text)
+    if page is None:
         return None
     title = _TITLE.search(text)
-    return page_text(title[2] if title else text)
+    return page_text(title[2] if title else text[page.start() :])
 
 
 def page_text(markup: str) -> str:
