@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from cdd_agent.llm.direct.anthropic_messages import AnthropicMessages
 from cdd_agent.llm.direct.chat_completions import ChatCompletions
-from cdd_agent.llm.direct.protocol import WireProtocol
+from cdd_agent.llm.direct.wire_protocol import WireProtocol
 from cdd_agent.llm.known_models import UNKNOWN
 from cdd_agent.llm.options import NO_OPTIONS
 from cdd_agent.llm.port import Message, ProviderData, Request, ToolCall, ToolDefinition

@@ -20,9 +20,10 @@ from cdd_agent.errors import BudgetExhausted, ExitCode, NotApproved
 from cdd_agent.llm import timeouts
 from cdd_agent.llm.budget import CEILING, Budgeted, Limit
 from cdd_agent.llm.direct.anthropic_reply import MessageReader
-from cdd_agent.llm.direct.chat_reply import ChatReply, ToolCallPieces
+from cdd_agent.llm.direct.call_pieces import CallPieces
+from cdd_agent.llm.direct.chat_reply import ChatReply
 from cdd_agent.llm.direct.ollama_reply import OllamaReader
-from cdd_agent.llm.direct.protocol import ReplyReader
+from cdd_agent.llm.direct.reply_reader import ReplyReader
 from cdd_agent.llm.direct.response_reader import ResponseReader
 from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.port import (
@@ -725,10 +726,11 @@ async def test_surrogate_halves_in_pieces_are_joined(served: MakeServed) -> None
 
 
 def test_surrogate_halves_in_a_tool_call_are_joined() -> None:
-    calls = ToolCallPieces()
-    calls.add(0, "1", "read_file", '{"path": "\ud83d')
-    calls.add(0, "", "", '\ude00 \ud83d"}')
-    assert calls.whole() == [
+    calls = CallPieces()
+    first = {"name": "read_file", "arguments": '{"path": "\ud83d'}
+    calls.add({"index": 0, "id": "1", "function": first})
+    calls.add({"index": 0, "function": {"arguments": '\ude00 \ud83d"}'}})
+    assert calls.calls() == [
         ToolCall("1", "read_file", '{"path": "\U0001f600 \ufffd"}')
     ]
 

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct.json_texts import JsonTexts
-from cdd_agent.llm.direct.protocol import ReplyReader
+from cdd_agent.llm.direct.reply_reader import ReplyReader
 from cdd_agent.llm.direct.reported_failures import failure_of
 from cdd_agent.llm.failures import Failure, Listener
-from cdd_agent.llm.incomplete import Received
-from cdd_agent.llm.port import Hear
+from cdd_agent.llm.incomplete import Received, incomplete
+from cdd_agent.llm.port import Hear, ModelEvent
 
 LONGEST_COMPLAINT = 64 * 2**10
 """Bytes of a refusal that are read."""
@@ -30,8 +30,20 @@ class IncomingAnswer:
         """JSON arrived that is neither a piece of a reply nor a keep-alive."""
 
     async def read(self, pieces: AsyncIterator[bytes]) -> None:
-        """Read the answer to its end. Raises `NoReply`, `ServerFailed` and what the
-        listener raises; `TimeoutError` if only keep-alives arrive for too long.
+        """Read the answer to its end. Raises `NoReply`, `ServerFailed`, what the
+        listener raises, and the error of a connection that breaks before a reply is
+        complete.
+        """
+        try:
+            await self._read(pieces)
+        except (httpx.TransportError, TimeoutError) as error:
+            is_from_listener = error is self.listener.raised
+            if is_from_listener or not self.reader.is_finished:
+                raise
+
+    async def _read(self, pieces: AsyncIterator[bytes]) -> None:
+        """Read the pieces. Raises `TimeoutError` if only keep-alives arrive for too
+        long.
         """
         clock = asyncio.get_running_loop().time
         async with asyncio.timeout(timeouts.KEEP_ALIVE_TIMEOUT) as limit:
@@ -39,7 +51,7 @@ class IncomingAnswer:
                 for text in self._texts.feed(piece):
                     self._take(text)
                     silence = timeouts.KEEP_ALIVE_TIMEOUT
-                    if self.reader.finished:
+                    if self.reader.is_finished:
                         silence = timeouts.AFTER_END_TIMEOUT
                     limit.reschedule(clock() + silence)
                 if self._texts.is_over:
@@ -47,17 +59,25 @@ class IncomingAnswer:
         for text in self._texts.end():
             self._take(text)
 
+    def end(self, model: str) -> list[ModelEvent]:
+        """Return the last events of a complete reply. Raises `ModelError` for another
+        answer, and `ServerFailed` for a call that cannot be read.
+        """
+        if not self.reader.is_finished:
+            raise incomplete(model, self.received)
+        return list(self.reader.end())
+
     def _take(self, text: str) -> None:
         for event in self.reader.take(text):
             self.listener(event)
-        if self.reader.empty:
+        if self.reader.is_empty:
             is_nested = any(bracket in text.strip()[1:] for bracket in "{[")
             self._has_other_protocol |= is_nested
 
     @property
     def received(self) -> Received:
         """What an error message shows of an answer that is not a complete reply."""
-        received = self._texts.received(is_reply=not self.reader.empty)
+        received = self._texts.received(is_reply=not self.reader.is_empty)
         is_stream = received.is_stream and not self._has_other_protocol
         return replace(received, is_stream=is_stream)
 

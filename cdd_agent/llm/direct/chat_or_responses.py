@@ -8,7 +8,9 @@ from collections.abc import Callable
 
 from cdd_agent.llm.direct.chat_completions import ChatCompletions
 from cdd_agent.llm.direct.openai_responses import OpenAIResponses
-from cdd_agent.llm.direct.protocol import Call, ReplyReader, WireProtocol
+from cdd_agent.llm.direct.protocol import Call
+from cdd_agent.llm.direct.reply_reader import ReplyReader
+from cdd_agent.llm.direct.wire_protocol import WireProtocol
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.known_models import KnownModel
 from cdd_agent.llm.options import ModelOptions

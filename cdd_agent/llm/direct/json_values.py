@@ -1,21 +1,29 @@
-"""JSON from servers and models, which is never trusted to have a shape: what is not of
-a kind is empty.
+"""JSON from servers and models, of which no shape is assumed: a value of another type
+than the one that is expected counts as empty.
 """
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
+_LARGEST_AMOUNT = 1e12
+
 
 def read_json(text: str) -> Any:
-    """The JSON value that a text is, or None."""
+    """Return the JSON value of a text, or None."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
 
 
-_LARGEST_AMOUNT = 1e12
+def as_bytes(body: Mapping[str, Any]) -> bytes:
+    """Return JSON as it is sent: UTF-8, without white space between values."""
+    try:
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    # half of a character can only be written as an escape
+    except UnicodeEncodeError:
+        return json.dumps(body, separators=(",", ":")).encode()
 
 
 def as_dict(value: object) -> dict[str, Any]:
@@ -26,12 +34,9 @@ def as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def as_bytes(body: Mapping[str, Any]) -> bytes:
-    """JSON as it is sent: UTF-8, without white space between values."""
-    try:
-        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:  # half of a character can only be written as an escape
-        return json.dumps(body, separators=(",", ":")).encode()
+def dicts_in(value: object) -> list[dict[str, Any]]:
+    """Return the items of a list as dicts. An item of another type is an empty dict."""
+    return [as_dict(item) for item in as_list(value)]
 
 
 def as_string(value: object) -> str:
@@ -39,45 +44,39 @@ def as_string(value: object) -> str:
 
 
 def as_int(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value
 
 
 def as_amount(value: object) -> float | None:
-    """A number that can be an amount: JSON as Python reads it has infinite ones,
-    too.
+    """Return a number that can be an amount. JSON as Python reads it has infinite
+    numbers, too.
     """
-    is_amount = (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and 0 <= value <= _LARGEST_AMOUNT
-    )
-    # it is a number
-    return float(value) if is_amount else None  # type: ignore[arg-type]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value <= _LARGEST_AMOUNT else None
 
 
 def as_text(value: object) -> str:
-    """A value for people to read."""
-    return (
-        value
-        if isinstance(value, str)
-        else json.dumps(value, ensure_ascii=False, default=str)
-    )
+    """Return a value for people to read."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def as_object(arguments: str) -> dict[str, Any]:
-    """A call's arguments as a server takes them back: some refuse a conversation in
+    """Return a call's arguments as an object. Some servers refuse a conversation in
     which a model wrote broken JSON.
     """
-    written = read_json(arguments)
-    if isinstance(written, dict):
-        return written
+    value = read_json(arguments)
+    if isinstance(value, dict):
+        return value
     return {"not_json": arguments} if arguments else {}
 
 
 def sendable_arguments(arguments: str) -> str:
-    """The same as text: as the model wrote it, where that is an object."""
-    return (
-        arguments
-        if isinstance(read_json(arguments), dict)
-        else json.dumps(as_object(arguments))
-    )
+    """Return a call's arguments as the text of an object, unchanged if they are one."""
+    if isinstance(read_json(arguments), dict):
+        return arguments
+    return json.dumps(as_object(arguments))

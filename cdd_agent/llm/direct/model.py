@@ -1,8 +1,7 @@
-"""Models that are asked over httpx, in whichever protocol: a fraction of a second to
-import, not three.
+"""Models that are asked over httpx, which takes a fraction of a second to import.
 
-One call, one connection: calls share nothing but the certificates that are trusted. So
-a model can be used from any event loop, and cancelling the call closes the connection.
+Each call has its own connection, and calls share only the trusted certificates. So a
+model can be used from any event loop, and cancelling a call closes its connection.
 """
 
 import asyncio
@@ -21,13 +20,10 @@ from cdd_agent.llm.direct.http_client import checked_url, client_for, prepare
 from cdd_agent.llm.direct.json_values import as_bytes
 from cdd_agent.llm.direct.ollama_chat import OllamaChat
 from cdd_agent.llm.direct.openai_responses import OpenAIResponses
-from cdd_agent.llm.direct.protocol import (
-    NoReply,
-    ServerFailed,
-    WireProtocol,
-)
+from cdd_agent.llm.direct.protocol import NoReply, ServerFailed
 from cdd_agent.llm.direct.server_check import expect_server
 from cdd_agent.llm.direct.silent_cut import cut_error, fewest_tokens, is_cut
+from cdd_agent.llm.direct.wire_protocol import WireProtocol
 from cdd_agent.llm.failure_rules import translated
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.incomplete import incomplete
@@ -51,6 +47,15 @@ from cdd_agent.version import VERSION
 _HEADERS = {"Content-Type": "application/json", "User-Agent": f"cdd-agent/{VERSION}"}
 
 
+_CALL_ERRORS = (
+    httpx.HTTPError,
+    httpx.InvalidURL,
+    OSError,
+    ServerFailed,
+    NoReply,
+)
+
+
 class DirectModel:
     """A model at an endpoint, asked in a protocol that it speaks."""
 
@@ -60,21 +65,23 @@ class DirectModel:
         self.name = name
         self.endpoint = endpoint
         self.options = options
-        self._model_facts = facts = ModelFacts(endpoint, known_model(name))
+        self._model_facts = ModelFacts(endpoint, known_model(name))
         self._is_prepared = False
-        """What comes before the first call alone is done."""
-        self.protocol: WireProtocol
+        """The work before the first call is done."""
+        self.protocol = self._make_protocol()
+
+    def _make_protocol(self) -> WireProtocol:
+        name, endpoint, options = self.name, self.endpoint, self.options
+        facts = self._model_facts
         match endpoint.speaks:
             case Speaks.CHAT_COMPLETIONS:
-                self.protocol = ChatOrResponses(
-                    name, endpoint, options, lambda: facts.known
-                )
+                return ChatOrResponses(name, endpoint, options, lambda: facts.known)
             case Speaks.OLLAMA_CHAT:
-                self.protocol = OllamaChat(endpoint, options, lambda: facts.known)
+                return OllamaChat(endpoint, options, lambda: facts.known)
             case Speaks.ANTHROPIC_MESSAGES:
-                self.protocol = AnthropicMessages(name, endpoint, options)
+                return AnthropicMessages(name, endpoint, options)
             case Speaks.OPENAI_RESPONSES:
-                self.protocol = OpenAIResponses(name, endpoint, options)
+                return OpenAIResponses(name, endpoint, options)
 
     @property
     def calls_tools(self) -> bool:
@@ -82,9 +89,9 @@ class DirectModel:
 
     @property
     def sees(self) -> bool | None:
-        return (
-            self._model_facts.sees() if self.options.sees is None else self.options.sees
-        )
+        if self.options.sees is not None:
+            return self.options.sees
+        return self._model_facts.sees()
 
     @property
     def window(self) -> int | None:
@@ -95,8 +102,8 @@ class DirectModel:
         return self._model_facts.facts().price
 
     def warm_up(self) -> None:
-        """Read the trusted certificates in a thread, which the first call joins.
-        Another thread asks what the server says of its model.
+        """Read the trusted certificates in a thread, which the first call waits for.
+        Another thread asks the server about its model.
         """
         self._model_facts.begin()
         threading.Thread(
@@ -109,9 +116,7 @@ class DirectModel:
     async def check(self, *, connect: bool) -> None:
         self._check_key()
         if connect:
-            await expect_server(
-                self.name, self.endpoint.base, lambda: self.endpoint.key_hint
-            )
+            await expect_server(self.name, self.endpoint.base, self._key_hint)
 
     async def reply(self, request: Request, hear: Hear) -> Done:
         outer = sys.exception()
@@ -121,38 +126,24 @@ class DirectModel:
         answer = IncomingAnswer(self.protocol.reader(request), hear)
         try:
             await self._ask_until_accepted(request, answer)
-        except (
-            httpx.HTTPError,
-            httpx.InvalidURL,
-            OSError,
-            ServerFailed,
-            NoReply,
-        ) as error:
+            last_events = answer.end(self.name)
+        except _CALL_ERRORS as error:
             if error is answer.listener.raised:
                 raise
-            is_broken = isinstance(error, httpx.TransportError | TimeoutError)
-            # a complete reply counts even if the connection broke after it
-            if not (answer.reader.finished and is_broken):
-                raise self._error(error, outer, answer) from error
-        reader = answer.reader
-        if not reader.finished:
-            raise incomplete(self.name, answer.received)
-        try:
-            last = list(reader.end())
-        except ServerFailed as error:
             raise self._error(error, outer, answer) from error
-        if (usage := reader.done.usage) is not None:
-            await self._expect_complete(request, usage)
-        for event in last:
+        done = answer.reader.done
+        if done.usage is not None:
+            await self._expect_complete(request, done.usage)
+        for event in last_events:
             hear(event)
-        return reader.done
+        return done
 
     def _prepare(self) -> None:
         prepare(self.endpoint.base)
         if self._model_facts.shape_requests:
             self._model_facts.facts()
         if self.endpoint.speaks is Speaks.OLLAMA_CHAT:
-            # others may have loaded the model with another window meanwhile
+            # another program may have loaded the model with another window
             self._model_facts.ask_ollama()
         self._is_prepared = True
 
@@ -189,10 +180,7 @@ class DirectModel:
                     raise ServerFailed(refusal)
 
     async def _ask(
-        self,
-        client: "httpx.AsyncClient",
-        request: Request,
-        answer: IncomingAnswer,
+        self, client: httpx.AsyncClient, request: Request, answer: IncomingAnswer
     ) -> Failure | None:
         """Send the request and read the answer to its end. Return the failure if the
         server refuses the request.
@@ -202,18 +190,17 @@ class DirectModel:
         call = self.protocol.call(request)
         answer.reader = self.protocol.reader(request)
         headers = httpx.Headers({**_HEADERS, **self.endpoint.headers, **call.headers})
-        headers.update(self.options.headers)  # a name may be written in other letters
-        async with (
-            client.stream(
-                "POST", url, content=as_bytes(call.body), headers=headers
-            ) as response,
-            aclosing(
-                cast("AsyncGenerator[bytes, None]", response.aiter_bytes())
-            ) as pieces,
-        ):
-            if not response.is_success:
-                return await read_complaint(response, pieces)
-            await answer.read(pieces)
+        # the user may write a name in other letters
+        headers.update(self.options.headers)
+        body = as_bytes(call.body)
+        async with client.stream(
+            "POST", url, content=body, headers=headers
+        ) as response:
+            bytes_of_body = cast("AsyncGenerator[bytes, None]", response.aiter_bytes())
+            async with aclosing(bytes_of_body) as pieces:
+                if not response.is_success:
+                    return await read_complaint(response, pieces)
+                await answer.read(pieces)
         return None
 
     def _check_key(self) -> None:
@@ -221,35 +208,34 @@ class DirectModel:
         key = self.endpoint.key or ""
         if self.endpoint.lacks_key:
             raise AuthenticationFailed(
-                f"There is no key for {self.name}.", hint=self.endpoint.key_hint
+                f"There is no key for {self.name}.", hint=self._key_hint()
             )
         if not (key.isascii() and key.isprintable()):
             raise AuthenticationFailed(
                 f"The key for {self.name} has characters that no key has.",
-                hint=self.endpoint.key_hint,
+                hint=self._key_hint(),
             )
+
+    def _key_hint(self) -> str:
+        return self.endpoint.key_hint
 
     def _error(
         self, error: Exception, outer: BaseException | None, answer: IncomingAnswer
     ) -> ModelError:
         received = answer.received
-        if isinstance(error, NoReply) and not (received.is_reply or received.is_stream):
+        is_other_answer = not (received.is_reply or received.is_stream)
+        if isinstance(error, NoReply) and is_other_answer:
             return incomplete(self.name, received)
-        failure = (
-            error.failure
-            if isinstance(error, ServerFailed)
-            else Failure.of(error, outer)
-        )
-        told = translated(
-            failure, self.name, self.endpoint.base, lambda: self.endpoint.key_hint
-        )
-        if (
-            self.endpoint.speaks is Speaks.OLLAMA_CHAT
-            and isinstance(told, ModelNotFound)
-            and failure.status == 404
-        ):
-            told.hint = (
+        if isinstance(error, ServerFailed):
+            failure = error.failure
+        else:
+            failure = Failure.of(error, outer)
+        base = self.endpoint.base
+        model_error = translated(failure, self.name, base, self._key_hint)
+        is_missing = isinstance(model_error, ModelNotFound) and failure.status == 404
+        if is_missing and self.endpoint.speaks is Speaks.OLLAMA_CHAT:
+            model_error.hint = (
                 f"Get it with `ollama pull {self.endpoint.model}`. If it is not Ollama"
-                f" that is at {self.endpoint.base}: other API bases often end in /v1."
+                f" that is at {base}: other API bases often end in /v1."
             )
-        return told
+        return model_error

@@ -1,219 +1,200 @@
-"""A reply of the Responses API, put together from its events or read as a whole.
+"""The answer of OpenAI's Responses API: the events of one response, or a whole one."""
 
-What servers write is never trusted to have a shape.
-"""
-
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from cdd_agent.llm.direct.characters import (
-    call_of,
-    whole_characters,
-)
-from cdd_agent.llm.direct.json_values import as_dict, as_int, as_list, as_string
+from cdd_agent.llm.direct.characters import call_of
+from cdd_agent.llm.direct.json_values import as_dict, as_int, as_string, dicts_in
 from cdd_agent.llm.direct.protocol import ServerFailed
-from cdd_agent.llm.direct.reported_failures import failure_in, read_document
+from cdd_agent.llm.direct.reply_reader import ReplyReader
+from cdd_agent.llm.direct.reported_failures import failure_in
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.failures import Failure
-from cdd_agent.llm.port import (
-    Done,
-    ModelEvent,
-    ProviderData,
-    StopReason,
-    Usage,
-)
-from cdd_agent.llm.reply_stream import ReplyStream
+from cdd_agent.llm.port import ModelEvent, StopReason, ToolCall, Usage
 
-_PLAIN = frozenset({"message", "function_call"})
-"""Items that can be said again in other words, unless they have a phase."""
-_OPEN = frozenset({"in_progress", "queued"})
-"""States of a response that is still being made."""
+_PLAIN = ("message", "function_call")
+"""Items that can be written again in other words, unless they have a phase."""
+_OPEN = ("in_progress", "queued")
+"""States of a response that is not over."""
 
 
-class ResponseReader:
-    """One response in the making."""
+class ResponseReader(ReplyReader):
+    """Reads one response."""
 
     def __init__(self, origin: str, *, has_tools: bool = True) -> None:
-        self.finished = False
-        self.empty = True
-        self._origin = origin
-        self._items: dict[int, dict[str, Any]] = {}
-        """Those that are done, by their places in the output."""
-        self._shown: set[int] = set()
-        """The places of items of which something came in pieces."""
-        self._text = ReplyStream(has_tools=has_tools)
-        self._text_of: int | None = None
-        """The item that the text so far ends with."""
-        self._thoughts_of: tuple[int, int] | None = None
-        """The item and its part that the thoughts so far end with."""
-        self._is_refusal = False
+        super().__init__(origin, has_tools=has_tools)
         self._stop_reason = StopReason.UNKNOWN
-        self._stop_word = ""
-        self._usage: Usage | None = None
+        self._items: dict[int, dict[str, Any]] = {}
+        """The complete items, by their places in the output."""
+        self._shown_places: set[int] = set()
+        """The places of items of which pieces have arrived."""
+        self._place_of_text: int | None = None
+        """The item with which the text ends so far."""
+        self._place_of_thoughts: tuple[int, int] | None = None
+        """The item, and its part, with which the thoughts end so far."""
+        self._is_refusal = False
 
-    def take(self, text: str) -> Iterator[ModelEvent]:
-        document = read_document(text)
+    def read(self, document: dict[str, Any]) -> Iterator[ModelEvent]:
+        if document.get("object") == "response":
+            self._expect_no_failure(document)
+            yield from self._finish(as_string(document.get("status")), document)
+            return
+        response = as_dict(document.get("response"))
+        self._expect_no_failure(response)
         kind = as_string(document.get("type"))
-        is_whole = document.get("object") == "response"
-        response = document if is_whole else as_dict(document.get("response"))
+        # some servers mix in pieces of other kinds
+        if kind.startswith("response."):
+            self.is_empty = False
+            yield from self._read_event(
+                kind.removeprefix("response."), document, response
+            )
+
+    def _expect_no_failure(self, response: dict[str, Any]) -> None:
         if failure := failure_in(response):
             raise ServerFailed(failure)
-        if not (is_whole or kind.startswith("response.")):
-            return  # a piece of another kind, as some servers mix in
-        self.empty = False
-        index, piece = (
-            as_int(document.get("output_index")),
-            as_string(document.get("delta")),
-        )
-        place = len(self._items) if index is None else index
-        match kind.removeprefix("response."):
+
+    def _read_event(
+        self, kind: str, event: dict[str, Any], response: dict[str, Any]
+    ) -> Iterator[ModelEvent]:
+        place = as_int(event.get("output_index"))
+        if place is None:
+            place = len(self._items)
+        piece = as_string(event.get("delta"))
+        match kind:
             case "output_text.delta":
-                yield from self._say(place, piece)
+                yield from self._show_text(place, piece)
             case "refusal.delta":
                 self._is_refusal = True
-                yield from self._say(place, piece)
+                yield from self._show_text(place, piece)
             case "reasoning_summary_text.delta":
-                yield from self._think(
-                    place, as_int(document.get("summary_index")) or 0, piece
-                )
+                part = as_int(event.get("summary_index")) or 0
+                yield from self._show_thought(place, part, piece)
             case "reasoning_text.delta":
-                yield from self._think(
-                    place, as_int(document.get("content_index")) or 0, piece
-                )
+                part = as_int(event.get("content_index")) or 0
+                yield from self._show_thought(place, part, piece)
             case "output_item.done":
-                yield from self._item(place, as_dict(document.get("item")))
-            case "completed" | "incomplete" | "failed" | "cancelled" as state:
-                yield from self._finish(
-                    as_string(response.get("status")) or state, response
-                )
-            case _ if is_whole:
-                yield from self._finish(as_string(response.get("status")), response)
+                yield from self._add_item(place, as_dict(event.get("item")))
+            case "completed" | "incomplete" | "failed" | "cancelled":
+                state = as_string(response.get("status")) or kind
+                yield from self._finish(state, response)
+            # a beginning, the end of a part, or a kind of the future
             case _:
-                pass  # a beginning, a part that is done, or what will come next year
+                pass
 
-    def end(self) -> Iterator[ModelEvent]:
-        yield from self._text.end()
-        made = (item for item in self._output if item.get("type") == "function_call")
-        calls = [
-            call_of(item.get("call_id"), item.get("name"), item.get("arguments"))
-            for item in made
-        ]
-        if self._stop_reason is StopReason.STOP:
-            yield from calls or self._text.calls()
+    def _show_text(self, place: int, piece: str) -> Iterator[ModelEvent]:
+        """Yield a piece of the text. The text of another item begins a paragraph."""
+        self._shown_places.add(place)
+        if not piece:
+            return
+        if self._place_of_text not in (None, place):
+            yield from self._stream.feed("\n\n")
+        self._place_of_text = place
+        yield from self._stream.feed(piece)
 
-    @property
-    def done(self) -> Done:
-        return Done(self._stop_reason, self._usage, self._data, self._stop_word)
+    def _show_thought(self, place: int, part: int, piece: str) -> Iterator[ModelEvent]:
+        """Yield a piece of the thoughts. Those of another part begin a paragraph."""
+        self._shown_places.add(place)
+        if not piece:
+            return
+        if self._place_of_thoughts not in (None, (place, part)):
+            piece = f"\n\n{piece}"
+        self._place_of_thoughts = (place, part)
+        yield from self._stream.think(piece)
+
+    def _add_item(self, place: int, item: dict[str, Any]) -> Iterator[ModelEvent]:
+        """Take a complete item. If no piece of it has arrived, yield all of it."""
+        kind = item.get("type")
+        if kind == "function_call" and not as_string(item.get("call_id")):
+            item = {**item, "call_id": f"call_{place + 1}"}
+        self._items[place] = item
+        parts = [*dicts_in(item.get("summary")), *dicts_in(item.get("content"))]
+        for part in parts:
+            if part.get("type") == "refusal":
+                self._is_refusal = True
+        if place in self._shown_places:
+            return
+        for number, part in enumerate(parts):
+            text = as_string(part.get("text"))
+            if kind == "message":
+                text = text or as_string(part.get("refusal"))
+                yield from self._show_text(place, text)
+            elif kind == "reasoning":
+                yield from self._show_thought(place, number, text)
+
+    def _finish(self, state: str, response: dict[str, Any]) -> Iterator[ModelEvent]:
+        self.is_empty = False
+        if state in _OPEN:
+            return
+        for place, item in enumerate(dicts_in(response.get("output"))):
+            if place not in self._items:
+                yield from self._add_item(place, item)
+        self._usage = _usage(response.get("usage"))
+        if state == "failed":
+            raise ServerFailed(Failure(words="the response failed"))
+        self.is_finished = True
+        if state != "completed":
+            self._stop_early(state, response)
+        elif any(item.get("status") == "incomplete" for item in self._items.values()):
+            self._stop_early("incomplete", response)
+        elif self._is_refusal:
+            self._stop_reason = StopReason.REFUSED
+        else:
+            self._stop_reason = StopReason.STOP
+
+    def _stop_early(self, state: str, response: dict[str, Any]) -> None:
+        details = as_dict(response.get("incomplete_details"))
+        word = as_string(details.get("reason")) or state
+        reason = stop_reason_of(word)
+        if reason in (StopReason.LENGTH, StopReason.REFUSED):
+            self._stop_reason = reason
+        else:
+            self._stop_word = word
+
+    def _calls(self) -> Sequence[ToolCall]:
+        calls = []
+        for item in self._output:
+            if item.get("type") == "function_call":
+                calls.append(
+                    call_of(
+                        item.get("call_id"), item.get("name"), item.get("arguments")
+                    )
+                )
+        return calls
+
+    def _data(self) -> object:
+        """Return all items, or None if they are not needed or cannot be sent back."""
+        items = self._output
+        # reasoning without an item after it is refused
+        while items and items[-1].get("type") == "reasoning":
+            items.pop()
+        needs_items = False
+        for item in items:
+            kind = item.get("type")
+            has_content = item.get("encrypted_content") or item.get("content")
+            # it was not stored, and no one could read it
+            if kind == "reasoning" and not has_content:
+                return None
+            if kind not in _PLAIN or item.get("phase"):
+                needs_items = True
+        return items if needs_items else None
 
     @property
     def _output(self) -> list[dict[str, Any]]:
         return [item for _, item in sorted(self._items.items())]
 
-    @property
-    def _data(self) -> ProviderData | None:
-        """The items, as they are wanted back: reasoning with what came after it, or
-        nothing of either.
-        """
-        items = self._output
-        while items and items[-1].get("type") == "reasoning":
-            items.pop()
-        thoughts = [item for item in items if item.get("type") == "reasoning"]
-        if not all(
-            item.get("encrypted_content") or item.get("content") for item in thoughts
-        ):
-            return None  # it was not stored, and nobody could read it
-        if all(
-            as_string(item.get("type")) in _PLAIN and not item.get("phase")
-            for item in items
-        ):
-            return None
-        return ProviderData(
-            self._origin, whole_characters(json.dumps(items, ensure_ascii=False))
-        )
-
-    def _say(self, place: int, piece: str) -> Iterator[ModelEvent]:
-        """A piece of the text; what is said in another item begins a paragraph."""
-        self._shown.add(place)
-        if piece and self._text_of not in (None, place):
-            yield from self._text.feed("\n\n")
-        self._text_of = place if piece else self._text_of
-        yield from self._text.feed(piece)
-
-    def _think(self, place: int, part: int, piece: str) -> Iterator[ModelEvent]:
-        self._shown.add(place)
-        if not piece:
-            return
-        if self._thoughts_of not in (None, (place, part)):
-            piece = f"\n\n{piece}"
-        self._thoughts_of = (place, part)
-        yield from self._text.think(piece)
-
-    def _item(self, place: int, item: dict[str, Any]) -> Iterator[ModelEvent]:
-        """An item that is done; where nothing of it came in pieces, now all of it
-        does.
-        """
-        if item.get("type") == "function_call" and not as_string(item.get("call_id")):
-            item = {**item, "call_id": f"call_{place + 1}"}
-        self._items[place] = item
-        parts = [
-            as_dict(part)
-            for name in ("summary", "content")
-            for part in as_list(item.get(name))
-        ]
-        self._is_refusal |= any(part.get("type") == "refusal" for part in parts)
-        if place in self._shown:
-            return
-        for number, part in enumerate(parts):
-            if item.get("type") == "message":
-                yield from self._say(
-                    place, as_string(part.get("text")) or as_string(part.get("refusal"))
-                )
-            elif item.get("type") == "reasoning":
-                yield from self._think(place, number, as_string(part.get("text")))
-
-    def _finish(self, state: str, response: dict[str, Any]) -> Iterator[ModelEvent]:
-        if state in _OPEN:
-            return
-        for place, item in enumerate(map(as_dict, as_list(response.get("output")))):
-            if place not in self._items:
-                yield from self._item(place, item)
-        self._usage = _usage(response.get("usage"))
-        if state == "failed":
-            raise ServerFailed(Failure(words="the response failed"))
-        self.finished = True
-        if state == "completed" and not any(
-            item.get("status") == "incomplete" for item in self._items.values()
-        ):
-            self._stop_reason = (
-                StopReason.REFUSED if self._is_refusal else StopReason.STOP
-            )
-            return
-        state = "incomplete" if state == "completed" else state
-        word = (
-            as_string(as_dict(response.get("incomplete_details")).get("reason"))
-            or state
-        )
-        if (reason := stop_reason_of(word)) in (StopReason.LENGTH, StopReason.REFUSED):
-            self._stop_reason = reason
-        else:
-            self._stop_word = word
-
 
 def _usage(counted: object) -> Usage | None:
     facts = as_dict(counted)
-    prompt, completion = (
-        as_int(facts.get(f"{name}_tokens")) for name in ("input", "output")
-    )
+    prompt = as_int(facts.get("input_tokens"))
+    completion = as_int(facts.get("output_tokens"))
     if prompt is None and completion is None:
         return None
-    of_prompt, of_completion = (
-        as_dict(facts.get(f"{name}_tokens_details")) for name in ("input", "output")
-    )
+    prompt_details = as_dict(facts.get("input_tokens_details"))
+    completion_details = as_dict(facts.get("output_tokens_details"))
     return Usage(
         prompt or 0,
         completion or 0,
-        cached_tokens=as_int(of_prompt.get("cached_tokens")) or 0,
-        cache_write_tokens=as_int(of_prompt.get("cache_write_tokens")) or 0,
-        thinking_tokens=as_int(of_completion.get("reasoning_tokens")) or 0,
+        cached_tokens=as_int(prompt_details.get("cached_tokens")) or 0,
+        cache_write_tokens=as_int(prompt_details.get("cache_write_tokens")) or 0,
+        thinking_tokens=as_int(completion_details.get("reasoning_tokens")) or 0,
     )

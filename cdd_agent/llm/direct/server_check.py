@@ -12,9 +12,8 @@ from cdd_agent.llm.failures import Failure
 
 
 async def expect_server(name: str, base: str, key_hint: Callable[[], str]) -> None:
-    """Raise the `ModelError` of a call if no server answers at the address. Any HTTP
-    answer will do, and neither a key nor a prompt is sent. A server that is slow to
-    answer is left to the call.
+    """Raise the `ModelError` of a call if no server answers at the address. Any answer
+    over HTTP counts. Neither a key nor a prompt is sent. A slow server is no error.
     """
     await asyncio.to_thread(prepare, base)
     try:
@@ -22,9 +21,8 @@ async def expect_server(name: str, base: str, key_hint: Callable[[], str]) -> No
             url = checked_url(base)
             async with client_for(url) as client, client.stream("HEAD", url):
                 return
-    except TimeoutError:
-        return
-    except httpx.RemoteProtocolError:  # it answers, if not to this
+    # it is slow, or answers, if not to this request
+    except (TimeoutError, httpx.RemoteProtocolError):
         return
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         failure = Failure.of(error, None)

@@ -1,0 +1,83 @@
+"""The part of reading a reply that all wire protocols have in common."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from cdd_agent.llm.direct.characters import whole_characters
+from cdd_agent.llm.direct.reported_failures import read_document
+from cdd_agent.llm.direct.stop_reasons import stop_reason_of
+from cdd_agent.llm.port import (
+    Done,
+    ModelEvent,
+    ProviderData,
+    StopReason,
+    ToolCall,
+    Usage,
+)
+from cdd_agent.llm.reply_stream import ReplyStream
+
+
+class ReplyReader(ABC):
+    """Builds one reply from the JSON texts of an answer."""
+
+    def __init__(self, origin: str = "", *, has_tools: bool = True) -> None:
+        """`origin` is the model and the endpoint that get the provider's data back."""
+        self.is_finished = False
+        """The server itself reported why the reply is over."""
+        self.is_empty = True
+        """Nothing that looks like a reply has arrived."""
+        self._origin = origin
+        self._stream = ReplyStream(has_tools=has_tools)
+        self._stop_reason = StopReason.STOP
+        self._stop_word = ""
+        self._usage: Usage | None = None
+
+    def take(self, text: str) -> Iterator[ModelEvent]:
+        """Yield the events of a JSON text. Raises `ServerFailed` and `NoReply`."""
+        yield from self.read(read_document(text))
+
+    @abstractmethod
+    def read(self, document: dict[str, Any]) -> Iterator[ModelEvent]:
+        """Yield the events of a JSON object. Raises `ServerFailed`."""
+
+    @abstractmethod
+    def _calls(self) -> Sequence[ToolCall]:
+        """Return the calls of a finished reply."""
+
+    @abstractmethod
+    def _data(self) -> object:
+        """Return the JSON value that the provider wants back with the message, or
+        None.
+        """
+
+    def end(self) -> Iterator[ModelEvent]:
+        """Yield the rest of the text, and the calls, of a finished reply. Raises
+        `ServerFailed` for a call in the text that cannot be read.
+        """
+        yield from self._stream.end()
+        # in a reply that was stopped, a call may be cut, too
+        if self._stop_reason is StopReason.STOP:
+            calls_in_text = self._stream.calls()
+            yield from self._calls() or calls_in_text
+
+    @property
+    def done(self) -> Done:
+        """How a finished reply ended."""
+        value = self._data()
+        data = None
+        if value is not None:
+            text = json.dumps(value, ensure_ascii=False)
+            data = ProviderData(self._origin, whole_characters(text))
+        return Done(self._stop_reason, self._usage, data, self._stop_word)
+
+    def _stop(self, word: str) -> None:
+        """Finish the reply for the reason that a word means. Raises `ServerFailed`."""
+        reason = stop_reason_of(word)
+        self.is_finished = True
+        # a refusal in the text remains one
+        if reason is StopReason.STOP:
+            return
+        self._stop_reason = reason
+        self._stop_word = word if reason is StopReason.UNKNOWN else ""

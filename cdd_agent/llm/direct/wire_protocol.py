@@ -1,0 +1,31 @@
+"""The interface of the wire protocols, in which models are asked over HTTP."""
+
+from typing import Protocol
+
+from cdd_agent.llm.direct.protocol import Call
+from cdd_agent.llm.direct.reply_reader import ReplyReader
+from cdd_agent.llm.failures import Failure
+from cdd_agent.llm.port import Request
+
+
+class WireProtocol(Protocol):
+    """Writes requests to one model at one endpoint, and reads the answers."""
+
+    @property
+    def path(self) -> str:
+        """The end of a call's address, such as `/chat/completions`."""
+        ...
+
+    def call(self, request: Request) -> Call:
+        """Return a request as it is sent, with the key among its headers."""
+        ...
+
+    def reader(self, request: Request) -> ReplyReader:
+        """Return a reader for the answer to one call."""
+        ...
+
+    def adapts_to(self, failure: Failure) -> bool:
+        """Learn from a refusal. True if the same request, written again, may be
+        accepted.
+        """
+        ...
