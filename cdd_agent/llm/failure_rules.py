@@ -28,7 +28,7 @@ from cdd_agent.llm.port import (
     WebPageAnswered,
 )
 from cdd_agent.llm.quoting import quoted
-from cdd_agent.network.certificates import certificate_sources
+from cdd_agent.network.certificates import trust_hint
 from cdd_agent.network.proxies import Proxy, proxy_for
 from cdd_agent.network.unusable_variable import UnusableVariable
 
@@ -53,7 +53,7 @@ def translated(
     message = f"{message}: {quote}" if quote else f"{message}."
     hint = rule.hint.format(
         server=quoted(address) if address else "the network",
-        certificates=_certificates_hint(),
+        certificates=trust_hint(),
     )
     if rule.error is AuthenticationFailed:
         hint = key_hint()
@@ -118,19 +118,6 @@ _WRONG_PASSWORD = re.compile(r"^407\b|authenticat|username", re.IGNORECASE)
 _FORBIDDEN = re.compile(r"^4\d\d\b|ruleset|not allowed", re.IGNORECASE)
 _CONNECT_ERRORS = frozenset({"ConnectError", "ClientConnectorError"})
 _TLS_ERRORS = frozenset({"SSLError"})
-
-
-def _certificates_hint() -> str:
-    sources = certificate_sources()
-    if sources:
-        return (
-            f"Only {' and '.join(map(str, sources))} is trusted. Add the certificate"
-            " of the authority that signs the server's."
-        )
-    return (
-        "If an authority of your company signs it, set SSL_CERT_FILE to a file with"
-        " that authority's certificate (PEM)."
-    )
 
 
 class _Rule(Struct, frozen=True):

@@ -1,22 +1,19 @@
-"""Model servers of this computer: looked for at the ports they usually have, and asked
-which models they offer.
-
-What answers at such a port may be anything: another program, a page, nonsense without
-an end.
+"""Model servers on this computer: found at their usual ports, and asked for their
+models. Any other program may answer there instead.
 """
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 
 import httpx
 from msgspec import Struct
 
 from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct.http_client import client_for, prepare
-from cdd_agent.llm.direct.json_values import as_dict, as_string, read_json
-from cdd_agent.llm.port import ConnectionFailed
-from cdd_agent.llm.quoting import quoted
+from cdd_agent.llm.direct.json_values import as_dict, as_list, as_string, read_json
+from cdd_agent.llm.failure_rules import translated
+from cdd_agent.llm.failures import Failure
+from cdd_agent.llm.port import ModelError
 
 USUAL_PORTS: Mapping[str, int] = {
     "Ollama": 11434,
@@ -29,75 +26,75 @@ _LONGEST_NAME = 200
 
 
 class LocalServer(Struct, frozen=True):
-    """A server that speaks OpenAI's protocol, or Ollama by its own, and the models that
-    it offers, by its own names for them.
-    """
+    """A server that speaks OpenAI's protocol or Ollama's, and its models."""
 
     name: str
     api_base: str
     models: tuple[str, ...]
+    """The server's names for them."""
 
 
 async def find_local_servers(
     ports: Mapping[str, int] = USUAL_PORTS,
 ) -> tuple[LocalServer, ...]:
-    """Ask at all ports at once. Takes a second or two at most, and milliseconds where
-    nothing listens.
+    """Ask at all ports at once. It takes at most two seconds, and milliseconds if no
+    server listens.
     """
-
-    async def server_at(name: str, root: str) -> LocalServer | None:
-        models, version = None, None
-        with suppress(ConnectionFailed):
-            models = await models_at(f"{root}/v1")
-            version = (
-                await _json_at(f"{root}/api/version")
-                if name == "Ollama" and models is not None
-                else None
-            )
-        # else another is at its port
-        has_own_api = bool(as_string(as_dict(version).get("version")))
-        return (
-            None
-            if models is None
-            else LocalServer(name, root if has_own_api else f"{root}/v1", models)
-        )
-
     servers = await asyncio.gather(
-        *(server_at(name, f"http://127.0.0.1:{port}") for name, port in ports.items())
+        *(_server_at(name, f"http://127.0.0.1:{port}") for name, port in ports.items())
     )
-    return tuple(filter(None, servers))
+    return tuple(server for server in servers if server is not None)
 
 
 async def models_at(
-    api_base: str, key: str | None = None, patience: float | None = None
+    api_base: str, key: str | None = None, time_limit: float | None = None
 ) -> tuple[str, ...] | None:
-    """The models that a server offers to talk to; None where it answers with something
-    else than their list.
-
-    Raises `ConnectionFailed` where nothing answers in time, and for a proxy that cannot
-    be used.
+    """Return the models that a server offers for conversations, or None if it answers
+    anything but their list. Raises `ModelError` if no server answers in time.
     """
-    said = as_dict(await _json_at(f"{api_base.rstrip('/')}/models", key, patience))
-    if said.get("data") is None and said.get("object") == "list":
-        return ()  # so Ollama says that it has none
-    if not isinstance(said.get("data"), list):
+    answer = as_dict(await _get_json(f"{api_base.rstrip('/')}/models", key, time_limit))
+    entries = answer.get("data")
+    # Ollama without models sends null
+    if entries is None and answer.get("object") == "list":
+        return ()
+    if not isinstance(entries, list):
         return None
-    names = [as_string(as_dict(entry).get("id")) for entry in said["data"]]
-    can_be_shown = [
-        n
-        for n in names
-        if n.isprintable() and n == n.strip() and 0 < len(n) <= _LONGEST_NAME
-    ]
-    return tuple(
-        dict.fromkeys(name for name in can_be_shown if "embed" not in name.lower())
+    names = [as_string(as_dict(entry).get("id")) for entry in as_list(entries)]
+    return tuple(dict.fromkeys(filter(_is_name_of_chat_model, names)))
+
+
+async def _server_at(name: str, root: str) -> LocalServer | None:
+    try:
+        models = await models_at(f"{root}/v1")
+    except ModelError:
+        return None
+    if models is None:
+        return None
+    has_own_api = name == "Ollama" and await _is_ollama(root)
+    return LocalServer(name, root if has_own_api else f"{root}/v1", models)
+
+
+async def _is_ollama(root: str) -> bool:
+    """False if another server uses its port."""
+    try:
+        version = as_dict(await _get_json(f"{root}/api/version"))
+    except ModelError:
+        return False
+    return bool(as_string(version.get("version")))
+
+
+def _is_name_of_chat_model(name: str) -> bool:
+    can_be_shown = name.isprintable() and name == name.strip()
+    return (
+        can_be_shown and 0 < len(name) <= _LONGEST_NAME and "embed" not in name.lower()
     )
 
 
-async def _json_at(
-    address: str, key: str | None = None, patience: float | None = None
+async def _get_json(
+    address: str, key: str | None = None, time_limit: float | None = None
 ) -> object:
-    """The JSON that is answered there; None for anything else. Raises
-    `ConnectionFailed` where nothing answers.
+    """Return the JSON at an address, or None for any other answer. Raises `ModelError`
+    if none arrives.
     """
     await asyncio.to_thread(prepare, address)
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
@@ -107,9 +104,7 @@ async def _json_at(
     try:
         url = httpx.URL(address)
         async with (
-            asyncio.timeout(
-                timeouts.LOCAL_SERVERS_TIMEOUT if patience is None else patience
-            ),
+            asyncio.timeout(time_limit or timeouts.LOCAL_SERVERS_TIMEOUT),
             client_for(url) as client,
             client.stream("GET", url, headers=headers) as answer,
         ):
@@ -120,7 +115,5 @@ async def _json_at(
                 if len(body) > _LONGEST_ANSWER:
                     return None
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-        why = quoted(str(error))
-        hint = f"Check the address, and that the server runs. {why}".rstrip()
-        raise ConnectionFailed(f"Nothing answers at {address}.", hint=hint) from error
+        raise translated(Failure.of(error), address, address, lambda: "") from error
     return read_json(body.decode(errors="replace"))

@@ -1,4 +1,4 @@
-"""Patience: a call that failed, and may succeed a little later, is made again."""
+"""Calls that failed and may succeed a little later are repeated."""
 
 import asyncio
 import math
@@ -26,15 +26,13 @@ from cdd_agent.llm.shared_waits import SharedWaits
 from cdd_agent.llm.wrapper import ModelWrapper
 
 LONGEST_WAIT = 120.0
-"""Seconds in one go. Who is asked to wait for longer is better told when to come back.
-"""
+"""Seconds. The user is asked to come back later rather than to wait longer."""
 _CALLS: dict[type[ModelError], int] = {RateLimited: 7, EmptyReply: 2}
-"""How often a call is made, the first time included. The waits of 7 calls last over a
-minute: the window of most rate limits.
+"""The largest number of calls. The waits between 7 calls last over a minute, which is
+the window of most rate limits.
 """
 _OTHER_CALLS = 3
-"""For broken connections and servers that fail: each such call may have been paid for.
-"""
+"""For broken connections and failing servers: each such call may have been paid for."""
 _SAVED = "What was done is saved, and the next run goes on from there."
 
 
@@ -45,26 +43,25 @@ class Clock(Struct, frozen=True):
     seconds: Callable[[], float] = time.monotonic
     now: Callable[[], datetime] = datetime.now
     chance: Callable[[], float] = random.random
-    """From 0 to 1, so that many who wait do not all come back at once."""
+    """Return a number from 0 to 1, so that clients do not all come back at once."""
 
 
 class Retrying(ModelWrapper):
-    """Makes a call again, after a wait that doubles each time, where its error is
-    transient.
+    """Repeats a call with a transient error after a wait, which doubles each time.
 
-    The wait that a provider asks for is kept to, up to `LONGEST_WAIT`. While it lasts,
-    a `Waiting` comes once a second; `StartedAgain` follows if something of the reply
-    had been passed on. Raises the error of the last call.
+    A wait that the provider asks for counts instead, up to `LONGEST_WAIT`. `Waiting` is
+    emitted once a second, and `StartedAgain` if a part of the reply had been passed on.
+    Raises the error of the last call.
     """
 
     def __init__(
         self,
         model: Model,
         clock: Clock | None = None,
-        shared: "SharedWaits | None" = None,
+        shared: SharedWaits | None = None,
     ) -> None:
-        """`shared`: other processes ask this provider too, and none of them while one
-        is asked to wait.
+        """`shared`: other processes call this provider, and wait when one of them is
+        asked to.
         """
         super().__init__(model)
         self._clock = clock or Clock()
@@ -74,7 +71,7 @@ class Retrying(ModelWrapper):
         failures: Counter[type[ModelError]] = Counter()
         has_begun = False
 
-        def note(event: ModelEvent) -> None:
+        def pass_on(event: ModelEvent) -> None:
             nonlocal has_begun
             has_begun = True
             hear(event)
@@ -82,76 +79,74 @@ class Retrying(ModelWrapper):
         while True:
             await self._wait_with_others(hear)
             try:
-                return await self.inner.reply(request, note)
+                return await self.inner.reply(request, pass_on)
             except ModelError as error:
                 kind = type(error)
                 failures[kind] += 1
-                if not error.is_transient:
-                    raise
-                if isinstance(error, RateLimited):
-                    if self._shared is not None:
-                        wait = (
-                            2.0 ** (failures[kind] - 1)
-                            if error.retry_after is None
-                            else error.retry_after
-                        )
-                        self._shared.extend(
-                            self._clock.now().timestamp() + wait, error.message
-                        )
-                    self._expect_worth_waiting(error, failures[kind])
-                elif failures[kind] >= _CALLS.get(kind, _OTHER_CALLS):
-                    raise
-                reason, chance = error.message, self._clock.chance()
-                seconds = 2.0 ** (failures[kind] - 1) * (0.75 + chance / 2)
-                if isinstance(error, RateLimited) and error.retry_after is not None:
-                    seconds = error.retry_after + chance  # never sooner than asked
-                if not reason.endswith((".", "!", "?", "…")):
-                    reason += "."
+                seconds = self._wait_after(error, failures[kind])
+                reason = error.message
+            if not reason.endswith((".", "!", "?", "…")):
+                reason += "."
             await self._wait(seconds, reason, hear)
             if has_begun:
                 hear(StartedAgain())
                 has_begun = False
 
+    def _wait_after(self, error: ModelError, calls: int) -> float:
+        """Return the seconds to wait. Raises the error if no further call is made."""
+        if not error.is_transient:
+            raise error
+        doubled = 2.0 ** (calls - 1)
+        chance = self._clock.chance()
+        if isinstance(error, RateLimited):
+            asked = error.retry_after
+            if self._shared is not None:
+                wait = doubled if asked is None else asked
+                until = self._clock.now().timestamp() + wait
+                self._shared.extend(until, error.message)
+            self._expect_worth_waiting(error, calls)
+            if asked is not None:
+                # never sooner than the provider asks
+                return asked + chance
+        elif calls >= _CALLS.get(type(error), _OTHER_CALLS):
+            raise error
+        return doubled * (0.75 + chance / 2)
+
     async def _wait(self, seconds: float, reason: str, hear: Hear) -> None:
         end = self._clock.seconds() + seconds
-        while (left := end - self._clock.seconds()) > 0:
-            hear(Waiting(math.ceil(left), reason))
-            await self._clock.sleep(min(left, 1.0))
+        while (remaining := end - self._clock.seconds()) > 0:
+            hear(Waiting(math.ceil(remaining), reason))
+            await self._clock.sleep(min(remaining, 1.0))
 
     async def _wait_with_others(self, hear: Hear) -> None:
-        """Until the time that the provider has named to any of them; a little longer,
-        so that they do not all come back at once. Raises `RateLimited` where that is
-        too long.
+        """Wait as long as the provider asked any of the processes to, and a little
+        longer by chance. Raises `RateLimited` if that is too long.
         """
         while self._shared is not None:
             until, reason = self._shared.until
-            if (left := until - self._clock.now().timestamp()) <= 0:
+            remaining = until - self._clock.now().timestamp()
+            if remaining <= 0:
                 return
-            if left > LONGEST_WAIT:
-                self._expect_worth_waiting(RateLimited(reason, retry_after=left), 1)
-            await self._wait(left + self._clock.chance(), reason, hear)
+            if remaining > LONGEST_WAIT:
+                raise self._come_back_later(
+                    RateLimited(reason, retry_after=remaining), 1
+                )
+            await self._wait(remaining + self._clock.chance(), reason, hear)
 
     def _expect_worth_waiting(self, error: RateLimited, calls: int) -> None:
-        """Raises the error anew, with words that say when to come back, where waiting
-        here makes no sense.
-        """
         wait = error.retry_after or 0.0
-        if wait <= LONGEST_WAIT and calls < _CALLS[RateLimited]:
-            return
-        if wait:
-            until, minutes = (
-                self._clock.now() + timedelta(seconds=wait),
-                math.ceil(wait / 60),
-            )
-            how_long = (
-                f"{minutes} minutes"
-                if minutes < 120
-                else f"{math.ceil(minutes / 60)} hours"
-            )
-            words = f"Come back in {how_long}, at {until:%H:%M}."
-        else:
-            words = f"It was asked {calls} times. Come back in a few minutes."
-        hint = " ".join(filter(None, (words, _SAVED, error.hint)))
-        raise RateLimited(
-            error.message, hint=hint, retry_after=error.retry_after
-        ) from error
+        if wait > LONGEST_WAIT or calls >= _CALLS[RateLimited]:
+            raise self._come_back_later(error, calls) from error
+
+    def _come_back_later(self, error: RateLimited, calls: int) -> RateLimited:
+        """Return the error with a hint that says when to come back."""
+        when = f"It was asked {calls} times. Come back in a few minutes."
+        if error.retry_after:
+            until = self._clock.now() + timedelta(seconds=error.retry_after)
+            minutes = math.ceil(error.retry_after / 60)
+            how_long = f"{minutes} minutes"
+            if minutes >= 120:
+                how_long = f"{math.ceil(minutes / 60)} hours"
+            when = f"Come back in {how_long}, at {until:%H:%M}."
+        hint = f"{when} {_SAVED} {error.hint}".rstrip()
+        return RateLimited(error.message, hint=hint, retry_after=error.retry_after)

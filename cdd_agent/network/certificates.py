@@ -59,6 +59,20 @@ def trusted_certificates() -> ssl.SSLContext:
     return _load(sources, tuple(versions))
 
 
+def trust_hint() -> str:
+    """Return what to do about a certificate that is not trusted."""
+    sources = certificate_sources()
+    if sources:
+        return (
+            f"Only {' and '.join(map(str, sources))} is trusted. Add the certificate"
+            " of the authority that signs the server's."
+        )
+    return (
+        "If an authority of your company signs it, set SSL_CERT_FILE to a file with"
+        " that authority's certificate (PEM)."
+    )
+
+
 @cache
 def _load(
     sources: tuple[CertificateSource, ...], versions: tuple[object, ...]

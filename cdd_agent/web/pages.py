@@ -11,6 +11,7 @@ import httpx
 from msgspec import Struct
 
 from cdd_agent.errors import CddError
+from cdd_agent.network.certificates import trust_hint
 from cdd_agent.network.unusable_variable import UnusableVariable
 from cdd_agent.threads import in_thread
 from cdd_agent.version import VERSION
@@ -205,6 +206,9 @@ def _not_an_address(url: str) -> PageUnreadable:
 
 def _broken(url: str, error: Exception) -> PageUnreadable:
     reason = one_line(str(error))[:300].rstrip(".") or type(error).__name__
+    hint = _CHECK
+    if "CERTIFICATE_VERIFY_FAILED" in reason:
+        hint = trust_hint()
     match error:
         case httpx.ConnectTimeout():
             what = f"does not answer within {_CONNECT_TIMEOUT:g} seconds."
@@ -215,7 +219,7 @@ def _broken(url: str, error: Exception) -> PageUnreadable:
         case _:
             message = f"The answer of {_show(url)} broke off or is not HTTP: {reason}."
             return PageUnreadable(message, hint=_CHECK)
-    return PageUnreadable(f"{_show(url)} {what}", hint=_CHECK)
+    return PageUnreadable(f"{_show(url)} {what}", hint=hint)
 
 
 def _show(url: str) -> str:

@@ -185,7 +185,7 @@ async def test_a_slow_server_is_not_waited_for(pieces: Iterable[bytes]) -> None:
     ):
         began = time.monotonic()
         with pytest.raises(ConnectionFailed):
-            await models_at(f"http://127.0.0.1:{port}/v1", patience=0.1)
+            await models_at(f"http://127.0.0.1:{port}/v1", time_limit=0.1)
         assert time.monotonic() - began < 60
 
 
@@ -194,7 +194,7 @@ async def test_an_endless_answer_is_not_kept() -> None:
         port,
         _,
     ):
-        assert await models_at(f"http://127.0.0.1:{port}/v1", patience=30) is None
+        assert await models_at(f"http://127.0.0.1:{port}/v1", time_limit=30) is None
 
 
 async def test_all_servers_are_asked_at_the_same_time() -> None:

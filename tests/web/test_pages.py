@@ -12,9 +12,11 @@ import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from ipaddress import ip_address
+from pathlib import Path
 from socket import AI_NUMERICHOST, AddressFamily, gaierror, getaddrinfo
 
 import pytest
+import trustme
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
@@ -559,6 +561,35 @@ class TestServers:
                 await READER.read(
                     f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
                 )
+
+    async def test_an_unknown_authority_leads_to_the_variable(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv("CURL_CA_BUNDLE", raising=False)
+        authority = trustme.CA()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert("127.0.0.1").configure_cert(context)
+
+        def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+                b"Connection: close\r\n\r\nhere"
+            )
+            writer.close()
+
+        async with await asyncio.start_server(
+            talk, "127.0.0.1", 0, ssl=context
+        ) as server:
+            url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+            with pytest.raises(PageUnreadable) as caught:
+                await READER.read(url)
+            assert "SSL_CERT_FILE" in caught.value.hint
+            file = tmp_path / "authority.pem"
+            authority.cert_pem.write_to_path(str(file))
+            monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(file))
+            assert (await READER.read(url)).text == "here"
 
     async def test_the_next_address_is_tried_when_one_does_not_answer(self) -> None:
         async with PageServer({"/": Answer(b"here", "text/plain")}) as server:
