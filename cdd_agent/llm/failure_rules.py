@@ -1,7 +1,7 @@
 """The errors that failed calls become: the same words for every adapter."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 
 import httpx
@@ -36,43 +36,41 @@ _ANY_SERVER = "https://a-provider.invalid"
 """For a provider whose address only litellm knows."""
 
 
-def translated(
-    failure: Failure, model: str, address: str | None, key_hint: Callable[[], str]
+def explain_failure(
+    failure: Failure,
+    model: str,
+    address: str | None = None,
+    key_hint: Callable[[], str] | None = None,
 ) -> ModelError:
-    """Return our error for a failed call. `key_hint` is called only if the key is
-    wrong.
-    """
-    proxy = _proxy_for(address or _ANY_SERVER)
+    """Return our error for a failed call. `key_hint` is called if the key is wrong."""
+    proxy = _find_proxy(address or _ANY_SERVER)
     if proxy is not None and (error := _proxy_error(failure, model, proxy)):
         return error
-    rule = next((rule for rule in _RULES if rule.fits(failure)), _RULES[-1])
-    message = rule.message.format(
-        model=model, status=f" ({failure.status})" if failure.status else ""
-    )
-    quote = _quote(failure) if rule.quotes else ""
-    message = f"{message}: {quote}" if quote else f"{message}."
-    hint = rule.hint.format(
-        server=quoted(address) if address else "the network",
-        certificates=trust_hint(),
-    )
-    if rule.error is AuthenticationFailed:
+    rule = next(rule for rule in _RULES if rule.fits(failure))
+    status = f" ({failure.status})" if failure.status else ""
+    message = rule.message.format(model=model, status=status)
+    message += _reason(failure) if rule.quotes else "."
+    server = quoted(address) if address else "the network"
+    hint = rule.hint.format(server=server, certificates=trust_hint())
+    if rule.error is AuthenticationFailed and key_hint is not None:
         hint = key_hint()
-    if issubclass(rule.error, RateLimited) and failure.retry_after is not None:
-        if rule.error is RateLimited:
-            hint = f"It asks to wait for {failure.retry_after:g} s."
-        return rule.error(message, hint=hint, retry_after=failure.retry_after)
-    return rule.error(message, hint=hint)
+    if not issubclass(rule.error, RateLimited):
+        return rule.error(message, hint=hint)
+    if rule.error is RateLimited and failure.retry_after is not None:
+        hint = f"It asks to wait for {failure.retry_after:g} s."
+    return rule.error(message, hint=hint, retry_after=failure.retry_after)
 
 
-def _quote(failure: Failure) -> str:
-    if failure.page is None:
-        return quoted(failure.words)
-    title = quoted(failure.page)
-    page = "a web page came, not an API's answer"
-    return f"{page}: {title}" if title else page
+def _reason(failure: Failure) -> str:
+    """Return the end of a message: what the server, the system or a page says."""
+    quote = quoted(failure.words)
+    if failure.page is not None:
+        quote = f"a web page came, not an API's answer: {quoted(failure.page)}"
+    quote = quote.removesuffix(": ")
+    return f": {quote}" if quote else "."
 
 
-def _proxy_for(address: str) -> Proxy | None:
+def _find_proxy(address: str) -> Proxy | None:
     with suppress(httpx.InvalidURL, UnusableVariable):
         return proxy_for(httpx.URL(address))
     return None
@@ -80,15 +78,14 @@ def _proxy_for(address: str) -> Proxy | None:
 
 def _proxy_error(failure: Failure, model: str, proxy: Proxy) -> ModelError | None:
     """Return the error if the proxy failed, and not the server behind it."""
-    quote = _quote(failure)
-    reason = f": {quote}" if quote else "."
+    reason = _reason(failure)
     is_refusal = "ProxyError" in failure.kinds
-    if failure.status == 407 or (is_refusal and _WRONG_PASSWORD.search(quote)):
+    if failure.status == 407 or (is_refusal and _WRONG_PASSWORD.search(reason)):
         return NotReachable(
             f"The proxy {proxy} does not accept user and password{reason}",
             hint=f"Write them into {proxy.variable}: http://user:password@host:port.",
         )
-    if is_refusal and _FORBIDDEN.search(quote):
+    if is_refusal and _FORBIDDEN.search(reason):
         return NotReachable(
             f"The proxy {proxy} does not let {model} be called{reason}",
             hint=(
@@ -106,7 +103,8 @@ def _proxy_error(failure: Failure, model: str, proxy: Proxy) -> ModelError | Non
             f"There is no host with the name of the proxy {proxy}{reason}",
             hint=f"Correct {proxy.variable}, or unset it.",
         )
-    if failure.kinds & _CONNECT_ERRORS and not failure.kinds & _TLS_ERRORS:
+    is_tls = "SSLError" in failure.kinds
+    if failure.kinds.intersection(_CONNECT_ERRORS) and not is_tls:
         return ConnectionFailed(
             f"The proxy {proxy} could not be reached{reason}",
             hint=f"Check that it runs, or correct {proxy.variable}.",
@@ -114,31 +112,29 @@ def _proxy_error(failure: Failure, model: str, proxy: Proxy) -> ModelError | Non
     return None
 
 
-_WRONG_PASSWORD = re.compile(r"^407\b|authenticat|username", re.IGNORECASE)
-_FORBIDDEN = re.compile(r"^4\d\d\b|ruleset|not allowed", re.IGNORECASE)
-_CONNECT_ERRORS = frozenset({"ConnectError", "ClientConnectorError"})
-_TLS_ERRORS = frozenset({"SSLError"})
+_WRONG_PASSWORD = re.compile(r"^: 407\b|authenticat|username", re.IGNORECASE)
+_FORBIDDEN = re.compile(r"^: 4\d\d\b|ruleset|not allowed", re.IGNORECASE)
+_CONNECT_ERRORS = ("ConnectError", "ClientConnectorError")
 
 
 class _Rule(Struct, frozen=True):
-    """Failures of some classes, HTTP statuses or wordings, and their error. A rule for
-    web pages also needs one.
-    """
+    """Failures of some classes, HTTP statuses or wordings, and their error."""
 
     error: type[ModelError]
     message: str
     hint: str
-    kinds: frozenset[str] = frozenset()
-    statuses: frozenset[int] = frozenset()
+    kinds: Collection[str] = ()
+    statuses: Collection[int] = ()
     wording: str | None = None
     only_pages: bool = False
+    """The rule is for web pages."""
     quotes: bool = True
     """The server's message is added."""
 
     def fits(self, failure: Failure) -> bool:
         if self.only_pages and failure.page is None:
             return False
-        if self.kinds & failure.kinds or failure.status in self.statuses:
+        if failure.kinds.intersection(self.kinds) or failure.status in self.statuses:
             return True
         return self.wording is not None and bool(
             re.search(self.wording, failure.all_words, re.IGNORECASE)
@@ -154,7 +150,7 @@ _RULES = (
         ModelNotFound,
         "The API base of {model} is not a URL",
         "Check {server}: it begins with http:// or https://.",
-        kinds=frozenset({"InvalidURL", "UnsupportedProtocol"}),
+        kinds=("InvalidURL", "UnsupportedProtocol"),
         wording=r"Invalid IPv6 URL",
     ),
     _Rule(
@@ -162,22 +158,22 @@ _RULES = (
         "{model} did not answer in time{status}",
         "Try again; the server may be busy.",
         kinds=NO_ANSWER_IN_TIME,
-        statuses=frozenset({408, 504}),
+        statuses=(408, 504),
     ),
     _Rule(
         NotReachable,
         "The certificate of the server of {model} is not valid",
         "Check {server}, and the clock of this computer.",
-        wording=(
-            r"certificate (?:has expired|is not yet valid)"
-            r"|(?:hostname|ip address) mismatch"
+        wording=_any_of(
+            r"certificate (?:has expired|is not yet valid)",
+            r"(?:hostname|ip address) mismatch",
         ),
     ),
     _Rule(
         NotReachable,
         "The certificate of the server of {model} is not trusted",
         "{certificates}",
-        kinds=frozenset({"SSLCertVerificationError"}),
+        kinds=("SSLCertVerificationError",),
     ),
     _Rule(
         NotReachable,
@@ -189,7 +185,7 @@ _RULES = (
         NotReachable,
         "There is no host with the name of the server of {model}",
         "Check {server}, and the network.",
-        kinds=frozenset({NAME_NOT_FOUND}),
+        kinds=(NAME_NOT_FOUND,),
     ),
     _Rule(
         ConnectionFailed,
@@ -204,10 +200,17 @@ _RULES = (
         kinds=NO_CONNECTION,
     ),
     _Rule(
+        WebPageAnswered,
+        "The request did not reach {model}{status}",
+        "A firewall, a proxy or a login may be in the way, or the API base is wrong.",
+        statuses=(200, 401, 403, 451, 511),
+        only_pages=True,
+    ),
+    _Rule(
         ModelNotFound,
         "{model} needs a Python package that is not installed",
         "Install it into the environment of cdd-shell.",
-        kinds=frozenset({"ImportError"}),
+        kinds=("ImportError",),
     ),
     _Rule(
         ModelNotFound,
@@ -221,9 +224,9 @@ _RULES = (
         BadAnswer,
         "The memory of its server does not suffice for {model}{status}",
         "Set a smaller `context_window`, or use a smaller model.",
-        wording=(
-            r"requires more system memory|(?:out of|insufficient|failed to allocate|not"
-            r" enough) memory"
+        wording=_any_of(
+            r"requires more system memory",
+            r"(?:out of|insufficient|failed to allocate|not enough) memory",
         ),
     ),
     _Rule(
@@ -237,21 +240,23 @@ _RULES = (
         "{model} takes no pictures{status}",
         "Leave the picture out, or use another model; with `pictures: false` in"
         " .cdd/config.yaml the text goes on without it.",
-        wording=(
-            r"unknown variant .?image_url|image[_ ](?:url|input)s?\b[^.]{0,60}(?:not"
-            r" support|unsupported|only support)"
-            r"|(?:not support|unsupported|no endpoints found that"
-            r" support)[^.]{0,60}\b(?:images?|vision|image_url)\b"
-            r"|is not a (?:multimodal|vision) model|at most 0 image|\bmmproj\b|missing"
-            r" data required for image input"
+        wording=_any_of(
+            r"unknown variant .?image_url",
+            r"image[_ ](?:url|input)s?\b[^.]{0,60}(?:not |un|only )support",
+            r"(?:not support|unsupported|no endpoints found that support)[^.]{0,60}"
+            r"\b(?:images?|vision|image_url)\b",
+            r"is not a (?:multimodal|vision) model",
+            r"at most 0 image",
+            r"\bmmproj\b",
+            r"missing data required for image input",
         ),
     ),
     _Rule(
         ContextTooLong,
         "The request is too long for {model}",
         "Use a model with a larger context, or a smaller step.",
-        kinds=frozenset({"ContextWindowExceededError"}),
-        statuses=frozenset({413}),
+        kinds=("ContextWindowExceededError",),
+        statuses=(413,),
         wording=_any_of(
             # codes of OpenAI, llama.cpp, GitHub
             r"context[_ ](?:length|window)[_ ]exceeded",
@@ -283,97 +288,100 @@ _RULES = (
         RequestRejected,
         "The content filter of {model} refused the request",
         "Word the step differently, or use another model.",
-        kinds=frozenset({"ContentPolicyViolationError"}),
-        wording=(
-            r"\bcontent_filter\b|content_policy_violation|content management"
-            r" policy|data_inspection_failed"
-            r"|content exists risk|responsible ?ai ?policy|rejected as a result of our"
-            r" safety system"
-            r"|\b(?:bio|cyber)_policy"
+        kinds=("ContentPolicyViolationError",),
+        wording=_any_of(
+            r"\bcontent_filter\b",
+            r"content_policy_violation",
+            r"content management policy",
+            r"data_inspection_failed",
+            r"content exists risk",
+            r"responsible ?ai ?policy",
+            r"rejected as a result of our safety system",
+            r"\b(?:bio|cyber)_policy",
         ),
     ),
     _Rule(
         QuotaUsedUp,
         "There is no money or quota left for {model}{status}",
         "Look at your account with the provider, or use another model.",
-        statuses=frozenset({402}),
-        wording=(
-            r"insufficient_quota|exceeded_current_quota|insufficient[ _](?:account"
-            r" )?(?:balance|credits|funds)"
-            r"|credit balance is too low|used all available credits|reached"
-            r" (?:its|your) monthly spending limit"
-            r"|\barrearage\b|out of credits|reached your specified api usage limits"
+        statuses=(402,),
+        wording=_any_of(
+            r"insufficient_quota",
+            r"exceeded_current_quota",
+            r"insufficient[ _](?:account )?(?:balance|credits|funds)",
+            r"credit balance is too low",
+            r"used all available credits",
+            r"reached (?:its|your) monthly spending limit",
+            r"\barrearage\b",
+            r"out of credits",
+            r"reached your specified api usage limits",
             # Google's and OpenRouter's free models
-            r"|requestsperday|free-models-per-day"
+            r"requestsperday",
+            r"free-models-per-day",
         ),
     ),
     _Rule(
         AuthenticationFailed,
         "There is no key for {model}",
         "",
-        wording=(
-            r"missing [^.]{0,40}(?:credentials|api key)|unable to locate credentials"
+        wording=_any_of(
+            r"missing [^.]{0,40}(?:credentials|api key)",
+            r"unable to locate credentials",
         ),
         quotes=False,
-    ),
-    _Rule(
-        WebPageAnswered,
-        "The request did not reach {model}{status}",
-        "A firewall, a proxy or a login may be in the way, or the API base is wrong.",
-        statuses=frozenset({200, 401, 403, 451, 511}),
-        only_pages=True,
     ),
     _Rule(
         AuthenticationFailed,
         "The provider refused the key for {model}{status}",
         "",
-        kinds=frozenset({"AuthenticationError", "PermissionDeniedError"}),
-        statuses=frozenset({401, 403}),
+        kinds=("AuthenticationError", "PermissionDeniedError"),
+        statuses=(401, 403),
     ),
     _Rule(
         ModelNotFound,
         "The server does not know {model}{status}",
         "Check the model's name, and the API base: it often ends in /v1.",
-        kinds=frozenset({"NotFoundError"}),
-        statuses=frozenset({404}),
+        kinds=("NotFoundError",),
+        statuses=(404,),
     ),
     _Rule(
         RateLimited,
         "{model} asks to come back later{status}",
         "Try again later; if it speaks of a quota, look at your account with the"
         " provider.",
-        kinds=frozenset({"RateLimitError"}),
-        statuses=frozenset({429, 503, 529}),
+        kinds=("RateLimitError",),
+        statuses=(429, 503, 529),
     ),
     _Rule(
         ModelNotFound,
         "The server of {model} sends the call elsewhere{status}",
         "Nothing was sent there. Set api_base to that address, if it is the right one.",
-        statuses=frozenset(range(300, 400)),
+        statuses=range(300, 400),
     ),
     _Rule(
         RequestRejected,
         "{model} refused the request{status}",
         "Fix what it names, or use another model.",
-        kinds=frozenset({"BadRequestError", "UnprocessableEntityError"}),
-        statuses=frozenset({*range(400, 500), 501, 505}),
+        kinds=("BadRequestError", "UnprocessableEntityError"),
+        statuses=(*range(400, 500), 501, 505),
     ),
     _Rule(
         BadAnswer,
         "The answer of {model} cannot be understood{status}",
         "Try again; if it stays, its server or a proxy damages the answers.",
-        kinds=frozenset({"JSONDecodeError", "NoReply"}),
+        kinds=("JSONDecodeError", "NoReply"),
     ),
     _Rule(
         BadAnswer,
         "The server of {model} failed{status}",
         "Try again later.",
-        statuses=frozenset(range(500, 600)),
+        statuses=range(500, 600),
     ),
     _Rule(
         BadAnswer,
         "{model} gave no usable answer",
         "Try again, or use another model.",
+        wording="",
     ),
 )
-"""The first rule that fits decides. The last one is for all other failures."""
+"""The first rule that fits decides. The last one fits all failures."""

@@ -65,7 +65,9 @@ class Failure(Struct, frozen=True):
     """The title of a web page that came instead of an answer."""
 
     @classmethod
-    def of(cls, error: BaseException, outer: BaseException | None = None) -> Self:
+    def from_exception(
+        cls, error: BaseException, outer: BaseException | None = None
+    ) -> Self:
         """Collect the facts of an exception and its causes, without `outer`, which the
         caller was handling.
 

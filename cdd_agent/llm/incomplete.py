@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from cdd_agent.llm.failure_rules import translated
+from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.port import ConnectionFailed, ModelError, NotAReply
 from cdd_agent.llm.quoting import quoted
@@ -39,7 +39,7 @@ def incomplete(model: str, received: Received) -> ModelError:
     title = title_of_page(received.beginning)
     if title is not None:
         page = Failure(status=200, page=title)
-        return translated(page, model, None, lambda: "")
+        return explain_failure(page, model)
     if received.is_stream:
         return NotAReply(
             _with_quote(

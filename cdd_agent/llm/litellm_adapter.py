@@ -20,7 +20,7 @@ from cdd_agent.llm.direct.json_values import as_dict, as_list, as_string, read_j
 from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.direct.reported_failures import failure_in
 from cdd_agent.llm.direct.server_check import expect_server
-from cdd_agent.llm.failure_rules import translated
+from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import Failure, Listener, causes
 from cdd_agent.llm.incomplete import Received, incomplete
 from cdd_agent.llm.known_models import has_provider, known_model
@@ -140,10 +140,10 @@ class LitellmModel:
             for cause in causes(error, outer):
                 if isinstance(cause, NotReachable):
                     raise cause from error
-            raise self._error(Failure.of(error, outer)) from error
+            raise self._error(Failure.from_exception(error, outer)) from error
 
     def _error(self, failure: Failure) -> ModelError:
-        return translated(failure, self.name, self.api_base, self._key_hint)
+        return explain_failure(failure, self.name, self.api_base, self._key_hint)
 
     def _call(self, litellm: Any, request: Request) -> dict[str, Any]:
         """Return the arguments of `litellm.acompletion`."""
@@ -285,7 +285,7 @@ def expect_provider(name: str, api_base: str | None) -> None:
     try:
         litellm.get_llm_provider(name, api_base=api_base)
     except litellm.exceptions.BadRequestError as error:
-        refusal = translated(Failure.of(error), name, api_base, lambda: "")
+        refusal = explain_failure(Failure.from_exception(error), name, api_base)
         raise BadInput(refusal.message.rstrip("."), hint=refusal.hint) from error
 
 

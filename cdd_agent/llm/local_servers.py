@@ -11,7 +11,7 @@ from msgspec import Struct
 from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct.http_client import client_for, prepare
 from cdd_agent.llm.direct.json_values import as_dict, as_list, as_string, read_json
-from cdd_agent.llm.failure_rules import translated
+from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.port import ModelError
 
@@ -115,5 +115,6 @@ async def _get_json(
                 if len(body) > _LONGEST_ANSWER:
                     return None
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-        raise translated(Failure.of(error), address, address, lambda: "") from error
+        failure = Failure.from_exception(error)
+        raise explain_failure(failure, address, address) from error
     return read_json(body.decode(errors="replace"))

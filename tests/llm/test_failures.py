@@ -4,9 +4,15 @@ import socket
 
 import httpx
 
-from cdd_agent.llm.failure_rules import translated
+from cdd_agent.llm.direct.reported_failures import failure_of
+from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import Failure, status_of
-from cdd_agent.llm.port import ConnectionFailed, ModelError, NotReachable
+from cdd_agent.llm.port import (
+    ConnectionFailed,
+    ModelError,
+    NotReachable,
+    WebPageAnswered,
+)
 from tests.support.tables import each_row
 
 
@@ -14,7 +20,7 @@ def error_by(cause: Exception) -> ModelError:
     """Return the error of a connection that failed because of `cause`."""
     error = httpx.ConnectError("All connection attempts failed")
     error.__cause__ = cause
-    return translated(Failure.of(error), "m", "http://127.0.0.1:9", lambda: "")
+    return explain_failure(Failure.from_exception(error), "m", "http://127.0.0.1:9")
 
 
 @each_row(
@@ -49,3 +55,8 @@ def test_a_status_is_a_number_or_a_name(
     codes: tuple[object, ...], status: int | None
 ) -> None:
     assert status_of(*codes) == status
+
+
+def test_the_words_of_a_page_are_no_words_of_a_server() -> None:
+    page = "<html><title>Blocked</title>out of memory, prompt too long</html>"
+    assert type(explain_failure(failure_of(page, 403), "m")) is WebPageAnswered

@@ -3,7 +3,7 @@
 import json
 
 from cdd_agent.llm.direct.reported_failures import failure_of
-from cdd_agent.llm.failure_rules import translated
+from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.port import QuotaUsedUp, RateLimited
 from cdd_agent.llm.retry_after import wait_in_headers, wait_in_words
@@ -85,7 +85,7 @@ def test_every_wording_of_a_waiting_time_is_read(
     text: str, seconds: float | None
 ) -> None:
     assert wait_in_words(text) == seconds
-    assert Failure.of(RuntimeError(text)).retry_after == seconds
+    assert Failure.from_exception(RuntimeError(text)).retry_after == seconds
 
 
 def google(delay: object, quota: str = "PerMinute") -> dict[str, object]:
@@ -137,7 +137,7 @@ def test_a_wait_in_the_body_counts_if_no_header_names_one(
 def test_a_quota_of_a_day_is_not_waited_for() -> None:
     for quota, kind in (("PerMinute", RateLimited), ("PerDay", QuotaUsedUp)):
         failure = failure_of(json.dumps(google("3.2s", quota)), 429)
-        error = translated(failure, "gemini/m", None, lambda: "")
+        error = explain_failure(failure, "gemini/m")
         assert type(error) is kind
         assert isinstance(error, RateLimited)
         assert error.retry_after == 3.2

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from cdd_agent.llm.direct.model import DirectModel
-from cdd_agent.llm.failure_rules import translated
+from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.local_servers import LocalServer, find_local_servers
@@ -204,7 +204,7 @@ def test_without_a_stream_the_server_says_in_known_words_that_a_prompt_is_too_lo
         f"{server.api_base}/chat/completions", json={"messages": messages}, timeout=60
     )
     assert answer.status_code == 400
-    error = translated(
+    error = explain_failure(
         Failure(status=400, words=answer.text, all_words=answer.text), NAME, None, str
     )
     assert type(error) is ContextTooLong

@@ -6,7 +6,7 @@ import pytest
 
 from cdd_agent.cost import Cost
 from cdd_agent.errors import BadInput
-from cdd_agent.llm.failure_rules import translated
+from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import NAME_NOT_FOUND, Failure
 from cdd_agent.llm.incomplete import Received, incomplete
 from cdd_agent.llm.litellm_adapter import expect_provider
@@ -149,7 +149,7 @@ def test_a_failed_call(
         *("all_proxy", "ALL_PROXY"),
     ):
         monkeypatch.delenv(name, raising=False)
-    error = translated(
+    error = explain_failure(
         failure, "some/model", "http://127.0.0.1:9/v1", lambda: CHECK_KEY
     )
     assert (error.message, error.hint) == (message, hint)
@@ -201,7 +201,7 @@ def test_a_failed_proxy(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HTTPS_PROXY", "me:secret@10.0.0.1:3128")
     for address in ("https://models.example/v1", None):
-        error = translated(failure, "some/model", address, lambda: CHECK_KEY)
+        error = explain_failure(failure, "some/model", address, lambda: CHECK_KEY)
         assert (error.message, error.hint) == (message, hint)
 
 

@@ -24,7 +24,7 @@ from cdd_agent.llm.direct.protocol import NoReply, ServerFailed
 from cdd_agent.llm.direct.server_check import expect_server
 from cdd_agent.llm.direct.silent_cut import cut_error, fewest_tokens, is_cut
 from cdd_agent.llm.direct.wire_protocol import WireProtocol
-from cdd_agent.llm.failure_rules import translated
+from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.incomplete import incomplete
 from cdd_agent.llm.known_models import known_model
@@ -229,9 +229,9 @@ class DirectModel:
         if isinstance(error, ServerFailed):
             failure = error.failure
         else:
-            failure = Failure.of(error, outer)
+            failure = Failure.from_exception(error, outer)
         base = self.endpoint.base
-        model_error = translated(failure, self.name, base, self._key_hint)
+        model_error = explain_failure(failure, self.name, base, self._key_hint)
         is_missing = isinstance(model_error, ModelNotFound) and failure.status == 404
         if is_missing and self.endpoint.speaks is Speaks.OLLAMA_CHAT:
             model_error.hint = (

@@ -7,7 +7,7 @@ import httpx
 
 from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct.http_client import checked_url, client_for, prepare
-from cdd_agent.llm.failure_rules import translated
+from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import Failure
 
 
@@ -25,5 +25,5 @@ async def expect_server(name: str, base: str, key_hint: Callable[[], str]) -> No
     except (TimeoutError, httpx.RemoteProtocolError):
         return
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-        failure = Failure.of(error, None)
-        raise translated(failure, name, base, key_hint) from error
+        failure = Failure.from_exception(error, None)
+        raise explain_failure(failure, name, base, key_hint) from error
