@@ -1,5 +1,5 @@
-"""The user's key on this machine. With it cdd recognises what it has written itself: a
-repository cannot bring the like.
+"""A secret key of the user on this machine. With it cdd recognises its own files: those
+of a cloned repository do not have its signature.
 """
 
 import hashlib
@@ -15,14 +15,14 @@ _NAME = "cache-key"
 
 
 def sign(data: bytes) -> str:
-    """Return the signature of data; empty without a home folder, or one that cannot be
-    written.
-    """
+    """Return the signature of data. It is empty if there is no writable home folder."""
     try:
         key = _load_key()
     except (OSError, BadInput):
         return ""
-    return hmac.new(key, data, hashlib.sha256).hexdigest() if key else ""
+    if not key:
+        return ""
+    return hmac.new(key, data, hashlib.sha256).hexdigest()
 
 
 def _load_key() -> bytes | None:

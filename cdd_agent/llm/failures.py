@@ -1,6 +1,7 @@
-"""The facts of a failed call, whoever noticed it: httpx, litellm or the server.
+"""The facts of a failed call, from an exception of httpx or litellm.
 
-Errors are recognised by the names of their classes: no provider's package is imported.
+Exceptions are recognised by the names of their classes, so no provider's package is
+imported.
 """
 
 import re
@@ -15,15 +16,13 @@ from cdd_agent.llm.retry_after import wait_in_headers, wait_in_words
 from cdd_agent.llm.web_page import title_of_page
 
 NAME_NOT_FOUND = "NameNotFound"
-"""Added to the kinds if no host has the name. An answer that may change is no such
-case.
-"""
+"""A kind of failure: no host has the name, and a retry would not find one."""
 NO_ANSWER_IN_TIME = frozenset({"TimeoutException", "TimeoutError"})
 NO_CONNECTION = frozenset(
     {"TransportError", "ClientConnectionError", "ConnectionError"}
 )
 _LITELLM_STATUSES = frozenset({408, 500})
-"""litellm sets these also if no server answered."""
+"""litellm sets these also if no server has answered."""
 _LITELLM_PREFIXES = re.compile(
     r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: \w+){0,2}(?:: | - |$))+"
 )
@@ -107,9 +106,11 @@ def status_of(*codes: object) -> int | None:
     for code in codes:
         if isinstance(code, str) and code in _STATUS_OF_NAME:
             return _STATUS_OF_NAME[code]
-        number = int(code) if isinstance(code, str) and code.isdecimal() else code
-        if isinstance(number, int) and 400 <= number < 600:
-            return number
+        # int() refuses thousands of digits
+        if isinstance(code, str) and re.fullmatch(r"[45]\d\d", code, re.ASCII):
+            return int(code)
+        if isinstance(code, int) and 400 <= code < 600:
+            return code
     return None
 
 

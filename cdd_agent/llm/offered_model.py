@@ -4,7 +4,9 @@ from msgspec import Struct
 
 
 class OfferedModel(Struct, frozen=True):
-    """One model of a server, and the two settings that choose it."""
+    """A model of a server, and the two settings that choose it: `model` and
+    `api_base`.
+    """
 
     name: str
     server: str
@@ -12,6 +14,9 @@ class OfferedModel(Struct, frozen=True):
 
     @property
     def model(self) -> str:
-        """Ollama's own API is not at the address of the compatible one."""
-        is_ollama = self.server == "Ollama" and not self.api_base.endswith("/v1")
-        return f"{'ollama' if is_ollama else 'openai'}/{self.name}"
+        """The model string. Ollama's own API is at another address than the compatible
+        one.
+        """
+        if self.server == "Ollama" and not self.api_base.endswith("/v1"):
+            return f"ollama/{self.name}"
+        return f"openai/{self.name}"

@@ -3,12 +3,12 @@
 from cdd_agent.llm.known_models import KnownModel
 
 CONNECT_TIMEOUT = 30.0
-"""Until the server takes the call."""
+"""Until the server accepts the connection."""
 SILENCE_TIMEOUT = 300.0
-"""Without a byte, before the first piece of the answer or between two."""
+"""Without a byte, at the beginning of an answer or in the middle."""
 THINKING_TIMEOUT = 1_800.0
-"""The same of a model that is known to think: its provider may show nothing of that,
-and send nothing meanwhile. A person sees the seconds, and can stop it.
+"""Without a byte from a model that thinks, since some providers send nothing while it
+does. The user sees the seconds, and can stop it.
 """
 KEEP_ALIVE_TIMEOUT = THINKING_TIMEOUT
 """For a piece of the answer, while only keep-alives arrive."""
@@ -17,7 +17,7 @@ AFTER_END_TIMEOUT = 10.0
 FACTS_TIMEOUT = 3.0
 """Until a server has answered a question about its model."""
 LOCAL_FACTS_TIMEOUT = 1.0
-"""The same for a server on this computer, where requests can do without the answer."""
+"""The same for a server on this computer. Requests do not need its answer."""
 SERVER_CHECK_TIMEOUT = 5.0
 """Until a server has answered the check before a call."""
 LOCAL_SERVERS_TIMEOUT = 1.0
@@ -25,4 +25,5 @@ LOCAL_SERVERS_TIMEOUT = 1.0
 
 
 def silence_timeout(model: KnownModel) -> float:
+    """Return the longest time without a byte."""
     return THINKING_TIMEOUT if model.thinks else SILENCE_TIMEOUT

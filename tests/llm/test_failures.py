@@ -47,7 +47,7 @@ def test_only_a_name_that_no_host_has_is_final(
         ((429.0, 503), 503),
         (("nothing", "rate_limit_exceeded", 500), 429),
         ((200, 302, 600, True), None),
-        (("²", "٤٢٩"), 429),
+        (("²", "٤٢٩", "4" * 5_000, "0429", "429\n"), None),
         (({"code": 500}, [500]), None),
     ],
 )
