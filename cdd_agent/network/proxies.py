@@ -8,7 +8,8 @@ meaning matches nothing.
 import ipaddress
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
@@ -47,10 +48,14 @@ class Proxy(PartlyShown, frozen=True):
 
 
 def proxy_for(
-    url: httpx.URL, environment: Mapping[str, str] | None = None
+    url: httpx.URL,
+    environment: Mapping[str, str] | None = None,
+    system_proxies: Callable[[], Mapping[str, str]] = getproxies,
 ) -> Proxy | None:
     """Return the proxy for a URL, or None to connect directly. Raises
     `UnusableVariable` if its variable has no usable address.
+
+    Without any variable, the settings of macOS and Windows count.
     """
     variables = os.environ if environment is None else environment
     host = url.raw_host.decode("ascii", errors="replace")
@@ -63,7 +68,12 @@ def proxy_for(
             continue
         if value := variables.get(variable, "").strip():
             return _read_proxy(variable, value)
-    return None
+    if any(variables.get(name) for names in _VARIABLES.values() for name in names):
+        return None
+    setting = system_proxies().get(url.scheme)
+    if not setting or proxy_bypass(host):
+        return None
+    return _read_proxy("system settings", setting)
 
 
 def no_proxy_list(environment: Mapping[str, str]) -> str:

@@ -135,6 +135,18 @@ def test_the_variable_depends_on_the_scheme_of_the_url(
     assert (proxy.variable if proxy else None) == variable
 
 
+def test_settings_of_the_system_count_without_any_variable() -> None:
+    def find(**variables: str) -> str | None:
+        url = httpx.URL(HOST)
+        proxy = proxy_for(url, variables, lambda: {"https": "other.example:80"})
+        return str(proxy) if proxy else None
+
+    assert find() == "http://other.example:80 (system settings)"
+    assert find(HTTP_PROXY=PROXY) is None
+    assert find(HTTPS_PROXY=PROXY) == f"{PROXY} (HTTPS_PROXY)"
+    assert find(NO_PROXY="*") is None
+
+
 @each_row(
     ("value", "url", "shown"),
     [
