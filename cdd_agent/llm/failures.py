@@ -81,7 +81,7 @@ class Failure(Struct, frozen=True):
         wait = _wait(chain)
         if wait is None:
             wait = wait_in_words(all_words)
-        return cls(kinds, status, words, all_words, wait, title_of_page(all_words))
+        return cls(kinds, status, words, all_words, wait, title_of_page(words))
 
 
 class Listener:
