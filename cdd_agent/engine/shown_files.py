@@ -67,6 +67,7 @@ _MOST_HIDDEN = 5
 _FOR_NAMES = 100
 """Tokens that further lines leave free for the names of files that are not shown."""
 _MISSED = "the last attempt missed it"
+_MENTIONED = "mentioned in the guidance"
 _DECLARED = "a file of the step"
 
 
@@ -406,11 +407,15 @@ def show_files(
     for path in pinned:
         shown.add(path, "pinned")
     shown.add_some(named, "named in the step", _MOST_NAMED)
+    mentioned: dict[str, Ranges] = {}
     if guidance:
         for mention in find_mentions(root, guidance):
-            if mention.path is not None and not choices.leaves_out(str(mention.path)):
-                why = "mentioned in the guidance"
-                shown.add(str(mention.path), why, added=True, lines=mention.ranges)
+            path = str(mention.path or "")
+            if path and not choices.leaves_out(path):
+                lines = (*mentioned.get(path, ()), *mention.ranges)
+                mentioned[path] = join_ranges(lines)
+        for path, lines in mentioned.items():
+            shown.add(path, _MENTIONED, added=True, lines=lines)
         guided, also_unclear = _named(shown, guidance, paths, choices, set())
         shown.add_some(guided, "named in the guidance", _MOST_NAMED, added=True)
         unclear += also_unclear
@@ -423,6 +428,9 @@ def show_files(
     why = "the work of a step that this one depends on"
     shown.add_some(related, why, _MOST_RELATED)
     shown.share_room()
+    for path, lines in mentioned.items():
+        if lines and path in shown.in_part:
+            shown.add_lines(path, lines, _MENTIONED)
     _show_missed(shown, missed, matched)
     shown.list_hidden([path for path in matched if path not in shown.seen], "too many")
     if declared.more:

@@ -11,7 +11,7 @@ from cdd_agent.context.finder import CodeSearch
 from cdd_agent.context.query import Query
 from cdd_agent.context.sharing import Priority, WantedFile, limit_part, share_room
 from cdd_agent.files.charsets import Charsets
-from cdd_agent.llm.budget import estimated_tokens
+from cdd_agent.llm.token_estimates import estimated_tokens
 from tests.support.tables import each_row
 
 SEARCH = CodeSearch(None, Query(""))

@@ -3455,8 +3455,8 @@ MUTATIONS = [
     Mutation(
         "guidance shows the files that it mentions",
         "engine/shown_files.py",
-        "lines=mention.ranges)",
-        "lines=mention.ranges) if False else None",
+        "for mention in find_mentions(root, guidance):",
+        "for mention in find_mentions(root, ''):",
         "tests/agents/test_mentions_in_lines.py",
     ),
     Mutation(
