@@ -20,11 +20,13 @@ _OUTLINES = 0.15
 _MOST_NAMED = 12
 """Files that are only named."""
 _MOST_MISSED = 20
-"""After so many places or outlines that do not fit, no others are tried."""
+"""After so many places that do not fit, no others are tried."""
 _GROWTH = 20
 """Lines that are added before and after ranges while there is room."""
 _FIRST_LINES = 40
 """Lines of the beginning of a file, if no place in it matters more."""
+_FEWEST_LINES = 4
+"""A part with fewer lines is not shown for want of room."""
 
 Outline = Callable[[str], str]
 """Returns the outline of the file with a path."""
@@ -110,18 +112,15 @@ class _Choice(Struct):
 
     def add_outlines(self) -> None:
         """Show the outlines of files of which nothing is shown."""
-        missed = 0
         for file in self._unshown_files():
-            if missed == _MOST_MISSED:
-                break
             text = self.reader.read(file.path)
             outline = self.outline(file.path).strip() if text else ""
             if text is None or not outline:
                 continue
             shown = text.outline(outline, _first_reason(file))
             if self._used + shown.tokens > self.tokens:
-                missed += 1
-                continue
+                # little room is left, and those that follow matter less
+                break
             self._outlines[file.path] = shown
             self._used += shown.tokens
 
@@ -211,6 +210,9 @@ def choose_parts(
         shown = _choose_ranges(text, wanted, room, why, grows=grows)
     else:
         shown = _choose_beginning(text, room, why)
+    if shown is None:
+        first_lines = wanted[0] if wanted else (1, _FIRST_LINES)
+        shown = _choose_fewer_lines(text, first_lines, room, why)
     if shown is None or shown.lines is None:
         return shown
     return replace(shown, text=shown.text + about)
@@ -252,6 +254,19 @@ def _choose_beginning(text: CodeText, room: int, why: str) -> ShownCode | None:
             break
         shown = candidate
     return shown
+
+
+def _choose_fewer_lines(
+    text: CodeText, lines: tuple[int, int], room: int, why: str
+) -> ShownCode | None:
+    """Return the first lines of a range that is too long."""
+    first, last = lines[0], min(lines[1], text.count)
+    while last - first >= _FEWEST_LINES:
+        last = first + (last - first) // 2
+        candidate = text.parts(text.with_heads((first, last)), why)
+        if candidate.tokens <= room:
+            return candidate
+    return None
 
 
 def _first_reason(ranked: RankedFile | None) -> str:

@@ -19,6 +19,14 @@ from cdd_agent.context.code_text import (
     ShownCode,
 )
 from cdd_agent.context.finder import CodeSearch
+from cdd_agent.context.sharing import (
+    LARGEST_WHOLE,
+    Priority,
+    WantedFile,
+    cut_ranges,
+    limit_part,
+    share_room,
+)
 from cdd_agent.dialogue.token_budget import TokenBudget
 from cdd_agent.engine.choices import Choices
 from cdd_agent.errors import CddError
@@ -48,34 +56,35 @@ from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.verification.test_id import TestId
 
-_LARGEST_WHOLE = 200_000
-"""Bytes of a file that is shown whole."""
 _MOST_NAMED = 200_000
 """Bytes that are shown whole of the files that the step's text names."""
 _MOST_RELATED = 60_000
 """Bytes that are shown whole of the files of steps that this step depends on."""
-_MOST_MATCHED = 50_000
-"""Tokens of the files that the patterns and folders of the step declare."""
 _MOST_MEANT = 5
 """Files that are listed for a name that several files have."""
-_MOST_IN_PART = 6_000
-"""Tokens of the parts of one file; in a small window a third of it."""
-_LONGEST_RANGE = 2_000
-"""Lines of a range to look at."""
-_PIECE = 40
-"""Lines of a piece of such a range, which is shown or not."""
 _MOST_HIDDEN = 5
 """Files of the step that are named although they are not shown."""
-_FOR_NAMES = 80
-"""Tokens that are reserved for the names of files that do not fit."""
-_LEAST = 400
-"""Tokens that are reserved for each later file, so that a large file does not hide
-it.
-"""
+_FOR_NAMES = 100
+"""Tokens that further lines leave free for the names of files that are not shown."""
+_MISSED = "the last attempt missed it"
+_MENTIONED = "mentioned in the guidance"
+_DECLARED = "a file of the step"
+
+
+class _Part(Struct):
+    """A part of the prompt about one file. It is empty until the file has its room."""
+
+    text: str
+    share: PromptShare
+    is_added: bool
+    """True if only this attempt shows it."""
 
 
 class ShownFiles(Struct, dict=True):
-    """The files of a prompt: each whole, in part, or only named."""
+    """The files of a prompt: each whole, in part, or only named.
+
+    Files that are added are shown when `share_room` is called.
+    """
 
     root: Path
     room: TokenBudget
@@ -94,13 +103,11 @@ class ShownFiles(Struct, dict=True):
     """Pictures that are sent with the prompt. No reply can change them."""
     notes: list[str] = field(default_factory=list)
     """Warnings for the user, a sentence each."""
-    shares: list[PromptShare] = field(default_factory=list)
-    """The tokens of each part."""
-    _parts: list[str] = field(default_factory=list)
-    _added: list[str] = field(default_factory=list)
+    _parts: list[_Part] = field(default_factory=list)
+    _wanted: list[tuple[WantedFile, _Part]] = field(default_factory=list)
     _met: set[str] = field(default_factory=set)
-    _waiting: dict[str, int] = field(default_factory=dict)
-    """The tokens that are reserved for each expected file."""
+    _copies: dict[str, str] = field(default_factory=dict)
+    """Files that are not shown because another one, the value, has the same text."""
 
     @cached_property
     def reader(self) -> CodeReader:
@@ -114,184 +121,190 @@ class ShownFiles(Struct, dict=True):
     @property
     def text(self) -> str:
         """The files that every attempt at the step shows."""
-        return "# Present files\n\n" + "\n\n".join(self._parts) if self._parts else ""
+        return self._join("# Present files", is_added=False)
 
     @property
     def added(self) -> str:
         """The files that only this attempt shows."""
-        return "# More files\n\n" + "\n\n".join(self._added) if self._added else ""
+        return self._join("# More files", is_added=True)
 
     @property
-    def tokens(self) -> int:
-        """The tokens of all that is shown."""
-        return sum(share.tokens for share in self.shares)
+    def shares(self) -> list[PromptShare]:
+        """The tokens of each part."""
+        return [part.share for part in self._parts if part.text]
 
-    @property
-    def is_full(self) -> bool:
-        """True if no other file fits beside those that are expected."""
-        return self.room.left is not None and self.room.left - self._reserved < _LEAST
+    def _join(self, heading: str, *, is_added: bool) -> str:
+        texts = []
+        for part in self._parts:
+            if part.text and part.is_added is is_added:
+                texts.append(part.text)
+        return "\n\n".join([heading, *texts]) if texts else ""
 
-    @property
-    def _reserved(self) -> int:
-        """The tokens that are reserved for all expected files."""
-        tokens = sum(self._waiting.values())
-        if self.room.left is None:
-            return tokens
-        return min(tokens, self.room.left // 2)
-
-    def expect(self, paths: Iterable[str]) -> None:
-        """Reserve some room for each of these files."""
-        for name in paths:
-            with suppress(PathRefused, OSError):
-                path = str(confine(self.root, name))
-                if (self.root / path).is_file():
-                    self._waiting[path] = min(
-                        _LEAST, (self.root / path).stat().st_size // 3 + 20
-                    )
+    def shows_any(self, paths: Collection[str]) -> bool:
+        """True if one of the files is shown, or will be if there is room."""
+        wanted = {file.text.path for file, _ in self._wanted}
+        return not {*self.seen, *wanted}.isdisjoint(paths)
 
     def add(
         self,
         name: str,
         why: str,
+        priority: Priority = Priority.OTHER,
         *,
-        most: int = _LARGEST_WHOLE,
+        most: int = LARGEST_WHOLE,
         added: bool = False,
         lines: Ranges = (),
-        is_own: bool = False,
-    ) -> None:
-        """Show a file, unless it is shown already: whole, in part if it has more bytes
-        than `most` or does not fit, or only the reason why it is not shown.
+    ) -> WantedFile | None:
+        """Add a file, unless it is there already; or say why it is not shown. A file
+        with more bytes than `most` is shown in part.
 
-        The `lines` matter most. `added` shows the file for this attempt alone. A file
-        that `is_own`, the step's, is shown as far as there is room.
+        The `lines` matter most. `added` shows the file for this attempt alone.
         """
         try:
             path = str(confine(self.root, name))
         except PathRefused as refusal:
             self._say(f"{refusal.message}.", name, why, added=added)
-            return
-        self._waiting.pop(path, None)
-        is_more = added and path in self.in_part
-        if path in self.unshown or (path in self._met and not is_more):
-            return
+            return None
+        if path in self.unshown or path in self._met:
+            return None
         self._met.add(path)
         place = self.root / path
         if place.is_dir():
             self._say(f"{path} is a folder.", path, why, added=added)
-            return
+            return None
         largest = LARGEST_NOTEBOOK if is_notebook(path) else LARGEST_IN_PART
         # a larger file is not shown at all
         data = read_bytes(place, max(largest, LARGEST) + 1)
-        if data is not None and (hidden := self.reader.hidden.why(path, data)):
+        if data is None:
+            self.seen[path] = None
+            self._say(f"{path} does not exist yet.", path, why, added=added)
+        elif hidden := self.reader.hidden.why(path, data):
             self._tell_unshown(path, hidden)
-            return
-        try:
-            if other := self._shown_equal(path):
-                self.seen[path] = self.seen[other]
-                if other in self.in_part:
-                    self.in_part[path] = self.in_part[other]
-                self._say(f"{path} has the text of {other}.", path, why, added=added)
-            elif data is None:
-                self.seen[path] = None
-                self._say(f"{path} does not exist yet.", path, why, added=added)
-            elif media_type(data) or is_meant_as_picture(path):
-                self._add_picture(path, picture_of(path, data), why)
-            elif len(data) > largest:
-                self._tell_unshown(path, f"it has over {largest:,} bytes")
+        elif other := self._find_equal(path):
+            self._copies[path] = other
+            self._say(f"{path} has the text of {other}.", path, why, added=added)
+        elif media_type(data) or is_meant_as_picture(path):
+            self._add_picture(path, data, why)
+        elif len(data) > largest:
+            self._tell_unshown(path, f"it has over {largest:,} bytes")
+        else:
+            text = CodeText(path, data, self.reader.charsets)
+            if text.is_binary:
+                size = f"{len(data):,} bytes"
+                self._tell_unshown(path, f"it is a binary file of {size}")
+            elif not text.is_shown_by_lines:
+                self._tell_unshown(path, "it is a notebook with too long lines")
             else:
-                source = CodeText(path, data, self.reader.charsets)
-                self._add_text(
-                    source,
-                    source.visible_size,
-                    why,
-                    most=most,
-                    added=added,
-                    lines=lines,
-                    is_own=is_own,
-                )
-        except PictureUnusable as error:
-            self._tell_unshown(path, error.message)
+                wanted = WantedFile(text, priority, most, lines)
+                part = _Part("", PromptShare(path, 0, why), added)
+                self._wanted.append((wanted, part))
+                self._parts.append(part)
+                return wanted
+        return None
 
-    def _shown_equal(self, path: str) -> str | None:
+    def _find_equal(self, path: str) -> str | None:
         """Return another file that has this one's text and is shown."""
         for other, content in self.once.items():
-            if other in self.seen and other != path and self.once.get(path) == content:
+            if other != path and other in self._met and self.once.get(path) == content:
                 return other
         return None
 
-    def _add_text(
-        self,
-        source: CodeText,
-        size: int,
-        why: str,
-        *,
-        most: int,
-        added: bool,
-        lines: Ranges,
-        is_own: bool,
-    ) -> None:
-        if source.is_binary:
-            self._tell_unshown(source.path, f"it is a binary file of {size:,} bytes")
-            return
-        if not source.is_shown_by_lines:
-            self._tell_unshown(source.path, "it is a notebook with too long lines")
-            return
-        whole = source.whole()
-        is_small = size <= min(most, _LARGEST_WHOLE)
-        if is_small and self.room.takes(whole.tokens, beside=self._reserved):
-            self.show(whole, why, added=added)
-            return
-        path = source.path
-        part = choose_parts(
-            source,
-            self.search.find_file(path),
-            self._most_in_part,
-            first=_in_pieces(lines),
-            outline=self.search.outline(path),
-            grows=is_own,
-        )
-        if part is None and size > _LARGEST_WHOLE:
+    def share_room(self) -> None:
+        """Show the files that were added, each whole or in part, as far as there is
+        room.
+        """
+        files = [file for file, _ in self._wanted]
+        shown = share_room(files, self.search, self.room.left, self.room.window)
+        for (file, part), code in zip(self._wanted, shown, strict=True):
+            if code is None:
+                self._leave_out(file)
+                continue
+            self.room.takes(code.tokens)
+            self._mark_seen(code)
+            part.text = code.text
+            part.share = PromptShare(code.name, code.tokens, part.share.why)
+            if code.lines is not None:
+                self._note_part(file, code.lines)
+        self._wanted.clear()
+        for path, other in self._copies.items():
+            if other in self.seen:
+                self.seen[path] = self.seen[other]
+            if other in self.in_part:
+                self.in_part[path] = self.in_part[other]
+
+    def _note_part(self, file: WantedFile, lines: Ranges) -> None:
+        path = file.text.path
+        reason = f"it has {file.text.visible_size:,} bytes"
+        if file.may_be_whole:
+            reason = "for want of room"
+        ranges = describe_ranges(lines)
+        self.notes.append(f"{path} is shown to the model in part ({ranges}): {reason}.")
+
+    def _leave_out(self, file: WantedFile) -> None:
+        path = file.text.path
+        size = file.text.visible_size
+        if file.priority is Priority.PATTERN:
+            # the caller lists these
+            self._met.discard(path)
+        elif size > LARGEST_WHOLE:
             self._tell_unshown(path, f"it has {size:,} bytes")
-        elif part is None:
+        else:
             self.room.leave_out(f"{path} ({size:,} bytes)")
-        elif self._has_new_lines(part):
-            self.room.takes(part.tokens)
-            self.show(part, why, added=added)
-            if part.lines is not None:
-                reason = "for want of room" if is_small else f"it has {size:,} bytes"
-                self.notes.append(
-                    f"{path} is shown to the model in part"
-                    f" ({describe_ranges(part.lines)}): {reason}."
-                )
 
-    @property
-    def _most_in_part(self) -> int:
-        """The tokens that a part of a file may have."""
-        left, window = self.room.left, self.room.window
-        if left is None or window is None:
-            return _MOST_IN_PART
-        return min(_MOST_IN_PART, window // 3, left - self._reserved - _FOR_NAMES)
+    def add_lines(self, path: str, lines: Ranges, why: str) -> None:
+        """Show further lines of a file that is shown in part. Only this attempt shows
+        them.
+        """
+        text = self.reader.read(path)
+        if text is None:
+            return
+        most = limit_part(self.room.window)
+        if self.room.left is not None:
+            most = min(most, self.room.left - _FOR_NAMES)
+        code = choose_parts(
+            text,
+            self.search.find_file(path),
+            most,
+            first=cut_ranges(lines),
+            outline=self.search.outline(path),
+        )
+        if code is None:
+            self.room.leave_out(f"further lines of {path}")
+        elif self._has_new_lines(code) and self.room.takes(code.tokens):
+            self.show(code, why, added=True)
 
-    def _has_new_lines(self, part: ShownCode) -> bool:
-        """True if a part has lines that are not shown yet."""
-        shown = self.in_part.get(part.path, ())
-        return not shown or join_ranges((*shown, *(part.lines or ()))) != shown
+    def _has_new_lines(self, code: ShownCode) -> bool:
+        """True if lines are shown that the prompt does not have yet."""
+        shown = self.in_part.get(code.path, ())
+        return join_ranges((*shown, *(code.lines or ()))) != shown
 
     def show(self, code: ShownCode, why: str, *, added: bool) -> None:
         """Show code of a file. The caller has taken the room for it."""
-        (self._added if added else self._parts).append(code.text)
-        if code.lines != ():
-            self.seen[code.path] = code.digest
-            known = self.in_part.pop(code.path, ())
-            if code.lines is not None:
-                self.in_part[code.path] = join_ranges((*known, *code.lines))
-        self.shares.append(PromptShare(code.name, code.tokens, why))
+        share = PromptShare(code.name, code.tokens, why)
+        self._parts.append(_Part(code.text, share, added))
+        self._mark_seen(code)
+
+    def _mark_seen(self, code: ShownCode) -> None:
+        if code.form == "outline":
+            return
+        self.seen[code.path] = code.digest
+        earlier = self.in_part.pop(code.path, ())
+        if code.lines is not None:
+            self.in_part[code.path] = join_ranges((*earlier, *code.lines))
 
     def _tell_unshown(self, path: str, why: str) -> None:
         self._tell(path, f"{path} exists and cannot be shown: {why}.", why)
 
-    def _add_picture(self, path: str, picture: Picture, why: str) -> None:
+    def _add_picture(self, path: str, data: bytes, why: str) -> None:
+        try:
+            picture = picture_of(path, data)
+        except PictureUnusable as error:
+            self._tell_unshown(path, error.message)
+            return
         tokens = picture_tokens(picture)
+        sentence = (
+            f"{path} is a picture, and comes with this message. No reply can change it."
+        )
         if len(self.pictures) == MOST:
             self._tell(
                 path,
@@ -300,28 +313,19 @@ class ShownFiles(Struct, dict=True):
             )
         elif not self.room.takes(tokens):
             self.room.leave_out(f"the picture {path}")
-        elif self._say(
-            f"{path} is a picture, and comes with this message. No reply can"
-            " change it.",
-            path,
-            why,
-        ):
+        elif self._say(sentence, path, why):
             self.pictures.append(picture)
-            self.shares.append(PromptShare(f"the picture {path}", tokens, why))
+            share = PromptShare(f"the picture {path}", tokens, why)
+            self._parts.append(_Part("", share, is_added=False))
 
     def add_some(
         self, paths: Iterable[str], why: str, most: int, *, added: bool = False
     ) -> None:
-        """Show files: whole until they have `most` bytes together, then in part."""
+        """Add files: whole until they have `most` bytes together, then in part."""
         for path in paths:
-            if path in self._met:
-                continue
-            self.add(path, why, most=most, added=added)
-            most -= (
-                (self.root / path).stat().st_size
-                if path in self.seen and path not in self.in_part
-                else 0
-            )
+            file = self.add(path, why, most=most, added=added)
+            if file is not None and file.may_be_whole:
+                most -= file.text.visible_size
 
     def list_hidden(self, paths: Sequence[str], reason: str) -> None:
         """Say to the model and to the user that files of the step are not shown."""
@@ -352,12 +356,12 @@ class ShownFiles(Struct, dict=True):
         self._say(part, name, why)
         self.notes.append(f"{name} is not shown to the model: {why}.")
 
-    def _say(self, part: str, name: str, why: str, *, added: bool = False) -> bool:
+    def _say(self, sentence: str, name: str, why: str, *, added: bool = False) -> bool:
         """Add a sentence to the prompt. Return False if there is no room for it."""
-        if not self.room.part(part, name):
+        if not self.room.part(sentence, name):
             return False
-        (self._added if added else self._parts).append(part)
-        self.shares.append(PromptShare(name, estimated_tokens(part), why))
+        share = PromptShare(name, estimated_tokens(sentence), why)
+        self._parts.append(_Part(sentence, share, added))
         return True
 
 
@@ -387,7 +391,6 @@ def show_files(
     text = "\n\n".join((step.title, step.description, *notes))
     named, unclear = _named(shown, text, paths, choices, {*declared.paths, *checked})
     always = {*declared.named, *checked, *named, *pinned}
-    shown.expect(always)
     missed = {
         path: lines
         for path, lines in (missed or {}).items()
@@ -395,25 +398,27 @@ def show_files(
     }
 
     for path in declared.named:
-        lines = declared.lines(path)
-        shown.add(path, "a file of the step", lines=lines, is_own=True)
-    _show_matched(shown, declared, choices, always)
-    _show_missed(shown, missed, (missed.keys() - always) | shown.in_part.keys())
+        shown.add(path, _DECLARED, Priority.STEP, lines=declared.lines(path))
+    matched = _add_matched(shown, declared, choices, always)
+    for path in sorted(missed.keys() - always):
+        shown.add(path, _MISSED, added=True, lines=missed[path])
     for path in checked:
         shown.add(path, "named by the step's check")
     for path in pinned:
         shown.add(path, "pinned")
     shown.add_some(named, "named in the step", _MOST_NAMED)
+    mentioned: dict[str, Ranges] = {}
     if guidance:
         for mention in find_mentions(root, guidance):
-            if mention.path is not None and not choices.leaves_out(str(mention.path)):
-                why = "mentioned in the guidance"
-                shown.add(str(mention.path), why, added=True, lines=mention.ranges)
+            path = str(mention.path or "")
+            if path and not choices.leaves_out(path):
+                lines = (*mentioned.get(path, ()), *mention.ranges)
+                mentioned[path] = join_ranges(lines)
+        for path, lines in mentioned.items():
+            shown.add(path, _MENTIONED, added=True, lines=lines)
         guided, also_unclear = _named(shown, guidance, paths, choices, set())
         shown.add_some(guided, "named in the guidance", _MOST_NAMED, added=True)
         unclear += also_unclear
-    later = (shown.in_part.keys() & always).difference(declared.named)
-    _show_missed(shown, missed, later)
     _list_meanings(shown, unclear)
     related = [
         path
@@ -422,28 +427,44 @@ def show_files(
     ]
     why = "the work of a step that this one depends on"
     shown.add_some(related, why, _MOST_RELATED)
+    shown.share_room()
+    for path, lines in mentioned.items():
+        if lines and path in shown.in_part:
+            shown.add_lines(path, lines, _MENTIONED)
+    _show_missed(shown, missed, matched)
+    shown.list_hidden([path for path in matched if path not in shown.seen], "too many")
+    if declared.more:
+        shown.notes.append(
+            f"{declared.more:,} more files match what the step declares. They are not"
+            " listed; name fewer files in the step."
+        )
 
 
 def _show_missed(
-    shown: ShownFiles, missed: Mapping[str, Ranges], paths: Collection[str]
+    shown: ShownFiles, missed: Mapping[str, Ranges], matched: Collection[str]
 ) -> None:
-    for path in sorted(missed.keys() & paths):
-        why = "the last attempt missed it"
-        shown.add(path, why, added=True, lines=missed[path])
+    """Show what the last attempt missed of files that are shown in part, and missed
+    files of a pattern that have no room among the others.
+    """
+    for path in sorted(missed):
+        if path in shown.in_part:
+            shown.add_lines(path, missed[path], _MISSED)
+        elif path in matched and path not in shown.seen:
+            shown.add(path, _MISSED, added=True, lines=missed[path])
+    shown.share_room()
 
 
-def _show_matched(
+def _add_matched(
     shown: ShownFiles,
     declared: DeclaredFiles,
     choices: Choices,
     always: Collection[str],
-) -> None:
-    """Show the files that patterns and folders of the step declare, while there is
-    room. The user reads how many are not shown, and the model which ones.
+) -> list[str]:
+    """Add the files that patterns and folders of the step declare. Return their paths.
+    The user reads how many others match.
     """
+    matched = []
     no_text = []
-    no_room = []
-    tokens = _MOST_MATCHED
     for path in declared.matched:
         # a file that the step deletes need not be read
         if path in always or choices.leaves_out(path) or declared.may_delete(path):
@@ -452,25 +473,17 @@ def _show_matched(
             shown.name(path, why)
         elif shown.reader.read(path) is None:
             no_text.append(path)
-        elif tokens <= 0 or shown.is_full:
-            no_room.append(path)
         else:
-            before = shown.tokens
-            shown.add(path, "a file of the step")
-            tokens -= shown.tokens - before
+            shown.add(path, _DECLARED, Priority.PATTERN)
+            matched.append(path)
     shown.list_hidden(no_text, "not text, or too large")
-    shown.list_hidden(no_room, "too many")
-    if declared.more:
-        shown.notes.append(
-            f"{declared.more:,} more files match what the step declares. They are not"
-            " listed; name fewer files in the step."
-        )
+    return matched
 
 
 def _list_meanings(shown: ShownFiles, unclear: Iterable[NamedFile]) -> None:
     """List the files that an unclear name may mean, unless one of them is shown."""
     for file in unclear:
-        if not shown.seen.keys().isdisjoint(file.paths):
+        if shown.shows_any(file.paths):
             continue
         more = len(file.paths) - _MOST_MEANT
         meant = ", ".join(file.paths[:_MOST_MEANT])
@@ -503,7 +516,7 @@ def _named(
     named, unclear = list[str](), list[NamedFile]()
     for file in named_files(text, paths):
         first, *others = file.paths
-        is_known = first in shown.seen or first in declared
+        is_known = first in declared or shown.shows_any([first])
         if others:
             unclear.append(file)
         elif choices.leaves_out(first):
@@ -544,16 +557,6 @@ def _checked_files(root: Path, step: PlanStep) -> list[str]:
     names = [TestId.parse(word).file for word in words if not word.startswith("-")]
     paths = [path_inside(root, name) for name in names]
     return [path for path in paths if path and (root / path).is_file()]
-
-
-def _in_pieces(ranges: Ranges) -> Ranges:
-    """Cut long ranges, so that the beginning of one that does not fit is shown."""
-    pieces = []
-    for first, last in ranges:
-        end = min(last, first + _LONGEST_RANGE - 1)
-        for start in range(first, end + 1, _PIECE):
-            pieces.append((start, min(start + _PIECE - 1, end)))
-    return tuple(pieces)
 
 
 def _may_show(shown: ShownFiles, name: str) -> bool:

@@ -318,6 +318,26 @@ def test_it_never_has_more_than_the_window_whatever_is_left_out(
     assert fitting > 3
 
 
+@each_row("window", [5_000, 8_000, 16_000, 32_000])
+@each_row("sizes", [(9_000, 100, 100), (*[9_000] * 6, 100), (900, 900, 100, 9_000)])
+@each_row("order", [1, -1])
+def test_a_file_that_is_cut_hides_no_other_and_all_that_is_left_out_is_named(
+    sandbox: Sandbox, window: int, sizes: tuple[int, ...], order: int
+) -> None:
+    paths = {f"file_{number}.py": size for number, size in enumerate(sizes)}
+    for path, size in paths.items():
+        (sandbox.root / path).write_text(f"# {path}\n" + "x = 1\n" * size)
+    first, *others = list(paths)[::order]
+    guidance = f"As in `{others.pop()}`."
+    sandbox.write(Step(first, also=tuple(others)))
+    prompt = prompt_of(sandbox, window, guidance=guidance)
+    for path, size in paths.items():
+        if size == 100:
+            assert path in shown(prompt), path
+        if path not in prompt.shown.files:
+            assert path in " ".join((*prompt.left_out, *prompt.notes))
+
+
 async def test_tools_have_their_room_in_the_window_too(sandbox: Sandbox) -> None:
     for number in range(40):
         (sandbox.root / f"file_{number}.py").write_text("x = 1\n" * 200)

@@ -522,16 +522,16 @@ MUTATIONS = [
             ),
             (
                 "the cells of a large notebook count",
-                "engine/shown_files",
-                "source.visible_size,",
-                "len(data),",
+                "context/code_text",
+                "if not self._hidden:\n            return self._size",
+                "if True:\n            return self._size",
                 "tests/engine/test_notebooks_in_step.py",
             ),
             (
                 "a notebook of one line is named",
                 "engine/shown_files",
-                "if not source.is_shown_by_lines:",
-                "if False:",
+                "elif not text.is_shown_by_lines:",
+                "elif False:",
                 "tests/engine/test_notebooks_in_step.py",
             ),
         ]
@@ -2030,8 +2030,8 @@ MUTATIONS = [
     Mutation(
         "a declared file that is hidden is not shown",
         "engine/shown_files.py",
-        "if data is not None and (hidden := self.reader.hidden.why(path, data)):",
-        "if hidden := '':",
+        "elif hidden := self.reader.hidden.why(path, data):",
+        "elif hidden := '':",
         "tests/engine/test_hidden_files.py",
     ),
     Mutation(
@@ -2101,10 +2101,31 @@ MUTATIONS = [
     ),
     Mutation(
         "the lines to look at are shown of a file that does not fit",
-        "engine/shown_files.py",
-        "first=_in_pieces(lines),",
+        "context/sharing.py",
+        "first=cut_ranges(file.first),",
         "first=(),",
         "tests/engine/test_declared_files.py",
+    ),
+    Mutation(
+        "a small file is shown whole after a large one",
+        "context/sharing.py",
+        "for share in sorted(shares, key=lambda share: share.minimum):",
+        "for share in shares[:1]:",
+        "tests/context/test_sharing.py tests/engine/test_prompt.py",
+    ),
+    Mutation(
+        "files of a pattern do not take the room of the step's files",
+        "context/sharing.py",
+        "    sharing.show_parts(Priority.STEP, sharing.free // 2)\n",
+        "",
+        "tests/context/test_sharing.py",
+    ),
+    Mutation(
+        "a part that does not fit is shortened",
+        "context/choosing.py",
+        "while last - first >= _FEWEST_LINES:",
+        "while False:",
+        "tests/context/test_sharing.py",
     ),
     Mutation(
         "a folder does not let its files be deleted unseen",
@@ -3552,8 +3573,8 @@ MUTATIONS = [
     Mutation(
         "guidance shows the files that it mentions",
         "engine/shown_files.py",
-        "lines=mention.ranges)",
-        "lines=mention.ranges) if False else None",
+        "for mention in find_mentions(root, guidance):",
+        "for mention in find_mentions(root, ''):",
         "tests/agents/test_mentions_in_lines.py",
     ),
     Mutation(
@@ -3573,8 +3594,8 @@ MUTATIONS = [
     Mutation(
         "the rules of a project are in a prompt once",
         "engine/shown_files.py",
-        "if path in self.unshown or (path in self._met and not is_more):",
-        "if path in self._met and not is_more:",
+        "if path in self.unshown or path in self._met:",
+        "if path in self._met:",
         "tests/agents/test_rules_once.py",
     ),
     Mutation(
