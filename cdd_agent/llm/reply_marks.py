@@ -4,23 +4,45 @@ of gpt-oss (harmony), and calls of tools.
 
 import json
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 
 from cdd_agent.llm.port import ToolCall
 
-_THOUGHT_TAGS = "think|thinking|thoughts?|reasoning|scratchpad"
+_THOUGHT_MARKS = {
+    "[THINK]": "[/THINK]",
+    "◁think▷": "◁/think▷",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+    "<|begin_of_thought|>": "<|end_of_thought|>",
+    "<|channel>thought": "<channel|>",
+}
+"""Marks around thoughts that are no tags, of Magistral, Kimi, Command A, OpenThinker
+and Gemma 4.
+"""
+
+
+def _any_of(marks: Iterable[str]) -> str:
+    return f"(?-i:{'|'.join(map(re.escape, marks))})"
+
+
+_PREFIX = r"(?:\w+:)?"
+"""A namespace, as in Seed-OSS's `<seed:think>`."""
+_THOUGHTS = (
+    rf"<(?P<tag>{_PREFIX}(?:think|thinking|thoughts?|reasoning|scratchpad))>"
+    rf"|(?P<mark>{_any_of(_THOUGHT_MARKS)})"
+)
 _CHANNEL = (
     r"<\|channel\|>(?P<channel>analysis|commentary|final)"
     r"(?![^<\n]*\bto=)[^<\n]*<\|message\|>"
 )
 """The beginning of a channel. One with `to=` is a call."""
-_LATE_END = "</(?:think|thinking)>"
-"""The end of thoughts. Some servers remove the tag that begins them, and leave this."""
-
+_ANSWER = r"<\|start\|>assistant|<\|START_(?:RESPONSE|TEXT)\|>"
+_LATE_END = rf"(?:</{_PREFIX}(?:think|thinking)>|{_any_of(_THOUGHT_MARKS.values())})"
+"""The end of thoughts. Some servers remove only the mark that begins them."""
 
 OPENING = re.compile(
-    rf" {{0,3}}(?:<(?P<tag>{_THOUGHT_TAGS})>|{_CHANNEL}"
-    rf"|(?P<role><\|start\|>assistant)|(?P<call><tool_call>)|(?P<late_end>{_LATE_END}))",
+    rf" {{0,3}}(?:{_THOUGHTS}|{_CHANNEL}|(?P<answer>{_ANSWER})|(?P<call><tool_call>)"
+    rf"|(?P<late_end>{_LATE_END}))",
     re.IGNORECASE,
 )
 """A mark at the beginning of a line, while a reply streams."""
@@ -30,15 +52,16 @@ LATE_END_LINE = re.compile(rf"{_LATE_END}[ \t]*\r?\n", re.IGNORECASE)
 """The end of thoughts on a separate line, below a code block in the thoughts."""
 
 THOUGHTS_BEGIN = re.compile(
-    rf"^\s*(?:<(?P<tag>{_THOUGHT_TAGS})>|(?:<\|start\|>assistant)?{_CHANNEL})",
-    re.IGNORECASE,
+    rf"^\s*(?:{_ANSWER})?(?:{_THOUGHTS}|{_CHANNEL})", re.IGNORECASE
 )
 """The same in the lines of a whole reply."""
 THOUGHTS_END = re.compile(rf"^\s*{_LATE_END}\s*$", re.IGNORECASE)
+LAST_MARK = re.compile(r"(?:<\|(?:return|end|END_RESPONSE|END_TEXT)\|>\s*)+$")
+"""A mark behind an answer."""
 _CHANNEL_END = re.compile(r"<\|(?:end|return|call)\|>|(?=<\|(?:start|channel)\|>)")
 """A mark that begins the next message ends a channel, too, and is read again."""
 CALL_END = re.compile("</tool_call>", re.IGNORECASE)
-PARTIAL_END = re.compile(r"<[/|\w]{0,11}\Z")
+PARTIAL_END = re.compile(r"[<\[◁][^\s>\]▷]{0,20}\Z")
 """The end of a text that may continue as a mark that ends thoughts or a call."""
 
 EDIT_BEGINS = re.compile(
@@ -63,13 +86,16 @@ _PARAMETER = re.compile(
 def may_begin(start: str) -> bool:
     """True if a mark or an edit may begin with the beginning of a line."""
     word = start.lstrip(" ")
-    return word.startswith("<") or any(edit.startswith(word) for edit in _EDIT_WORDS)
+    words = (*_EDIT_WORDS, *_THOUGHT_MARKS, *_THOUGHT_MARKS.values())
+    return word.startswith("<") or any(whole.startswith(word) for whole in words)
 
 
 def end_of_thoughts(opening: re.Match[str]) -> re.Pattern[str]:
     """Return the mark that ends thoughts, from the mark that began them."""
     if opening["tag"]:
         return re.compile(f"</{opening['tag']}>", re.IGNORECASE)
+    if opening["mark"]:
+        return re.compile(re.escape(_THOUGHT_MARKS[opening["mark"]]))
     return _CHANNEL_END
 
 

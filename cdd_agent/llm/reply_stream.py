@@ -265,7 +265,8 @@ class ReplyStream:
             self._state, self._end_mark = _State.CALL, reply_marks.CALL_END
             return []
         self.has_thoughts = True
-        if mark["tag"] or (mark["channel"] or "final").lower() != "final":
+        is_answer = (mark["channel"] or "").lower() == "final" or mark["answer"]
+        if not is_answer:
             self._state = _State.THOUGHTS
             self._end_mark = reply_marks.end_of_thoughts(mark)
         return []

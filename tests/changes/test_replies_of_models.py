@@ -34,6 +34,18 @@ THOUGHTS: dict[str, Case] = {
     ),
     "the first tag is not sent": (f"A draft:\n{DRAFT}\n</think>\n\n{FILE}", IS_CHANGED),
     "another tag": (f"<thinking>\n{DRAFT}</thinking>\n{FILE}", IS_CHANGED),
+    "a tag in a namespace": (f"<seed:think>\n{DRAFT}</seed:think>\n{FILE}", IS_CHANGED),
+    "marks of Magistral": (f"[THINK]\n{DRAFT}[/THINK]\n{FILE}", IS_CHANGED),
+    "marks of Kimi": (f"◁think▷\n{DRAFT}◁/think▷\n{FILE}", IS_CHANGED),
+    "the last mark of Kimi alone": (f"{DRAFT}◁/think▷\n{FILE}", IS_CHANGED),
+    "marks of Gemma": (f"<|channel>thought\n{DRAFT}<channel|>\n{FILE}", IS_CHANGED),
+    "marks of Command A": (
+        (
+            f"<|START_THINKING|>\n{DRAFT}<|END_THINKING|><|START_RESPONSE|>\n{FILE}"
+            "<|END_RESPONSE|>"
+        ),
+        IS_CHANGED,
+    ),
     "twice": (f"<think></think>\n<thinking>{DRAFT}</thinking>{FILE}", IS_CHANGED),
     "a fence left open": (
         f"<think>\nI write\n```python\nx\n</think>\n{FILE}",

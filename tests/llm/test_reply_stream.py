@@ -20,6 +20,7 @@ MARKS = [
     *("<tool_call>", "</tool_call>", "<write_to_file>", "<source>", "<function=ls>"),
     *("<|channel|>analysis<|message|>", "<|channel|>final<|message|>", "<|end|>"),
     *("<|channel|>commentary to=ls<|message|>", "<|start|>assistant", "<|return|>"),
+    *("[THINK]", "[/THINK]", "◁think▷", "◁/think▷", "<|channel>thought", "<channel|>"),
     *("```", "```json", "~~~", "````", "```py:a.py", "- action: x", "--- a", "+++ b"),
     *("@@", "*** Begin", "diff --git", "<<<<<<< SEARCH", "=======", "{}", "<b>", "<"),
     *("İ", "😀", "hello", " ", "    ", "\t", "\r\n", *["\n"] * 12),
@@ -147,6 +148,73 @@ def test_thoughts_are_separated_from_the_reply(
     for pieces in ([reply], list(reply)):
         parts = parts_of(pieces)
         assert (parts.text, parts.thoughts) == (text, thoughts)
+
+
+@each_row(
+    ("begin", "end"),
+    [
+        ("<think>", "</think>"),
+        ("<Thinking>", "</thinking>"),
+        ("<thought>", "</thought>"),
+        ("<thoughts>", "</thoughts>"),
+        ("<reasoning>", "</reasoning>"),
+        ("<scratchpad>", "</scratchpad>"),
+        ("<seed:think>", "</seed:think>"),
+        ("<mm:think>", "</mm:think>"),
+        ("[THINK]", "[/THINK]"),
+        ("◁think▷", "◁/think▷"),
+        ("<|START_THINKING|>", "<|END_THINKING|>"),
+        ("<|START_THINKING|>", "<|END_THINKING|><|START_RESPONSE|>"),
+        ("<|begin_of_thought|>", "<|end_of_thought|>"),
+        ("<|channel>thought", "<channel|>"),
+        ("<|channel|>analysis<|message|>", "<|end|>"),
+        (
+            "<|start|>assistant<|channel|>analysis<|message|>",
+            "<|end|><|start|>assistant<|channel|>final<|message|>",
+        ),
+    ],
+)
+def test_the_marks_of_many_models_are_read(begin: str, end: str) -> None:
+    thoughts = "\nIs [/a] < b? ◁\n```a.txt\nx\n```\n"
+    for before in ("", "\n", "Okay.\n"):
+        reply = f"{before}{begin}{thoughts}{end}\nHello."
+        for pieces in ([reply], list(reply)):
+            parts = parts_of(pieces)
+            assert parts.thoughts == thoughts
+            assert parts.text.split() == f"{before}Hello.".split()
+
+
+@each_row(
+    "end",
+    [
+        *("</think>", "</thinking>", "</seed:think>", "[/THINK]", "◁/think▷"),
+        *("<|END_THINKING|>", "<|end_of_thought|>", "<channel|>"),
+    ],
+)
+@each_row("thoughts", ["Hm.\n", "Hm:\n```\nx\n```\nSo.\n"])
+def test_thoughts_whose_beginning_a_server_removed_are_no_text(
+    end: str, thoughts: str
+) -> None:
+    reply = f"{thoughts}{end}\nHello."
+    for pieces in ([reply], list(reply)):
+        assert parts_of(pieces) == Parts("Hello.", thoughts, calls=())
+
+
+@each_row(
+    "text",
+    [
+        "[think]\nx = 1\n",
+        "[THINKING] of it\n",
+        "[link](a.md)\n",
+        "◁ left\n",
+        "<|channel> open\n",
+        "<a:b>\n",
+        "Say [THINK] in a line.\n",
+    ],
+)
+def test_text_like_a_mark_stays_text(text: str) -> None:
+    for pieces in ([text], list(text)):
+        assert parts_of(pieces) == Parts(text, calls=())
 
 
 @given(cut_replies(), st.booleans())

@@ -14,10 +14,13 @@ from cdd_agent.changes.formats.form import Span
 from cdd_agent.changes.formats.project_names import NO_PROJECT_NAMES, ProjectNames
 from cdd_agent.changes.model import BlockFate, ReplyBlock, ReplyRefused
 from cdd_agent.changes.reply.calls import lay_out_with_calls
-from cdd_agent.llm.reply_marks import THOUGHTS_BEGIN, THOUGHTS_END, end_of_thoughts
+from cdd_agent.llm.reply_marks import (
+    LAST_MARK,
+    THOUGHTS_BEGIN,
+    THOUGHTS_END,
+    end_of_thoughts,
+)
 
-_LAST_MARK = re.compile(r"(?:<\|(?:return|end)\|>\s*)+$")
-"""What gpt-oss writes behind its answer, if the server leaves it."""
 _ANY_NAME = "a"
 """Stands for the file of an edit that has its name from the text around it."""
 _WRAPPER = re.compile(r"^(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
@@ -62,7 +65,7 @@ def hide_thoughts(
     end.
     """
     lines = list(reply.lines)
-    lines[-1:] = [_LAST_MARK.sub("", line) for line in lines[-1:]]
+    lines[-1:] = [LAST_MARK.sub("", line) for line in lines[-1:]]
     answer = _end_without_beginning(lines, project_names)
     lines[:answer] = [""] * answer
     while True:
