@@ -20,7 +20,7 @@ import httpx
 
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.direct.cache_marks import mark_for_litellm
-from cdd_agent.llm.direct.chat_completions import message_of, tools_of
+from cdd_agent.llm.direct.chat_completions import write_message, write_tools
 from cdd_agent.llm.direct.chat_reply import ChatReply
 from cdd_agent.llm.direct.dialects import openai_word
 from cdd_agent.llm.direct.json_values import as_dict, read_json
@@ -153,7 +153,7 @@ class LitellmModel:
         """The arguments of `litellm.acompletion`."""
         messages = []
         for message in request.messages:
-            content = message_of(message)
+            content = write_message(message)
             if message.tool_calls:
                 # with what litellm gave for them; it leaves out what their provider
                 # refuses
@@ -165,7 +165,7 @@ class LitellmModel:
             mark_for_litellm(messages)
         # Without the second, tools need the package `mcp`.
         tools = (
-            {"tools": tools_of(request), "_skip_mcp_handler": True}
+            {"tools": write_tools(request), "_skip_mcp_handler": True}
             if request.tools
             else {}
         )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from cdd_agent.llm.budget import CEILING
-from cdd_agent.llm.direct.chat_completions import tools_of
+from cdd_agent.llm.direct.chat_completions import write_tools
 from cdd_agent.llm.direct.json_values import (
     as_dict,
     as_object,
@@ -82,7 +82,7 @@ class OllamaChat:
             "options": {**settings, **as_dict(own.pop("options", None))},
         }
         if request.tools:
-            body["tools"] = tools_of(request)
+            body["tools"] = write_tools(request)
         if self._think:
             body["think"] = self._think[0]
         return Call({**body, **own}, self._endpoint.bearer)
