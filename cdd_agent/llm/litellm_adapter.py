@@ -12,7 +12,7 @@ import httpx
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.clean_streams import received_texts
 from cdd_agent.llm.direct.cache_marks import mark_for_litellm
-from cdd_agent.llm.direct.chat_completions import message_of, tools_of
+from cdd_agent.llm.direct.chat_completions import write_message, write_tools
 from cdd_agent.llm.direct.chat_reply import ChatReply
 from cdd_agent.llm.direct.dialects import openai_word
 from cdd_agent.llm.direct.json_texts import JsonTexts
@@ -163,7 +163,7 @@ class LitellmModel:
             **self._settings(),
         }
         if request.tools:
-            arguments["tools"] = tools_of(request)
+            arguments["tools"] = write_tools(request)
             # otherwise tools need the package `mcp`
             arguments["_skip_mcp_handler"] = True
         return arguments
@@ -194,7 +194,7 @@ class LitellmModel:
         messages = []
         signed_ids: dict[str, str] = {}
         for message in request.messages:
-            content = message_of(message)
+            content = write_message(message)
             if message.tool_calls:
                 self._add_data(content, message, signed_ids)
             answered = content.get("tool_call_id")

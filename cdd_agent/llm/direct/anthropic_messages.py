@@ -1,5 +1,4 @@
-"""Anthropic's Messages API as JSON: thoughts that come back signed, caches that are
-asked for, results in one message.
+"""Requests of Anthropic's Messages API.
 
 The rules are those of platform.claude.com/docs (thinking, prompt caching, handling stop
 reasons). `anthropic_reply.py` reads the answer.
@@ -17,20 +16,19 @@ from cdd_agent.llm.direct.json_values import (
     read_json,
 )
 from cdd_agent.llm.direct.protocol import Call
+from cdd_agent.llm.direct.refused_fields import RefusedFields
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.options import NO_OPTIONS, Effort, ModelOptions
 from cdd_agent.llm.pictures import in_base64
-from cdd_agent.llm.port import (
-    Message,
-    Request,
-)
+from cdd_agent.llm.port import Message, Request
 from cdd_agent.llm.providers import Endpoint
+
+_Json = dict[str, Any]
 
 _VERSION = "2023-06-01"
 _LONGEST_REPLY = 32_000
-"""Tokens, of a model that nobody knows; one that writes less says so, and is believed.
-"""
+"""Tokens, for a model that is in no table. If it writes fewer, its refusal says so."""
 _LEAST_BUDGET = 1_024
 _BUDGETS = {
     Effort.LOW: 4_096,
@@ -43,18 +41,18 @@ _OPTIONAL = {
     "thinking": r"\bthinking\b(?! blocks?)",
     "output_config": r"output_config|\beffort\b",
     "temperature": r"\btemperature\b",
-    "cache_control": r"cache_control",
+    "cache_control": "cache_control",
 }
-"""Fields that can be left out where a model refuses them, and how a refusal names them.
-"""
 _REFUSES_THOUGHTS = re.compile(
     r"signature|thinking`? blocks?|redacted_thinking", re.IGNORECASE
 )
-_SHORTER = re.compile(r"max_tokens: (?P<sent>\d+) > (?P<most>\d+)")
+_SHORTER = re.compile(r"max_tokens: \d+ > (?P<most>\d+)")
+_BLANK = "…"
+"""Stands for an empty text, which is refused."""
 
 
 class AnthropicMessages:
-    """Claude, and whoever else speaks this protocol."""
+    """The protocol of Claude, for one model."""
 
     path = "/messages"
 
@@ -67,8 +65,7 @@ class AnthropicMessages:
         self._longest_reply = (
             options.max_output_tokens or self._known.longest_reply or _LONGEST_REPLY
         )
-        self._left_out: set[str] = set()
-        """Fields that this model has refused."""
+        self._refused = RefusedFields(_OPTIONAL)
         self._returns_thoughts = True
 
     def call(self, request: Request) -> Call:
@@ -78,7 +75,7 @@ class AnthropicMessages:
         system = "\n\n".join(
             message.content for message in request.messages if message.role == "system"
         )
-        body: dict[str, Any] = {
+        body: _Json = {
             "model": self._endpoint.model,
             "max_tokens": self._longest_reply,
             "stream": True,
@@ -95,17 +92,9 @@ class AnthropicMessages:
                 }
                 for tool in request.tools
             ]
-        if "cache_control" not in self._left_out:
+        if "cache_control" not in self._refused:
             _mark(body)
-        fields = self._thinking()
-        if self._options.temperature is not None and not (
-            self._known.refuses_sampling or fields
-        ):
-            # refused where a model thinks
-            fields["temperature"] = self._options.temperature
-        body |= {
-            name: value for name, value in fields.items() if name not in self._left_out
-        }
+        body |= self._refused.remove_from(self._settings())
         return Call({**body, **self._options.body}, headers)
 
     def reader(self, request: Request) -> MessageReader:
@@ -115,118 +104,117 @@ class AnthropicMessages:
         if failure.status != 400:
             return False
         words = failure.all_words
-        if (shorter := _SHORTER.search(words)) and int(
-            shorter["most"]
-        ) < self._longest_reply:
+        shorter = _SHORTER.search(words)
+        if shorter and int(shorter["most"]) < self._longest_reply:
             self._longest_reply = int(shorter["most"])
             return True
         if self._returns_thoughts and _REFUSES_THOUGHTS.search(words):
             self._returns_thoughts = False
             return True
-        refused = {
-            name for name, wording in _OPTIONAL.items() if re.search(wording, words)
-        } - self._left_out
-        self._left_out |= refused
-        return bool(refused)
+        return self._refused.learn(words)
 
-    def _thinking(self) -> dict[str, Any]:
-        """How much it thinks, and whether its thoughts can be read."""
+    def _settings(self) -> _Json:
+        """The fields about thinking, and the temperature if the model takes one beside
+        them.
+        """
+        fields = self._thinking()
+        takes_temperature = not (self._known.refuses_sampling or fields)
+        if self._options.temperature is not None and takes_temperature:
+            fields["temperature"] = self._options.temperature
+        return fields
+
+    def _thinking(self) -> _Json:
+        """How much the model thinks, and whether its thoughts are readable."""
         effort, known = self._options.effort, self._known
-        seen = {"display": "summarized"} if self._options.watched else {}
         if effort is Effort.NONE:
             return {"thinking": {"type": "disabled"}} if known.thinks else {}
         if known.thinks_adaptively:
-            return {
-                **(
-                    {"thinking": {"type": "adaptive", **seen}} if seen or effort else {}
-                ),
-                **({"output_config": {"effort": effort.value}} if effort else {}),
-            }
+            return self._adaptive_thinking()
         if effort is None or not known.thinks:
             return {}
         if known.takes_effort:
-            return {
-                "output_config": {
-                    "effort": "high" if effort is Effort.MAX else effort.value
-                }
-            }
+            word = "high" if effort is Effort.MAX else effort.value
+            return {"output_config": {"effort": word}}
         budget = min(_BUDGETS[effort], self._longest_reply // 2)
-        return (
-            {"thinking": {"type": "enabled", "budget_tokens": budget}}
-            if budget >= _LEAST_BUDGET
-            else {}
-        )
+        if budget < _LEAST_BUDGET:
+            return {}
+        return {"thinking": {"type": "enabled", "budget_tokens": budget}}
 
-    def _messages(self, request: Request) -> list[dict[str, Any]]:
-        """Roles take turns: what a person and tools say in a row is one message, with
-        the tools' answers first.
+    def _adaptive_thinking(self) -> _Json:
+        effort = self._options.effort
+        fields: _Json = {}
+        if effort or self._options.watched:
+            fields["thinking"] = {"type": "adaptive"}
+        if self._options.watched:
+            fields["thinking"]["display"] = "summarized"
+        if effort:
+            fields["output_config"] = {"effort": effort.value}
+        return fields
+
+    def _messages(self, request: Request) -> list[_Json]:
+        """Roles alternate: the answers of tools and the user's words after them are one
+        message, the answers first.
         """
-        messages: list[dict[str, Any]] = []
+        messages: list[_Json] = []
         for message in request.messages:
             if message.role == "system":
                 continue
-            role = "assistant" if message.role == "assistant" else "user"
-            blocks = (
-                self._assistant(message) if role == "assistant" else _of_a_user(message)
-            )
+            if message.role == "assistant":
+                role, blocks = "assistant", self._assistant_blocks(message)
+            else:
+                role, blocks = "user", _user_blocks(message)
             if messages and messages[-1]["role"] == role:
                 messages[-1]["content"] += blocks
             else:
                 messages.append({"role": role, "content": blocks})
-        for said in messages:
-            if said["role"] == "user":
-                said["content"].sort(key=lambda block: block["type"] != "tool_result")
+        for turn in messages:
+            if turn["role"] == "user":
+                turn["content"].sort(key=lambda block: block["type"] != "tool_result")
         return messages
 
-    def _assistant(self, message: Message) -> list[dict[str, Any]]:
-        if self._returns_thoughts and (data := message.data_from(self._origin)):
-            return [as_dict(block) for block in as_list(read_json(data))]
-        text = (
-            [{"type": "text", "text": message.content}]
-            if message.content.strip()
-            else []
-        )
-        calls = [
-            {
-                "type": "tool_use",
-                "id": call.id,
-                "name": call.name,
-                "input": as_object(call.arguments),
-            }
-            for call in message.tool_calls
-        ]
-        return [*text, *calls] or [{"type": "text", "text": "…"}]
+    def _assistant_blocks(self, message: Message) -> list[_Json]:
+        """The blocks as Claude sent them, if they have thoughts."""
+        if self._returns_thoughts:
+            data = read_json(message.data_from(self._origin))
+            original = [as_dict(block) for block in as_list(data)]
+            if original:
+                return original
+        blocks: list[_Json] = []
+        if message.content.strip():
+            blocks.append({"type": "text", "text": message.content})
+        for call in message.tool_calls:
+            blocks.append(
+                {
+                    "type": "tool_use",
+                    "id": call.id,
+                    "name": call.name,
+                    "input": as_object(call.arguments),
+                }
+            )
+        return blocks or [{"type": "text", "text": _BLANK}]
 
 
-def _of_a_user(message: Message) -> list[dict[str, Any]]:
-    """The words of a person, or a tool's answer. Pictures are first, each after its
-    name, as is best for Claude.
+def _user_blocks(message: Message) -> list[_Json]:
+    """The user's words and pictures, or the answer of a tool. Claude sees pictures best
+    before the text, each after its name.
     """
-    # which must not be empty
-    text = message.content if message.content.strip() else "…"
+    text = message.content if message.content.strip() else _BLANK
     if message.tool_call_id is not None:
-        return [
-            {
-                "type": "tool_result",
-                "tool_use_id": message.tool_call_id,
-                "content": text,
-            }
-        ]
-    blocks: list[dict[str, Any]] = []
+        answered = message.tool_call_id
+        return [{"type": "tool_result", "tool_use_id": answered, "content": text}]
+    blocks: list[_Json] = []
     for picture in message.pictures:
         source = {
             "type": "base64",
             "media_type": picture.media_type,
             "data": in_base64(picture),
         }
-        blocks += [
-            {"type": "text", "text": f"{picture.name}:"},
-            {"type": "image", "source": source},
-        ]
+        blocks.append({"type": "text", "text": f"{picture.name}:"})
+        blocks.append({"type": "image", "source": source})
     return [*blocks, {"type": "text", "text": text}]
 
 
-def _mark(body: dict[str, Any]) -> None:
+def _mark(body: _Json) -> None:
     """Add the marks for the cache."""
     contents = [message["content"] for message in body["messages"]]
     roles = [message["role"] for message in body["messages"]]

@@ -1,9 +1,7 @@
-"""How providers of chat completions differ: what each wants otherwise than the
-protocol's own servers do.
+"""How providers of chat completions differ from OpenAI's protocol.
 
-What a server does not take is learned from its refusals as well
-(`ChatCompletions.adapts_to`); here is what is known before. `docs/models.md` has the
-sources.
+Servers name other fields that they refuse, and `ChatCompletions.adapts_to` leaves these
+out. This table has what is known before. `docs/models.md` has the sources.
 """
 
 import re
@@ -16,65 +14,97 @@ from msgspec.structs import replace
 from cdd_agent.llm.known_models import KnownModel
 from cdd_agent.llm.options import Effort
 
+Fields = Mapping[str, Any]
+_THINKS: Fields = {"thinking": {"type": "enabled"}}
+_DOES_NOT_THINK: Fields = {"thinking": {"type": "disabled"}}
+
+
+def _by_effort(
+    none: Fields, low: Fields, high: Fields, most: Fields
+) -> Mapping[Effort, Fields]:
+    return {
+        Effort.NONE: none,
+        Effort.LOW: low,
+        Effort.MEDIUM: high,
+        Effort.HIGH: high,
+        Effort.MAX: most,
+    }
+
+
+def _effort(word: str) -> Fields:
+    return {"reasoning_effort": word}
+
 
 class Dialect(Struct, frozen=True):
-    """One provider's."""
+    """The rules of one provider."""
 
     asks_for_usage: bool = True
-    """It knows `stream_options`."""
+    """`stream_options` is allowed."""
     limit: str = "max_tokens"
     """The field for the longest reply."""
     takes_thoughts: bool = True
-    """It knows the fields in which others send and take thoughts as text."""
+    """Thoughts may be sent back as text, in the field in which they came."""
     needs_thoughts: bool = False
-    """Each message with calls must have `reasoning_content`, if only an empty one."""
+    """Each message with calls needs `reasoning_content`, at least an empty one."""
     keeps_text: bool = False
     """Thoughts may be in the text, and must stay there word for word."""
     signs_calls: bool = False
-    """Calls are signed; the first of a message must have a signature."""
+    """The first call of a message needs a signature."""
     needs_own_calls: bool = False
-    """Calls that another model made are refused, as nothing of its own goes with them.
-    """
+    """Calls of another model are refused."""
     short_ids: bool = False
-    """Ids of calls are nine letters or digits."""
+    """Ids of calls have nine letters or digits."""
     answers_end_rounds: bool = False
-    """After answers of tools comes the assistant, and no word of a person."""
+    """After the answers of tools only the assistant may speak."""
     routes_by_key: bool = False
     """`prompt_cache_key` helps to find the cache."""
     fixes_sampling: bool = False
     """Models that think take no temperature."""
     states_cost: bool = False
-    """It tells what a call cost, if it is asked to."""
+    """The usage has the cost of a call if the request asks for it."""
+    efforts: Mapping[Effort, Fields] | None = None
+    """The fields for each effort. None: OpenAI's words for them."""
 
 
-DIALECTS: Mapping[str, Dialect] = {
+_MISTRAL = Dialect(
+    asks_for_usage=False,
+    takes_thoughts=False,
+    short_ids=True,
+    answers_end_rounds=True,
+    efforts=_by_effort(
+        _effort("none"), _effort("none"), _effort("high"), _effort("high")
+    ),
+)
+_DIALECTS: Mapping[str, Dialect] = {
     "openai": Dialect(
         limit="max_completion_tokens", routes_by_key=True, fixes_sampling=True
     ),
     "openrouter": Dialect(states_cost=True),
-    "deepseek": Dialect(needs_thoughts=True),
-    "moonshot": Dialect(needs_thoughts=True, fixes_sampling=True),
-    "mistral": Dialect(
-        asks_for_usage=False,
-        takes_thoughts=False,
-        short_ids=True,
-        answers_end_rounds=True,
+    "deepseek": Dialect(
+        needs_thoughts=True,
+        efforts=_by_effort(
+            _DOES_NOT_THINK, _THINKS, _THINKS, {**_THINKS, **_effort("max")}
+        ),
     ),
-    "codestral": Dialect(
-        asks_for_usage=False,
-        takes_thoughts=False,
-        short_ids=True,
-        answers_end_rounds=True,
+    "moonshot": Dialect(
+        needs_thoughts=True,
+        fixes_sampling=True,
+        efforts=_by_effort(
+            _DOES_NOT_THINK, _effort("low"), _effort("high"), _effort("max")
+        ),
     ),
+    "mistral": _MISTRAL,
+    "codestral": _MISTRAL,
     "gemini": Dialect(takes_thoughts=False, signs_calls=True),
+    "xai": Dialect(
+        efforts=_by_effort(
+            _effort("low"), _effort("low"), _effort("high"), _effort("high")
+        )
+    ),
+    "zai": Dialect(efforts=_by_effort(_DOES_NOT_THINK, _THINKS, _THINKS, _THINKS)),
 }
 """By the prefix of the model string."""
-PLAIN = Dialect()
-_MINIMAX = re.compile(r"minimax", re.IGNORECASE)
-UNSIGNED: Mapping[str, Any] = {
-    "google": {"thought_signature": "skip_thought_signature_validator"}
-}
-"""Stands for a signature on calls that another model made."""
+_MINIMAX = re.compile("minimax", re.IGNORECASE)
 
 
 def dialect_of(provider: str, model: str) -> Dialect:
@@ -83,7 +113,7 @@ def dialect_of(provider: str, model: str) -> Dialect:
     MiniMax's models want their thoughts back in the text, whichever server they run on
     (platform.minimax.io/docs, text-m2-function-call).
     """
-    dialect = DIALECTS.get(provider, PLAIN)
+    dialect = _DIALECTS.get(provider, Dialect())
     if _MINIMAX.search(model):
         return replace(dialect, keeps_text=True)
     return dialect
@@ -91,77 +121,48 @@ def dialect_of(provider: str, model: str) -> Dialect:
 
 def effort_fields(
     provider: str, model: str, known: KnownModel, effort: Effort
-) -> dict[str, Any]:
-    """The fields that tell a model of a provider how much to think."""
-    match provider:
-        case "openrouter" if known.thinks is False:
-            # by its own list; a route that must take every field would not be found
-            return {}
-        case "openrouter":
-            is_off = effort is Effort.NONE
-            return {
-                "reasoning": {"enabled": False}
-                if is_off
-                else {"effort": openai_word(effort, known)}
-            }
-        case "deepseek" | "zai":
-            switch = {
-                "thinking": {"type": "disabled" if effort is Effort.NONE else "enabled"}
-            }
-            return (
-                {**switch, "reasoning_effort": "max"}
-                if effort is Effort.MAX and provider == "deepseek"
-                else switch
-            )
-        case "moonshot" if effort is Effort.NONE:
-            return {"thinking": {"type": "disabled"}}
-        case "moonshot":
-            return {
-                "reasoning_effort": "high" if effort is Effort.MEDIUM else effort.value
-            }
-        case "mistral" | "codestral":
-            return {
-                "reasoning_effort": "none"
-                if effort in (Effort.NONE, Effort.LOW)
-                else "high"
-            }
-        case "xai":
-            return {
-                "reasoning_effort": "low"
-                if effort in (Effort.NONE, Effort.LOW)
-                else "high"
-            }
-        case "openai" if not known.thinks and model.startswith("gpt-4"):
-            return {}
-        case "openai":
-            return {"reasoning_effort": openai_effort(effort, known)}
-        case _:
-            return {"reasoning_effort": openai_word(effort, known)}
+) -> Fields:
+    """Return the fields that tell a model how much to think."""
+    efforts = dialect_of(provider, model).efforts
+    if efforts is not None:
+        return efforts[effort]
+    if provider == "openrouter":
+        return _openrouter_fields(known, effort)
+    if provider != "openai":
+        return _effort(openai_word(effort, known))
+    if model.startswith("gpt-4") and not known.thinks:
+        return {}
+    return _effort(openai_effort(effort, known))
+
+
+def _openrouter_fields(known: KnownModel, effort: Effort) -> Fields:
+    """A model that does not think gets no field: a route that must know every field
+    would not be found.
+    """
+    if known.thinks is False:
+        return {}
+    if effort is Effort.NONE:
+        return {"reasoning": {"enabled": False}}
+    return {"reasoning": {"effort": openai_word(effort, known)}}
 
 
 def openai_effort(effort: Effort, known: KnownModel) -> str:
-    """For OpenAI's own models, of which some cannot but think."""
-    if (
-        effort is Effort.NONE
-        and known.thinks
-        and not known.efforts & {"none", "minimal"}
-    ):
+    """Return the word for an effort of OpenAI's own models. Some always think."""
+    may_stop = known.efforts & {"none", "minimal"}
+    if effort is Effort.NONE and known.thinks and not may_stop:
         return "low"
     return openai_word(effort, known)
 
 
 def openai_word(effort: Effort, known: KnownModel) -> str:
-    """OpenAI's word for an effort, as far as the model is known to have one."""
-    match effort:
-        case Effort.MAX:
-            return next(
-                (word for word in ("max", "xhigh") if word in known.efforts), "high"
-            )
-        case Effort.NONE:
-            return (
-                "minimal"
-                if "minimal" in known.efforts and "none" not in known.efforts
-                else "none"
-            )
-        case _:
-            return effort.value
+    """Return the nearest of OpenAI's words for an effort that the model is known to
+    take.
+    """
+    if effort is Effort.MAX:
+        for word in ("max", "xhigh"):
+            if word in known.efforts:
+                return word
+        return "high"
+    if effort is Effort.NONE and "none" not in known.efforts:
+        return "minimal" if "minimal" in known.efforts else "none"
+    return effort.value

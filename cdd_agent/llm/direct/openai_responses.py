@@ -1,5 +1,5 @@
-"""OpenAI's Responses API as JSON, without storage there: all that a model put out goes
-back as it came.
+"""Requests of OpenAI's Responses API. Nothing is stored there, so everything that a
+model sent goes back unchanged.
 
 The rules are those of developers.openai.com/api/docs (reasoning, conversation state,
 prompt caching) and of the types of OpenAI's own client. `response_reader.py` reads the
@@ -8,7 +8,6 @@ answer.
 
 import re
 from hashlib import sha256
-from itertools import takewhile
 from typing import Any
 from uuid import uuid4
 
@@ -20,6 +19,7 @@ from cdd_agent.llm.direct.json_values import (
     sendable_arguments,
 )
 from cdd_agent.llm.direct.protocol import Call
+from cdd_agent.llm.direct.refused_fields import RefusedFields
 from cdd_agent.llm.direct.response_reader import ResponseReader
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.known_models import known_model
@@ -27,6 +27,8 @@ from cdd_agent.llm.options import NO_OPTIONS, Effort, ModelOptions
 from cdd_agent.llm.pictures import data_url
 from cdd_agent.llm.port import Message, Request
 from cdd_agent.llm.providers import Endpoint
+
+_Json = dict[str, Any]
 
 _LONGEST_CALL_ID = 64
 _OPTIONAL = {
@@ -39,9 +41,6 @@ _OPTIONAL = {
     "prompt_cache_key": r"\bprompt_cache_key\b",
     "stream": r"^stream$|verified to stream\b",
 }
-"""Fields, and parts of them, that can be left out where a server refuses them, and how
-a refusal names them.
-"""
 _REFUSES_ITEMS = re.compile(
     r"encrypted.content(?! is not supported)|without its required|not persisted|unknown"
     r" parameter: 'input\[",
@@ -50,7 +49,7 @@ _REFUSES_ITEMS = re.compile(
 
 
 class OpenAIResponses:
-    """OpenAI's models, and whoever else speaks this protocol."""
+    """The protocol of OpenAI's newer models, for one model."""
 
     path = "/responses"
 
@@ -60,29 +59,28 @@ class OpenAIResponses:
         self._endpoint, self._options = endpoint, options
         self._origin = endpoint.origin("responses")
         self._known = known_model(name)
-        self._left_out: set[str] = set()
-        """Fields, and parts of them, that this server or model has refused."""
+        self._refused = RefusedFields(_OPTIONAL)
         self._returns_items = True
         self._cache_key = uuid4().hex
 
     def call(self, request: Request) -> Call:
-        system = [
-            message.content
-            for message in takewhile(
-                lambda message: message.role == "system", request.messages
-            )
-        ]
-        spoken = request.messages[len(system) :]
-        body: dict[str, Any] = {
+        instructions = []
+        items: list[_Json] = []
+        for message in request.messages:
+            if message.role == "system" and not items:
+                instructions.append(message.content)
+            else:
+                items += self._items(message)
+        body: _Json = {
             "model": self._endpoint.model,
-            "input": [item for message in spoken for item in self._items(message)],
+            "input": items,
             "store": False,
             "stream": True,
             "prompt_cache_key": self._cache_key,
             **self._settings(),
         }
-        if system:
-            body["instructions"] = "\n\n".join(system)
+        if instructions:
+            body["instructions"] = "\n\n".join(instructions)
         if request.tools:
             body["tools"] = [
                 {
@@ -90,14 +88,12 @@ class OpenAIResponses:
                     "name": tool.name,
                     "description": tool.description,
                     "parameters": dict(tool.parameters),
-                    # the default here would want every parameter to be required
+                    # strict, the default, needs every parameter to be required
                     "strict": False,
                 }
                 for tool in request.tools
             ]
-        fields = {
-            name: value for name, value in body.items() if name not in self._left_out
-        }
+        fields = self._refused.remove_from(body)
         return Call({**fields, **self._options.body}, self._endpoint.bearer)
 
     def reader(self, request: Request) -> ResponseReader:
@@ -106,104 +102,94 @@ class OpenAIResponses:
     def adapts_to(self, failure: Failure) -> bool:
         if failure.status not in (400, 404, 422):
             return False
-        words = failure.all_words
-        if self._returns_items and _REFUSES_ITEMS.search(words):
+        if self._returns_items and _REFUSES_ITEMS.search(failure.all_words):
             self._returns_items = False
             return True
-        named = {
-            name
-            for name, wording in _OPTIONAL.items()
-            if re.search(wording, words, re.IGNORECASE | re.MULTILINE)
-        }
-        refused = named - self._left_out
-        self._left_out |= refused
-        return bool(refused)
+        return self._refused.learn(failure.all_words)
 
-    def _settings(self) -> dict[str, Any]:
-        """The settings of a person, as far as the model takes them."""
-        options, may_think = self._options, self._known.thinks is not False
-        fields: dict[str, Any] = {}
-        if may_think:
+    def _settings(self) -> _Json:
+        """The user's settings that the model takes."""
+        options, known = self._options, self._known
+        fields: _Json = {}
+        if known.thinks is not False:
             fields["include"] = ["reasoning.encrypted_content"]
-            effort, reasoning = options.effort, dict[str, str]()
-            if effort is not None and "reasoning.effort" not in self._left_out:
-                reasoning["effort"] = openai_effort(effort, self._known)
-            if (
-                options.watched
-                and effort is not Effort.NONE
-                and "reasoning.summary" not in self._left_out
-            ):
-                reasoning["summary"] = "auto"
+            reasoning = self._reasoning()
             if reasoning:
                 fields["reasoning"] = reasoning
-        if options.temperature is not None and not (
-            self._known.thinks or self._known.refuses_sampling
-        ):
+        takes_temperature = not (known.thinks or known.refuses_sampling)
+        if options.temperature is not None and takes_temperature:
             fields["temperature"] = options.temperature
         if options.max_output_tokens is not None:
             fields["max_output_tokens"] = options.max_output_tokens
         return fields
 
-    def _items(self, message: Message) -> list[dict[str, Any]]:
+    def _reasoning(self) -> _Json:
+        effort = self._options.effort
+        reasoning = {}
+        if effort is not None and "reasoning.effort" not in self._refused:
+            reasoning["effort"] = openai_effort(effort, self._known)
+        is_seen = self._options.watched and effort is not Effort.NONE
+        if is_seen and "reasoning.summary" not in self._refused:
+            reasoning["summary"] = "auto"
+        return reasoning
+
+    def _items(self, message: Message) -> list[_Json]:
         if message.role == "tool":
-            answered = _call_id(message.tool_call_id or "")
             return [
                 {
                     "type": "function_call_output",
-                    "call_id": answered,
+                    "call_id": _call_id(message.tool_call_id or ""),
                     "output": message.content,
                 }
             ]
-        if message.role != "assistant":
-            parts: list[dict[str, Any]] = []
-            for picture in message.pictures:
-                parts.append({"type": "input_text", "text": f"{picture.name}:"})
-                parts.append(
-                    {
-                        "type": "input_image",
-                        "image_url": data_url(picture),
-                        "detail": "auto",
-                    }
-                )
-            content = (
-                [*parts, {"type": "input_text", "text": message.content}]
-                if parts
-                else message.content
-            )
-            return [{"role": message.role, "content": content}]
-        if as_they_came := self._as_they_came(message):
-            return as_they_came
-        calls = [  # without ids of items: those are their provider's
+        if message.role == "assistant":
+            return self._original_items(message) or _assistant_items(message)
+        if message.pictures:
+            return [{"role": message.role, "content": _parts_with_pictures(message)}]
+        return [{"role": message.role, "content": message.content}]
+
+    def _original_items(self, message: Message) -> list[_Json]:
+        """The items of a message as they came, all or none. A call without its
+        reasoning is refused, and so is a call without an answer.
+        """
+        data = message.data_from(self._origin) if self._returns_items else ""
+        items = [as_dict(item) for item in as_list(read_json(data))]
+        calls = []
+        for item in items:
+            if item.get("type") == "function_call":
+                calls.append(item.get("call_id"))
+        return items if calls == [call.id for call in message.tool_calls] else []
+
+
+def _assistant_items(message: Message) -> list[_Json]:
+    """The items of a message from another model: without ids, which OpenAI gives."""
+    items: list[_Json] = []
+    if message.content or not message.tool_calls:
+        items.append({"role": "assistant", "content": message.content})
+    for call in message.tool_calls:
+        items.append(
             {
                 "type": "function_call",
                 "call_id": _call_id(call.id),
                 "name": call.name,
                 "arguments": sendable_arguments(call.arguments),
             }
-            for call in message.tool_calls
-        ]
-        says = message.content or not calls
-        return [
-            *([{"role": "assistant", "content": message.content}] if says else []),
-            *calls,
-        ]
-
-    def _as_they_came(self, message: Message) -> list[dict[str, Any]]:
-        """The items of a message, all or none: a call without the reasoning before it
-        is refused, and so is an item whose call nobody answers.
-        """
-        data = message.data_from(self._origin) if self._returns_items else ""
-        items = [as_dict(item) for item in as_list(read_json(data))]
-        made = [
-            item.get("call_id") for item in items if item.get("type") == "function_call"
-        ]
-        return items if made == [call.id for call in message.tool_calls] else []
+        )
+    return items
 
 
-def _call_id(id_: str) -> str:
-    """An id as OpenAI takes it: some that other models' calls have are longer."""
-    return (
-        id_
-        if len(id_) <= _LONGEST_CALL_ID
-        else sha256(id_.encode(errors="replace")).hexdigest()
-    )
+def _parts_with_pictures(message: Message) -> list[_Json]:
+    """Models see pictures best before the text, each after its name."""
+    parts: list[_Json] = []
+    for picture in message.pictures:
+        parts.append({"type": "input_text", "text": f"{picture.name}:"})
+        url = data_url(picture)
+        parts.append({"type": "input_image", "image_url": url, "detail": "auto"})
+    return [*parts, {"type": "input_text", "text": message.content}]
+
+
+def _call_id(call_id: str) -> str:
+    """An id as OpenAI takes it: some ids of other models are longer."""
+    if len(call_id) <= _LONGEST_CALL_ID:
+        return call_id
+    return sha256(call_id.encode(errors="replace")).hexdigest()

@@ -1,0 +1,37 @@
+"""Optional fields of a request, which are left out once a server refuses them."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+
+class RefusedFields:
+    """The fields that a server has refused."""
+
+    def __init__(self, wordings: Mapping[str, str]) -> None:
+        """`wordings` are the optional fields, and how a refusal names them."""
+        self._patterns = {
+            name: re.compile(wording, re.IGNORECASE | re.MULTILINE)
+            for name, wording in wordings.items()
+        }
+        self._names: set[str] = set()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    def add(self, name: str) -> None:
+        self._names.add(name)
+
+    def learn(self, refusal: str) -> bool:
+        """Return True if a refusal names optional fields that were sent until now."""
+        before = len(self._names)
+        for name, pattern in self._patterns.items():
+            if pattern.search(refusal):
+                self._names.add(name)
+        return len(self._names) > before
+
+    def remove_from(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields that the server takes."""
+        return {
+            name: value for name, value in fields.items() if name not in self._names
+        }
