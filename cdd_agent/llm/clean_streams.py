@@ -27,7 +27,7 @@ _PATTERNS = {
     "text/event-stream": "data: {}\n\n",
     "application/x-ndjson": "{}\n",
 }
-"""How a text is written in a stream, by the type of its content."""
+"""The form of a text in a stream, by the type of the stream's content."""
 
 received_texts: ContextVar[list[JsonTexts]] = ContextVar("received_texts")
 """A list to which each stream that is read in this context is added."""

@@ -125,7 +125,7 @@ class LitellmModel:
                 async for chunk in chunks:
                     piece = chunk.model_dump(exclude_none=True, warnings=False)
                     has_content = has_content or _has_content(piece)
-                    for event in reply.read(_cleaned(piece)):
+                    for event in reply.read_object(_cleaned(piece)):
                         listener(event)
             if not has_finish_reason(chunks):
                 raise incomplete(self.name, _received(texts, has_content))

@@ -792,7 +792,7 @@ def test_provider_data_can_be_saved(
     reader: ReplyReader, documents: list[object]
 ) -> None:
     for document in documents:
-        list(reader.take(json.dumps(document)))
+        list(reader.read_text(json.dumps(document)))
     list(reader.end())
 
     assert reader.done.provider_data is not None
@@ -886,7 +886,7 @@ def test_pieces_of_any_shape_break_no_reader(
         kinds, reader = KINDS[protocol], make_reader()
         for number, fields in pieces:
             kind = kinds[number % len(kinds)]
-            list(reader.take(json.dumps({**fields, "type": kind})))
+            list(reader.read_text(json.dumps({**fields, "type": kind})))
 
         list(reader.end())
         if (data := reader.done.provider_data) is not None:

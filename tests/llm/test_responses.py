@@ -422,7 +422,7 @@ async def test_usage_includes_cached_written_and_thinking_tokens() -> None:
 
 def data_of(*output: Json) -> list[Json] | None:
     reader = ResponseReader("here")
-    list(reader.take(json.dumps(response(*output))))
+    list(reader.read_text(json.dumps(response(*output))))
     list(reader.end())
     data = reader.done.provider_data
     return None if data is None else json.loads(data.data)

@@ -49,7 +49,7 @@ class IncomingAnswer:
         async with asyncio.timeout(timeouts.KEEP_ALIVE_TIMEOUT) as limit:
             async for piece in pieces:
                 for text in self._texts.feed(piece):
-                    self._take(text)
+                    self._read_text(text)
                     silence = timeouts.KEEP_ALIVE_TIMEOUT
                     if self.reader.is_finished:
                         silence = timeouts.AFTER_END_TIMEOUT
@@ -57,7 +57,7 @@ class IncomingAnswer:
                 if self._texts.is_over:
                     return
         for text in self._texts.end():
-            self._take(text)
+            self._read_text(text)
 
     def end(self, model: str) -> list[ModelEvent]:
         """Return the last events of a complete reply. Raises `ModelError` for another
@@ -67,8 +67,8 @@ class IncomingAnswer:
             raise incomplete(model, self.received)
         return list(self.reader.end())
 
-    def _take(self, text: str) -> None:
-        for event in self.reader.take(text):
+    def _read_text(self, text: str) -> None:
+        for event in self.reader.read_text(text):
             self.listener(event)
         if self.reader.is_empty:
             is_nested = any(bracket in text.strip()[1:] for bracket in "{[")
@@ -76,7 +76,7 @@ class IncomingAnswer:
 
     @property
     def received(self) -> Received:
-        """What an error message shows of an answer that is not a complete reply."""
+        """The part of an incomplete answer that an error message shows."""
         received = self._texts.received(is_reply=not self.reader.is_empty)
         is_stream = received.is_stream and not self._has_other_protocol
         return replace(received, is_stream=is_stream)

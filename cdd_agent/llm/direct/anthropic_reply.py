@@ -77,7 +77,7 @@ class MessageReader(ReplyReader):
         self._blocks: dict[int, _ContentBlock] = {}
         self._counts: dict[str, Any] = {}
 
-    def read(self, document: dict[str, Any]) -> Iterator[ModelEvent]:
+    def read_object(self, document: dict[str, Any]) -> Iterator[ModelEvent]:
         index = as_int(document.get("index")) or 0
         match document.get("type"):
             # some servers send a whole message though a stream was requested

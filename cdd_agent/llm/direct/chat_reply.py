@@ -44,7 +44,7 @@ class ChatReply(ReplyReader):
         self._parts: list[dict[str, Any]] = []
         """The content, if it is a list with thoughts in it."""
 
-    def read(self, document: dict[str, Any]) -> Iterator[ModelEvent]:
+    def read_object(self, document: dict[str, Any]) -> Iterator[ModelEvent]:
         # some servers mix in pieces of other kinds
         if not document.keys() & {"choices", "usage"}:
             return

@@ -27,7 +27,7 @@ _END = "[DONE]"
 
 
 class AnswerForm(Enum):
-    """How JSON texts are arranged in an answer."""
+    """The arrangement of the JSON texts in an answer."""
 
     EVENTS = "events"
     LINES = "lines"
@@ -94,7 +94,7 @@ class JsonTexts:
         self._size = 0
 
     def received(self, *, is_reply: bool) -> Received:
-        """Return what an error message shows of the answer. A comment shows that the
+        """Return the part that an error message shows. A comment shows that the
         answer is a stream of events, too.
         """
         beginning = _decode(self._beginning)
@@ -113,7 +113,7 @@ class JsonTexts:
         if len(self._beginning) < _SHOWN_BYTES:
             self._beginning += piece[:_SHOWN_BYTES]
         for line in self._lines.feed(piece):
-            yield from self._take_line(line)
+            yield from self._read_line(line)
             if self.is_over:
                 return
 
@@ -121,7 +121,7 @@ class JsonTexts:
         """Yield the text at the end of the answer. It is complete unless the connection
         broke.
         """
-        last = [*self._take_line(self._lines.end()), *self._end_text()]
+        last = [*self._read_line(self._lines.end()), *self._end_text()]
         for text in last:
             if read_json(text) is not None:
                 yield text
@@ -129,18 +129,18 @@ class JsonTexts:
                 self.is_cut = True
                 self.unused = text
 
-    def _take_line(self, line: bytes) -> Iterator[str]:
+    def _read_line(self, line: bytes) -> Iterator[str]:
         if self._form is None:
             self._form = _form_that_begins(line)
         if self._form is AnswerForm.EVENTS:
-            yield from self._take_field(line)
+            yield from self._read_field(line)
         elif self._form is AnswerForm.DOCUMENT:
             self._add(line)
         else:
             yield from self._without_keep_alives(line)
 
-    def _take_field(self, line: bytes) -> Iterator[str]:
-        """Take a line of an event. Only its data counts; an empty line ends it."""
+    def _read_field(self, line: bytes) -> Iterator[str]:
+        """Read a line of an event. Only its data counts; an empty line ends it."""
         if not line:
             yield from self._end_text()
             return

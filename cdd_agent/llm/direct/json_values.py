@@ -18,7 +18,7 @@ def read_json(text: str) -> Any:
 
 
 def as_bytes(body: Mapping[str, Any]) -> bytes:
-    """Return JSON as it is sent: UTF-8, without white space between values."""
+    """Return the bytes of JSON: UTF-8, without white space between values."""
     try:
         return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
     # half of a character can only be written as an escape

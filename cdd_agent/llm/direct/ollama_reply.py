@@ -20,7 +20,7 @@ class OllamaReader(ReplyReader):
         self._thoughts: list[str] = []
         self._made_calls: list[ToolCall] = []
 
-    def read(self, document: dict[str, Any]) -> Iterator[ModelEvent]:
+    def read_object(self, document: dict[str, Any]) -> Iterator[ModelEvent]:
         # a piece of another kind
         if not document.keys() & {"message", "done"}:
             return

@@ -34,12 +34,12 @@ class ReplyReader(ABC):
         self._stop_word = ""
         self._usage: Usage | None = None
 
-    def take(self, text: str) -> Iterator[ModelEvent]:
+    def read_text(self, text: str) -> Iterator[ModelEvent]:
         """Yield the events of a JSON text. Raises `ServerFailed` and `NoReply`."""
-        yield from self.read(read_document(text))
+        yield from self.read_object(read_document(text))
 
     @abstractmethod
-    def read(self, document: dict[str, Any]) -> Iterator[ModelEvent]:
+    def read_object(self, document: dict[str, Any]) -> Iterator[ModelEvent]:
         """Yield the events of a JSON object. Raises `ServerFailed`."""
 
     @abstractmethod

@@ -34,7 +34,7 @@ class ResponseReader(ReplyReader):
         """The item, and its part, with which the thoughts end so far."""
         self._is_refusal = False
 
-    def read(self, document: dict[str, Any]) -> Iterator[ModelEvent]:
+    def read_object(self, document: dict[str, Any]) -> Iterator[ModelEvent]:
         if document.get("object") == "response":
             self._expect_no_failure(document)
             yield from self._finish(as_string(document.get("status")), document)

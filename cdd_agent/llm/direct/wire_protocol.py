@@ -17,7 +17,7 @@ class WireProtocol(Protocol):
         ...
 
     def call(self, request: Request) -> Call:
-        """Return a request as it is sent, with the key among its headers."""
+        """Return the body and the headers of a request, the key among them."""
         ...
 
     def reader(self, request: Request) -> ReplyReader:
