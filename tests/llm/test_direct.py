@@ -390,6 +390,16 @@ async def test_tool_calls_are_assembled_from_pieces_of_any_form(
     assert (await events_on(raw(sse(*pieces, chunk("tool_calls")))))[:-1] == [A, B]
 
 
+async def test_a_provider_s_data_stays_with_its_call() -> None:
+    signed = {"index": 0, "extra_content": {"signature": "s"}}
+    pieces = [*BEGUN, chunk(tool_calls=[signed]), piece(1, arguments="{}")]
+    *_, done = await events_on(raw(sse(*pieces, chunk("tool_calls"))))
+
+    assert isinstance(done, Done)
+    assert done.provider_data is not None
+    assert json.loads(done.provider_data.data)["calls"] == [{"signature": "s"}, None]
+
+
 async def test_tool_calls_without_ids_get_distinct_ids() -> None:
     pieces = [piece(0, None, "read", "{}"), piece(1, "", "list", "{}")]
     first, second, _ = await events_on(raw(sse(*pieces, chunk("tool_calls"))))

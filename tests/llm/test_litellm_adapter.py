@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.dialogue.turns import Dialogue
-from cdd_agent.errors import BadInput
+from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.llm import litellm_adapter
 from cdd_agent.llm.litellm_adapter import LitellmModel, expect_provider, missing_keys
 from cdd_agent.llm.port import (
@@ -35,6 +35,8 @@ from tests.llm.simulators.anthropic import Anthropic
 from tests.llm.simulators.base import Bill, Json, Said
 from tests.llm.simulators.chat import DeepSeek
 from tests.llm.test_keep_alives import CHAT, MESSAGES, OLLAMA, keep_alives_of, written
+from tests.support.commandline import STEPS, cdd
+from tests.support.projects import SLUG, Sandbox
 from tests.support.replies import all_of
 from tests.support.tables import each_row
 
@@ -125,6 +127,19 @@ def test_a_model_whose_thoughts_litellm_loses_is_refused_without_a_call(
     with pytest.raises(BadInput, match=name) as refused:
         expect_provider(name, api_base)
     assert "model_adapter" in refused.value.hint
+
+
+def test_doctor_and_a_run_name_a_model_whose_thoughts_litellm_loses(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sandbox.write(STEPS[0])
+    (sandbox.root / ".cdd" / "config.yaml").write_text(
+        "model: openai/gpt-5.3-codex\nmodel_adapter: litellm\n"
+    )
+    for command in (["doctor"], ["exec", SLUG]):
+        assert cdd(sandbox, *command) == ExitCode.BAD_INPUT
+        output = capsys.readouterr()
+        assert "litellm cannot ask openai/gpt-5.3-codex" in output.out + output.err
 
 
 @each_row(

@@ -3997,6 +3997,20 @@ MUTATIONS = [
             ),
         ]
     ],
+    Mutation(
+        "a model whose thoughts litellm loses is refused",
+        "llm/litellm_adapter.py",
+        'if model.startswith("responses/") or known_model(name).only_by_responses:',
+        'if model.startswith("responses/"):',
+        "tests/words/test_models.py",
+    ),
+    Mutation(
+        "data of a call stays with its call",
+        "llm/direct/call_pieces.py",
+        "            call.extra = piece",
+        "            self._calls[-1].extra = piece",
+        "tests/llm/test_direct.py",
+    ),
     # --- llm: streams ----------------------------------------------------------------
     *[
         Mutation(rule, file, old, new, "tests/llm/test_keep_alives.py")
