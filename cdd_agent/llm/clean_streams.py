@@ -5,11 +5,13 @@ is not JSON, or at a line separator (U+2028) within a text, litellm even drops p
 a reply without an error.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextvars import ContextVar
 
 import httpx
 
+from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct.json_texts import JsonTexts
 
 _LINE_BREAKS = {
@@ -64,9 +66,14 @@ class _CleanStream(httpx.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         texts = JsonTexts()
         received_texts.get([]).append(texts)
+        clock = asyncio.get_running_loop().time
+        time_of_text = clock()
         async for piece in self._stream:
             for text in texts.feed(piece):
                 yield self._encode(text)
+                time_of_text = clock()
+            if clock() - time_of_text > timeouts.KEEP_ALIVE_TIMEOUT:
+                raise httpx.ReadTimeout("only keep-alives arrived")
             if texts.is_over:
                 yield self._encode("[DONE]")
                 return

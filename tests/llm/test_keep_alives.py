@@ -387,18 +387,32 @@ async def test_keep_alives_without_end_have_a_time_limit(
         assert answer.reader.is_finished is bool(beginning)
 
 
-async def test_litellm_s_transport_sends_on_one_clean_line_for_each_event() -> None:
-    pieces = written(CHAT)
-    body = "".join(f"{one}data: ping\n\n: keep-alive\n\n" for one in pieces)
+async def ask_through_litellm_s_transport(body: str) -> httpx.Response:
     answer = Answer(raw=body, content_type="text/event-stream; charset=utf-8")
     with LoopbackServer([answer]) as server:
         transport = CleanTransport(httpx.AsyncHTTPTransport())
         async with httpx.AsyncClient(transport=transport) as client:
-            response = await client.post(
+            return await client.post(
                 f"{server.url}/chat/completions",
                 json={"model": "m", "messages": [], "stream": True},
             )
 
+
+async def test_litellm_s_transport_sends_on_one_clean_line_for_each_event() -> None:
+    pieces = written(CHAT)
+    response = await ask_through_litellm_s_transport(
+        "".join(f"{one}data: ping\n\n: keep-alive\n\n" for one in pieces)
+    )
+
     lines = [line for line in response.text.splitlines() if line]
     assert lines[-1] == "data: [DONE]"
     assert [json.loads(line[6:]) for line in lines[:-1]] == list(CHAT.pieces)
+
+
+async def test_keep_alives_without_end_have_a_time_limit_for_litellm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(timeouts, "KEEP_ALIVE_TIMEOUT", -1.0)
+
+    with pytest.raises(httpx.ReadTimeout):
+        await ask_through_litellm_s_transport("data: ping\n\n")
