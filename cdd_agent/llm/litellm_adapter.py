@@ -22,7 +22,7 @@ from cdd_agent.llm.direct.reported_failures import failure_in
 from cdd_agent.llm.direct.server_check import expect_server
 from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import Failure, Listener, causes
-from cdd_agent.llm.incomplete import Received, incomplete
+from cdd_agent.llm.incomplete_answers import Received, explain_incomplete
 from cdd_agent.llm.known_models import has_provider, known_model
 from cdd_agent.llm.litellm_library import (
     forget_clients_of_other_loops,
@@ -128,7 +128,7 @@ class LitellmModel:
                     for event in reply.read_object(_cleaned(piece)):
                         listener(event)
             if not has_finish_reason(chunks):
-                raise incomplete(self.name, _received(texts, has_content))
+                raise explain_incomplete(self.name, _received(texts, has_content))
             for event in reply.end():
                 listener(event)
             return reply.done

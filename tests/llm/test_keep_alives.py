@@ -23,7 +23,7 @@ from cdd_agent.llm.direct.ollama_reply import OllamaReader
 from cdd_agent.llm.direct.protocol import NoReply
 from cdd_agent.llm.direct.reply_reader import ReplyReader
 from cdd_agent.llm.direct.response_reader import ResponseReader
-from cdd_agent.llm.incomplete import incomplete
+from cdd_agent.llm.incomplete_answers import explain_incomplete
 from cdd_agent.llm.port import (
     ConnectionFailed,
     Done,
@@ -272,7 +272,7 @@ async def test_keep_alives_alone_are_shown_and_no_address_is_blamed(
 ) -> None:
     for keep_alive in keep_alives_of(protocol):
         answer, events = await answer_of(protocol, keep_alive * 3)
-        error = incomplete("some/model", answer.received)
+        error = explain_incomplete("some/model", answer.received)
 
         words = keep_alive.split()
         is_stream = bool(words) and (protocol.has_events or words[0] == ":")
@@ -296,7 +296,7 @@ async def test_a_reply_that_was_cut_shows_the_words_that_are_no_piece(
         answer, _ = await answer_of(protocol, *body)
         assert not answer.reader.is_finished
 
-        error = incomplete("some/model", answer.received)
+        error = explain_incomplete("some/model", answer.received)
         assert type(error) is ConnectionFailed
         assert shown in error.message
         assert "API base" not in error.hint

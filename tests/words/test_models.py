@@ -8,7 +8,7 @@ from cdd_agent.cost import Cost
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import NAME_NOT_FOUND, Failure
-from cdd_agent.llm.incomplete import Received, incomplete
+from cdd_agent.llm.incomplete_answers import Received, explain_incomplete
 from cdd_agent.llm.litellm_adapter import expect_provider
 from cdd_agent.llm.pictures import as_seen_by, picture_of
 from cdd_agent.llm.port import (
@@ -241,7 +241,7 @@ def test_a_failed_proxy(
 def test_an_answer_that_ends_too_early(
     received: Received, message: str, hint: str
 ) -> None:
-    error = incomplete("some/model", received)
+    error = explain_incomplete("some/model", received)
     assert (error.message, error.hint) == (message, hint)
 
 

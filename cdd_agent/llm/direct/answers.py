@@ -12,7 +12,7 @@ from cdd_agent.llm.direct.json_texts import JsonTexts
 from cdd_agent.llm.direct.reply_reader import ReplyReader
 from cdd_agent.llm.direct.reported_failures import failure_of
 from cdd_agent.llm.failures import Failure, Listener
-from cdd_agent.llm.incomplete import Received, incomplete
+from cdd_agent.llm.incomplete_answers import Received, explain_incomplete
 from cdd_agent.llm.port import Hear, ModelEvent
 
 LONGEST_COMPLAINT = 64 * 2**10
@@ -64,7 +64,7 @@ class IncomingAnswer:
         answer, and `ServerFailed` for a call that cannot be read.
         """
         if not self.reader.is_finished:
-            raise incomplete(model, self.received)
+            raise explain_incomplete(model, self.received)
         return list(self.reader.end())
 
     def _read_text(self, text: str) -> None:

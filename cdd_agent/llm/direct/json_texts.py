@@ -10,7 +10,7 @@ from enum import Enum
 
 from cdd_agent.llm.direct.json_values import read_json
 from cdd_agent.llm.direct.protocol import NoReply
-from cdd_agent.llm.incomplete import Received
+from cdd_agent.llm.incomplete_answers import Received
 
 LONGEST_TEXT = 32 * 2**20
 """Bytes of one JSON text. A piece of a reply has some hundred, a whole reply more."""

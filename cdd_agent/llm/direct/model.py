@@ -26,7 +26,7 @@ from cdd_agent.llm.direct.silent_cut import cut_error, fewest_tokens, is_cut
 from cdd_agent.llm.direct.wire_protocol import WireProtocol
 from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import Failure
-from cdd_agent.llm.incomplete import incomplete
+from cdd_agent.llm.incomplete_answers import explain_incomplete
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.model_facts import ModelFacts
 from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
@@ -225,7 +225,7 @@ class DirectModel:
         received = answer.received
         is_other_answer = not (received.is_reply or received.is_stream)
         if isinstance(error, NoReply) and is_other_answer:
-            return incomplete(self.name, received)
+            return explain_incomplete(self.name, received)
         if isinstance(error, ServerFailed):
             failure = error.failure
         else:

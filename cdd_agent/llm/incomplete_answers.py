@@ -27,7 +27,7 @@ class Received(Struct, frozen=True):
     """The last text in the answer that is no piece of a reply."""
 
 
-def incomplete(model: str, received: Received) -> ModelError:
+def explain_incomplete(model: str, received: Received) -> ModelError:
     """Return the error for an answer that ended without saying that it is complete."""
     if received.is_reply:
         return ConnectionFailed(
