@@ -185,7 +185,7 @@ class Endpoint(PartlyShown, frozen=True):
 
     @property
     def key_hint(self) -> str:
-        """Which variable to set or to check."""
+        """The variable to set or to check."""
         if self.key is None:
             return f"Set in the environment: {self.key_variable}."
         return f"Check {self.key_variable}, and that it may use this model."
@@ -211,19 +211,15 @@ def endpoint_of(
     if not chosen and provider.other_api and provider.other_api.search(name):
         return None
     base = (chosen or provider.address).rstrip("/")
-    speaks = provider.speaks
-    if speaks is Speaks.OLLAMA_CHAT:
+    if provider.speaks is Speaks.OLLAMA_CHAT:
         base = base.removesuffix("/api")
-        if base.endswith("/v1"):
-            speaks = Speaks.CHAT_COMPLETIONS
-    if provider.by_responses and _uses_responses(provider.by_responses, model, base):
-        speaks = Speaks.OPENAI_RESPONSES
-    if not base.endswith(provider.path):
-        base += provider.path
+    speaks = _protocol_at(base, provider, model)
+    if provider.by_responses:
+        name = name.removeprefix(_RESPONSES)
     key_variable, key = _find_key(provider, variables)
     return Endpoint(
-        base,
-        name.removeprefix(_RESPONSES) if provider.by_responses else name,
+        base if base.endswith(provider.path) else base + provider.path,
+        name,
         prefix,
         is_chosen=bool(chosen),
         key=key.text or None,
@@ -233,6 +229,15 @@ def endpoint_of(
         speaks=speaks,
         headers=_headers(provider, variables),
     )
+
+
+def _protocol_at(base: str, provider: Provider, model: str) -> Speaks:
+    if provider.speaks is Speaks.OLLAMA_CHAT and base.endswith("/v1"):
+        return Speaks.CHAT_COMPLETIONS
+    names = provider.by_responses
+    if names is not None and _uses_responses(names, model, base):
+        return Speaks.OPENAI_RESPONSES
+    return provider.speaks
 
 
 def _split_model(model: str) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from cdd_agent.network.unusable_variable import UnusableVariable
 
 _OPENSSL = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 # of requests and curl, for those who have set only these
-_OTHERS = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_FALLBACKS = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 class CertificateSource(Struct, frozen=True):
@@ -39,9 +39,9 @@ def certificate_sources(
     """
     variables = os.environ if environment is None else environment
     sources: list[CertificateSource] = []
-    for name in (*_OPENSSL, *_OTHERS):
+    for name in (*_OPENSSL, *_FALLBACKS):
         path = variables.get(name, "").strip()
-        if path and not (name in _OTHERS and sources):
+        if path and not (name in _FALLBACKS and sources):
             sources.append(CertificateSource(name, path))
     return tuple(sources)
 

@@ -3443,7 +3443,7 @@ MUTATIONS = [
             (
                 "certificates of requests count only without those of OpenSSL",
                 "network/certificates.py",
-                "if path and not (name in _OTHERS and sources):",
+                "if path and not (name in _FALLBACKS and sources):",
                 "if path:",
                 "tests/network/test_certificates.py",
             ),
