@@ -194,7 +194,7 @@ class Endpoint(PartlyShown, frozen=True):
 def endpoint_of(
     model: str,
     api_base: str | None = None,
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] = os.environ,
 ) -> Endpoint | None:
     """Return the endpoint of a model string, or None if only litellm can call it.
 
@@ -202,23 +202,24 @@ def endpoint_of(
     that the user chose, a key is sent if there is one, and not required. Raises
     `BadInput` if a variable has an unusable address.
     """
-    variables = os.environ if environment is None else environment
     prefix, name = _split_model(model)
     provider = PROVIDERS.get(prefix)
     if provider is None or not name.removeprefix(_RESPONSES):
         return None
-    chosen = api_base or _chosen_address(provider, variables)
-    if not chosen and provider.other_api and provider.other_api.search(name):
+    chosen = api_base or _chosen_address(provider, environment)
+    if not chosen and _has_other_api(provider, name):
         return None
     base = (chosen or provider.address).rstrip("/")
     if provider.speaks is Speaks.OLLAMA_CHAT:
         base = base.removesuffix("/api")
     speaks = _protocol_at(base, provider, model)
+    if not base.endswith(provider.path):
+        base += provider.path
     if provider.by_responses:
         name = name.removeprefix(_RESPONSES)
-    key_variable, key = _find_key(provider, variables)
+    key_variable, key = _find_key(provider, environment)
     return Endpoint(
-        base if base.endswith(provider.path) else base + provider.path,
+        base,
         name,
         prefix,
         is_chosen=bool(chosen),
@@ -227,8 +228,12 @@ def endpoint_of(
         removed_from_key=key.removed,
         needs_key=provider.needs_key and not chosen,
         speaks=speaks,
-        headers=_headers(provider, variables),
+        headers=_headers(provider, environment),
     )
+
+
+def _has_other_api(provider: Provider, name: str) -> bool:
+    return provider.other_api is not None and bool(provider.other_api.search(name))
 
 
 def _protocol_at(base: str, provider: Provider, model: str) -> Speaks:

@@ -3436,7 +3436,7 @@ MUTATIONS = [
             (
                 "a client of a web server does not choose the proxy of a CGI program",
                 "network/proxies.py",
-                'if variable == "HTTP_PROXY" and _MARK_OF_CGI in variables:',
+                'if variable == "HTTP_PROXY" and _MARK_OF_CGI in environment:',
                 "if False:",
                 "tests/network/test_proxies.py",
             ),
