@@ -22,7 +22,7 @@ from cdd_agent.files.paths import find_root
 from cdd_agent.git.branch import current_branch
 from cdd_agent.llm.added_adapters import added_adapters
 from cdd_agent.llm.added_adapters import left_out as left_out_adapters
-from cdd_agent.llm.direct.http_client import checked_url, client_settings
+from cdd_agent.llm.direct.http_client import client_settings, parse_url
 from cdd_agent.llm.litellm_adapter import expect_provider, missing_keys
 from cdd_agent.llm.local_servers import USUAL_PORTS, find_local_servers, models_at
 from cdd_agent.llm.offered_model import OfferedModel
@@ -340,7 +340,7 @@ def _asking(config: Config, root: Path) -> Finding:
 def _network_problem(endpoint: Endpoint) -> str:
     """Return why the variables of the network stop all calls; empty if they do not."""
     try:
-        client_settings(checked_url(endpoint.base))
+        client_settings(parse_url(endpoint.base))
     except (ModelError, httpx.InvalidURL) as error:
         hint = error.hint if isinstance(error, ModelError) else ""
         return f"{error} {hint}".rstrip()
@@ -350,7 +350,7 @@ def _network_problem(endpoint: Endpoint) -> str:
 def _network_notes(endpoint: Endpoint) -> list[str]:
     """Return what the environment changes about calls, which may surprise."""
     notes = []
-    url = checked_url(endpoint.base)
+    url = parse_url(endpoint.base)
     if proxy := proxy_for(url):
         notes.append(f"through the proxy {proxy}")
     if url.scheme == "https":

@@ -26,7 +26,8 @@ _LITELLM_STATUSES = frozenset({408, 500})
 _LITELLM_PREFIXES = re.compile(
     r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: \w+){0,2}(?:: | - |$))+"
 )
-_OPENSSL_MARKS = re.compile(r"^\[SSL[^\]]*\] |(?<=.) \(_ssl\.c:\d+\)$")
+_CODES = re.compile(r"^\[(?:SSL|Errno)[^\]]*\] |(?<=.) \(_ssl\.c:\d+\)$")
+"""Codes of OpenSSL and the operating system around their messages."""
 _STATUS_OF_NAME = {
     "authentication_error": 401,
     "invalid_api_key": 401,
@@ -175,7 +176,7 @@ def _words(
     if kinds & NO_CONNECTION:
         for error in reversed(chain):
             if str(error):
-                return _OPENSSL_MARKS.sub("", str(error))
+                return _CODES.sub("", str(error))
         return ""
     text = str(chain[0]).split("\nTraceback (most recent call last)")[0]
     if quoted := re.search(r'"message": *"((?:[^"\\]|\\.)*)"', text):

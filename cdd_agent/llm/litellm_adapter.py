@@ -18,7 +18,7 @@ from cdd_agent.llm.direct.dialects import openai_word
 from cdd_agent.llm.direct.json_texts import JsonTexts
 from cdd_agent.llm.direct.json_values import as_dict, as_list, as_string, read_json
 from cdd_agent.llm.direct.protocol import ServerFailed
-from cdd_agent.llm.direct.reported_failures import failure_in
+from cdd_agent.llm.direct.reported_failures import find_failure
 from cdd_agent.llm.direct.server_check import expect_server
 from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import Failure, Listener, causes
@@ -322,7 +322,7 @@ def _cleaned(piece: dict[str, Any]) -> dict[str, Any]:
     """Return a piece of litellm's as a piece of chat completions. Raises `ServerFailed`
     if it reports a failure.
     """
-    if failure := failure_in(piece):
+    if failure := find_failure(piece):
         raise ServerFailed(failure)
     # from litellm's table, not from the provider
     as_dict(piece.get("usage")).pop("cost", None)

@@ -9,7 +9,7 @@ import httpx
 from msgspec import Struct
 
 from cdd_agent.llm import timeouts
-from cdd_agent.llm.direct.http_client import client_for, prepare
+from cdd_agent.llm.direct.http_client import load_certificates, open_client
 from cdd_agent.llm.direct.json_values import as_dict, as_list, as_string, read_json
 from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import Failure
@@ -96,7 +96,7 @@ async def _get_json(
     """Return the JSON at an address, or None for any other answer. Raises `ModelError`
     if none arrives.
     """
-    await asyncio.to_thread(prepare, address)
+    await asyncio.to_thread(load_certificates, address)
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
     if key:
         headers["Authorization"] = f"Bearer {key}"
@@ -105,7 +105,7 @@ async def _get_json(
         url = httpx.URL(address)
         async with (
             asyncio.timeout(time_limit or timeouts.LOCAL_SERVERS_TIMEOUT),
-            client_for(url) as client,
+            open_client(url) as client,
             client.stream("GET", url, headers=headers) as answer,
         ):
             if answer.status_code != httpx.codes.OK:

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import write_atomic
 from cdd_agent.llm import timeouts
-from cdd_agent.llm.direct.http_client import client_settings, prepare
+from cdd_agent.llm.direct.http_client import client_settings, load_certificates
 from cdd_agent.llm.direct.json_values import (
     as_amount,
     as_dict,
@@ -274,7 +274,7 @@ def fetched(
     """The JSON at an address, or the answer to a `body` of JSON; None where there is
     none, it does not come in time, or it has no end.
     """
-    prepare(address)
+    load_certificates(address)
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
     sent = None if body is None else json.dumps(body).encode()
     if key:

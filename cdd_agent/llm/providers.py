@@ -185,7 +185,7 @@ class Endpoint(PartlyShown, frozen=True):
 
     @property
     def key_hint(self) -> str:
-        """Which variable to set or to check."""
+        """The variable to set or to check."""
         if self.key is None:
             return f"Set in the environment: {self.key_variable}."
         return f"Check {self.key_variable}, and that it may use this model."
@@ -194,7 +194,7 @@ class Endpoint(PartlyShown, frozen=True):
 def endpoint_of(
     model: str,
     api_base: str | None = None,
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] = os.environ,
 ) -> Endpoint | None:
     """Return the endpoint of a model string, or None if only litellm can call it.
 
@@ -202,28 +202,25 @@ def endpoint_of(
     that the user chose, a key is sent if there is one, and not required. Raises
     `BadInput` if a variable has an unusable address.
     """
-    variables = os.environ if environment is None else environment
     prefix, name = _split_model(model)
     provider = PROVIDERS.get(prefix)
     if provider is None or not name.removeprefix(_RESPONSES):
         return None
-    chosen = api_base or _chosen_address(provider, variables)
-    if not chosen and provider.other_api and provider.other_api.search(name):
+    chosen = api_base or _chosen_address(provider, environment)
+    if not chosen and _has_other_api(provider, name):
         return None
     base = (chosen or provider.address).rstrip("/")
-    speaks = provider.speaks
-    if speaks is Speaks.OLLAMA_CHAT:
+    if provider.speaks is Speaks.OLLAMA_CHAT:
         base = base.removesuffix("/api")
-        if base.endswith("/v1"):
-            speaks = Speaks.CHAT_COMPLETIONS
-    if provider.by_responses and _uses_responses(provider.by_responses, model, base):
-        speaks = Speaks.OPENAI_RESPONSES
+    speaks = _protocol_at(base, provider, model)
     if not base.endswith(provider.path):
         base += provider.path
-    key_variable, key = _find_key(provider, variables)
+    if provider.by_responses:
+        name = name.removeprefix(_RESPONSES)
+    key_variable, key = _find_key(provider, environment)
     return Endpoint(
         base,
-        name.removeprefix(_RESPONSES) if provider.by_responses else name,
+        name,
         prefix,
         is_chosen=bool(chosen),
         key=key.text or None,
@@ -231,8 +228,21 @@ def endpoint_of(
         removed_from_key=key.removed,
         needs_key=provider.needs_key and not chosen,
         speaks=speaks,
-        headers=_headers(provider, variables),
+        headers=_headers(provider, environment),
     )
+
+
+def _has_other_api(provider: Provider, name: str) -> bool:
+    return provider.other_api is not None and bool(provider.other_api.search(name))
+
+
+def _protocol_at(base: str, provider: Provider, model: str) -> Speaks:
+    if provider.speaks is Speaks.OLLAMA_CHAT and base.endswith("/v1"):
+        return Speaks.CHAT_COMPLETIONS
+    names = provider.by_responses
+    if names is not None and _uses_responses(names, model, base):
+        return Speaks.OPENAI_RESPONSES
+    return provider.speaks
 
 
 def _split_model(model: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""How long a server asks to wait before the next call, in seconds."""
+"""The time that a server asks to wait before the next call, in seconds."""
 
 import re
 import time
@@ -24,13 +24,14 @@ _EPOCH_SECONDS, _EPOCH_MILLISECONDS = 1e9, 1e12
 
 
 def wait_in_headers(
-    headers: Mapping[str, str], now: float | None = None
+    headers: Mapping[str, str], unix_time: float | None = None
 ) -> float | None:
-    """Return the seconds from `now` (a Unix time), or None if no header is readable.
+    """Return the seconds from `unix_time`, or None if no header is readable.
 
     `Retry-After-Ms` goes before `Retry-After`, and both before `X-RateLimit-Reset-*`.
     """
-    now = time.time() if now is None else now
+    if unix_time is None:
+        unix_time = time.time()
     headers = {name.lower(): value.strip() for name, value in headers.items()}
     milliseconds = _read_number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
@@ -42,8 +43,8 @@ def wait_in_headers(
     if wait is not None:
         return _at_least_zero(wait)
     with suppress(ValueError, OverflowError):
-        return _at_least_zero(parsedate_to_datetime(asked).timestamp() - now)
-    return _wait_for_reset(headers, now)
+        return _at_least_zero(parsedate_to_datetime(asked).timestamp() - unix_time)
+    return _wait_for_reset(headers, unix_time)
 
 
 def wait_in_words(text: str) -> float | None:
@@ -54,7 +55,7 @@ def wait_in_words(text: str) -> float | None:
     return _read_duration(match["field"] or match["words"])
 
 
-def _wait_for_reset(headers: Mapping[str, str], now: float) -> float | None:
+def _wait_for_reset(headers: Mapping[str, str], unix_time: float) -> float | None:
     """Return the last reset of the limits that are used up
     (`X-RateLimit-Remaining-*: 0`), or the first of all.
     """
@@ -62,7 +63,7 @@ def _wait_for_reset(headers: Mapping[str, str], now: float) -> float | None:
     for name, value in headers.items():
         if not name.startswith(_RESET):
             continue
-        wait = _read_reset(value, now)
+        wait = _read_reset(value, unix_time)
         if wait is None:
             continue
         waits.append(wait)
@@ -74,15 +75,15 @@ def _wait_for_reset(headers: Mapping[str, str], now: float) -> float | None:
     return min(waits, default=None)
 
 
-def _read_reset(text: str, now: float) -> float | None:
+def _read_reset(text: str, unix_time: float) -> float | None:
     """Read a duration, seconds, or a Unix time in seconds or milliseconds."""
     number = _read_number(text)
     if number is None:
         return _read_duration(text)
     if number >= _EPOCH_MILLISECONDS:
-        return _at_least_zero(number / 1000 - now)
+        return _at_least_zero(number / 1000 - unix_time)
     if number >= _EPOCH_SECONDS:
-        return _at_least_zero(number - now)
+        return _at_least_zero(number - unix_time)
     return _at_least_zero(number)
 
 

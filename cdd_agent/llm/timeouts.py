@@ -1,4 +1,4 @@
-"""How long the adapters wait for a server, in seconds."""
+"""Limits for the time that the adapters wait for a server, in seconds."""
 
 from cdd_agent.llm.known_models import KnownModel
 

@@ -16,7 +16,7 @@ from cdd_agent.network.unusable_variable import UnusableVariable
 
 _OPENSSL = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 # of requests and curl, for those who have set only these
-_OTHERS = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_FALLBACKS = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 class CertificateSource(Struct, frozen=True):
@@ -30,18 +30,17 @@ class CertificateSource(Struct, frozen=True):
 
 
 def certificate_sources(
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] = os.environ,
 ) -> tuple[CertificateSource, ...]:
     """Return what replaces Mozilla's authorities; empty if no variable is set.
 
     `SSL_CERT_FILE` and `SSL_CERT_DIR` count together, as with OpenSSL. Without both of
     them, `REQUESTS_CA_BUNDLE` counts, then `CURL_CA_BUNDLE`.
     """
-    variables = os.environ if environment is None else environment
     sources: list[CertificateSource] = []
-    for name in (*_OPENSSL, *_OTHERS):
-        path = variables.get(name, "").strip()
-        if path and not (name in _OTHERS and sources):
+    for name in (*_OPENSSL, *_FALLBACKS):
+        path = environment.get(name, "").strip()
+        if path and not (name in _FALLBACKS and sources):
             sources.append(CertificateSource(name, path))
     return tuple(sources)
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from cdd_agent.partly_shown import PartlyShown
 
@@ -38,20 +39,17 @@ def clean_key(text: str) -> Key:
     return Key(text, tuple(removed))
 
 
-def _without_name(text: str) -> str:
-    match = _NAME.match(text)
-    return text[match.end() :] if match else text
-
-
-def _without_scheme(text: str) -> str:
-    match = _SCHEME.match(text)
-    return text[match.end() :] if match else text
+def _without_start(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.match(text)
+    if match is None:
+        return text
+    return text[match.end() :]
 
 
 _CLEANERS: Mapping[str, Callable[[str], str]] = {
     "blanks": lambda text: text.strip(_BLANKS),
     "quotes": lambda text: text.strip(_QUOTES),
-    "the name of a variable": _without_name,
-    "`Bearer`": _without_scheme,
+    "the name of a variable": partial(_without_start, _NAME),
+    "`Bearer`": partial(_without_start, _SCHEME),
 }
 """By what they remove. They repeat until nothing changes."""

@@ -49,7 +49,7 @@ class Proxy(PartlyShown, frozen=True):
 
 def proxy_for(
     url: httpx.URL,
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] = os.environ,
     system_proxies: Callable[[], Mapping[str, str]] = getproxies,
 ) -> Proxy | None:
     """Return the proxy for a URL, or None to connect directly. Raises
@@ -57,18 +57,17 @@ def proxy_for(
 
     Without any variable, the settings of macOS and Windows count.
     """
-    variables = os.environ if environment is None else environment
     host = url.raw_host.decode("ascii", errors="replace")
     if is_this_computer(url.host) or is_without_proxy(
-        host, url.port or _DEFAULT_PORTS.get(url.scheme), no_proxy_list(variables)
+        host, url.port or _DEFAULT_PORTS.get(url.scheme), no_proxy_list(environment)
     ):
         return None
     for variable in _VARIABLES.get(url.scheme, ()):
-        if variable == "HTTP_PROXY" and _MARK_OF_CGI in variables:
+        if variable == "HTTP_PROXY" and _MARK_OF_CGI in environment:
             continue
-        if value := variables.get(variable, "").strip():
+        if value := environment.get(variable, "").strip():
             return _read_proxy(variable, value)
-    if any(variables.get(name) for names in _VARIABLES.values() for name in names):
+    if any(environment.get(name) for names in _VARIABLES.values() for name in names):
         return None
     setting = system_proxies().get(url.scheme)
     if not setting or proxy_bypass(host):

@@ -1,4 +1,4 @@
-"""Which web addresses are usable, and which are local."""
+"""Web addresses: whether they are usable, and whether they are local."""
 
 import ipaddress
 import re
@@ -31,7 +31,7 @@ def web_address(text: str) -> str:
         raise ValueError(_ALLOWED)
     if text.isascii():
         return text
-    # these letters tell similar letters apart
+    # in this form, letters that look alike differ
     user, at, _ = parts.netloc.rpartition("@")
     shown_port = "" if port is None else f":{port}"
     return parts._replace(netloc=f"{user}{at}{host}{shown_port}").geturl()

@@ -7,7 +7,7 @@ import httpx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdd_agent.llm.direct.reported_failures import failure_of
+from cdd_agent.llm.direct.reported_failures import read_failure
 from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import Failure, status_of
 from cdd_agent.llm.port import (
@@ -62,7 +62,7 @@ def test_a_status_is_a_number_or_a_name(
 
 def test_the_words_of_a_page_are_no_words_of_a_server() -> None:
     page = "<html><title>Blocked</title>out of memory, prompt too long</html>"
-    assert type(explain_failure(failure_of(page, 403), "m")) is WebPageAnswered
+    assert type(explain_failure(read_failure(page, 403), "m")) is WebPageAnswered
 
 
 NAMES = st.sampled_from(
@@ -79,6 +79,6 @@ ANY_JSON = st.recursive(
 
 @given(ANY_JSON, st.sampled_from([200, 400, 403, 407, 429, 500]))
 def test_any_body_of_a_failure_becomes_an_error(body: object, status: int) -> None:
-    failure = failure_of(json.dumps(body), status)
+    failure = read_failure(json.dumps(body), status)
     error = explain_failure(failure, "m", "https://models.example", lambda: "")
     assert error.message.startswith(("m ", "The ", "There "))

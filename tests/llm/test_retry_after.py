@@ -2,7 +2,7 @@
 
 import json
 
-from cdd_agent.llm.direct.reported_failures import failure_of
+from cdd_agent.llm.direct.reported_failures import read_failure
 from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.port import QuotaUsedUp, RateLimited
@@ -131,12 +131,12 @@ def test_a_wait_in_the_body_counts_if_no_header_names_one(
     body: object, headers: dict[str, str], seconds: float | None
 ) -> None:
     text = body if isinstance(body, str) else json.dumps(body)
-    assert failure_of(text, 429, headers).retry_after == seconds
+    assert read_failure(text, 429, headers).retry_after == seconds
 
 
 def test_a_quota_of_a_day_is_not_waited_for() -> None:
     for quota, kind in (("PerMinute", RateLimited), ("PerDay", QuotaUsedUp)):
-        failure = failure_of(json.dumps(google("3.2s", quota)), 429)
+        failure = read_failure(json.dumps(google("3.2s", quota)), 429)
         error = explain_failure(failure, "gemini/m")
         assert type(error) is kind
         assert isinstance(error, RateLimited)

@@ -3436,14 +3436,14 @@ MUTATIONS = [
             (
                 "a client of a web server does not choose the proxy of a CGI program",
                 "network/proxies.py",
-                'if variable == "HTTP_PROXY" and _MARK_OF_CGI in variables:',
+                'if variable == "HTTP_PROXY" and _MARK_OF_CGI in environment:',
                 "if False:",
                 "tests/network/test_proxies.py",
             ),
             (
                 "certificates of requests count only without those of OpenSSL",
                 "network/certificates.py",
-                "if path and not (name in _OTHERS and sources):",
+                "if path and not (name in _FALLBACKS and sources):",
                 "if path:",
                 "tests/network/test_certificates.py",
             ),

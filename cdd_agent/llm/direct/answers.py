@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct.json_texts import JsonTexts
 from cdd_agent.llm.direct.reply_reader import ReplyReader
-from cdd_agent.llm.direct.reported_failures import failure_of
+from cdd_agent.llm.direct.reported_failures import read_failure
 from cdd_agent.llm.failures import Failure, Listener
 from cdd_agent.llm.incomplete_answers import Received, explain_incomplete
 from cdd_agent.llm.port import Hear, ModelEvent
@@ -98,4 +98,4 @@ async def read_complaint(
     text = body[:LONGEST_COMPLAINT].decode(errors="replace")
     if response.has_redirect_location:
         text = f"it names {response.headers['location']}"
-    return failure_of(text, response.status_code, response.headers)
+    return read_failure(text, response.status_code, response.headers)

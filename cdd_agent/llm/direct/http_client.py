@@ -19,16 +19,16 @@ from cdd_agent.network.web_address import is_this_computer
 _LAST_PORT = 65_535
 
 
-def prepare(base: str) -> None:
+def load_certificates(base: str) -> None:
     """Read the trusted certificates once, since that is slow. Errors are left to the
     call.
     """
     with suppress(httpx.InvalidURL, UnusableVariable):
-        _certificates_for(checked_url(base))
+        _certificates_for(parse_url(base))
 
 
 @cache
-def checked_url(base: str, end: str = "") -> httpx.URL:
+def parse_url(base: str, end: str = "") -> httpx.URL:
     """Return the address of calls, with `end` added. Raises `InvalidURL`."""
     try:
         url = httpx.URL(base)
@@ -44,7 +44,7 @@ def checked_url(base: str, end: str = "") -> httpx.URL:
     return url.copy_with(path=path)
 
 
-def client_for(url: httpx.URL, silence: float = SILENCE_TIMEOUT) -> httpx.AsyncClient:
+def open_client(url: httpx.URL, silence: float = SILENCE_TIMEOUT) -> httpx.AsyncClient:
     """Return a client that waits `silence` seconds for the next byte. Raises
     `NotReachable`.
 
@@ -76,8 +76,8 @@ def client_settings(url: httpx.URL, silence: float = SILENCE_TIMEOUT) -> dict[st
 
 
 class EnvironmentTransport(httpx.AsyncBaseTransport):
-    """Sends each request as `client_for` its URL would. For clients that are made
-    before their URL is known: those of litellm.
+    """Sends each request as a client of `open_client` for its URL. litellm makes its
+    clients before it knows the URL.
     """
 
     def __init__(self) -> None:

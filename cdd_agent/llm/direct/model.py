@@ -16,7 +16,7 @@ import httpx
 from cdd_agent.llm.direct.answers import IncomingAnswer, read_complaint
 from cdd_agent.llm.direct.anthropic_messages import AnthropicMessages
 from cdd_agent.llm.direct.chat_or_responses import ChatOrResponses
-from cdd_agent.llm.direct.http_client import checked_url, client_for, prepare
+from cdd_agent.llm.direct.http_client import load_certificates, open_client, parse_url
 from cdd_agent.llm.direct.json_values import as_bytes
 from cdd_agent.llm.direct.ollama_chat import OllamaChat
 from cdd_agent.llm.direct.openai_responses import OpenAIResponses
@@ -107,7 +107,7 @@ class DirectModel:
         """
         self._model_facts.begin()
         threading.Thread(
-            target=prepare,
+            target=load_certificates,
             args=(self.endpoint.base,),
             name="read-certificates",
             daemon=True,
@@ -139,7 +139,7 @@ class DirectModel:
         return done
 
     def _prepare(self) -> None:
-        prepare(self.endpoint.base)
+        load_certificates(self.endpoint.base)
         if self._model_facts.shape_requests:
             self._model_facts.facts()
         if self.endpoint.speaks is Speaks.OLLAMA_CHAT:
@@ -169,9 +169,9 @@ class DirectModel:
         """Read the answer to a request, which is written differently if the server
         refuses it for a reason that the protocol knows.
         """
-        url = checked_url(self.endpoint.base, self.protocol.path)
+        url = parse_url(self.endpoint.base, self.protocol.path)
         silence = silence_timeout(self._model_facts.known)
-        async with client_for(url, silence) as client:
+        async with open_client(url, silence) as client:
             while True:
                 refusal = await self._ask(client, request, answer)
                 if refusal is None:
@@ -186,7 +186,7 @@ class DirectModel:
         server refuses the request.
         """
         # the protocol may change when the server refuses another call
-        url = checked_url(self.endpoint.base, self.protocol.path)
+        url = parse_url(self.endpoint.base, self.protocol.path)
         call = self.protocol.call(request)
         answer.reader = self.protocol.reader(request)
         headers = httpx.Headers({**_HEADERS, **self.endpoint.headers, **call.headers})

@@ -22,7 +22,7 @@ from cdd_agent.llm.web_page import title_of_page
 _QUOTED_CHARACTERS = 400
 
 
-def failure_in(document: dict[str, Any], status: int | None = None) -> Failure | None:
+def find_failure(document: dict[str, Any], status: int | None = None) -> Failure | None:
     """Return the failure that a JSON answer reports, if it does. `status` is the
     answer's own.
     """
@@ -57,19 +57,19 @@ def read_document(text: str) -> dict[str, Any]:
     document = _unwrap(read_json(text))
     if not isinstance(document, dict):
         raise NoReply(text[:_QUOTED_CHARACTERS])
-    if failure := failure_in(document):
+    if failure := find_failure(document):
         raise ServerFailed(failure)
     return document
 
 
-def failure_of(
+def read_failure(
     text: str, status: int, headers: Mapping[str, str] | None = None
 ) -> Failure:
     """Return the failure that an answer stands for, whatever its body is."""
     document = _unwrap(read_json(text))
     failure = None
     if isinstance(document, dict):
-        failure = failure_in(document, status)
+        failure = find_failure(document, status)
     if failure is None:
         failure = Failure(
             status=status,

@@ -7,7 +7,7 @@ from cdd_agent.llm.direct.characters import call_of
 from cdd_agent.llm.direct.json_values import as_dict, as_int, as_string, dicts_in
 from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.direct.reply_reader import ReplyReader
-from cdd_agent.llm.direct.reported_failures import failure_in
+from cdd_agent.llm.direct.reported_failures import find_failure
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.port import ModelEvent, StopReason, ToolCall, Usage
@@ -50,7 +50,7 @@ class ResponseReader(ReplyReader):
             )
 
     def _expect_no_failure(self, response: dict[str, Any]) -> None:
-        if failure := failure_in(response):
+        if failure := find_failure(response):
             raise ServerFailed(failure)
 
     def _read_event(

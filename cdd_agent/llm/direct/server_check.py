@@ -6,7 +6,7 @@ from collections.abc import Callable
 import httpx
 
 from cdd_agent.llm import timeouts
-from cdd_agent.llm.direct.http_client import checked_url, client_for, prepare
+from cdd_agent.llm.direct.http_client import load_certificates, open_client, parse_url
 from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import Failure
 
@@ -15,11 +15,11 @@ async def expect_server(name: str, base: str, key_hint: Callable[[], str]) -> No
     """Raise the `ModelError` of a call if no server answers at the address. Any answer
     over HTTP counts. Neither a key nor a prompt is sent. A slow server is no error.
     """
-    await asyncio.to_thread(prepare, base)
+    await asyncio.to_thread(load_certificates, base)
     try:
         async with asyncio.timeout(timeouts.SERVER_CHECK_TIMEOUT):
-            url = checked_url(base)
-            async with client_for(url) as client, client.stream("HEAD", url):
+            url = parse_url(base)
+            async with open_client(url) as client, client.stream("HEAD", url):
                 return
     # it is slow, or answers, if not to this request
     except (TimeoutError, httpx.RemoteProtocolError):
