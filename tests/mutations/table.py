@@ -4239,8 +4239,8 @@ MUTATIONS = [
             (
                 "of the requests that match, the most like is answered",
                 "scripted.py",
-                "return 0, -self.compared.count_equal_lines(asked.compared)",
-                "return 0, 0",
+                "likeness = -recorded.count_equal_lines(asked)",
+                "likeness = 0",
                 "tests/llm/test_request_comparison.py",
             ),
             (
