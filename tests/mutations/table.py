@@ -4046,8 +4046,8 @@ MUTATIONS = [
             (
                 "a call of one run waits for the calls of others",
                 "llm/purse.py",
-                "async with self.tally.holding(worst, expect_room) as spent_by_now:",
-                "async with Tally(self.tally.spent).holding(worst, expect_room) as spent_by_now:",
+                "async with self.tally.reserve(worst, check_room) as spent_cost:",
+                "async with Tally(self.tally.spent).reserve(worst, check_room) as spent_cost:",
                 "tests/llm/test_purse.py",
             ),
             (
@@ -4225,8 +4225,8 @@ MUTATIONS = [
             (
                 "a budget counts what can be true",
                 "budget.py",
-                "self._priced(believable_usage(usage, self.usage, self.request))",
-                "self._priced(usage)",
+                "usage = believable_usage(reported, self.estimate, self.request)",
+                "usage = reported",
                 _USAGE,
             ),
             (
