@@ -66,7 +66,7 @@ from cdd_agent.files.json_file import from_json
 from cdd_agent.frontend import AnswersTold, Frontend, Nobody
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.llm.added_adapters import AddedAdapter, adapter_for
-from cdd_agent.llm.budget import Account, Budgeted, Limit, Tally, ToldWhileItRuns
+from cdd_agent.llm.budget import Account, Budgeted, Limit, TalliedModel, Tally
 from cdd_agent.llm.fallbacks import WithFallbacks
 from cdd_agent.llm.options import Effort, ModelOptions
 from cdd_agent.llm.port import Model, Usage
@@ -718,8 +718,8 @@ def equipped(
         waits = None
         if shared:
             provider = f"{provider_of(asked.model)} {asked.api_base or ''}"
-            waits = shared.waits_of(provider.strip())
-        return Retrying(ToldWhileItRuns(budgeted, tally), clock, waits)
+            waits = shared.waits_for(provider.strip())
+        return Retrying(TalliedModel(budgeted, tally), clock, waits)
 
     if isinstance(model, WithFallbacks):
         asked = fallbacks_of(config) if shared else [config] * len(model.others)

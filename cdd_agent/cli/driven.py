@@ -267,7 +267,7 @@ class DriverAccount:
         )
 
     @asynccontextmanager
-    async def holding(
+    async def reserve(
         self, worst: Usage, expect: Callable[[Cost], None]
     ) -> AsyncIterator[Callable[[], Cost]]:
         """See `Account`."""

@@ -232,7 +232,7 @@ class Desk(Struct):
         try:
             async with asyncio.timeout(_SHORT):
                 await self._calls.enter_async_context(
-                    self.purse.holding(Usage(asked.tokens, 0, usd=asked.usd))
+                    self.purse.reserve(Usage(asked.tokens, 0, usd=asked.usd))
                 )
         except TimeoutError:
             verdict = "wait"

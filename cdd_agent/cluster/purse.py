@@ -38,7 +38,7 @@ class ClientsAccount(Struct):
         self._took = usage
 
     @asynccontextmanager
-    async def holding(
+    async def reserve(
         self, worst: Usage, expect: Callable[[Cost], None]
     ) -> AsyncIterator[Callable[[], Cost]]:
         """As that of an account on this machine. The client is told what the call took

@@ -242,7 +242,7 @@ async def cost(session: Session, slug: str | None = None) -> None:
             effort.cost.effect_of_cache(),
         )
         session.emit(Notice("; ".join(filter(None, parts)), kind=NoticeKind.COST))
-    spent, running = session.tally.spent, session.tally.under_way
+    spent, running = session.tally.spent, session.tally.running_calls
     calls = (
         f"{running} model call{'s are' if running > 1 else ' is'} under way, and not"
         " counted yet"

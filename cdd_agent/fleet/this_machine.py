@@ -99,13 +99,13 @@ class _Conversation(Struct, dict=True):
         cancelled.
         """
         try:
-            async with self.purse.holding(worst) as left_by_now:
+            async with self.purse.reserve(worst) as left_by_now:
                 self.budget_used_up = False
                 self._answer_call(question, "yes", left_by_now())
                 await asyncio.Event().wait()
         except BudgetExhausted:
             self.budget_used_up = True
-            self._answer_call(question, "no", self.purse.left)
+            self._answer_call(question, "no", self.purse.rest)
 
     def _answer_call(self, question: int, choice: str, left: Limit) -> None:
         self._answer(

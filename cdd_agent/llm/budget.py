@@ -1,11 +1,10 @@
-"""A budget: what calls took is counted, and no call begins that could pass what is
-left.
+"""Budgets: the costs of calls are counted, and no call begins that could exceed the
+limit.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
 from typing import Protocol
 
 from msgspec import Struct, field
@@ -32,107 +31,142 @@ from cdd_agent.llm.usage_check import believable_usage, believable_usd
 from cdd_agent.llm.wrapper import ModelWrapper
 
 CEILING = 8_192
-"""Tokens that a reply is taken to have at most, before it comes. What models could
-write (often 64,000) would stop a run with most of its budget left; so a reply that
-grows past the budget all the same is stopped on the way.
+"""Tokens to reserve for a reply. Models can write more (often 64,000), which would stop
+a run with most of its budget unspent. A reply that grows past the budget is stopped.
 """
 
-
-class Tally(Struct):
-    """A sum of what calls took so far, for whoever wants to know while they go on."""
-
-    spent: Cost = NO_COST
-    under_way: int = 0
-    """Calls that run now, and are not counted yet."""
-    held: list[Usage] = field(default_factory=list)
-    """The most that calls may take which run now."""
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when such a call is over."""
-
-    def add(self, usage: Usage) -> None:
-        self.spent += usage.cost
-
-    @asynccontextmanager
-    async def holding(
-        self, worst: Usage, expect: Callable[[Cost], None]
-    ) -> AsyncIterator[Callable[[], Cost]]:
-        expect(self.spent)
-        while self.held and not _fits(self._with_held(self.held), expect):
-            self.ended.clear()
-            await self.ended.wait()
-            expect(self.spent)
-        self.held.append(worst)
-        try:
-            yield lambda: self._with_held(
-                held for held in self.held if held is not worst
-            )
-        finally:
-            self.held = [held for held in self.held if held is not worst]
-            self.ended.set()
-
-    def _with_held(self, held: Iterable[Usage]) -> Cost:
-        spent = self.spent
-        for usage in held:
-            spent += usage.cost
-        return spent
-
-
-def _fits(spent: Cost, expect: Callable[[Cost], None]) -> bool:
-    try:
-        expect(spent)
-    except BudgetExhausted:
-        return False
-    return True
+CheckRoom = Callable[[Cost], None]
+"""Raises `BudgetExhausted` if a call does not fit next to what is spent."""
+SpentCost = Callable[[], Cost]
+"""Returns what is spent, with the reservations of other calls."""
 
 
 class Account(Protocol):
-    """What counts against a budget."""
+    """Counts what is spent of a budget."""
 
     @property
     def spent(self) -> Cost: ...
 
     def add(self, usage: Usage) -> None: ...
 
-    def holding(
-        self, worst: Usage, expect: Callable[[Cost], None]
-    ) -> AbstractAsyncContextManager[Callable[[], Cost]]:
-        """Around a call that could take this: it begins only where it fits beside those
-        that run, at their worst, and waits for their end where it would fit but for
-        them. `expect` raises `BudgetExhausted` where it does not fit beside what is
-        spent; then it is not made. Within, what is spent can be asked for, with those
-        others.
+    def reserve(
+        self, worst: Usage, check_room: CheckRoom
+    ) -> AbstractAsyncContextManager[SpentCost]:
+        """Reserve the most that a call can take, for the duration of the call. Waits
+        for the end of other calls if it fits without them. Raises `BudgetExhausted` if
+        it does not fit next to what is spent.
         """
         ...
 
 
-class ToldWhileItRuns(ModelWrapper):
-    """Its calls are known to a tally from their beginning."""
+class Tally(Struct):
+    """A sum of the costs of calls."""
+
+    spent: Cost = NO_COST
+    running_calls: int = 0
+    """Calls that are not counted yet."""
+    reserved: list[Usage] = field(default_factory=list)
+    """The most that each running call can take."""
+    call_ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def add(self, usage: Usage) -> None:
+        self.spent += usage.cost
+
+    @asynccontextmanager
+    async def reserve(
+        self, worst: Usage, check_room: CheckRoom
+    ) -> AsyncIterator[SpentCost]:
+        """See `Account`."""
+        check_room(self.spent)
+        while self.reserved:
+            if _has_room(self._spent_with(self.reserved), check_room):
+                break
+            self.call_ended.clear()
+            await self.call_ended.wait()
+            check_room(self.spent)
+        self.reserved.append(worst)
+        try:
+            yield lambda: self._spent_with(self._others(worst))
+        finally:
+            self.reserved = self._others(worst)
+            self.call_ended.set()
+
+    def _spent_with(self, calls: list[Usage]) -> Cost:
+        spent = self.spent
+        for usage in calls:
+            spent += usage.cost
+        return spent
+
+    def _others(self, call: Usage) -> list[Usage]:
+        return [usage for usage in self.reserved if usage is not call]
+
+
+def _has_room(spent: Cost, check_room: CheckRoom) -> bool:
+    try:
+        check_room(spent)
+    except BudgetExhausted:
+        return False
+    return True
+
+
+class TalliedModel(ModelWrapper):
+    """Counts its running calls in a tally."""
 
     def __init__(self, model: Model, tally: Tally) -> None:
         super().__init__(model)
         self._tally = tally
 
     async def reply(self, request: Request, hear: Hear) -> Done:
-        self._tally.under_way += 1
+        self._tally.running_calls += 1
         try:
             return await self.inner.reply(request, hear)
         finally:
-            self._tally.under_way -= 1
+            self._tally.running_calls -= 1
 
 
 class Limit(Struct, frozen=True):
-    """The most that a run may take; None: as much as it likes."""
+    """The most that a run may take. None: no limit."""
 
     tokens: int | None = None
     usd: float | None = None
 
     def without(self, spent: Cost) -> "Limit":
-        """What remains of it."""
+        """Return the rest of the limit."""
         tokens, usd = self.tokens, self.usd
-        return Limit(
-            None if tokens is None else max(tokens - spent.tokens, 0),
-            None if usd is None else max(usd - (spent.usd or 0.0), 0.0),
-        )
+        if tokens is not None:
+            tokens = max(tokens - spent.tokens, 0)
+        if usd is not None:
+            usd = max(usd - (spent.usd or 0.0), 0.0)
+        return Limit(tokens, usd)
+
+    def check(self, spent: Cost, call: Cost, reason: str) -> None:
+        """Raise `BudgetExhausted` if a call exceeds the limit. `reason` has `{}` for
+        the amount of the call.
+        """
+        total = spent + call
+        if self.tokens is not None and total.tokens > self.tokens:
+            raise _exhausted(
+                "tokens",
+                f"{spent.about}{spent.tokens:,} of {self.tokens:,} tokens",
+                reason.format(f"~{call.tokens:,} tokens"),
+            )
+        spent_usd, total_usd = spent.usd or 0.0, total.usd or 0.0
+        if self.usd is not None and total_usd > self.usd:
+            raise _exhausted(
+                "usd",
+                f"{spent.about}${spent_usd:.4f} of ${self.usd:.2f}",
+                reason.format(f"~${total_usd - spent_usd:.4f}"),
+            )
+
+
+def _exhausted(key: str, used: str, reason: str) -> BudgetExhausted:
+    return BudgetExhausted(
+        f"{used} of the budget are used, and {reason}",
+        hint=(
+            f"What was done is saved. Raise `budget.{key}` in .cdd/config.yaml to"
+            " continue."
+        ),
+    )
 
 
 def _ignore(usage: Usage) -> None:
@@ -140,12 +174,8 @@ def _ignore(usage: Usage) -> None:
 
 
 class Budgeted(ModelWrapper):
-    """Counts what each call takes, also one that came to nothing; `BudgetExhausted`
-    before the limit is passed.
-
-    Where the provider does not count, tokens are estimated, rather too many than too
-    few, and marked so. `spend` is told of every call, `lost` of those whose reply did
-    not come whole; a call that was refused took nothing.
+    """Counts the cost of each call, also of a failed one, and raises `BudgetExhausted`
+    before the limit is exceeded. A refused call costs nothing.
     """
 
     def __init__(
@@ -158,9 +188,11 @@ class Budgeted(ModelWrapper):
         spend: Callable[[Usage], None] = _ignore,
         lost: Callable[[Usage], None] = _ignore,
     ) -> None:
-        """`account` has what was taken before, and may be shared with other models.
+        """`account` has the costs of earlier calls, and can be shared with other
+        models. `spend` receives the usage of each call, `lost` that of each call whose
+        reply did not arrive whole.
 
-        Raises `BadInput` for a limit in dollars where no price is known.
+        Raises `BadInput` for a limit in dollars if no price is known.
         """
         super().__init__(model)
         self.limit = limit
@@ -179,125 +211,94 @@ class Budgeted(ModelWrapper):
 
     async def reply(self, request: Request, hear: Hear) -> Done:
         call = _Call(request, await asyncio.to_thread(self._price))
-        why = "the next call could take {}; it was not made"
-        expect = partial(self._expect_room_for, call=call.at_worst, why=why)
-        async with self._account.holding(call.at_worst, expect) as spent_by_now:
-            return await self._reply(call, request, hear, spent_by_now)
 
-    async def _reply(
-        self,
-        call: "_Call",
-        request: Request,
-        hear: Hear,
-        spent_by_now: Callable[[], Cost],
-    ) -> Done:
-        def measure(event: ModelEvent) -> None:
-            call.hear(event)
-            if call.usage.completion_tokens > CEILING:
-                self._expect_room_for(
-                    spent_by_now(),
-                    call.usage,
-                    "a reply has grown to {}; it was stopped",
-                )
-            hear(event)
+        def check_room(spent: Cost) -> None:
+            reason = "the next call could take {}; it was not made"
+            self.limit.check(spent, call.worst.cost, reason)
 
-        is_owed = True
+        async with self._account.reserve(call.worst, check_room) as spent_cost:
+
+            def measure(event: ModelEvent) -> None:
+                call.measure(event)
+                if call.estimate.completion_tokens > CEILING:
+                    reason = "a reply has grown to {}; it was stopped"
+                    self.limit.check(spent_cost(), call.estimate.cost, reason)
+                hear(event)
+
+            return await self._ask(call, measure)
+
+    async def _ask(self, call: "_Call", hear: Hear) -> Done:
+        """Make a call, and count it whatever becomes of it."""
+        reported: Usage | None = None
+        is_lost = True
         try:
-            done = await self.inner.reply(request, measure)
-            is_owed = False
+            done = await self.inner.reply(call.request, hear)
+            reported, is_lost = done.usage, False
         except EmptyReply as error:
-            call.told = error.usage
+            reported = error.usage
             raise
         except ModelError:
-            is_owed = call.written > 0
+            # a call that was refused before its reply began costs nothing
+            if not call.reply_bytes:
+                is_lost = False
             raise
         finally:
-            if is_owed:
-                usage = call.counted(call.told)
-                self._count(usage)
-                self._lost(usage)
-        usage = call.counted(done.usage)
-        self._count(usage)
-        return replace(done, usage=usage)
+            if is_lost:
+                self._lost(self._count(call, reported))
+        return replace(done, usage=self._count(call, reported))
 
-    def _count(self, usage: Usage) -> None:
+    def _count(self, call: "_Call", reported: Usage | None) -> Usage:
+        usage = call.usage_of(reported)
         self._account.add(usage)
         self._spend(usage)
-
-    def _expect_room_for(self, spent: Cost, call: Usage, why: str) -> None:
-        """Raises `BudgetExhausted` where a call like this one, beside what is spent,
-        passes the limit.
-        """
-        then, about = spent + call.cost, spent.about
-        usd, usd_then = spent.usd or 0.0, then.usd or 0.0
-        if self.limit.tokens is not None and then.tokens > self.limit.tokens:
-            used = f"{about}{spent.tokens:,} of {self.limit.tokens:,} tokens"
-            raise _exhausted(
-                "tokens", used, why.format(f"~{then.tokens - spent.tokens:,} tokens")
-            )
-        if self.limit.usd is not None and usd_then > self.limit.usd:
-            used = f"{about}${usd:.4f} of ${self.limit.usd:.2f}"
-            raise _exhausted("usd", used, why.format(f"~${usd_then - usd:.4f}"))
+        return usage
 
 
 class _Call(Struct):
-    """One call, and what it has taken so far, by an estimate."""
+    """A running call, and an estimate of what it has taken so far."""
 
     request: Request
     price: Price | None
-    prompt: int = 0
-    """Estimated tokens of the request."""
-    written: int = 0
-    """Bytes of the reply."""
-    told: Usage | None = None
-    """The provider's count for a call that came to nothing."""
+    prompt_tokens: int = 0
+    """By an estimate."""
+    reply_bytes: int = 0
 
     def __post_init__(self) -> None:
-        self.prompt = estimated_prompt(self.request)
+        self.prompt_tokens = estimated_prompt(self.request)
 
-    def hear(self, event: ModelEvent) -> None:
+    def measure(self, event: ModelEvent) -> None:
         match event:
             case TextDelta(text=text) | ThoughtDelta(text=text):
-                self.written += text_bytes(text)
+                self.reply_bytes += text_bytes(text)
             case ToolCall(name=name, arguments=arguments):
-                self.written += text_bytes(name) + text_bytes(arguments)
+                self.reply_bytes += text_bytes(name) + text_bytes(arguments)
             case _:
                 pass
 
     @property
-    def usage(self) -> Usage:
-        return self._priced(Usage(self.prompt, tokens_of(self.written), estimated=True))
+    def estimate(self) -> Usage:
+        completion = tokens_of(self.reply_bytes)
+        return self._with_price(Usage(self.prompt_tokens, completion, estimated=True))
 
     @property
-    def at_worst(self) -> Usage:
-        usage = Usage(self.prompt, CEILING, estimated=True)
-        return (
-            usage
-            if self.price is None
-            else replace(usage, usd=self.price.at_most(usage))
-        )
-
-    def counted(self, usage: Usage | None) -> Usage:
-        """The provider's count where it can be true, else the estimate."""
-        if usage is None:
-            return self.usage
-        return self._priced(believable_usage(usage, self.usage, self.request))
-
-    def _priced(self, usage: Usage) -> Usage:
+    def worst(self) -> Usage:
+        """The most that the call can take before its reply is stopped."""
+        usage = Usage(self.prompt_tokens, CEILING, estimated=True)
         if self.price is None:
             return usage
-        usd = believable_usd(usage, self.price)
-        is_cached = usage.cached_tokens or usage.cache_write_tokens
-        return replace(
-            usage, usd=usd, saved_usd=self.price.saved(usage) if is_cached else None
-        )
+        return replace(usage, usd=self.price.at_most(usage))
 
+    def usage_of(self, reported: Usage | None) -> Usage:
+        """Return the provider's counts that can be true, else the estimate."""
+        if reported is None:
+            return self.estimate
+        usage = believable_usage(reported, self.estimate, self.request)
+        return self._with_price(usage)
 
-def _exhausted(key: str, used: str, why: str) -> BudgetExhausted:
-    return BudgetExhausted(
-        f"{used} of the budget are used, and {why}",
-        hint=(
-            f"What was done is saved. Raise `budget.{key}` in .cdd/config.yaml to"
-            " go on."
-        ),
-    )
+    def _with_price(self, usage: Usage) -> Usage:
+        if self.price is None:
+            return usage
+        usd, saved = believable_usd(usage, self.price), None
+        if usage.cached_tokens or usage.cache_write_tokens:
+            saved = self.price.saved(usage)
+        return replace(usage, usd=usd, saved_usd=saved)

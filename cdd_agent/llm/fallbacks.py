@@ -1,5 +1,5 @@
-"""Fallbacks: where a model's provider is down, or has no quota left, the next model is
-asked, and that is told.
+"""Fallbacks: if a model's provider is down or has no quota left, the next model is
+asked, and the user is informed.
 """
 
 from collections.abc import Sequence
@@ -14,39 +14,36 @@ from cdd_agent.llm.port import (
     Model,
     ModelError,
     ModelEvent,
-    NotReachable,
     QuotaUsedUp,
     RateLimited,
     Replaced,
     Request,
     StartedAgain,
     Waiting,
-    WebPageAnswered,
 )
 from cdd_agent.llm.retrying import Clock
 from cdd_agent.llm.token_estimates import estimated_prompt
 from cdd_agent.llm.wrapper import ModelWrapper, innermost
 
 REST = 600.0
-"""Seconds for which a model that could not be asked is left alone, or longer where its
-provider says so.
+"""Seconds for which a model that failed is not asked; longer if its provider says so.
 """
 
 
 class _Resting(Struct):
-    """A model that could not be asked, and until when it is left alone."""
+    """A model that failed, and the time until which it is not asked."""
 
     model: Model
     until: float
 
 
 class WithFallbacks(ModelWrapper):
-    """A model, and others to ask where it cannot be asked: to a person it is the one
-    that is asked next.
+    """A model, and others that are asked if it fails. Its name and abilities are those
+    of the model that is asked next.
 
-    Each has its own patience and price; the budget that they have in common is for
-    whoever puts them here. A model that failed rests for a while, so that calls go on
-    with one and the same; one that was exchanged meanwhile does not.
+    Each model has its own retries and price; they share one budget. A model that failed
+    rests for a while, so that the next calls go to the same fallback. A rest ends if
+    the model is exchanged.
     """
 
     def __init__(
@@ -60,22 +57,22 @@ class WithFallbacks(ModelWrapper):
 
     @property
     def name(self) -> str:
-        return self._in_turn()[0].name
+        return self._next.name
 
     @property
     def calls_tools(self) -> bool:
-        return self._in_turn()[0].calls_tools
+        return self._next.calls_tools
 
     @property
     def sees(self) -> bool | None:
-        return self._in_turn()[0].sees
+        return self._next.sees
 
     @property
     def window(self) -> int | None:
-        return self._in_turn()[0].window
+        return self._next.window
 
     async def check(self, *, connect: bool) -> None:
-        models = self._in_turn()
+        models = self._available_models()
         for model in models:
             try:
                 await model.check(connect=connect)
@@ -92,13 +89,8 @@ class WithFallbacks(ModelWrapper):
             has_begun = has_begun or not isinstance(event, Waiting)
             hear(event)
 
-        model, *left = self._in_turn()
-        size = estimated_prompt(request)
-        left = [other for other in left if other.window is None or size <= other.window]
-        if (before := self._asked_last) is not None and innermost(
-            before
-        ) is not innermost(model):
-            hear(Replaced(model.name, before.name, "It is its turn again."))
+        model, *fallbacks = self._models_for(request)
+        self._report_return(model, hear)
         while True:
             self._asked_last = model
             try:
@@ -106,39 +98,62 @@ class WithFallbacks(ModelWrapper):
             except ModelError as error:
                 if not _is_out_of_service(error):
                     raise
-                now, asked = (
-                    self._clock.seconds(),
-                    error.retry_after if isinstance(error, RateLimited) else None,
-                )
-                self._resting = [one for one in self._resting if one.until > now]
-                self._resting.append(
-                    _Resting(innermost(model), now + max(REST, asked or 0.0))
-                )
-                if not left:
+                self._let_rest(model, error)
+                if not fallbacks:
                     raise
-                failed, model = model, left.pop(0)
-                reason = error.message
-                if has_pictures(request) and model.sees is False:
-                    reason += " It cannot see pictures, and goes on without them."
+                failed, reason = model, error.message
+            model = fallbacks.pop(0)
+            if has_pictures(request) and model.sees is False:
+                reason += " It cannot see pictures, and continues without them."
             hear(Replaced(model.name, failed.name, reason))
             if has_begun:
                 hear(StartedAgain())
                 has_begun = False
 
-    def _in_turn(self) -> list[Model]:
-        """Those that can be asked, the first first; where all of them rest, all."""
+    @property
+    def _next(self) -> Model:
+        return self._available_models()[0]
+
+    def _models_for(self, request: Request) -> list[Model]:
+        """Return the model to ask and its fallbacks whose window is large enough."""
+        model, *others = self._available_models()
+        size = estimated_prompt(request)
+        models = [model]
+        for other in others:
+            if other.window is None or size <= other.window:
+                models.append(other)
+        return models
+
+    def _available_models(self) -> list[Model]:
+        """Return the models that do not rest, in their order; if all rest, all."""
         now = self._clock.seconds()
-        resting = {id(one.model) for one in self._resting if one.until > now}
+        resting = [one.model for one in self._resting if one.until > now]
         models = [self.inner, *self.others]
-        return [
-            model for model in models if id(innermost(model)) not in resting
-        ] or models
+        available = []
+        for model in models:
+            if not any(innermost(model) is other for other in resting):
+                available.append(model)
+        return available or models
+
+    def _report_return(self, model: Model, hear: Hear) -> None:
+        """Report that a model is asked again whose rest is over."""
+        last = self._asked_last
+        if last is not None and innermost(last) is not innermost(model):
+            hear(Replaced(model.name, last.name, "It is its turn again."))
+
+    def _let_rest(self, model: Model, error: ModelError) -> None:
+        now = self._clock.seconds()
+        seconds = REST
+        if isinstance(error, RateLimited) and error.retry_after is not None:
+            seconds = max(REST, error.retry_after)
+        resting = [one for one in self._resting if one.until > now]
+        self._resting = [*resting, _Resting(innermost(model), now + seconds)]
 
 
 def _is_out_of_service(error: ModelError) -> bool:
-    """Whether the provider is down or has no quota left. An empty reply is the model's
-    own, and no sign of it.
+    """True if the provider is down or has no quota left. An empty reply is the model's
+    fault, not the provider's.
     """
-    return isinstance(error, QuotaUsedUp | NotReachable | WebPageAnswered) or (
-        error.is_transient and not isinstance(error, EmptyReply)
-    )
+    if isinstance(error, QuotaUsedUp):
+        return True
+    return error.is_transient and not isinstance(error, EmptyReply)

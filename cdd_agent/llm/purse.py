@@ -1,7 +1,5 @@
 """The budget that several runs share."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,42 +20,43 @@ class Purse(Struct, frozen=True):
     tally: Tally = field(default_factory=Tally)
 
     @asynccontextmanager
-    async def holding(self, worst: Usage) -> AsyncIterator[Callable[[], Limit]]:
-        """Around a call that could take this. It begins only if it fits next to the
-        calls under way, at their worst, and waits for their end if it would fit without
-        them. Within, ask for what the call and later ones may take.
+    async def reserve(self, worst: Usage) -> AsyncIterator[Callable[[], Limit]]:
+        """Reserve the most that a call can take, for the duration of the call. Waits
+        for the end of other calls if it fits without them. The yielded function returns
+        the limit for this call and later ones.
 
-        Raises `BudgetExhausted` if it will not fit.
+        Raises `BudgetExhausted` if the call does not fit.
         """
 
-        def expect_room(spent: Cost) -> None:
-            if not self._has_room(spent + worst.cost):
+        def check_room(spent: Cost) -> None:
+            total = spent + worst.cost
+            if self._is_exceeded_by(total):
                 raise BudgetExhausted("The budget has no room for the call")
 
-        async with self.tally.holding(worst, expect_room) as spent_by_now:
-            yield lambda: self.limit.without(spent_by_now())
+        async with self.tally.reserve(worst, check_room) as spent_cost:
+            yield lambda: self.limit.without(spent_cost())
 
     @property
-    def left(self) -> Limit:
-        """What remains of the budget. Calls under way are not counted yet."""
+    def rest(self) -> Limit:
+        """The rest of the budget. Running calls are not counted yet."""
         return self.limit.without(self.tally.spent)
 
-    def _has_room(self, spent: Cost) -> bool:
-        limit = self.limit
-        if limit.tokens is not None and spent.tokens > limit.tokens:
-            return False
-        return limit.usd is None or (spent.usd or 0.0) <= limit.usd
+    def _is_exceeded_by(self, cost: Cost) -> bool:
+        tokens, usd = self.limit.tokens, self.limit.usd
+        if tokens is not None and cost.tokens > tokens:
+            return True
+        return usd is not None and (cost.usd or 0.0) > usd
 
 
 class SharedCalls(Struct, frozen=True):
-    """What the model calls of a run have in common with those of other runs."""
+    """What the model calls of a run share with those of other runs."""
 
     limit: Limit
-    """Of all runs."""
+    """The limit of all runs."""
     account: Callable[[Cost], Account]
     """Opens the run's account, from what the run has spent before."""
     waits: Path
     """The file with the waits that providers ask for."""
 
-    def waits_of(self, provider: str) -> SharedWaits:
+    def waits_for(self, provider: str) -> SharedWaits:
         return SharedWaits(self.waits, provider)

@@ -66,6 +66,18 @@ class ComparedRequest:
         pairs = zip(self._roles, self._messages, other._messages, strict=True)
         return not any(_differs(role, old, new) for role, old, new in pairs)
 
+    def has_more_or_fewer_lines(self, other: "ComparedRequest") -> bool:
+        """True if each message has all lines of the other request's, or the other
+        way round. Prompts of steps side by side tell of the steps that ended before.
+        """
+        if self._roles != other._roles:
+            return False
+        pairs = zip(self._roles, self._messages, other._messages, strict=True)
+        return all(
+            not _differs(role, old, new) or _is_part(old, new) or _is_part(new, old)
+            for role, old, new in pairs
+        )
+
     def count_equal_lines(self, other: "ComparedRequest") -> int:
         count = 0
         for old, new in zip(self._messages, other._messages, strict=False):
@@ -94,6 +106,12 @@ def _differs(role: str, old: list[str], new: list[str]) -> bool:
     if role == "tool":
         return False
     return old != new and bool(_find_difference(old, new))
+
+
+def _is_part(part: list[str], whole: list[str]) -> bool:
+    """True if the lines of a part are in the whole, in the same order."""
+    rest = map(_without_changes, whole)
+    return all(line in rest for line in map(_without_changes, part))
 
 
 def _find_difference(old: list[str], new: list[str]) -> str:

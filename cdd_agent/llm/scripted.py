@@ -38,7 +38,8 @@ class ScriptedModel:
 
     First comes the recorded reply to the same request, then the next reply whose `when`
     fits, then the next reply without a `when`. Each is played once. If none is left, a
-    reply with a `when` is played again. An empty `when` answers all other requests.
+    reply with a `when` is played again, or a recorded one whose request has more or
+    fewer lines. An empty `when` answers all other requests.
     """
 
     def __init__(
@@ -249,16 +250,27 @@ class _Turn:
 
     def rank(self, asked: _Asked) -> tuple[int, int] | None:
         """Return how well the turn fits, the lowest first; None if it does not."""
-        is_once = not self.when and self.when != ""
-        if (is_once and self.is_played) or not self.fits(asked):
-            return None
         if self.compared is not None:
-            return 0, -self.compared.count_equal_lines(asked.compared)
-        if self.when == "":
-            return 4, 0
+            return self._rank_recorded(self.compared, asked.compared)
+        if not self.fits(asked):
+            return None
         if self.when is None:
-            return 2, 0
+            return None if self.is_played else (2, 0)
+        if self.when == "":
+            return 5, 0
         return (3, 0) if self.is_played else (1, 0)
+
+    def _rank_recorded(
+        self, recorded: ComparedRequest, asked: ComparedRequest
+    ) -> tuple[int, int] | None:
+        if self.is_played:
+            return None
+        likeness = -recorded.count_equal_lines(asked)
+        if recorded.matches(asked):
+            return 0, likeness
+        if recorded.has_more_or_fewer_lines(asked):
+            return 4, likeness
+        return None
 
     def place_after(self, rounds: int) -> int | None:
         """Return the place of the reply that follows so many rounds with tools. It

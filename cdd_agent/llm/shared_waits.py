@@ -1,8 +1,7 @@
-"""The waits that providers ask for, shared by the processes that ask them: a file."""
-
-from __future__ import annotations
+"""The waits that providers ask for, in a file for all processes on this machine."""
 
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -10,9 +9,7 @@ from cdd_agent.files.shared_json import change_json, read_json
 
 
 class SharedWaits(Struct, frozen=True):
-    """When a provider may be asked again, in Unix time: the processes are on one
-    machine.
-    """
+    """The time, in Unix seconds, before which no process asks a provider."""
 
     path: Path
     provider: str
@@ -20,11 +17,15 @@ class SharedWaits(Struct, frozen=True):
     @property
     def until(self) -> tuple[float, str]:
         """The time, and the reason to wait until then."""
-        found = read_json(self.path).get(self.provider, {})
-        return float(found.get("until", 0.0)), str(found.get("reason", ""))
+        wait = self._find(read_json(self.path))
+        return float(wait.get("until", 0.0)), str(wait.get("reason", ""))
 
     def extend(self, until: float, reason: str) -> None:
-        """Let no process ask the provider before that time."""
+        """Let no process ask the provider before a time."""
         with change_json(self.path) as waits:
-            if until > waits.get(self.provider, {}).get("until", 0.0):
+            if until > self._find(waits).get("until", 0.0):
                 waits[self.provider] = {"until": until, "reason": reason}
+
+    def _find(self, waits: dict[str, Any]) -> dict[str, Any]:
+        wait: dict[str, Any] = waits.get(self.provider, {})
+        return wait

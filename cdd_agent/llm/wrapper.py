@@ -1,4 +1,4 @@
-"""Models around a model: their base class, and the smallest of them."""
+"""The base class of models around a model, and the smallest of them."""
 
 from cdd_agent.llm.port import (
     Done,
@@ -16,7 +16,7 @@ from cdd_agent.llm.port import (
 
 
 class ModelWrapper:
-    """A model around another: to a person it is that other one."""
+    """A model around another, with its name and abilities."""
 
     def __init__(self, model: Model) -> None:
         self.inner = model
@@ -49,46 +49,45 @@ class ModelWrapper:
 
 
 class SwappableModel(ModelWrapper):
-    """A model that can be exchanged for another (`inner`): whoever holds this one asks
-    that from the next call on.
-    """
+    """A model whose `inner` can be exchanged. The next call goes to the new one."""
 
     async def reply(self, request: Request, hear: Hear) -> Done:
         return await self.inner.reply(request, hear)
 
 
 class RejectEmpty(ModelWrapper):
-    """A reply that is over and has nothing in it is an `EmptyReply`: it is of no use.
-    One that was cut stays cut.
+    """Raises `EmptyReply` for a reply that is complete and has no content. A reply that
+    was cut stays a cut reply.
     """
 
     async def reply(self, request: Request, hear: Hear) -> Done:
         is_empty = True
 
-        def look(event: ModelEvent) -> None:
+        def note(event: ModelEvent) -> None:
             nonlocal is_empty
             match event:
-                case TextDelta(text=text):
-                    is_empty = is_empty and not text.strip()
-                case WasThought():
-                    is_empty = True
+                case TextDelta(text=text) if text.strip():
+                    is_empty = False
                 case ToolCall():
                     is_empty = False
+                case WasThought():
+                    is_empty = True
                 case _:
                     pass
             hear(event)
 
-        done = await self.inner.reply(request, look)
+        done = await self.inner.reply(request, note)
         if is_empty and done.stop_reason is StopReason.STOP:
-            hint = "Ask again, or use another model."
             raise EmptyReply(
-                f"{self.name} sent an empty reply.", hint=hint, usage=done.usage
+                f"{self.name} sent an empty reply.",
+                hint="Ask again, or use another model.",
+                usage=done.usage,
             )
         return done
 
 
 def innermost(model: Model) -> Model:
-    """The adapter that a model is around, or the model itself."""
+    """Return the adapter inside all wrappers."""
     while isinstance(model, ModelWrapper):
         model = model.inner
     return model

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -82,6 +82,17 @@ class Shell:
         os.write(self._terminal.master, b"\x04")
         self._terminal.until(self._terminal.has_ended)
         assert self._terminal.code == 0
+
+    def resume(self) -> None:
+        """Resume the agent that was killed, and wait until it takes a line."""
+        self.begin("/resume")
+        self._terminal.until(lambda: "Ask, @file" not in self._screen.text)
+        self._terminal.until(self._is_at_rest)
+
+    def escape(self) -> None:
+        """Stop the reply, and wait until the shell is at rest."""
+        os.write(self._terminal.master, b"\x1b")
+        self._terminal.until(self._is_at_rest)
 
     def kill(self) -> None:
         os.kill(self._terminal.pid, 9)
@@ -244,6 +255,64 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
     assert statuses(root) == ["completed passed", "completed passed"]
     code = {"README.md", "reading_time.py", "test_command.py", "test_minutes.py"}
     assert files_of_project(root) == {".gitignore", "AGENTS.md", *code}
+    assert "8 passed" in outcome_of_tests(root)
+
+
+INTERRUPTED = [
+    (f"/socrates {SLUG}", "How is the time counted?", "2. Where do you want"),
+    (COUNT, "Then a text", "how long does an empty"),
+    (MISSING, "That settles it", "approve writes it"),
+    ("approve", "", "spec.yaml is written"),
+    (f"/plan {SLUG}", "There is no code yet", "1. May the command"),
+    (ONE_MODULE, "One module it is", "The proposed plan can be carried out"),
+    (README, "That belongs to", "+### Step 2"),
+    ("approve", "", "Wrote tickets"),
+    (f"/exec {SLUG}", "", "Next is step 1"),
+    ("continue", "Now the code", "Step 1 completed"),
+    ("continue", "A thin", "Step 2 of 2 failed"),
+    ("retry", "The test is right", "Step 2 completed"),
+]
+"""Lines, the words of the reply at which it is interrupted, and what is told at the
+end. Lines without a reply have no such words.
+"""
+READS_ALONG = 250
+"""Characters a second, so that a reply can be interrupted."""
+
+
+@pytest.mark.pty
+def test_each_reply_is_given_again_after_escape_and_continue(root: Path) -> None:
+    with shell_in(root, READS_ALONG) as shell:
+        shell.say("/init", "Made AGENTS.md")
+        shell.say("/new feature reading-time", "makes the plan")
+        for line, interrupted_at, end in INTERRUPTED:
+            if not interrupted_at:
+                shell.say(line, end)
+                continue
+            shell.begin(line, interrupted_at)
+            shell.escape()
+            shell.say("continue", end)
+        shell.leave()
+    assert statuses(root) == ["completed passed", "completed passed"]
+    assert "8 passed" in outcome_of_tests(root)
+
+
+@pytest.mark.pty
+def test_each_reply_is_given_again_after_a_kill_and_continue(root: Path) -> None:
+    with ExitStack() as shells:
+        shell = shells.enter_context(shell_in(root, READS_ALONG))
+        shell.say("/init", "Made AGENTS.md")
+        shell.say("/new feature reading-time", "makes the plan")
+        for line, interrupted_at, end in INTERRUPTED:
+            if not interrupted_at:
+                shell.say(line, end)
+                continue
+            shell.begin(line, interrupted_at)
+            shell.kill()
+            shell = shells.enter_context(shell_in(root, READS_ALONG))
+            shell.resume()
+            shell.say("continue", end)
+        shell.leave()
+    assert statuses(root) == ["completed passed", "completed passed"]
     assert "8 passed" in outcome_of_tests(root)
 
 

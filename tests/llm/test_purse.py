@@ -19,7 +19,7 @@ async def test_a_call_that_fits_only_alone_waits_for_the_others() -> None:
     order = list[str]()
 
     async def call(name: str) -> None:
-        async with purse.holding(CALL):
+        async with purse.reserve(CALL):
             order.append(f"{name} begins")
             await asyncio.sleep(0)
             purse.tally.add(Usage(20, 0))
@@ -27,14 +27,14 @@ async def test_a_call_that_fits_only_alone_waits_for_the_others() -> None:
 
     await asyncio.gather(call("a"), call("b"))
     assert order == ["a begins", "a ends", "b begins", "b ends"]
-    assert purse.left == Limit(tokens=110)
+    assert purse.rest == Limit(tokens=110)
 
 
 async def test_a_call_whose_run_is_gone_holds_nothing() -> None:
     purse = Purse(Limit(tokens=150))
 
     async def call() -> None:
-        async with purse.holding(CALL):
+        async with purse.reserve(CALL):
             await asyncio.Event().wait()
 
     gone = asyncio.ensure_future(call())
@@ -45,7 +45,7 @@ async def test_a_call_whose_run_is_gone_holds_nothing() -> None:
         await gone
     await asyncio.sleep(0)
     async with asyncio.timeout(60):
-        while len(purse.tally.held) != 1:
+        while len(purse.tally.reserved) != 1:
             await asyncio.sleep(0)
     waiting.cancel()
 
@@ -66,7 +66,7 @@ async def test_a_call_that_passes_the_limit_is_refused(
 ) -> None:
     purse = Purse(limit, Tally(Cost(50, 0.5)))
     try:
-        async with purse.holding(CALL) as left:
+        async with purse.reserve(CALL) as left:
             assert left() == limit.without(Cost(50, 0.5))
         assert fits
     except BudgetExhausted:

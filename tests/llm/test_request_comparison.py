@@ -123,6 +123,29 @@ def test_results_of_tools_are_not_compared() -> None:
     assert not old.matches(with_result('{"success": true}', "user"))
 
 
+@each_row(
+    "old, new, expected",
+    [
+        ("a\nb", "a\n# What earlier steps did\nb", True),
+        ("a\nin 3 s\nb", "a\nx\nin 4 s\ny\nb", True),
+        ("a\nb", "b\na", False),
+        ("a\nin green\nb", "a\nin blue\nb\nc", False),
+    ],
+)
+def test_lines_that_only_one_request_has_are_a_weaker_match(
+    old: str, new: str, expected: bool
+) -> None:
+    assert not compared(old).matches(compared(new))
+    assert compared(old).has_more_or_fewer_lines(compared(new)) is expected
+    assert compared(new).has_more_or_fewer_lines(compared(old)) is expected
+
+
+async def test_the_same_request_is_answered_before_one_with_fewer_lines() -> None:
+    model = ScriptedModel([answer_to("a"), answer_to("a\nb")])
+    assert TextDelta("to a\nb") in await all_of(model, asking("a\nb"))
+    assert TextDelta("to a") in await all_of(model, asking("a\nb"))
+
+
 def answer_to(text: str) -> ScriptedReply:
     events = (TimedEvent(0.0, TextDelta(f"to {text}")),)
     return ScriptedReply(request=asking(text), events=events, done=Done())

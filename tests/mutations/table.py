@@ -4060,8 +4060,8 @@ MUTATIONS = [
             (
                 "a call of one run waits for the calls of others",
                 "llm/purse.py",
-                "async with self.tally.holding(worst, expect_room) as spent_by_now:",
-                "async with Tally(self.tally.spent).holding(worst, expect_room) as spent_by_now:",
+                "async with self.tally.reserve(worst, check_room) as spent_cost:",
+                "async with Tally(self.tally.spent).reserve(worst, check_room) as spent_cost:",
                 "tests/llm/test_purse.py",
             ),
             (
@@ -4239,8 +4239,8 @@ MUTATIONS = [
             (
                 "a budget counts what can be true",
                 "budget.py",
-                "self._priced(believable_usage(usage, self.usage, self.request))",
-                "self._priced(usage)",
+                "usage = believable_usage(reported, self.estimate, self.request)",
+                "usage = reported",
                 _USAGE,
             ),
             (
@@ -4253,8 +4253,8 @@ MUTATIONS = [
             (
                 "of the requests that match, the most like is answered",
                 "scripted.py",
-                "return 0, -self.compared.count_equal_lines(asked.compared)",
-                "return 0, 0",
+                "likeness = -recorded.count_equal_lines(asked)",
+                "likeness = 0",
                 "tests/llm/test_request_comparison.py",
             ),
             (

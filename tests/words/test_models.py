@@ -296,8 +296,8 @@ def test_what_a_cache_did() -> None:
             "message 2 is of the tool, and was of the user",
         ),
         (
-            Request((ONE.messages[0], Message("user", "one\nmore"))),
-            "in message 2 (user), line 2, 'more' is new",
+            Request((Message("system", "Be"), Message("user", "one\nmore"))),
+            "in message 1 (system), line 1, it was 'Be brief.' and is 'Be'",
         ),
     ],
 )
