@@ -105,7 +105,7 @@ class DirectModel:
         """Read the trusted certificates in a thread, which the first call waits for.
         Another thread asks the server about its model.
         """
-        self._model_facts.begin()
+        self._model_facts.start()
         threading.Thread(
             target=prepare,
             args=(self.endpoint.base,),
