@@ -100,7 +100,7 @@ class ServerFacts:
         return as_dict(answer)
 
 
-def ask_ollama_about(endpoint: Endpoint, known: KnownModel) -> KnownModel:
+def ask_ollama_about(endpoint: Endpoint, facts: KnownModel) -> KnownModel:
     """Return the facts that Ollama reports about a model, loaded or not. The maker of
     the model may have set its window.
     """
@@ -119,8 +119,8 @@ def ask_ollama_about(endpoint: Endpoint, known: KnownModel) -> KnownModel:
     set_window = as_window(int(setting[1])) if setting else None
     is_remote = bool(shown.get("remote_host")) or host_of(endpoint) == "ollama.com"
     facts = replace(
-        known,
-        window=set_window or window or known.window,
+        facts,
+        window=set_window or window or facts.window,
         window_now=set_window or (window if is_remote else None),
     )
     abilities = as_list(shown.get("capabilities"))

@@ -20,8 +20,8 @@ _MOST_SILENCES = 2
 class ModelFacts:
     """Asks the server once, in a thread."""
 
-    def __init__(self, endpoint: Endpoint, known: KnownModel) -> None:
-        self._endpoint, self._facts = endpoint, known
+    def __init__(self, endpoint: Endpoint, facts: KnownModel) -> None:
+        self._endpoint, self._facts = endpoint, facts
         self._starting = threading.Lock()
         self._wait_until: float | None = None
         self._ready = threading.Event()
@@ -30,7 +30,7 @@ class ModelFacts:
         self.shape_requests = endpoint.provider == "openrouter" or self._is_ollama
         """True if a request cannot be written without the facts."""
         self._silences = 0
-        """How many questions were not answered as Ollama answers."""
+        """Number of questions without an answer of Ollama's."""
 
     def start(self) -> None:
         """Ask the server, without waiting, if it reports facts."""
@@ -54,7 +54,7 @@ class ModelFacts:
         return self._facts
 
     @property
-    def known(self) -> KnownModel:
+    def current(self) -> KnownModel:
         """The present facts, without waiting."""
         return self._facts
 

@@ -91,16 +91,16 @@ class OpenRouterList(Struct, frozen=True):
         age = time.time() - self.asked_at
         return 0 <= age < (_A_DAY if has_model else _AN_HOUR)
 
-    def facts(self, name: str, known: KnownModel) -> KnownModel | None:
+    def facts(self, name: str, facts: KnownModel) -> KnownModel | None:
         """Return the facts about a model; of a variant (`:nitro`) that is not listed,
         those of the model. None if neither is.
         """
         by_name = {as_string(entry.get("id")): entry for entry in self.entries}
         entry = by_name.get(name) or by_name.get(name.partition(":")[0])
-        return _facts_in(entry, known) if entry else None
+        return _facts_in(entry, facts) if entry else None
 
 
-def _facts_in(entry: dict[str, Any], known: KnownModel) -> KnownModel:
+def _facts_in(entry: dict[str, Any], facts: KnownModel) -> KnownModel:
     """Each fact counts only if it has the right form."""
     provider = as_dict(entry.get("top_provider"))
     window = as_window(provider.get("context_length"))
@@ -108,12 +108,12 @@ def _facts_in(entry: dict[str, Any], known: KnownModel) -> KnownModel:
     longest_reply = as_window(provider.get("max_completion_tokens"))
     parameters = as_list(entry.get("supported_parameters"))
     modalities = as_list(as_dict(entry.get("architecture")).get("input_modalities"))
-    sees = "image" in modalities if modalities else known.sees
+    sees = "image" in modalities if modalities else facts.sees
     return replace(
-        known,
-        window=window or known.window,
-        longest_reply=longest_reply or known.longest_reply,
-        price=_price_in(entry) or known.price,
+        facts,
+        window=window or facts.window,
+        longest_reply=longest_reply or facts.longest_reply,
+        price=_price_in(entry) or facts.price,
         calls_tools="tools" in parameters,
         thinks="reasoning" in parameters,
         sees=sees,

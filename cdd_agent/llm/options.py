@@ -10,7 +10,7 @@ from cdd_agent.partly_shown import PartlyShown
 
 
 class Effort(StrEnum):
-    """How much a model thinks. Providers get the nearest effort that they know."""
+    """The amount of thinking. Providers get the nearest effort that they know."""
 
     NONE = "none"
     LOW = "low"
