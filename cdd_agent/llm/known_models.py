@@ -1,7 +1,7 @@
-"""The facts about models that are known without asking: a table made from litellm's
+"""The facts about models that are known without a request: a table made from litellm's
 before a release (`make models`).
 
-Importing litellm takes seconds, and its own tables are megabytes.
+Importing litellm takes seconds, and its tables are megabytes.
 """
 
 import re
@@ -16,52 +16,46 @@ from cdd_agent.llm.port import Price
 
 
 class KnownModel(Struct, frozen=True):
-    """The facts about one model; None where nobody knows, and False of what only some
-    can.
-    """
+    """The facts about one model. None: unknown."""
 
     window: int | None = None
     """Tokens that a request may have."""
     window_now: int | None = None
-    """As many of them as its server has made room for by now, where it makes more when
-    it is told to.
-    """
+    """Tokens that the server has room for until a request asks for more."""
     longest_reply: int | None = None
-    """Tokens that it can write, its thoughts included."""
+    """Tokens of a reply with its thoughts."""
     price: Price | None = None
     calls_tools: bool = False
     sees: bool | None = None
-    """It takes pictures."""
+    """True if the model takes pictures."""
     thinks: bool | None = None
     thinks_adaptively: bool = False
-    """It takes Anthropic's `thinking: {type: adaptive}`."""
+    """True if the model takes Anthropic's `thinking: {type: adaptive}`."""
     takes_effort: bool = False
-    """It takes Anthropic's `output_config.effort`."""
+    """True if the model takes Anthropic's `output_config.effort`."""
     refuses_sampling: bool = False
-    """It takes no temperature."""
+    """True if the model takes no temperature."""
     only_by_responses: bool = False
-    """OpenAI offers it by the Responses API alone."""
+    """True if OpenAI offers the model by the Responses API alone."""
     efforts: frozenset[str] = field(default_factory=frozenset)
-    """Those among none, minimal, xhigh and max that it is known to take beside low,
-    medium and high.
+    """The efforts of none, minimal, xhigh and max that the model takes. Low, medium and
+    high are common to all.
     """
 
     @property
     def in_short(self) -> str:
-        """Its window and its price, as far as they are known."""
-        words = [f"{self.window // 1000:,}k tokens"] if self.window else []
+        """The known ones of window and price, for display."""
+        words = []
+        if self.window:
+            words.append(f"{self.window // 1000:,}k tokens")
         if self.price is not None:
-            words += [
-                (
-                    f"${self.price.prompt * 1e6:.4g} in,"
-                    f" ${self.price.completion * 1e6:.4g} out per million"
-                )
-            ]
+            prompt, completion = self.price.prompt * 1e6, self.price.completion * 1e6
+            words.append(f"${prompt:.4g} in, ${completion:.4g} out per million")
         return " · ".join(words)
 
 
 class _Row(Struct, frozen=True, array_like=True):
-    """A model in the table."""
+    """A row of the table."""
 
     provider: str
     window: int | None = None
@@ -69,13 +63,13 @@ class _Row(Struct, frozen=True, array_like=True):
     flags: str | None = None
     prices: tuple[float | None, ...] | None = None
     above: tuple[float | None, ...] | None = None
-    """Tokens, and the prices above them."""
+    """A number of tokens, and the prices of longer prompts."""
 
 
 class _Table(Struct, frozen=True):
     providers: frozenset[str]
     models: dict[str, Raw]
-    """Rows as JSON: of thousands, few are ever read."""
+    """Rows as JSON, since few of thousands are read."""
 
 
 UNKNOWN = KnownModel()
@@ -177,23 +171,23 @@ def _facts_in(row: _Row) -> KnownModel:
 
 
 def models_of(provider: str) -> list[str]:
-    """The model strings of a provider's models that call tools."""
-    rows = ((name, _row(row)) for name, row in _table().models.items())
-    known = (
-        name
-        for name, row in rows
-        if row.provider == provider and "t" in (row.flags or "")
-    )
-    names = (name.removeprefix(f"{provider}/") for name in known)
-    return [f"{provider}/{name}" for name in dict.fromkeys(names)]
+    """Return the model strings of a provider's models that call tools."""
+    found = []
+    for name, raw in _table().models.items():
+        row = _row(raw)
+        if row.provider == provider and "t" in (row.flags or ""):
+            found.append(f"{provider}/{name.removeprefix(f'{provider}/')}")
+    return list(dict.fromkeys(found))
 
 
 def has_provider(model: str) -> bool:
-    """Whether the table knows who offers it. Where it does not, litellm may all the
-    same.
+    """Return True if the table has the provider of a model string. litellm may know
+    more.
     """
     prefix, slash, _ = model.partition("/")
-    return prefix in _table().providers if slash else model in _table().models
+    if slash:
+        return prefix in _table().providers
+    return model in _table().models
 
 
 @cache

@@ -1,6 +1,4 @@
-"""Settings of how a model works, in the same words for every provider; adapters
-translate.
-"""
+"""Settings of a model in the same words for all providers; adapters translate."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -12,9 +10,7 @@ from cdd_agent.partly_shown import PartlyShown
 
 
 class Effort(StrEnum):
-    """How much a model thinks. What a provider does not know becomes the nearest that
-    it knows.
-    """
+    """The amount of thinking. Providers get the nearest effort that they know."""
 
     NONE = "none"
     LOW = "low"
@@ -24,7 +20,7 @@ class Effort(StrEnum):
 
 
 class ModelOptions(PartlyShown, frozen=True):
-    """None: whatever the provider does by itself."""
+    """None: the provider's default."""
 
     hidden_fields = ("body", "headers")
 
@@ -32,15 +28,14 @@ class ModelOptions(PartlyShown, frozen=True):
     temperature: float | None = None
     max_output_tokens: int | None = None
     body: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of the request's JSON, over what an adapter writes there."""
+    """Fields of the request's JSON. They replace those of the adapter."""
     headers: Mapping[str, str] = field(default_factory=dict)
     sees: bool | None = None
-    """It takes pictures, whatever is known of it."""
+    """True if the model takes pictures, whatever is known about it."""
     watched: bool = False
-    """A person reads along: where thoughts come only if they are asked for, they are.
-    """
+    """The user reads along, so readable thoughts are requested."""
     window: int | None = None
-    """How many tokens the server is to take in, where it can be told."""
+    """Tokens of the context window, for a server that takes this setting."""
 
 
 NO_OPTIONS = ModelOptions()

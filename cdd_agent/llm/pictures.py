@@ -1,43 +1,43 @@
-"""Pictures that go with a message: known by their content, and no larger than providers
-take them.
+"""Pictures of messages, within the limits of all known providers.
 
-Anthropic takes 5 MiB of base64 and 8,000 pixels a side, and as many tokens as there are
-pixels divided by 750 after it has scaled a picture down
-(platform.claude.com/docs/en/build-with-claude/vision); the others that are known take
-as much or more. Five pictures at once are what Groq takes, the fewest
-(console.groq.com/docs/vision).
+The limits of size are Anthropic's: 5 MiB of base64 and 8,000 pixels a side. It counts a
+token for 750 pixels, after it has scaled a large picture down
+(platform.claude.com/docs/en/build-with-claude/vision). The limit of five pictures is
+Groq's (console.groq.com/docs/vision).
 """
 
-import struct
+import math
 from base64 import b64encode
-from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.read import read_bytes
+from cdd_agent.llm.picture_size import read_size
 from cdd_agent.llm.port import Model, Picture, Request
 
 LARGEST = 5 * 2**20 * 3 // 4
-"""Bytes of a file, of which base64 makes a third more."""
+"""Bytes of a file. Base64 needs a third more."""
 MOST = 5
 """Pictures in one message."""
 _WIDEST = 8_000
 _PIXELS_OF_A_TOKEN = 750
 _MOST_TOKENS = 4_800
-"""Of a picture that was scaled down."""
+"""The tokens of a picture that was scaled down."""
 _SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 _HEAD = 16
-"""Bytes by which a picture is known."""
+"""Bytes that show the kind of a picture."""
 
 
 class PictureUnusable(BadInput):
-    """A file that is meant as a picture, or is one, and cannot be sent to any model."""
+    """A picture, or a file named like one, that no model takes."""
 
 
 def media_type(data: bytes) -> str | None:
-    """The kind of a picture whose file begins so; None: none that models take."""
+    """Return the kind of a picture from the beginning of its file. None: models do not
+    take it.
+    """
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):
@@ -48,12 +48,12 @@ def media_type(data: bytes) -> str | None:
 
 
 def is_meant_as_picture(name: str) -> bool:
-    """By its name alone."""
+    """True if the name of a file is that of a picture."""
     return PurePosixPath(name.replace("\\", "/")).suffix.lower() in _SUFFIXES
 
 
 def is_picture(root: Path, name: str) -> bool:
-    """Whether a project's file is one, by its content."""
+    """True if the content of a project's file is a picture."""
     try:
         head = read_bytes(root, name, _HEAD)
     except CddError:
@@ -62,11 +62,11 @@ def is_picture(root: Path, name: str) -> bool:
 
 
 def picture_at(root: Path, name: str) -> Picture | None:
-    """A project's file as a picture; None for what neither is one nor is called like
-    one.
+    """Return a project's file as a picture. None if neither content nor name is that of
+    a picture.
 
-    Raises `PictureUnusable`, and for what is not shown at all what `read_source`
-    raises.
+    Raises `PictureUnusable`, and the errors of `read_source` for a file that is never
+    shown.
     """
     head = read_bytes(root, name, _HEAD)
     if head is None or not (media_type(head) or is_meant_as_picture(name)):
@@ -75,7 +75,7 @@ def picture_at(root: Path, name: str) -> Picture | None:
 
 
 def picture_of(name: str, data: bytes) -> Picture:
-    """A file's content as a picture. Raises `PictureUnusable`."""
+    """Return the content of a file as a picture. Raises `PictureUnusable`."""
     kind = media_type(data)
     if not data:
         raise PictureUnusable(f"{name} is empty: there is no picture in it")
@@ -90,11 +90,8 @@ def picture_of(name: str, data: bytes) -> Picture:
             f"{name} is too large: models take pictures of at most {LARGEST:,} bytes",
             hint=hint,
         )
-    try:
-        size = _SIZES[kind](data)
-    except (struct.error, IndexError):
-        size = None
-    if size is None or not all(size):
+    size = read_size(kind, data)
+    if size is None:
         raise PictureUnusable(
             f"{name} is cut or damaged: it does not hold the whole picture"
         )
@@ -108,8 +105,9 @@ def picture_of(name: str, data: bytes) -> Picture:
 
 
 def picture_tokens(picture: Picture) -> int:
-    """How many tokens a picture has at most, as a rule."""
-    return min(-(-picture.width * picture.height // _PIXELS_OF_A_TOKEN), _MOST_TOKENS)
+    """Return an estimate of a picture's tokens, rather too high."""
+    tokens = math.ceil(picture.width * picture.height / _PIXELS_OF_A_TOKEN)
+    return min(tokens, _MOST_TOKENS)
 
 
 def in_base64(picture: Picture) -> str:
@@ -129,100 +127,19 @@ def has_pictures(request: Request) -> bool:
 
 
 def as_seen_by(model: Model, request: Request) -> Request:
-    """The request with its pictures; for a model that is known to see none, with a word
-    in their place.
+    """Return the request. For a model that sees no pictures, a sentence replaces
+    them.
     """
     if not has_pictures(request) or model.sees is not False:
         return request
     messages = []
     for message in request.messages:
-        words = (
-            "(You cannot see pictures, so these were not sent to you:"
-            f" {names_of(message.pictures)}.)"
-        )
-        in_words = replace(
-            message, content=f"{message.content}\n\n{words}", pictures=()
-        )
-        messages.append(in_words if message.pictures else message)
-    return replace(request, messages=tuple(messages))
-
-
-Size = tuple[int, int]
-"""Width and height in pixels."""
-
-
-def _png(data: bytes) -> Size | None:
-    width, height = struct.unpack_from(">II", data, 16)
-    return (
-        (width, height)
-        if data[12:16] == b"IHDR" and b"IEND\xaeB`\x82" in data
-        else None
-    )
-
-
-def _gif(data: bytes) -> Size | None:
-    """By its blocks, up to the mark of the end, which some leave out."""
-    at, has_image = 13 + _palette(data[10]), False
-    while at < len(data) and data[at] != 0x3B:
-        if data[at] == 0x21:  # an extension
-            at += 2
-        elif data[at] == 0x2C:  # an image
-            at += 11 + _palette(data[at + 9])
-            has_image = True
-        else:
-            return None
-        while length := data[at]:
-            at += 1 + length
-        at += 1
-    width, height = struct.unpack_from("<HH", data, 6)
-    return (width, height) if has_image else None
-
-
-def _palette(flags: int) -> int:
-    """Bytes of a GIF's table of colours."""
-    return 3 << (flags & 7) + 1 if flags & 0x80 else 0
-
-
-def _jpeg(data: bytes) -> Size | None:
-    """By its segments: one of them has the size, and after the last one come the pixels
-    up to the mark of the end.
-    """
-    at, size = 2, None
-    while data[at] == 0xFF:
-        kind, length = struct.unpack_from(">BH", data, at + 1)
-        if kind == 0xFF:  # a filling byte
-            at += 1
-            continue
-        if 0xC0 <= kind <= 0xCF and kind not in (0xC4, 0xC8, 0xCC):
-            height, width = struct.unpack_from(">HH", data, at + 5)
-            size = width, height
-        at += 2 + length
-        if kind == 0xDA:
-            return size if data.find(b"\xff\xd9", at) >= 0 else None
-    return None
-
-
-def _webp(data: bytes) -> Size | None:
-    if len(data) < 8 + struct.unpack_from("<I", data, 4)[0]:
-        return None
-    match data[12:16]:
-        case b"VP8X":
-            return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(
-                data[27:30], "little"
+        if message.pictures:
+            note = (
+                "(You cannot see pictures, so these were not sent to you:"
+                f" {names_of(message.pictures)}.)"
             )
-        case b"VP8L":
-            (bits,) = struct.unpack_from("<I", data, 21)
-            return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
-        case b"VP8 ":
-            width, height = struct.unpack_from("<HH", data, 26)
-            return width & 0x3FFF, height & 0x3FFF
-    return None
-
-
-_SIZES: dict[str, Callable[[bytes], Size | None]] = {
-    "image/png": _png,
-    "image/jpeg": _jpeg,
-    "image/gif": _gif,
-    "image/webp": _webp,
-}
-"""Readers of a picture's size; they return None where it is not whole."""
+            content = f"{message.content}\n\n{note}"
+            message = replace(message, content=content, pictures=())  # noqa: PLW2901
+        messages.append(message)
+    return replace(request, messages=tuple(messages))

@@ -1,4 +1,4 @@
-"""A model whose window somebody has set."""
+"""A model whose context window the user has set."""
 
 from cdd_agent.llm.port import ContextTooLong, Done, Hear, Model, NotAReply, Request
 from cdd_agent.llm.token_estimates import estimated_prompt
@@ -6,8 +6,8 @@ from cdd_agent.llm.wrapper import ModelWrapper
 
 
 class WindowLimited(ModelWrapper):
-    """Some servers end without a word where a request is too long: then this says
-    so.
+    """Some servers end without a message if a request is too long. Then the error names
+    the window.
     """
 
     def __init__(self, model: Model, window: int) -> None:
@@ -22,7 +22,8 @@ class WindowLimited(ModelWrapper):
         try:
             return await self.inner.reply(request, hear)
         except NotAReply as error:
-            if (size := estimated_prompt(request)) <= self._window:
+            size = estimated_prompt(request)
+            if size <= self._window:
                 raise
             raise ContextTooLong(
                 f"The server of {self.name} ended without a reply: the request has"

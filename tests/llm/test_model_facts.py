@@ -16,7 +16,7 @@ from platformdirs import user_cache_path
 from cdd_agent.llm import timeouts
 from cdd_agent.llm.budget import Budgeted, Limit
 from cdd_agent.llm.direct.model import DirectModel
-from cdd_agent.llm.model_facts import fetched
+from cdd_agent.llm.fetched_json import fetch_json
 from cdd_agent.llm.options import Effort, ModelOptions
 from cdd_agent.llm.port import Message, Model, Price, Request
 from cdd_agent.llm.providers import endpoint_of
@@ -204,7 +204,7 @@ def test_an_endless_answer_is_abandoned() -> None:
         port,
         _,
     ):
-        assert fetched(f"http://127.0.0.1:{port}/v1/models", None, 60.0) is None
+        assert fetch_json(f"http://127.0.0.1:{port}/v1/models", None, 60.0) is None
 
 
 @dataclass

@@ -446,7 +446,7 @@ def test_local_servers_say_whether_a_model_sees(
         asked = len(heads)
         assert model.sees is sees
     assert len(heads) == asked  # once
-    is_ollama = isinstance(said, dict) and "models" in said
+    is_ollama = isinstance(said, dict) and isinstance(said.get("models"), list)
     assert any("POST /api/show" in head for head in heads) is is_ollama
 
 

@@ -61,9 +61,9 @@ class AnthropicMessages:
     ) -> None:
         self._endpoint, self._options = endpoint, options
         self._origin = endpoint.origin()
-        self._known = known_model(name)
+        self._facts = known_model(name)
         self._longest_reply = (
-            options.max_output_tokens or self._known.longest_reply or _LONGEST_REPLY
+            options.max_output_tokens or self._facts.longest_reply or _LONGEST_REPLY
         )
         self._refused = RefusedFields(_OPTIONAL)
         self._returns_thoughts = True
@@ -118,21 +118,21 @@ class AnthropicMessages:
         them.
         """
         fields = self._thinking()
-        takes_temperature = not (self._known.refuses_sampling or fields)
+        takes_temperature = not (self._facts.refuses_sampling or fields)
         if self._options.temperature is not None and takes_temperature:
             fields["temperature"] = self._options.temperature
         return fields
 
     def _thinking(self) -> _Json:
-        """How much the model thinks, and whether its thoughts are readable."""
-        effort, known = self._options.effort, self._known
+        """The fields for an effort, and for readable thoughts."""
+        effort, facts = self._options.effort, self._facts
         if effort is Effort.NONE:
-            return {"thinking": {"type": "disabled"}} if known.thinks else {}
-        if known.thinks_adaptively:
+            return {"thinking": {"type": "disabled"}} if facts.thinks else {}
+        if facts.thinks_adaptively:
             return self._adaptive_thinking()
-        if effort is None or not known.thinks:
+        if effort is None or not facts.thinks:
             return {}
-        if known.takes_effort:
+        if facts.takes_effort:
             word = "high" if effort is Effort.MAX else effort.value
             return {"output_config": {"effort": word}}
         budget = min(_BUDGETS[effort], self._longest_reply // 2)

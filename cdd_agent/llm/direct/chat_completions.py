@@ -183,16 +183,16 @@ class ChatCompletions:
 
     def _settings(self) -> _Json:
         """The user's settings and the fields of the dialect."""
-        options, known, dialect = self._options, self._facts(), self._dialect
+        options, facts, dialect = self._options, self._facts(), self._dialect
         fields: _Json = {}
         if options.effort is not None:
             provider, model = self._endpoint.provider, self._endpoint.model
-            fields |= effort_fields(provider, model, known, options.effort)
-        may_choose = not (dialect.fixes_sampling and known.thinks)
+            fields |= effort_fields(provider, model, facts, options.effort)
+        may_choose = not (dialect.fixes_sampling and facts.thinks)
         if options.temperature is not None and may_choose:
             fields["temperature"] = options.temperature
         if options.max_output_tokens is not None:
-            longest = known.longest_reply or math.inf
+            longest = facts.longest_reply or math.inf
             fields[dialect.limit] = min(options.max_output_tokens, longest)
         if dialect.routes_by_key and not self._endpoint.is_chosen:
             fields["prompt_cache_key"] = self._cache_key

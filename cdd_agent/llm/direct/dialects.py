@@ -1,7 +1,7 @@
-"""How providers of chat completions differ from OpenAI's protocol.
+"""The differences between providers of chat completions: a table.
 
-Servers name other fields that they refuse, and `ChatCompletions.adapts_to` leaves these
-out. This table has what is known before. `docs/models.md` has the sources.
+`ChatCompletions.adapts_to` learns more rules from refusals. `docs/models.md` has the
+sources.
 """
 
 import re
@@ -120,49 +120,47 @@ def dialect_of(provider: str, model: str) -> Dialect:
 
 
 def effort_fields(
-    provider: str, model: str, known: KnownModel, effort: Effort
+    provider: str, model: str, facts: KnownModel, effort: Effort
 ) -> Fields:
-    """Return the fields that tell a model how much to think."""
+    """Return the fields for an effort."""
     efforts = dialect_of(provider, model).efforts
     if efforts is not None:
         return efforts[effort]
     if provider == "openrouter":
-        return _openrouter_fields(known, effort)
+        return _openrouter_fields(facts, effort)
     if provider != "openai":
-        return _effort(openai_word(effort, known))
-    if model.startswith("gpt-4") and not known.thinks:
+        return _effort(openai_word(effort, facts))
+    if model.startswith("gpt-4") and not facts.thinks:
         return {}
-    return _effort(openai_effort(effort, known))
+    return _effort(openai_effort(effort, facts))
 
 
-def _openrouter_fields(known: KnownModel, effort: Effort) -> Fields:
+def _openrouter_fields(facts: KnownModel, effort: Effort) -> Fields:
     """A model that does not think gets no field: a route that must know every field
     would not be found.
     """
-    if known.thinks is False:
+    if facts.thinks is False:
         return {}
     if effort is Effort.NONE:
         return {"reasoning": {"enabled": False}}
-    return {"reasoning": {"effort": openai_word(effort, known)}}
+    return {"reasoning": {"effort": openai_word(effort, facts)}}
 
 
-def openai_effort(effort: Effort, known: KnownModel) -> str:
+def openai_effort(effort: Effort, facts: KnownModel) -> str:
     """Return the word for an effort of OpenAI's own models. Some always think."""
-    may_stop = known.efforts & {"none", "minimal"}
-    if effort is Effort.NONE and known.thinks and not may_stop:
+    may_stop = facts.efforts & {"none", "minimal"}
+    if effort is Effort.NONE and facts.thinks and not may_stop:
         return "low"
-    return openai_word(effort, known)
+    return openai_word(effort, facts)
 
 
-def openai_word(effort: Effort, known: KnownModel) -> str:
-    """Return the nearest of OpenAI's words for an effort that the model is known to
-    take.
-    """
+def openai_word(effort: Effort, facts: KnownModel) -> str:
+    """Return the nearest of OpenAI's words for an effort that the model takes."""
     if effort is Effort.MAX:
         for word in ("max", "xhigh"):
-            if word in known.efforts:
+            if word in facts.efforts:
                 return word
         return "high"
-    if effort is Effort.NONE and "none" not in known.efforts:
-        return "minimal" if "minimal" in known.efforts else "none"
+    if effort is Effort.NONE and "none" not in facts.efforts:
+        return "minimal" if "minimal" in facts.efforts else "none"
     return effort.value

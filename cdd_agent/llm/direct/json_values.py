@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _LARGEST_AMOUNT = 1e12
+_LARGEST_WINDOW = 10**9
 
 
 def read_json(text: str) -> Any:
@@ -47,6 +48,14 @@ def as_int(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value
+
+
+def as_window(value: object) -> int | None:
+    """Return a number that can be the tokens of a window."""
+    number = as_int(value)
+    if number is None or not 0 < number <= _LARGEST_WINDOW:
+        return None
+    return number
 
 
 def as_amount(value: object) -> float | None:

@@ -75,9 +75,9 @@ class DirectModel:
         facts = self._model_facts
         match endpoint.speaks:
             case Speaks.CHAT_COMPLETIONS:
-                return ChatOrResponses(name, endpoint, options, lambda: facts.known)
+                return ChatOrResponses(name, endpoint, options, lambda: facts.current)
             case Speaks.OLLAMA_CHAT:
-                return OllamaChat(endpoint, options, lambda: facts.known)
+                return OllamaChat(endpoint, options, lambda: facts.current)
             case Speaks.ANTHROPIC_MESSAGES:
                 return AnthropicMessages(name, endpoint, options)
             case Speaks.OPENAI_RESPONSES:
@@ -105,7 +105,7 @@ class DirectModel:
         """Read the trusted certificates in a thread, which the first call waits for.
         Another thread asks the server about its model.
         """
-        self._model_facts.begin()
+        self._model_facts.start()
         threading.Thread(
             target=load_certificates,
             args=(self.endpoint.base,),
@@ -170,7 +170,7 @@ class DirectModel:
         refuses it for a reason that the protocol knows.
         """
         url = parse_url(self.endpoint.base, self.protocol.path)
-        silence = silence_timeout(self._model_facts.known)
+        silence = silence_timeout(self._model_facts.current)
         async with open_client(url, silence) as client:
             while True:
                 refusal = await self._ask(client, request, answer)

@@ -107,12 +107,12 @@ class OllamaChat:
         """
         if self._options.window is not None:
             return self._options.window
-        known = self._facts()
+        facts = self._facts()
         reply = self._options.max_output_tokens or CEILING
         needed = estimated_prompt(request) + reply
         power_of_two = 1 << (needed - 1).bit_length()
-        window = max(power_of_two, known.window_now or 0, self._window)
-        self._window = min(window, known.window or window)
+        window = max(power_of_two, facts.window_now or 0, self._window)
+        self._window = min(window, facts.window or window)
         return self._window
 
 

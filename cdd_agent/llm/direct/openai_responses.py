@@ -58,7 +58,7 @@ class OpenAIResponses:
     ) -> None:
         self._endpoint, self._options = endpoint, options
         self._origin = endpoint.origin("responses")
-        self._known = known_model(name)
+        self._facts = known_model(name)
         self._refused = RefusedFields(_OPTIONAL)
         self._returns_items = True
         self._cache_key = uuid4().hex
@@ -109,14 +109,14 @@ class OpenAIResponses:
 
     def _settings(self) -> _Json:
         """The user's settings that the model takes."""
-        options, known = self._options, self._known
+        options, facts = self._options, self._facts
         fields: _Json = {}
-        if known.thinks is not False:
+        if facts.thinks is not False:
             fields["include"] = ["reasoning.encrypted_content"]
             reasoning = self._reasoning()
             if reasoning:
                 fields["reasoning"] = reasoning
-        takes_temperature = not (known.thinks or known.refuses_sampling)
+        takes_temperature = not (facts.thinks or facts.refuses_sampling)
         if options.temperature is not None and takes_temperature:
             fields["temperature"] = options.temperature
         if options.max_output_tokens is not None:
@@ -127,7 +127,7 @@ class OpenAIResponses:
         effort = self._options.effort
         reasoning = {}
         if effort is not None and "reasoning.effort" not in self._refused:
-            reasoning["effort"] = openai_effort(effort, self._known)
+            reasoning["effort"] = openai_effort(effort, self._facts)
         is_seen = self._options.watched and effort is not Effort.NONE
         if is_seen and "reasoning.summary" not in self._refused:
             reasoning["summary"] = "auto"

@@ -2,10 +2,10 @@
 and the answer has status 200.
 
 Chat completions are cut, and Ollama's own API before version 0.12.6. Only the count of
-tokens shows it. Ollama keeps half of the window and a few tokens, or as many of the
-newest messages as fit; older versions fill the window. Some versions do not count what
-they read from their cache (ollama/ollama issues 17427, 3839 and pull request 16428), so
-a low count alone proves nothing.
+tokens shows it. Ollama keeps half of the window and a few tokens, or the newest
+messages that fit; older versions fill the window. Some versions do not count what they
+read from their cache (ollama/ollama issues 17427, 3839 and pull request 16428), so a
+low count alone proves nothing.
 """
 
 import re
