@@ -272,7 +272,7 @@ class ChatAgent:
         conversation = max(
             (dialogue.model.window or 0) // 4, estimated_prompt(Request((turn.said,)))
         )
-        fitted = fit(dialogue, parts, tools=1, beside=conversation)
+        fitted = fit(dialogue, parts, tools=1, reserved=conversation)
         system = self._redactor.redacted(fitted.messages[0])
         shares = Shares.of(dialogue.model, fitted.dialogue.size((system,)))
         return _ChatPrompt(

@@ -483,7 +483,7 @@ class Planning:
             dialogue,
             parts,
             tools=1,
-            beside=estimated_tokens(describe_form(_FORMS[task])),
+            reserved=estimated_tokens(describe_form(_FORMS[task])),
         )
 
     async def _find_context(self, spec: TicketSpec) -> str:

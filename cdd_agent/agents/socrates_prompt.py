@@ -143,7 +143,7 @@ def request_of(
         ),
     )
     return fit(
-        dialogue, parts, tools=3, beside=estimated_tokens(describe_form(Proposal))
+        dialogue, parts, tools=3, reserved=estimated_tokens(describe_form(Proposal))
     )
 
 

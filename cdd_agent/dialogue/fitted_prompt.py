@@ -75,16 +75,16 @@ class FittedPrompt(Struct, frozen=True):
 
 
 def fit(
-    dialogue: Dialogue, parts: Sequence[PromptPart], *, tools: int, beside: int = 0
+    dialogue: Dialogue, parts: Sequence[PromptPart], *, tools: int, reserved: int = 0
 ) -> FittedPrompt:
     """Make a prompt of `parts`, which have the order of the prompt. `tools` is the rank
-    of the dialogue's tools: they get room before the parts of the same rank. `beside`
+    of the dialogue's tools: they get room before the parts of the same rank. `reserved`
     are the tokens that the caller adds.
     """
     window = dialogue.model.window
     bare = replace(dialogue, tools=())
     least = sum(_size(bare, part.least) for part in parts)
-    budget = TokenBudget(window, beside + MARGIN + least)
+    budget = TokenBudget(window, reserved + MARGIN + least)
     forms = [part.least for part in parts]
     places = sorted(range(len(parts)), key=lambda place: parts[place].rank)
     for place in places:
@@ -94,7 +94,7 @@ def fit(
     for place in places:
         if parts[place].rank >= tools:
             forms[place] = _choose_form(bare, parts[place], budget)
-    system, messages = _messages_of(forms, budget.note())
+    system, messages = _messages_of(forms, budget.describe_omitted())
     shares = []
     for part, form in zip(parts, forms, strict=True):
         if form:
@@ -113,11 +113,11 @@ def _choose_form(bare: Dialogue, part: PromptPart, budget: TokenBudget) -> Form:
     """
     chosen = least = part.least
     for form in part.forms:
-        if form is least or budget.takes(_size(bare, form) - _size(bare, least)):
+        if form is least or budget.take(_size(bare, form) - _size(bare, least)):
             chosen = form
             break
     if chosen not in (part.whole, part.brief):
-        budget.leave_out(part.name)
+        budget.omit(part.name)
     return chosen
 
 

@@ -32,10 +32,10 @@ class TokenBudget:
         window there is room for everything.
         """
         self.window = window
-        self.left: int | None = None
+        self.remaining: int | None = None
         """Remaining tokens; below 0 if the necessary parts do not fit."""
         if window is not None:
-            self.left = most_of(window) - needed
+            self.remaining = most_of(window) - needed
         self.left_out: list[str] = []
         """Names of omitted parts."""
         self._named: list[str] = []
@@ -43,35 +43,37 @@ class TokenBudget:
 
     @property
     def is_over(self) -> bool:
-        return self.left is not None and self.left < 0
+        return self.remaining is not None and self.remaining < 0
 
-    def part(self, text: str, name: str) -> str:
+    def take_text(self, text: str, name: str) -> str:
         """Take room for a text, and return it. Without room, omit it and return ""."""
-        if text and not self.takes(estimated_tokens(text)):
-            self.leave_out(name)
+        if text and not self.take(estimated_tokens(text)):
+            self.omit(name)
             return ""
         return text
 
-    def leave_out(self, name: str) -> None:
+    def omit(self, name: str) -> None:
         """Note that a part is omitted."""
         self.left_out.append(name)
-        if self.takes(estimated_tokens(f"- {name}")):
+        if self.take(estimated_tokens(f"- {name}")):
             self._named.append(name)
 
-    def takes(self, tokens: int, *, beside: int = 0) -> bool:
-        """Take room for a part. False if `tokens` and the reserve `beside` do not
-        fit.
+    def take(self, tokens: int, *, reserved: int = 0) -> bool:
+        """Take room for a part, and return True. False if it does not fit. `reserved`
+        tokens must remain.
         """
-        if self.left is None:
+        if self.remaining is None:
             return True
         # one token separates the part from the next one
         needed = tokens + 1
-        if needed + beside > self.left:
+        if needed + reserved > self.remaining:
             return False
-        self.left -= needed
+        self.remaining -= needed
         return True
 
-    def note(self, advice: str = "Do not act as if you had seen these.") -> str:
+    def describe_omitted(
+        self, advice: str = "Do not act as if you had seen these."
+    ) -> str:
         """Return a note for the model about omitted parts; empty if there are none."""
         if not self.left_out:
             return ""

@@ -214,21 +214,21 @@ class Dialogue(Struct, frozen=True):
         request = Request(tuple(_join_user_messages(messages)), offered)
         return as_seen_by(self.model, request)
 
-    def with_tools_that_fit(self, budget: TokenBudget, beside: int) -> "Dialogue":
+    def with_tools_that_fit(self, budget: TokenBudget, reserved: int) -> "Dialogue":
         """Return the dialogue with the tools that there is room for, the first tools
-        first. `beside` is the room for their answers, in tokens.
+        first. `reserved` is the room for their answers, in tokens.
         """
         fitting: list[Tool[Any]] = []
         for tool in self.tools:
             size = self._size_of_tool(tool, is_first=not fitting)
-            if not budget.takes(size, beside=beside):
+            if not budget.take(size, reserved=reserved):
                 break
             fitting.append(tool)
         omitted = [f"the tool {tool.name}" for tool in self.tools[len(fitting) :]]
         if omitted and not fitting:
             omitted = ["the tools"]
         for name in omitted:
-            budget.leave_out(name)
+            budget.omit(name)
         return replace(self, tools=tuple(fitting))
 
     def _size_of_tool(self, tool: Tool[Any], *, is_first: bool) -> int:

@@ -181,9 +181,9 @@ def build_prompt(inputs: PromptInputs) -> StepPrompt:
     edited = edited_rules(
         root, rules, step, declared, inputs.guidance, inputs.missed_files
     )
-    rules_text = room.part(rules.pointing_to(edited).section, RULES_FOR_AGENTS)
-    plan_notes = room.part(_describe_plan_notes(plan), _PLAN_NOTES)
-    last_reply = room.part(_describe_last_reply(inputs), LAST_REPLY)
+    rules_text = room.take_text(rules.pointing_to(edited).section, RULES_FOR_AGENTS)
+    plan_notes = room.take_text(_describe_plan_notes(plan), _PLAN_NOTES)
+    last_reply = room.take_text(_describe_last_reply(inputs), LAST_REPLY)
 
     unshown = rules.paths.difference(edited)
     search = CodeSearch(inputs.code, _make_query(inputs, declared, unshown))
@@ -203,7 +203,7 @@ def build_prompt(inputs: PromptInputs) -> StepPrompt:
         _Part(tree_text, TREE),
         _Part(shown.text, ""),
         _Part(context.text if context else "", ""),
-        _Part(room.note(_UNSEEN), _LEFT_OUT),
+        _Part(room.describe_omitted(_UNSEEN), _LEFT_OUT),
     )
     for_attempt = (
         _Part(shown.added, ""),

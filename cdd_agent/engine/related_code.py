@@ -51,10 +51,10 @@ def find_related_code(
         kept is not None
         and kept.step == identity
         and _is_unchanged(shown, kept)
-        and room.takes(estimated_tokens(kept.text))
+        and room.take(estimated_tokens(kept.text))
     ):
         return kept
-    tokens = most if room.left is None else min(most, room.left * 2 // 3)
+    tokens = most if room.remaining is None else min(most, room.remaining * 2 // 3)
     chosen = choose_code(
         shown.reader,
         shown.search.ranked,
@@ -64,7 +64,7 @@ def find_related_code(
         shown_in_part=shown.in_part,
     )
     text = f"{_HEADING}\n\n{chosen.text}" if chosen.files else ""
-    if not text or not room.takes(estimated_tokens(text)):
+    if not text or not room.take(estimated_tokens(text)):
         return RankedContext(step=identity)
     files = {}
     in_part = {}
@@ -100,8 +100,8 @@ def follow_failure(
     """
     room = shown.room
     tokens = _MOST_AFTER_FAILURE
-    if room.left is not None:
-        tokens = min(tokens, room.left // 2)
+    if room.remaining is not None:
+        tokens = min(tokens, room.remaining // 2)
     ranked = shown.search.rank_failure(
         shown.root, failure, missed, files, shown.whole_paths
     )
@@ -114,5 +114,5 @@ def follow_failure(
         shown_in_part=shown.in_part,
     )
     for code in chosen.files:
-        if room.takes(code.tokens):
+        if room.take(code.tokens):
             shown.show(code, code.why, added=True)

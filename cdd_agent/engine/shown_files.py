@@ -214,12 +214,12 @@ class ShownFiles(Struct, dict=True):
         room.
         """
         files = [file for file, _ in self._wanted]
-        shown = share_room(files, self.search, self.room.left, self.room.window)
+        shown = share_room(files, self.search, self.room.remaining, self.room.window)
         for (file, part), code in zip(self._wanted, shown, strict=True):
             if code is None:
                 self._leave_out(file)
                 continue
-            self.room.takes(code.tokens)
+            self.room.take(code.tokens)
             self._mark_seen(code)
             part.text = code.text
             part.share = PromptShare(code.name, code.tokens, part.share.why)
@@ -249,7 +249,7 @@ class ShownFiles(Struct, dict=True):
         elif size > LARGEST_WHOLE:
             self._tell_unshown(path, f"it has {size:,} bytes")
         else:
-            self.room.leave_out(f"{path} ({size:,} bytes)")
+            self.room.omit(f"{path} ({size:,} bytes)")
 
     def add_lines(self, path: str, lines: Ranges, why: str) -> None:
         """Show further lines of a file that is shown in part. Only this attempt shows
@@ -259,8 +259,8 @@ class ShownFiles(Struct, dict=True):
         if text is None:
             return
         most = limit_part(self.room.window)
-        if self.room.left is not None:
-            most = min(most, self.room.left - _FOR_NAMES)
+        if self.room.remaining is not None:
+            most = min(most, self.room.remaining - _FOR_NAMES)
         code = choose_parts(
             text,
             self.search.find_file(path),
@@ -269,8 +269,8 @@ class ShownFiles(Struct, dict=True):
             outline=self.search.outline(path),
         )
         if code is None:
-            self.room.leave_out(f"further lines of {path}")
-        elif self._has_new_lines(code) and self.room.takes(code.tokens):
+            self.room.omit(f"further lines of {path}")
+        elif self._has_new_lines(code) and self.room.take(code.tokens):
             self.show(code, why, added=True)
 
     def _has_new_lines(self, code: ShownCode) -> bool:
@@ -311,8 +311,8 @@ class ShownFiles(Struct, dict=True):
                 f"{path} is a picture and is not shown.",
                 f"a prompt has at most {MOST} pictures",
             )
-        elif not self.room.takes(tokens):
-            self.room.leave_out(f"the picture {path}")
+        elif not self.room.take(tokens):
+            self.room.omit(f"the picture {path}")
         elif self._say(sentence, path, why):
             self.pictures.append(picture)
             share = PromptShare(f"the picture {path}", tokens, why)
@@ -358,7 +358,7 @@ class ShownFiles(Struct, dict=True):
 
     def _say(self, sentence: str, name: str, why: str, *, added: bool = False) -> bool:
         """Add a sentence to the prompt. Return False if there is no room for it."""
-        if not self.room.part(sentence, name):
+        if not self.room.take_text(sentence, name):
             return False
         share = PromptShare(name, estimated_tokens(sentence), why)
         self._parts.append(_Part(sentence, share, added))
@@ -532,7 +532,7 @@ def tree(found: Sequence[WalkEntry], room: TokenBudget, lines: int) -> str:
     """Return the project's files as a tree of about `lines` lines, or an empty text if
     there is no room.
     """
-    return room.part(
+    return room.take_text(
         f"# Files of the project\n\n{fenced(plain_tree(found, lines), 'text')}", TREE
     )
 

@@ -104,11 +104,11 @@ def test_tools_are_offered_if_they_fit(root: Path) -> None:
     some = talk.with_tools_that_fit(room, 100)
     assert [tool.name for tool in some.tools] == ["read_file", "list_files"]
     assert any("grep_files" in name for name in room.left_out)
-    assert room.left is not None
-    assert room.left >= 100
+    assert room.remaining is not None
+    assert room.remaining >= 100
     assert (
         some.size(ASKED) - Dialogue(talk.model).size(ASKED)
-        <= most_of(1_800) - 1_000 - room.left
+        <= most_of(1_800) - 1_000 - room.remaining
     )
 
 
