@@ -250,6 +250,7 @@ def test_execute_command_has_its_promised_description(root: Path, mode: str) -> 
         "exit code",
         "127",
         "`error`",
+        "`cwd`",
         "after 7 s",
     ):
         assert promised in tool.description
