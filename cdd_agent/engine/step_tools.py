@@ -7,7 +7,6 @@ without an answer.
 """
 
 import asyncio
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -41,7 +40,7 @@ from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tools.acting import CreateFileTool, EditFileTool, ExecuteCommandTool
-from cdd_agent.tools.base import Answer, Tool
+from cdd_agent.tools.base import Answer, Tool, parse_answer
 from cdd_agent.tools.read_only import (
     READ_ONLY_TOOLS,
     GitDiffTool,
@@ -139,7 +138,7 @@ class StepTools(Struct):
         attempt = transaction.attempt
         commands = commands_to_redo(attempt)
         for call, text in _answers(messages):
-            answer, number = _parsed(text), self._calls
+            answer, number = parse_answer(text), self._calls
             self.next_call()
             if number in commands:
                 await transaction.redo_command(commands[number])
@@ -233,7 +232,7 @@ class StepTools(Struct):
 
         Raises `CddError` if the step cannot continue.
         """
-        parsed = _parsed(answer)
+        parsed = parse_answer(answer)
         # the answer may contain a file, which is read to compare
         if "output" in parsed or "content" in parsed:
             await asyncio.to_thread(self._remember, call, parsed)
@@ -298,7 +297,7 @@ def refused_calls(messages: Sequence[Message]) -> tuple[str, ...]:
     texts: dict[str, None] = {}
     for call, answer in _answers(messages):
         if call.name not in READ_ONLY_TOOLS and _is_refusal(answer):
-            text = f"{shown_call(call)}: {_parsed(answer).get('error', answer)}"
+            text = f"{shown_call(call)}: {parse_answer(answer).get('error', answer)}"
             texts[" ".join(text.split())[:_LONGEST_REFUSAL]] = None
     return tuple(texts)
 
@@ -312,7 +311,7 @@ def has_acted(messages: Sequence[Message]) -> bool:
 
 
 def _is_refusal(answer: str) -> bool:
-    return "error" in _parsed(answer) or answer.startswith('{"error"')
+    return "error" in parse_answer(answer) or answer.startswith('{"error"')
 
 
 def _edit_of(call: ToolCall) -> Edit | None:
@@ -341,14 +340,3 @@ def _answers(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, str]]:
             message.tool_calls, messages[place + 1 :], strict=False
         ):
             yield call, answer.content
-
-
-def _parsed(answer: str) -> Answer:
-    """Return the answer as an object. Empty for a truncated answer of a read-only
-    tool.
-    """
-    try:
-        parsed: Answer = json.loads(answer)
-    except ValueError:
-        return {}
-    return parsed
