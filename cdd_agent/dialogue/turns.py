@@ -6,7 +6,6 @@ Rounds and time bound the cost. At the bound the model is asked for its last rep
 """
 
 import asyncio
-import json
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import groupby, takewhile
