@@ -81,17 +81,9 @@ class Tool(ABC, Generic[A]):
             given = _name_arguments(self.arguments, values, kwargs)
             return await self.run(read(self.arguments, given))
         except WrongValue as error:
-            required = self.parameters_schema["required"]
-            parameters = []
-            for name, field in self.parameters_schema["properties"].items():
-                need = ", required" if name in required else ""
-                parameters.append(f"`{name}` ({_type_name(field)}{need})")
-            return {
-                "error": (
-                    f"{self.name} was called wrongly: {error}. Its parameters:"
-                    f" {', '.join(parameters) or 'none'}."
-                )
-            }
+            parameters = ", ".join(self._list_parameters()) or "none"
+            message = f"{self.name} was called wrongly: {error}. Its parameters:"
+            return {"error": f"{message} {parameters}."}
         except CddError as error:
             return {"error": error.in_a_line}
 
@@ -99,19 +91,26 @@ class Tool(ABC, Generic[A]):
     async def run(self, arguments: A) -> Answer:
         """Carry out a call with valid arguments. May raise `CddError`."""
 
-    def get_ai_prompt_instructions(self) -> str:
-        """Return the instructions for the prompt of a model without tool calls."""
+    def _list_parameters(self) -> list[str]:
+        """Return each parameter with its type, and whether it is required."""
         schema = self.parameters_schema
-        lines = [f"## {self.name}\n\n{self.description}\n\nParameters:"]
+        parameters = []
         for name, field in schema["properties"].items():
             need = "optional"
             if name in schema["required"]:
                 need = "required"
             elif "default" in field:
                 need = f"default {json.dumps(field['default'])}"
-            type_name = _type_name(field)
-            lines.append(f"- `{name}` ({type_name}, {need}): {field['description']}")
-        if not schema["properties"]:
+            parameters.append(f"`{name}` ({_type_name(field)}, {need})")
+        return parameters
+
+    def get_ai_prompt_instructions(self) -> str:
+        """Return the instructions for the prompt of a model without tool calls."""
+        lines = [f"## {self.name}\n\n{self.description}\n\nParameters:"]
+        fields = self.parameters_schema["properties"].values()
+        for parameter, field in zip(self._list_parameters(), fields, strict=True):
+            lines.append(f"- {parameter}: {field['description']}")
+        if not fields:
             lines.append("- none")
         lines.append("\nExamples:")
         for example in self.examples:
