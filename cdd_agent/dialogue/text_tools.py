@@ -69,7 +69,7 @@ def answer_text(answers: Sequence[tuple[ToolCall, str]]) -> str:
     paragraphs = []
     for call, answer in answers:
         name = call.name or "the call"
-        paragraphs.append(f"Answer of {name}:\n{fenced(answer, 'json')}")
+        paragraphs.append(f"Answer of {name}:\n{fenced(answer, 'text')}")
     return "\n\n".join(paragraphs)
 
 

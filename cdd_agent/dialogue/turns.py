@@ -6,7 +6,6 @@ Rounds and time bound the cost. At the bound the model is asked for its last rep
 """
 
 import asyncio
-import json
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import groupby, takewhile
@@ -42,7 +41,7 @@ from cdd_agent.llm.port import (
     ToolDefinition,
 )
 from cdd_agent.llm.token_estimates import estimated_prompt, estimated_tokens
-from cdd_agent.tools.base import Answer, Tool
+from cdd_agent.tools.base import Answer, Tool, format_answer
 
 ToolCalls = Literal["auto", "on", "off"]
 
@@ -355,8 +354,8 @@ class _RunningTurn(Struct):
                 answer = {"error": _TOO_MUCH}
             else:
                 answer = await self.tools.answer(call)
-            sent = answer if tool is None else tool.answer_for_model(answer)
-            text = room.add(json.dumps(sent, ensure_ascii=False, default=str))
+            unsent = tool.unsent if tool else ()
+            text = room.add(format_answer(answer, unsent))
             answers.append((call, text))
             seconds = dialogue.clock() - started_at
             dialogue.emit(finished_event(started, answer, seconds))

@@ -355,7 +355,7 @@ class StepRunner(Struct, frozen=True):
                     offered,
                     "on",
                     clock=now,
-                    on_answer=tools.hear,
+                    on_answer=tools.receive_answer,
                     emit=tools.emit,
                 )
                 await self._take_turn(dialogue, prompt, tools)

@@ -7,7 +7,6 @@ without an answer.
 """
 
 import asyncio
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -41,7 +40,7 @@ from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tools.acting import CreateFileTool, EditFileTool, ExecuteCommandTool
-from cdd_agent.tools.base import Answer, Tool
+from cdd_agent.tools.base import Answer, Tool, parse_answer
 from cdd_agent.tools.read_only import (
     READ_ONLY_TOOLS,
     GitDiffTool,
@@ -69,7 +68,7 @@ _HISTORY = re.compile(
 """A step with one of these words may need the project's history. So may a step with
 letters that English does not have, because its words are not known here.
 """
-_FOUND = re.compile(r"(?P<path>[^:]+):(?P<line>\d{1,7}):(?P<text>.*)")
+_GREP_LINE = re.compile(r"(?P<path>[^:]+):(?P<line>\d{1,7}):(?P<text>.*)")
 """A line of the output of `grep_files`."""
 
 
@@ -138,8 +137,8 @@ class StepTools(Struct):
         transaction.call_by_call = bool(messages)
         attempt = transaction.attempt
         commands = commands_to_redo(attempt)
-        for call, text in _answers(messages):
-            answer, number = _parsed(text), self._calls
+        for call, text in _pair_answers(messages):
+            answer, number = parse_answer(text), self._calls
             self.next_call()
             if number in commands:
                 await transaction.redo_command(commands[number])
@@ -168,7 +167,7 @@ class StepTools(Struct):
         edit = convert_action(action)
         assert edit is not None, "commands have a runner of their own"
         try:
-            changes, told = await self.transaction.change([edit], call=self._calls)
+            changes, remark = await self.transaction.change([edit], call=self._calls)
         except ReplyRefused as refusal:
             why = "\n".join(filter(None, (refusal.message, refusal.hint)))
             content = ""
@@ -181,10 +180,10 @@ class StepTools(Struct):
         self._written = await asyncio.to_thread(
             changes.files, Charsets(self.transaction.root)
         )
-        notes = [f"{note}." for note in changes.notes]
-        return ActionResult(
-            action, ActionStatus.SUCCESS, "\n".join(filter(None, (*notes, told)))
-        )
+        remarks = [f"{note}." for note in changes.notes]
+        if remark:
+            remarks.append(remark)
+        return ActionResult(action, ActionStatus.SUCCESS, "\n".join(remarks))
 
     async def _read_file(self, path: str) -> str:
         """Return a file as the reading tool shows it, or why it cannot be read."""
@@ -227,13 +226,13 @@ class StepTools(Struct):
         await self._take_over(states, command, ignored)
         return result
 
-    async def hear(self, call: ToolCall, answer: str) -> None:
-        """Handle the answer to a call, which the model will see. The model may replace
+    async def receive_answer(self, call: ToolCall, answer: str) -> None:
+        """Handle the answer to a call, as the model receives it. The model may replace
         a file that it has read completely.
 
         Raises `CddError` if the step cannot continue.
         """
-        parsed = _parsed(answer)
+        parsed = parse_answer(answer)
         # the answer may contain a file, which is read to compare
         if "output" in parsed or "content" in parsed:
             await asyncio.to_thread(self._remember, call, parsed)
@@ -255,11 +254,11 @@ class StepTools(Struct):
             )
         elif call.name == GrepFilesTool.name and "output" in answer:
             for line in str(answer["output"]).splitlines():
-                found = _FOUND.fullmatch(line)
-                if found is None or found["path"] not in self.transaction.in_part:
+                match = _GREP_LINE.fullmatch(line)
+                if match is None or match["path"] not in self.transaction.in_part:
                     continue
                 self.transaction.remember(
-                    found["path"], found["text"], int(found["line"])
+                    match["path"], match["text"], int(match["line"])
                 )
         elif "content" in answer:
             edit = _edit_of(call)
@@ -275,10 +274,10 @@ class StepTools(Struct):
         """
         if states is None:
             return
-        now = await read_ignored(self.transaction.root)
+        ignored_after = await read_ignored(self.transaction.root)
         try:
             await self.transaction.take_over_from_command(
-                states, command, self._calls, changed(ignored, now)
+                states, command, self._calls, changed(ignored, ignored_after)
             )
         except CddError as error:
             self.stopped = error
@@ -296,9 +295,9 @@ def refused_calls(messages: Sequence[Message]) -> tuple[str, ...]:
     with its answer.
     """
     texts: dict[str, None] = {}
-    for call, answer in _answers(messages):
+    for call, answer in _pair_answers(messages):
         if call.name not in READ_ONLY_TOOLS and _is_refusal(answer):
-            text = f"{shown_call(call)}: {_parsed(answer).get('error', answer)}"
+            text = f"{shown_call(call)}: {parse_answer(answer).get('error', answer)}"
             texts[" ".join(text.split())[:_LONGEST_REFUSAL]] = None
     return tuple(texts)
 
@@ -307,12 +306,12 @@ def has_acted(messages: Sequence[Message]) -> bool:
     """True if a call of a dialogue did something, such as to run a command."""
     return any(
         call.name not in READ_ONLY_TOOLS and not _is_refusal(answer)
-        for call, answer in _answers(messages)
+        for call, answer in _pair_answers(messages)
     )
 
 
 def _is_refusal(answer: str) -> bool:
-    return "error" in _parsed(answer) or answer.startswith('{"error"')
+    return "error" in parse_answer(answer) or answer.startswith('{"error"')
 
 
 def _edit_of(call: ToolCall) -> Edit | None:
@@ -332,7 +331,7 @@ def _edit_of(call: ToolCall) -> Edit | None:
         raise ReplyRefused(f"The saved call of {call.name} is damaged.") from error
 
 
-def _answers(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, str]]:
+def _pair_answers(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, str]]:
     """Yield the calls of a dialogue with their answers. They are matched by order: some
     models use an id twice.
     """
@@ -341,14 +340,3 @@ def _answers(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, str]]:
             message.tool_calls, messages[place + 1 :], strict=False
         ):
             yield call, answer.content
-
-
-def _parsed(answer: str) -> Answer:
-    """Return the answer as an object. Empty for a truncated answer of a read-only
-    tool.
-    """
-    try:
-        parsed: Answer = json.loads(answer)
-    except ValueError:
-        return {}
-    return parsed

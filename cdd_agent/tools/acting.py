@@ -51,7 +51,7 @@ _RULES = {
 
 
 class ExecuteCommandTool(Tool[_CommandArguments]):
-    """Run a program: tests, a linter, a build. Files have other tools."""
+    """Run a program in `cwd`: tests, a linter, a build. Files have other tools."""
 
     name = "execute_command"
     main_argument = "command"

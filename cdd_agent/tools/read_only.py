@@ -156,12 +156,12 @@ class GrepFilesTool(_ReadOnlyTool[_GrepArguments]):
 
 
 class _CodeArguments(Arguments, frozen=True):
-    query: Annotated[Written, Meta(description="Plain words, names, an error message.")]
+    query: Annotated[Written, Meta(description="Words, names, an error message.")]
     limit: Annotated[int, Meta(ge=1, le=50, description="Most files.")] = 8
 
 
 class FindCodeTool(_ReadOnlyTool[_CodeArguments]):
-    """Find the code that a text is about, best first, if you do not know its name."""
+    """Find the code that some words are about, best first."""
 
     name = "find_code"
     main_argument = "query"
@@ -196,7 +196,7 @@ class _GitTool(_ReadOnlyTool[A]):
 
 
 class GitStatusTool(_GitTool[_NoArguments]):
-    """Show the branch, and the changed, staged and new files."""
+    """Show the branch, and the changed and new files."""
 
     name = "git_status"
     tags = ("git", "status")
@@ -229,13 +229,13 @@ class GitLogTool(_GitTool[_LogArguments]):
 class _DiffArguments(Arguments, frozen=True):
     path: OptionalPath = None
     staged: Annotated[bool, Meta(description="Staged changes only.")] = False
-    commit: Annotated[
-        Written | None, Meta(description="Its changes; a hash, or like `HEAD~1`.")
-    ] = None
+    commit: Annotated[Written | None, Meta(description="A hash, or like `HEAD~1`.")] = (
+        None
+    )
 
 
 class GitDiffTool(_GitTool[_DiffArguments]):
-    """Show changes as a diff: unstaged ones, staged ones, or those of a commit."""
+    """Show changes: unstaged, staged, or those of a commit."""
 
     name = "git_diff"
     tags = ("git", "changes")

@@ -36,6 +36,7 @@ from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import Session
+from cdd_agent.tools.base import parse_answer
 from cdd_agent.wiring import NoModel, Wiring
 from tests.agents.asking import TEMPLATE, asks
 from tests.support.listening import collect, stop_at, tell
@@ -374,7 +375,7 @@ async def test_a_question_about_code_is_sent_with_matching_places(
         calls("find_code", query="rate limit"), "In limits.py."
     ).session()
     await say(session, "where is the rate limit handled?")
-    found = json.loads(asked_last(project)[-1].content)["output"].splitlines()
+    found = parse_answer(asked_last(project)[-1].content)["output"].splitlines()
     assert found[0].startswith("limits.py: ")
     assert "lines 1-" in found[1]
     assert "find_code" in {tool.name for tool in project.model.requests[0].tools}

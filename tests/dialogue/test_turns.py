@@ -43,6 +43,7 @@ from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tools.acting import acting_tools
 from cdd_agent.tools.action_runner import ActionRunner
+from cdd_agent.tools.base import parse_answer
 from cdd_agent.tools.read_only import read_only_tools
 from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import ScriptedSearcher
@@ -126,7 +127,7 @@ async def test_several_calls_of_one_round_are_all_answered(root: Path) -> None:
     talk, model = dialogue(root, both, "Both.")
     await heard(talk)
     assert [
-        json.loads(answer.content)["output"].strip()
+        parse_answer(answer.content)["output"].strip()
         for answer in model.requests[1].messages[-2:]
     ] == [
         "alpha",
@@ -228,7 +229,7 @@ async def test_a_wrong_call_is_answered_with_its_fault(
     finished = result.of(ToolFinished)[0]
     assert isinstance(finished, ToolFinished)
     assert problem in finished.problem
-    assert problem in json.loads(model.requests[1].messages[-1].content)["error"]
+    assert problem in parse_answer(model.requests[1].messages[-1].content)["error"]
     assert result.turn.text == "I see."
 
 
@@ -266,8 +267,8 @@ async def test_the_answers_of_a_round_are_bounded_together(root: Path) -> None:
         for message in model.requests[1].messages
         if message.role == "tool"
     )
-    assert json.loads(first)["output"].startswith("000")
-    assert json.loads(second)["output"].startswith("111")
+    assert parse_answer(first)["output"].startswith("000")
+    assert parse_answer(second)["output"].startswith("111")
     assert f"{MOST_IN_A_ROUND:,}" in third
     assert all("alone" in other for other in others)
     assert sum(map(len, (first, second, third, *others))) < MOST_IN_A_ROUND + 1_000
@@ -288,7 +289,7 @@ async def test_a_round_of_many_short_answers_is_not_cut(root: Path) -> None:
         for message in model.requests[1].messages
         if message.role == "tool"
     ]
-    assert all("error" not in json.loads(answer) for answer in answers)
+    assert all("error" not in parse_answer(answer) for answer in answers)
 
 
 async def test_the_caller_receives_all_added_messages(

@@ -14,6 +14,7 @@ from pathlib import Path
 from cdd_agent.events.step_events import AttemptFailed
 from cdd_agent.llm.port import ModelError, RateLimited, Request, ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
+from cdd_agent.tools.base import parse_answer
 from tests.engine.histories_actions import (
     Attempt,
     End,
@@ -229,7 +230,7 @@ class StepScene(Scene):
             answer = answers[place - len(calls)].content
             if call is None or place < settled:
                 continue
-            if not json.loads(answer).get("success"):
+            if not parse_answer(answer).get("success"):
                 self.say(f"    refused: {answer[:300]}")
                 continue
             candidates = self.applied(

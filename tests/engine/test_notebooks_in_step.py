@@ -8,6 +8,7 @@ from typing import Any
 
 from cdd_agent.events.step_events import AttemptFailed
 from cdd_agent.llm.scripted_reply import ScriptedReply
+from cdd_agent.tools.base import parse_answer
 from tests.engine.test_engine import of
 from tests.engine.tool_steps import calls, replace
 from tests.support.projects import Sandbox, Step, check, run_all, says
@@ -153,6 +154,6 @@ async def test_lines_of_a_notebook_that_were_read_can_be_changed(
     )
     await run_all(sandbox)
     assert line not in sandbox.prompt(0)
-    answer = json.loads(sandbox.model.requests[1].messages[-1].content)
+    answer = parse_answer(sandbox.model.requests[1].messages[-1].content)
     assert answer["output"].startswith(f"{line}\n")
     assert place.read_text() == text.replace(line, new)

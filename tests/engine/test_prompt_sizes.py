@@ -7,9 +7,9 @@ import pytest
 
 from benchmarks import job
 from cdd_agent.engine.prompt import FailedAttempt
-from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import Message, Request, ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
+from cdd_agent.llm.token_estimates import estimated_prompt
 from tests.crash.story import git
 from tests.engine.test_prompt import prompt_of
 from tests.engine.tool_steps import calls, create

@@ -2,7 +2,6 @@
 wherever the run was killed or stopped.
 """
 
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from cdd_agent.llm.port import Done, Hear, Request, TextDelta
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.process.run import CommandResult
+from cdd_agent.tools.base import parse_answer
 from tests.engine.tool_steps import STEP, calls, create, execute, read, replace, run
 from tests.support.fake_programs import FakePrograms
 from tests.support.listening import told_to
@@ -55,7 +55,7 @@ def answers_of(request: Request) -> dict[str, str]:
     place = request.messages.index(first)
     told = request.messages[place + 1 : place + 1 + len(first.tool_calls)]
     return {
-        call.name: json.loads(answer.content).get("error", "")
+        call.name: parse_answer(answer.content).get("error", "")
         for call, answer in zip(first.tool_calls, told, strict=True)
     }
 

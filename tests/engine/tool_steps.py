@@ -9,6 +9,7 @@ from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
+from cdd_agent.tools.base import parse_answer
 from tests.support.listening import collect, stop_at, told_to
 from tests.support.projects import Sandbox, Step, check
 
@@ -77,7 +78,7 @@ def answers(sandbox: Sandbox, request: int) -> list[dict[str, object]]:
         place for place, message in enumerate(messages) if message.role == "assistant"
     )
     return [
-        json.loads(message.content)
+        parse_answer(message.content)
         for message in messages[last + 1 :]
         if message.role == "tool"
     ]

@@ -97,8 +97,15 @@ MUTATIONS = [
             (
                 "a model does not receive what repeats its call",
                 "tools/base.py",
-                "for key, value in answer.items() if key not in self.unsent",
+                "for key, value in answer.items() if key not in unsent",
                 "for key, value in answer.items()",
+                "tests/tools/test_tools.py",
+            ),
+            (
+                "the end of an answer's JSON is no part of its text",
+                "tools/base.py",
+                "text = text[end + 1 :]",
+                "text = text[end:]",
                 "tests/tools/test_tools.py",
             ),
         ]

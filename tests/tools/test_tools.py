@@ -27,7 +27,7 @@ from cdd_agent.process.run import CommandResult, run_command
 from cdd_agent.settings.config import Commands
 from cdd_agent.tools.acting import ExecuteCommandTool, acting_tools
 from cdd_agent.tools.action_runner import ActionRunner
-from cdd_agent.tools.base import Tool
+from cdd_agent.tools.base import Tool, format_answer, parse_answer
 from cdd_agent.tools.read_only import ReadFileTool, read_only_tools
 from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import ScriptedSearcher, SearchResult
@@ -250,6 +250,7 @@ def test_execute_command_has_its_promised_description(root: Path, mode: str) -> 
         "exit code",
         "127",
         "`error`",
+        "`cwd`",
         "after 7 s",
     ):
         assert promised in tool.description
@@ -499,8 +500,8 @@ async def test_execute_command_answers_in_the_promised_forms(
         "stderr": "",
         "cwd": "src",
     }
-    sent = tools["execute_command"].answer_for_model({"success": True, **answer})
-    assert sent == {"stdout": "1\n", "stderr": "", "returncode": 3}
+    sent = format_answer({"success": True, **answer}, tools["execute_command"].unsent)
+    assert sent == '{"stderr": "", "returncode": 3}\nstdout:\n1\n'
     assert await run(command="rm -rf .") == {
         "error": NOT_ALLOWED.format("rm"),
         "allowed_commands": sorted(ALWAYS_ALLOWED),
@@ -541,6 +542,29 @@ async def test_a_failed_action_answers_with_facts_for_the_next_try(
         "https://a.example"
         in (await tools["research"].execute(queries=["q"]))["output"]
     )
+
+
+TEXTS = st.text(max_size=9) | st.sampled_from(['{"a": 1}\n', "output:\n", "a\n\nb"])
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["output", "content", "stdout", "stderr", "error", "note"]),
+        TEXTS,
+    ),
+    st.dictionaries(st.sampled_from(["cut", "success"]), st.booleans()),
+)
+def test_an_answer_can_be_read_from_what_the_model_receives(
+    texts: dict[str, str], flags: dict[str, bool]
+) -> None:
+    answer = {**texts, **flags}
+    assert parse_answer(format_answer(answer)) == answer
+    assert parse_answer(json.dumps(answer, ensure_ascii=False)) == answer
+
+
+@each_row("text", ["", "{", "[1]", '{"error": "cut …', "No answer.", "output: none"])
+def test_a_text_that_is_no_answer_has_no_fields(text: str) -> None:
+    assert parse_answer(text) == {}
 
 
 ANYTHING: st.SearchStrategy[Any] = st.recursive(

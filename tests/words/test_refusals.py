@@ -162,7 +162,7 @@ async def test_a_reply(project: Sandbox, reply: str, why: str) -> None:
         (execute("ls | wc"), "`|` needs a shell, and commands run without one"),
         (
             ("read_file", {"file": "x"}),
-            "read_file was called wrongly: `file` is unknown; allowed are `path`, `start_line`, `end_line`. Its parameters: `path` (string, required), `start_line` (integer), `end_line` (integer).",
+            "read_file was called wrongly: `file` is unknown; allowed are `path`, `start_line`, `end_line`. Its parameters: `path` (string, required), `start_line` (integer, default 1), `end_line` (integer, optional).",
         ),
         (
             ("launch", {}),
