@@ -13,6 +13,7 @@ from cdd_agent.agents.questions import PLAN_TEXT
 from cdd_agent.agents.socrates_prompt import TOOL_ANSWERS
 from cdd_agent.commands.registry import handle
 from cdd_agent.dialogue.token_budget import most_of
+from cdd_agent.events.dialogue_events import ConversationShortened
 from cdd_agent.events.notices import Notice, NoticeKind
 from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import AuthenticationFailed, ContextTooLong, ToolCall
@@ -24,7 +25,7 @@ from cdd_agent.tickets.spec import TicketSpec
 from tests.agents.asking import TEMPLATE, asks
 from tests.agents.test_planner import SPEC, changes, plan, step
 from tests.support.listening import collect, told_to
-from tests.support.projects import SLUG, Sandbox, Step, noticed
+from tests.support.projects import SLUG, Sandbox, Step
 from tests.support.tables import each_row
 
 WISHES = [f"Make it version {number}." for number in range(6)]
@@ -207,7 +208,7 @@ async def test_chat_continues_in_a_small_window(
     if window != 2_500:  # by a hair: in words they take more
         assert ("the tools" in left_out(events)) is (window < 2_500)
     if window <= 3_000:
-        assert NoticeKind.COMPACTED in noticed(events)
+        assert any(isinstance(event, ConversationShortened) for event in events)
     asked = [
         request
         for request in busy.model.requests
