@@ -236,7 +236,7 @@ async def test_a_command_shows_what_replaces_the_older_part(project: Sandbox) ->
 
 
 async def test_escape_during_compaction_changes_nothing(project: Sandbox) -> None:
-    session = await filled(project, ScriptedReply(SUMMARY, slow=60), SUMMARY, "Four.")
+    session = await filled(project, ScriptedReply(SUMMARY, slow=0.01), SUMMARY, "Four.")
     before = len(project.model.requests)
     await stop_at(
         handle(session, NEXT),
