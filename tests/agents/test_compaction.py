@@ -396,7 +396,7 @@ def test_decisions_are_kept_before_pasted_texts_and_are_never_shortened() -> Non
     assert texts(choose_lines(older, 10_000))[1].startswith("begin")
     assert texts(choose_lines(older, 10_000))[1].endswith("end")
     assert len(texts(choose_lines(older, 10_000))[1]) < LONGEST_LINE + 100
-    assert choose_lines(older, size(*decisions) + 9) == tuple(decisions)
+    assert choose_lines(older, size(*decisions) + 99) == tuple(decisions)
     assert choose_lines(older, size(*decisions[2:])) == tuple(decisions[2:])
 
 

@@ -166,6 +166,7 @@ async def test_older_turns_are_dropped_before_the_last_questions(busy: Sandbox) 
     events = await say(session, f"/socrates {SLUG}", "One.", "Two.")
     assert "What about B?" in busy.prompt()
     assert "What about A?" not in busy.prompt()
+    assert "One." in busy.prompt()
     assert "earlier turns" in left_out(events)
     session.leave()
 
@@ -279,7 +280,7 @@ async def test_the_planner_fits_its_requests_into_every_window(
     session.leave()
 
 
-async def test_many_wishes_do_not_fill_the_window_and_the_latest_stays(
+async def test_many_wishes_do_not_fill_the_window_and_all_stay(
     specified: Sandbox,
 ) -> None:
     specified.flags = {"context_window": 5_500, "tool_calls": "on"}
@@ -296,7 +297,8 @@ async def test_many_wishes_do_not_fill_the_window_and_the_latest_stays(
     fits(specified, 5_500)
     assert specified.prompt().rpartition("# ")[2].endswith(f"\n\n{WISHES[5]}")
     assert TicketSpec.from_yaml(COMPLETE).acceptance_criteria[0] in specified.prompt()
-    assert WISHES[0] not in specified.prompt()
+    assert [wish in specified.prompt() for wish in WISHES] == [True] * len(WISHES)
+    assert "Version 0" not in specified.prompt()
     assert SAID_BEFORE in left_out(events)
     session.leave()
 
@@ -317,8 +319,23 @@ async def test_a_changed_spec_stays_when_earlier_turns_are_dropped(
         COMPLETE.replace("right words", NEW_WORDS)
     )
     await say(session, *WISHES)
-    assert WISHES[0] not in specified.prompt()
+    assert "Version 0" not in specified.prompt()
+    assert WISHES[0] in specified.prompt()
     assert NEW_WORDS in specified.prompt()
+    session.leave()
+
+
+async def test_the_planner_drops_the_oldest_words_last(specified: Sandbox) -> None:
+    specified.flags = {"context_window": 5_500, "tool_calls": "off"}
+    wordy = [f"Wish {number}. {'So be it. ' * 90}" for number in range(12)]
+    replies = [changes(steps=[step(1, "a.txt", title=f"T{n}")]) for n in range(12)]
+    session = specified.replies(plan(step(1, "a.txt")), *replies).session()
+    await say(session, f"/plan {SLUG}", *wordy)
+    fits(specified, 5_500)
+    kept = [f"Wish {number}." in specified.prompt() for number in range(12)]
+    assert kept == sorted(kept)
+    assert not kept[0]
+    assert sum(kept) > 1
     session.leave()
 
 
