@@ -18,8 +18,9 @@ from msgspec.structs import replace
 
 from cdd_agent.agents.attachments import without_files
 from cdd_agent.agents.prompt_files import load_prompt
+from cdd_agent.dialogue.limits import Limits
 from cdd_agent.dialogue.token_budget import for_answers, most_of
-from cdd_agent.dialogue.turns import Dialogue, Limits
+from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.events.dialogue_events import (
     ConversationShortened,
     ReplyDelta,

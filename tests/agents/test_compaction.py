@@ -4,6 +4,7 @@ decided stays.
 
 import asyncio
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,7 +57,8 @@ SUMMARY = (
     " 12.50 to 12.5; nothing was changed yet, and the tests still have to be run."
 )
 NEXT = "and now?"
-WINDOW = 8_600
+FULL = 0
+"""The window that `filled` makes: the next line compacts the conversation."""
 CALL = ToolCall("1", "read_file", json.dumps({"path": "a.txt"}))
 
 
@@ -72,14 +74,26 @@ async def say(session: Session, *lines: str) -> list[Event]:
 
 
 async def filled(
-    project: Sandbox, *script: object, window: int | None = WINDOW
+    project: Sandbox, *script: object, window: int | None = FULL
 ) -> Session:
     """A conversation that the next line compacts, with the script that follows."""
+    if window == FULL:
+        window = await full_window(project)
     replies = [f"{word} " * 850 for word in ("one", "two", "six")]
     project.model = ScriptedModel([*replies, *script], window=window)  # type: ignore[list-item]
     session = project.session()
     await say(session, DECISION, "second", "third")
     return session
+
+
+async def full_window(project: Sandbox) -> int:
+    """The window of which the instructions, the tools and the replies above leave no
+    room for another line.
+    """
+    await say(project.replies("Yes.").session(), "Hello?")
+    taken = estimated_prompt(project.model.requests[0])
+    shutil.rmtree(project.root / ".cdd" / "conversations")
+    return (taken + 3_250) * 8 // 5
 
 
 def shortened(events: list[Event]) -> list[ConversationShortened]:
@@ -287,7 +301,7 @@ async def test_a_budget_ends_the_turn_and_changes_nothing(project: Sandbox) -> N
     session = await filled(project, SUMMARY, "Four.")
     session.leave()
     project.flags["budget"] = {"tokens": 1_000}
-    project.model = ScriptedModel([SUMMARY, "Four."], window=WINDOW)
+    project.model = ScriptedModel([SUMMARY, "Four."], window=9_000)
     limited = project.session()
     with pytest.raises(BudgetExhausted):
         await say(limited, "/resume", NEXT)
@@ -331,7 +345,7 @@ async def test_a_window_of_2_000_tokens_keeps_the_decision(project: Sandbox) -> 
 async def test_the_configured_window_decides_when_to_compact(
     project: Sandbox,
 ) -> None:
-    project.flags["context_window"] = WINDOW
+    project.flags["context_window"] = await full_window(project)
     session = await filled(project, SUMMARY, "Four.", window=None)
     assert len(shortened(await say(session, NEXT))) == 1
 
