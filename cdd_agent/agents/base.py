@@ -289,6 +289,12 @@ class GeneralAgent(Protocol):
         """
         ...
 
+    def describe(self) -> str:
+        """Return what the model gets in place of the older part of the conversation;
+        empty if it gets all of the conversation.
+        """
+        ...
+
     def earlier(self) -> tuple[SessionView, ...]:
         """The conversations that there are, but for the present one. Reads files: to be
         called in a thread.

@@ -10,7 +10,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.agents.attachments import attach_files, room_for_files
-from cdd_agent.agents.compaction import Shares, can_be_shorter, compact
+from cdd_agent.agents.compaction import (
+    Room,
+    can_compact,
+    compact,
+    describe_older_part,
+)
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.store import Conversation
 from cdd_agent.changes.change_set import ChangeSet
@@ -45,10 +50,6 @@ from cdd_agent.work_clock import WorkClock
 _LONGEST_TITLE = 60
 """Characters of the title of a turn."""
 _COMPACTING = "The conversation gets long: what was said first is being summed up."
-_COMPACTED = (
-    "The older part of the conversation is a summary now; the newest part is kept word"
-    " for word."
-)
 
 
 class ChatTools(Struct, frozen=True):
@@ -100,7 +101,7 @@ class ChatAgent:
         for notice in sent.notices:
             self._emit(notice)
         said = self._redactor.redacted(
-            Message("user", sent.text, pictures=sent.pictures)
+            Message("user", sent.text, pictures=sent.pictures, is_typed=True)
         )
         turn = _Turn(said, (said,), Limits())
         self._tools().work.what = f"chat: {_shortened(line)}"
@@ -139,6 +140,10 @@ class ChatAgent:
 
     def earlier(self) -> tuple[SessionView, ...]:
         return self._conversation.earlier()
+
+    def describe(self) -> str:
+        """See `GeneralAgent.describe`."""
+        return describe_older_part(self._conversation.messages)
 
     async def _rounds(self, model: Model, turn: "_Turn") -> None:
         """To the model's last word, or until room has to be made for the next round."""
@@ -190,7 +195,7 @@ class ChatAgent:
         except _NeedsRoom:
             return
         except ContextTooLong:
-            if not self._can_be_shorter(prompt, turn):
+            if not self._can_be_shorter(prompt, turn, must=True):
                 raise
             await self._make_shorter(prompt, turn, must=True)
             turn.may_be_shorter = False
@@ -227,7 +232,7 @@ class ChatAgent:
         model, messages = prompt.dialogue.model, self._conversation.messages
         try:
             shorter = await compact(
-                self._root, model, messages, turn.said, prompt.room, emit
+                self._root, model, messages, turn.said, prompt.room, emit, must=must
             )
         except ModelError as error:
             turn.may_be_shorter = False
@@ -237,11 +242,12 @@ class ChatAgent:
             emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_DONE))
             return
         self._conversation.replace(shorter)
-        emit(Notice(_COMPACTED, kind=NoticeKind.COMPACTED))
 
-    def _can_be_shorter(self, prompt: "_ChatPrompt", turn: "_Turn") -> bool:
-        return turn.may_be_shorter and can_be_shorter(
-            self._conversation.messages, turn.said, prompt.room
+    def _can_be_shorter(
+        self, prompt: "_ChatPrompt", turn: "_Turn", *, must: bool = False
+    ) -> bool:
+        return turn.may_be_shorter and can_compact(
+            self._conversation.messages, turn.said, prompt.room, must=must
         )
 
     def _needs_room(self, prompt: "_ChatPrompt", turn: "_Turn") -> bool:
@@ -274,9 +280,9 @@ class ChatAgent:
         )
         fitted = fit(dialogue, parts, tools=1, reserved=conversation)
         system = self._redactor.redacted(fitted.messages[0])
-        shares = Shares.of(dialogue.model, fitted.dialogue.size((system,)))
+        room = Room.for_model(dialogue.model, fitted.dialogue.size((system,)))
         return _ChatPrompt(
-            fitted.dialogue, system, shares, fitted.left_out, fitted.shares
+            fitted.dialogue, system, room, fitted.left_out, fitted.shares
         )
 
 
@@ -297,7 +303,7 @@ class _ChatPrompt(Struct, frozen=True):
 
     dialogue: Dialogue
     system: Message
-    room: Shares
+    room: Room
     left_out: tuple[str, ...]
     shares: tuple[PromptShare, ...]
     """The tokens of each of its parts."""

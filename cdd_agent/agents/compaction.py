@@ -1,141 +1,373 @@
-"""Making room: what was said long ago is told in short, by the model itself; what was
-said last stays word for word.
+"""Compaction: the older part of a conversation is replaced before the conversation
+outgrows the model's window.
+
+In its place are a summary by the model and the user's own lines, word for word. If the
+model writes no usable summary, the lines stay without one.
+
+The parts are bounded, so that the next turns do not compact again. `Room` has the
+shares. Compaction begins when the messages, without the user's latest line, take more
+than their room; afterwards they take at most three quarters of it.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from cdd_agent.agents.attachments import without_files
 from cdd_agent.agents.prompt_files import load_prompt
+from cdd_agent.dialogue.limits import Limits
 from cdd_agent.dialogue.token_budget import for_answers, most_of
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.events.dialogue_events import (
+    ConversationShortened,
     ReplyDelta,
     ReplyRestarted,
     ThinkingDelta,
     ThinkingFinished,
 )
 from cdd_agent.events.stream import Emit, Event
-from cdd_agent.llm.port import BadAnswer, Message, Model, Request
+from cdd_agent.llm.port import ContextTooLong, EmptyReply, Message, Model, Request
 from cdd_agent.llm.token_estimates import estimated_prompt, estimated_tokens
 
 _UNKNOWN_WINDOW = 48_000
-"""Tokens that a model is taken to take in where nobody knows: most take more, and more
-costs more.
-"""
+"""Tokens that are assumed for an unknown window. Most models take more."""
+_LEAST_ROOM = 150
+"""Tokens of messages below which nothing is gained."""
+_LEAST_SUMMARY = 30
+"""Tokens of a summary below which none is requested."""
+_NOTES = 60
+"""Tokens of the headings below."""
 _LONGEST_MESSAGE = 6_000
-"""Characters of an old message that are looked at for the summary; of a longer one the
-beginning and the end.
+"""Characters of an old message that the model reads for the summary."""
+LONGEST_LINE = 1_000
+"""Characters of a user's line that is kept whole. A longer one is a pasted text; its
+beginning and its end are kept.
 """
-_MARGIN = 40
-"""Tokens of a note that something is left out, and of what stands around messages."""
-_SUMMARY = "# The conversation so far, in short"
+_MARGIN = 80
+"""Tokens of the notes around the messages that the model sums up."""
+_TRIES = 2
+_SUMMARY = "# The older part of our conversation, in short"
+_NO_SUMMARY = "# The older part of our conversation is left out"
+_LINES = "# My own lines from that part, word for word"
+_NOT_ALL_LINES = "My oldest and longest lines are left out."
+_LATER = "(What came after this is left out.)"
+_AGAIN = "# Your last summary was refused\n\nIt {why}. Write it again."
+_NOTHING = re.compile(r"\W*(?:(?:no|none|nothing|n/a)\b.{0,30})?")
+"""A line of a summary that says that there is nothing to say."""
+_REFUSAL = re.compile(
+    r"\W*(?:(?:i'?m|i am|we are) (?:sorry|unable|not able)|sorry\b|apologies\b"
+    r"|i (?:cannot|can'?t|won'?t|do not|don'?t)\b|as an ai\b)",
+    re.IGNORECASE,
+)
+_LONGEST_REFUSAL = 100
+"""Tokens."""
+_PHRASE = 5
+"""Words of a phrase by which a repeated prompt is recognised."""
 
 
-class Shares(Struct, frozen=True):
-    """How much of a conversation a model takes in, in tokens by our own estimate."""
+class Room(Struct, frozen=True):
+    """How many tokens of a model's window a conversation may take, by an estimate."""
 
     window: int
     full: int
-    """From here on, room is made: the reply and the next answers of tools need some."""
-    kept: int
-    """The newest part, which stays word for word."""
+    """The size of a request at which the conversation is compacted. The rest of the
+    window is for the reply and the next results of tools.
+    """
+    taken: int
+    """The tokens of the instructions and the tools."""
 
     @classmethod
-    def of(cls, model: Model, taken: int = 0) -> "Shares":
-        """`taken` is what is said before every conversation, with the tools. A small
-        window has little beside that.
-        """
-        if (window := model.window) is None:
-            return cls(
-                _UNKNOWN_WINDOW,
-                _UNKNOWN_WINDOW * 3 // 4,
-                _UNKNOWN_WINDOW // 4,
-            )
+    def for_model(cls, model: Model, taken: int) -> "Room":
+        window = model.window
+        if window is None:
+            return cls(_UNKNOWN_WINDOW, _UNKNOWN_WINDOW * 3 // 4, taken)
         full = min(window * 3 // 4, most_of(window) - for_answers(window))
-        kept = min(window // 4, max(full - taken, 0) * 2 // 3)
-        return cls(window, full, kept)
+        return cls(window, full, taken)
+
+    def for_messages(
+        self, messages: Sequence[Message], latest: Message, *, must: bool
+    ) -> int:
+        """Return the tokens that compaction shares out. They are at most those that the
+        messages take, so that the messages get shorter in any case.
+
+        If it `must` be, nearly all of the window is shared out.
+        """
+        others = [message for message in messages if message is not latest]
+        most = self.window * 15 // 16 if must else self.full
+        free = most - self.taken - _size((latest,))
+        return max(min(free, _size(others)), 0)
 
 
-def divided(
-    messages: Sequence[Message], keep: int
-) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    """The older messages, and the newest that come to at most `keep` tokens; tools'
-    answers stay with their calls.
+class Shares(Struct, frozen=True):
+    """The maximum number of tokens of each part after compaction."""
+
+    newest: int
+    """The newest messages, which stay unchanged."""
+    lines: int
+    """The user's lines from older messages."""
+    summary: int
+
+    @classmethod
+    def of_room(cls, tokens: int) -> "Shares":
+        lines = max(tokens // 4 - _NOTES, 0)
+        return cls(newest=tokens * 3 // 8, lines=lines, summary=tokens // 8)
+
+
+class _Summary(Struct, frozen=True):
+    text: str = ""
+    problem: str = ""
+    """Why the text cannot be used, as a clause about the summary."""
+
+
+def can_compact(
+    messages: Sequence[Message], latest: Message, room: Room, *, must: bool = False
+) -> bool:
+    """True if compaction gains room. `latest` is the user's latest line, which stays.
+    It `must` be if a request was refused as too long.
     """
-    start, size = len(messages), 0
-    for place in range(len(messages) - 1, -1, -1):
-        size += estimated_prompt(Request((messages[place],)))
-        if size > keep:
-            break
-        if messages[place].role != "tool":
-            start = place
-    return tuple(messages[:start]), tuple(messages[start:])
-
-
-def can_be_shorter(messages: Sequence[Message], said: Message, shares: Shares) -> bool:
-    """Something is old enough, is not a summary already, and is not what the person has
-    just `said`.
-    """
-    older = [
-        message for message in divided(messages, shares.kept)[0] if message is not said
-    ]
-    return bool(older) and not (
-        len(older) == 1 and older[0].content.startswith(_SUMMARY)
-    )
+    tokens = room.for_messages(messages, latest, must=must)
+    if tokens < _LEAST_ROOM:
+        return False
+    older, _ = divide(messages, latest, Shares.of_room(tokens).newest)
+    return bool(older)
 
 
 async def compact(
     root: Path,
     model: Model,
     messages: Sequence[Message],
-    said: Message,
+    latest: Message,
+    room: Room,
+    emit: Emit,
+    *,
+    must: bool = False,
+) -> tuple[Message, ...]:
+    """Return the messages that replace a conversation, and report what they are. Call
+    it only if `can_compact` allows it.
+
+    Raises `ModelError` if the model cannot be asked, and `BudgetExhausted`. Nothing is
+    replaced then.
+    """
+    shares = Shares.of_room(room.for_messages(messages, latest, must=must))
+    older, newest = divide(messages, latest, shares.newest)
+    summary = await _request_summary(root, model, older, room, shares, emit)
+    lines = choose_lines(older, shares.lines)
+    has_all_lines = len(lines) == len(_typed_texts(older))
+    notes = [f"{_SUMMARY}\n\n{summary.text}" if summary.text else _NO_SUMMARY]
+    if lines:
+        notes.append(_LINES)
+    if not has_all_lines:
+        notes.append(_NOT_ALL_LINES)
+    compacted = [Message("user", "\n\n".join(notes)), *lines]
+    if all(message is not latest for message in newest):
+        compacted += [message for message in messages if message is latest]
+    emit(
+        ConversationShortened(
+            len(older), len(lines), has_all_lines, summary.text, summary.problem
+        )
+    )
+    return (*compacted, *newest)
+
+
+def describe_older_part(messages: Sequence[Message]) -> str:
+    """Return the summary and the user's lines in place of the older part of a
+    conversation; empty if it was not compacted.
+    """
+    texts: list[str] = []
+    for message in messages:
+        if is_summary(message):
+            texts = [message.content]
+        elif texts and message.is_typed:
+            texts.append(message.content)
+        elif texts:
+            break
+    return "\n\n".join(texts)
+
+
+def is_summary(message: Message) -> bool:
+    return message.role == "user" and message.content.startswith(
+        (_SUMMARY, _NO_SUMMARY)
+    )
+
+
+def divide(
+    messages: Sequence[Message], latest: Message, most: int
+) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """Divide a conversation into the older messages, without the user's latest line,
+    and the newest ones, which take at most `most` tokens besides that line. The answers
+    of tools stay with their calls.
+    """
+    start = len(messages)
+    size = 0
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
+        if message is not latest:
+            size += _size((message,))
+        if size > most:
+            break
+        if message.role != "tool":
+            start = place
+    older = tuple(message for message in messages[:start] if message is not latest)
+    return older, tuple(messages[start:])
+
+
+def choose_lines(older: Sequence[Message], most: int) -> tuple[Message, ...]:
+    """Return the user's lines in at most `most` tokens, in their order.
+
+    Each different line is kept once. Lines of up to 1,000 characters come before pasted
+    texts, and new lines before old ones. No line of up to 1,000 characters is
+    shortened.
+    """
+    texts = _typed_texts(older)
+    newest_first = sorted(
+        range(len(texts)), key=lambda at: (len(texts[at]) > LONGEST_LINE, -at)
+    )
+    chosen = {}
+    for place in newest_first:
+        line = Message("user", shorten(texts[place], LONGEST_LINE), is_typed=True)
+        size = _size((line,))
+        if size <= most:
+            most -= size
+            chosen[place] = line
+    return tuple(chosen[place] for place in sorted(chosen))
+
+
+def _typed_texts(messages: Sequence[Message]) -> list[str]:
+    """Return what the user typed: each different line once, at its last place."""
+    texts = [without_files(each.content) for each in messages if each.is_typed]
+    return list(reversed(dict.fromkeys(reversed(texts))))
+
+
+def shorten(text: str, most: int) -> str:
+    """Return a text, or its beginning and its end in about `most` characters."""
+    if len(text) <= most:
+        return text
+    head = most // 4
+    tail = most - head
+    note = f"… ({len(text) - most:,} characters left out) …"
+    return f"{text[:head]}\n{note}\n{text[-tail:]}"
+
+
+async def _request_summary(
+    root: Path,
+    model: Model,
+    older: Sequence[Message],
+    room: Room,
     shares: Shares,
     emit: Emit,
-) -> tuple[Message, ...]:
-    """Have the older part summed up; what the person has just `said` stays, however
-    old. Returns what stands for the conversation from now on. Raises `ModelError` where
-    no summary comes, and `BudgetExhausted`.
-    """
+) -> _Summary:
+    """Ask the model for a summary, and once more if it is unusable."""
 
-    def emit_no_summary(event: Event) -> None:
+    def emit_without_text(event: Event) -> None:
         if not isinstance(
             event, ReplyDelta | ThinkingDelta | ThinkingFinished | ReplyRestarted
         ):
             emit(event)
 
-    older, newest = divided(messages, shares.kept)
-    told = load_prompt(root, "compaction")
-    most = min(
-        shares.window // 2, most_of(shares.window) - estimated_tokens(told) - _MARGIN
-    )
-    parts: list[str] = []
+    # The model gets no tools, and a call is not answered.
+    dialogue = Dialogue(model, limits=Limits(rounds=0), emit=emit_without_text)
+    former = _former_summary(older, shares.summary)
+    if shares.summary < _LEAST_SUMMARY:
+        return _Summary(former, "has no room in the model's window")
+    least = _least_summary(older, shares.summary)
+    prompt = load_prompt(root, "compaction")
+    limit = f"Write {least // 2} to {shares.summary // 2} words."
+    system = Message("system", f"{prompt}\n\n{limit}")
+    shown = _fit_for_summary(older, room.window, _size((system,)))
+    summary = _Summary()
+    for _ in range(_TRIES):
+        again = ""
+        if summary.problem:
+            again = "\n\n" + _AGAIN.format(why=summary.problem)
+        try:
+            turn = await dialogue.turn((system, Message("user", shown + again)))
+        except EmptyReply:  # after a second try already
+            return _Summary(former, "is empty")
+        except ContextTooLong:
+            return _Summary(former, "was not possible: the model takes in too little")
+        text = turn.text.strip()
+        problem = _find_problem(text, least, prompt, shown)
+        if turn.problem:
+            problem = f"is not whole. {turn.problem.rstrip('.')}"
+        if not problem:
+            return _Summary(_cut(text, shares.summary, len(text)))
+        summary = _Summary("", problem)
+    return replace(summary, text=former)
+
+
+def _former_summary(older: Sequence[Message], most: int) -> str:
+    """Return the summary of an earlier compaction, in case that no new one comes."""
     for message in older:
-        calls = (
-            f"(calls {call.name} with {call.arguments})" for call in message.tool_calls
-        )
-        text = _shortened(
-            "\n".join(filter(None, (message.content, *calls))), _LONGEST_MESSAGE
-        )
+        if message.role == "user" and message.content.startswith(_SUMMARY):
+            text = message.content.removeprefix(_SUMMARY).partition(_LINES)[0].strip()
+            text = text.removesuffix(_LATER).strip()
+            room = most - estimated_tokens(_LATER)
+            if room >= _LEAST_SUMMARY:
+                return f"{_cut(text, room, _LONGEST_MESSAGE)}\n\n{_LATER}"
+    return ""
+
+
+def _least_summary(older: Sequence[Message], most: int) -> int:
+    """Return the tokens below which a summary cannot say what mattered."""
+    hundredth = _size(older) // 100
+    return min(max(hundredth, 15), 100, most // 2)
+
+
+def _fit_for_summary(older: Sequence[Message], window: int, prompt: int) -> str:
+    """Return the older messages as the model reads them for the summary."""
+    parts = []
+    for message in older:
+        lines = [message.content]
+        for call in message.tool_calls:
+            lines.append(f"(calls {call.name} with {call.arguments})")
+        text = shorten("\n".join(filter(None, lines)), _LONGEST_MESSAGE)
         parts.append(f"## {message.role}\n\n{text}")
-    shown = whole = "\n\n".join(parts)
-    length = len(whole)
-    while (size := estimated_tokens(shown)) > most and length > 0:
-        length = min(length * max(most, 0) // size, length - 1)
-        shown = _shortened(whole, length)
-    asked = Message("system", told), Message("user", shown)
-    turn = await Dialogue(model, emit=emit_no_summary).turn(asked)
-    if turn.problem or not turn.text.strip():
-        raise BadAnswer(f"{model.name} gave no whole summary. {turn.problem}".rstrip())
-    summary = Message("user", f"{_SUMMARY}\n\n{turn.text.strip()}")
-    return (summary, *(message for message in older if message is said), *newest)
+    most = min(window // 2, most_of(window) - prompt - _MARGIN)
+    whole = "\n\n".join(parts)
+    return _cut(whole, most, len(whole))
 
 
-def _shortened(text: str, most: int) -> str:
-    if len(text) <= most:
-        return text
-    return (
-        f"{text[: most // 4]}\n… ({len(text) - most:,} characters left out)"
-        f" …\n{text[-(most - most // 4) :]}"
+def _find_problem(text: str, least: int, prompt: str, shown: str) -> str:
+    """Return why a text is no summary of what was shown, as a clause; or nothing."""
+    content = "\n".join(
+        line
+        for line in text.splitlines()
+        if not line.startswith("#") and not _NOTHING.fullmatch(line.lower())
     )
+    tokens = estimated_tokens(content)
+    if tokens < least:
+        words = len(content.split())
+        return f"is too short: {words} word{'' if words == 1 else 's'}"
+    if tokens < _LONGEST_REFUSAL and _REFUSAL.match(content):
+        return "is a refusal"
+    phrases = _phrases(content)
+    if phrases and len(phrases & _phrases(prompt)) > len(phrases) // 2:
+        return "repeats the instructions"
+    if _plain(content) in _plain(shown):
+        return "repeats a part of the conversation"
+    return ""
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.casefold()))
+
+
+def _phrases(text: str) -> set[tuple[str, ...]]:
+    words = _plain(text).split()
+    return {tuple(words[at : at + _PHRASE]) for at in range(len(words) - _PHRASE + 1)}
+
+
+def _cut(text: str, most: int, length: int) -> str:
+    """Shorten a text to at most `length` characters and `most` tokens."""
+    shown = shorten(text, length)
+    while length > 0 and (size := estimated_tokens(shown)) > most:
+        length = min(length * max(most, 0) // size, length - 1)
+        shown = shorten(text, length)
+    return shown
+
+
+def _size(messages: Sequence[Message]) -> int:
+    return estimated_prompt(Request(tuple(messages)))

@@ -5,7 +5,7 @@ It is saved at every word and every round, so that leaving, or a kill, loses at 
 reply that was under way.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -430,28 +430,3 @@ def without_json(answer: str) -> str:
 def without_data(answer: Message) -> Message:
     """The same for a model: its data is in the draft as well."""
     return Message("assistant", without_json(answer.content) or "…")
-
-
-def bounded(messages: Sequence[Message], most: int) -> tuple[Message, ...]:
-    """The latest turns of a conversation, of about so many characters, beginning with a
-    person's words.
-
-    Of the model's answers only the last one has its JSON: what the others held is in
-    the draft.
-    """
-    last = max(
-        (i for i, message in enumerate(messages) if message.role == "assistant"),
-        default=-1,
-    )
-    plain = [
-        message if message.role == "user" or i == last else without_data(message)
-        for i, message in enumerate(messages)
-    ]
-    kept: list[Message] = []
-    room = most
-    for user, answer in reversed(list(zip(plain[::2], plain[1::2], strict=False))):
-        room -= len(user.content) + len(answer.content)
-        if room < 0 and kept:
-            break
-        kept[:0] = [user, answer]
-    return tuple(kept)

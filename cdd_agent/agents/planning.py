@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from cdd_agent.agents.attachments import attach_files, room_for_files
+from cdd_agent.agents.attachments import attach_files, room_for_files, without_files
+from cdd_agent.agents.compaction import LONGEST_LINE, shorten
 from cdd_agent.agents.exploring import Exploration
 from cdd_agent.agents.plan_desk import PlanDesk, Present, text_with
 from cdd_agent.agents.planning_notes import PlanningNotes
@@ -65,6 +66,7 @@ from cdd_agent.tools.base import Tool
 SAID_BEFORE = "what was said and looked at before"
 """The name of the conversation in the notice that a prompt had no room for it."""
 _ROUNDS = 30
+_SAID_EARLIER = "# What the user said earlier"
 _SAID, _WISH, _NEW_SPEC = (
     "# What the person says",
     "# What to change",
@@ -548,14 +550,36 @@ def _shorter_and_shorter(
 ) -> Iterator[tuple[Message, ...]]:
     """Yield the conversation, then shorter versions without its oldest messages. The
     first message, the user's last words and the last change of the spec stay.
+
+    Of a dropped message, the user's own words stay, too. The shortest versions drop
+    them as well, the oldest first.
     """
     first, *others = conversation
-    stay = {_last(others, _SAID, _WISH), _last(others, _NEW_SPEC)}
-    for start, message in enumerate([*others, None]):
+    kept: dict[int, Message] = {}
+    for place, message in enumerate(others):
         # The answer of a tool stays with its call.
-        if message is None or message.role != "tool":
-            kept = [others[place] for place in range(start) if place in stay]
-            yield (first, *kept, *others[start:])
+        if message.role != "tool":
+            yield (first, *kept.values(), *others[place:])
+        if words := _words_of(message):
+            kept[place] = Message("user", f"{_SAID_EARLIER}\n\n{words}")
+        if place in (_last(others, _SAID, _WISH), _last(others, _NEW_SPEC)):
+            kept[place] = message
+    yield (first, *kept.values())
+    for place, message in list(kept.items()):
+        if message.content.startswith(_SAID_EARLIER):
+            del kept[place]
+            yield (first, *kept.values())
+
+
+def _words_of(message: Message) -> str:
+    """Return what the user said in a message: of a long text, the beginning and the
+    end.
+    """
+    for heading in (_WISH, _SAID):
+        _, found, words = message.content.partition(f"{heading}\n\n")
+        if found and message.role == "user":
+            return shorten(without_files(words), LONGEST_LINE)
+    return ""
 
 
 def _last(messages: Sequence[Message], *headings: str) -> int:

@@ -41,6 +41,7 @@ def about_the_run(
     Raises `BadInput` for a prompt of the project's own that cannot be used.
     """
     *earlier, question = asked
+    questions = tuple(message for message in earlier if message.role == "user")
     parts = (
         PromptPart(load_prompt(root, "question")),
         PromptPart(
@@ -55,7 +56,9 @@ def about_the_run(
             "# The run\n\n" + "\n".join(_step(step, state) for step in plan.steps)
         ),
         PromptPart(places and f"# {PLACES}\n\n{places}", PLACES, rank=4),
-        PromptPart(tuple(earlier), "earlier questions", rank=4),
+        PromptPart(
+            tuple(earlier), "earlier questions", rank=4, smaller=[questions, ()]
+        ),
         PromptPart((question,)),
     )
     return fit(dialogue, parts, tools=2)

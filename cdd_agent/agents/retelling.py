@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterable
 
 from cdd_agent.agents.attachments import without_files
+from cdd_agent.agents.compaction import is_summary
 from cdd_agent.engine.retelling import LONGEST_TEXT
-from cdd_agent.events.dialogue_events import ToolFinished
+from cdd_agent.events.dialogue_events import ConversationShortened, ToolFinished
 from cdd_agent.events.notices import Answer
 from cdd_agent.events.shell_events import PersonSaid
 from cdd_agent.events.stream import Event
@@ -22,6 +23,8 @@ def retold(messages: Iterable[Message]) -> tuple[Event, ...]:
     for message in messages:
         text = message.content[:LONGEST_TEXT]
         match message.role:
+            case "user" if is_summary(message):
+                told.append(ConversationShortened(0, 0, True, text, ""))
             case "user":
                 told.append(PersonSaid(without_files(text)))
             case "assistant":

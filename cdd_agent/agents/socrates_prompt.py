@@ -10,7 +10,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.agents.notebook import Notebook, bounded, without_data
+from cdd_agent.agents.compaction import LONGEST_LINE, shorten
+from cdd_agent.agents.notebook import Notebook, without_data
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.spec_draft import Draft
 from cdd_agent.agents.spec_proposal import Proposal
@@ -21,6 +22,7 @@ from cdd_agent.dialogue.structured import describe_form
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.errors import CddError
 from cdd_agent.files.read import read_source
+from cdd_agent.llm.port import Message
 from cdd_agent.llm.token_estimates import estimated_tokens
 from cdd_agent.project.rules import RULES_FOR_AGENTS, ProjectRules, project_rules
 from cdd_agent.sanitize import fenced
@@ -98,8 +100,8 @@ def request_of(
     Raises `BadInput` for a prompt of the project's own that cannot be used.
     """
     kind = notebook.draft.spec.type
-    history = bounded(notebook.history, _MOST_HISTORY)
-    older, last = history[:-2], history[-2:]
+    last = notebook.history[-2:]
+    older, *shorter = shorten_history(notebook.history[:-2], _MOST_HISTORY)
     begun, *others = notebook.under_way
     first = replace(begun, content=with_draft(begun.content, notebook.draft))
     is_said_alone = notebook.asked == notebook.under_way
@@ -128,7 +130,7 @@ def request_of(
             older,
             "earlier turns",
             rank=6,
-            smaller=[older[start:] for start in range(2, len(older), 2)],
+            smaller=shorter,
         ),
         PromptPart(
             last,
@@ -145,6 +147,38 @@ def request_of(
     return fit(
         dialogue, parts, tools=3, reserved=estimated_tokens(describe_form(Proposal))
     )
+
+
+def shorten_history(turns: Sequence[Message], most: int) -> list[tuple[Message, ...]]:
+    """Return versions of earlier turns of at most `most` characters, the longest one
+    first. In shorter ones only the user's lines stay of the oldest turns; in the
+    shortest ones the oldest lines are dropped, too.
+
+    No answer has its data, because the draft has it.
+    """
+    lines: list[Message | None] = []
+    plain: list[Message] = []
+    for message in turns:
+        if message.role == "assistant":
+            plain.append(without_data(message))
+        else:
+            plain.append(message)
+        if message.role == "user" and message.content not in (BEGIN, GO_DEEPER, GO_ON):
+            lines.append(Message("user", shorten(message.content, LONGEST_LINE)))
+        else:
+            lines.append(None)
+    versions: list[tuple[Message, ...]] = []
+    for start in range(0, len(plain), 2):
+        kept = [line for line in lines[:start] if line is not None]
+        versions.append((*kept, *plain[start:]))
+    kept = [line for line in lines if line is not None]
+    for start in range(len(kept) + 1):
+        versions.append(tuple(kept[start:]))
+    fitting = []
+    for version in versions:
+        if sum(len(message.content) for message in version) <= most:
+            fitting.append(version)
+    return fitting
 
 
 def with_draft(said: str, draft: Draft) -> str:

@@ -341,6 +341,18 @@ async def choose_theme(session: Session, name: str = "") -> None:
     session.emit(ScreenAsked("theme", "Only the shell with a screen has themes.", name))
 
 
+@command("conversation", any_time=True)
+async def show_conversation(session: Session) -> None:
+    """Show the summary and your lines that the model gets in place of the older part of
+    the chat.
+    """
+    text = session.chat.describe()
+    if text:
+        session.emit(Answer(text))
+    else:
+        session.emit(Notice("The model gets all of the conversation."))
+
+
 @command("clear")
 async def clear(session: Session) -> None:
     """Empty the transcript, and begin a new conversation; `/resume` goes back to the

@@ -142,6 +142,22 @@ class ToolFinished(BaseEvent, frozen=True):
     """The changes to the project's files. Empty for a command."""
 
 
+class ConversationShortened(BaseEvent, frozen=True):
+    """The older part of the chat was replaced, before the chat outgrew the model's
+    window.
+    """
+
+    messages: int
+    """Messages that were replaced. The saved conversation keeps them."""
+    lines: int
+    """Different lines of the user in them that are kept word for word."""
+    has_all_lines: bool
+    summary: str
+    """The summary of the replaced messages; empty if there is none."""
+    problem: str
+    """Why there is no new summary, as a clause about it; empty if there is one."""
+
+
 DialogueEvent = (
     PromptMade
     | ReplyStarted
@@ -155,4 +171,5 @@ DialogueEvent = (
     | ReplyFinished
     | ToolStarted
     | ToolFinished
+    | ConversationShortened
 )

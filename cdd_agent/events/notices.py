@@ -52,8 +52,6 @@ class NoticeKind(StrEnum):
     """The model is asked without tools."""
     REPLY_UNUSABLE = "reply_unusable"
     """The model's reply is incomplete or wrong."""
-    COMPACTED = "compacted"
-    """The conversation was replaced by a summary."""
     NOT_SAVED = "not_saved"
     """The conversation could not be saved."""
     DAMAGED = "damaged"

@@ -75,6 +75,10 @@ class Message(Struct, frozen=True):
     """Of an assistant: what belongs to it besides, for the model that made it."""
     pictures: tuple[Picture, ...] = ()
     """Of a user: what goes with the words."""
+    is_typed: bool = False
+    """True for words of the user. A command's output, for example, has the user's role,
+    too.
+    """
 
     def data_from(self, origin: str) -> str:
         """The data of the provider, where it is from there; else none."""

@@ -14,6 +14,7 @@ from textual.screen import Screen
 from cdd_agent.commands.registry import can_run_now, hint_for
 from cdd_agent.engine.side_events import SideSteps
 from cdd_agent.events.dialogue_events import (
+    ConversationShortened,
     ModelReplaced,
     PromptMade,
     ReplyDelayed,
@@ -56,7 +57,12 @@ from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.keys import shown
 from cdd_agent.tui.restoring import restore
-from cdd_agent.tui.transcript.actions import Actions, review_block, show_diff
+from cdd_agent.tui.transcript.actions import (
+    Actions,
+    reply_block,
+    review_block,
+    show_diff,
+)
 from cdd_agent.tui.transcript.blocks import BLOCKS, BlockKind
 from cdd_agent.tui.transcript.find_bar import FindInput
 from cdd_agent.tui.transcript.widget import Transcript
@@ -190,6 +196,10 @@ class Home(GuardedWidget, Screen[None]):
             case ModelReplaced(model=model):
                 self.bar.model = model
                 self._describe(event)
+            case ConversationShortened(summary=summary):
+                self._describe(event)
+                if summary:
+                    transcript.add_foldable(reply_block(summary, "summary"))
             case ReplyDelayed(seconds=seconds, reason=reason):
                 # another wait; in the bar its reason may be cut
                 if seconds > self._delay:

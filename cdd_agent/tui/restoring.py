@@ -2,7 +2,11 @@
 it happens again.
 """
 
-from cdd_agent.events.dialogue_events import ReplyDelta, ToolFinished
+from cdd_agent.events.dialogue_events import (
+    ConversationShortened,
+    ReplyDelta,
+    ToolFinished,
+)
 from cdd_agent.events.notices import Answer
 from cdd_agent.events.outside_events import OutsideDiff
 from cdd_agent.events.shell_events import PersonSaid
@@ -42,6 +46,8 @@ def _restore(transcript: Transcript, actions: Actions, event: Event) -> None:
             transcript.add(BlockKind.MARKDOWN, text)
         case ReplyDelta(text=text):
             transcript.add_foldable(reply_block(text))
+        case ConversationShortened(summary=summary) if summary:
+            transcript.add_foldable(reply_block(summary, "summary"))
         case StepDiff(diff=diff) | OutsideDiff(diff=diff):
             show_diff(transcript, diff, Opening.HEADER)
         case (

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from cdd_agent.changes.file_diff import FileDiff
 from cdd_agent.events.dialogue_events import (
+    ConversationShortened,
     ModelReplaced,
     PromptMade,
     ReplyDelayed,
@@ -92,6 +93,24 @@ def describe_tool_finished(event: ToolFinished) -> Lines:
         return [(f"{tool_use(event)}: {event.problem}", Tone.WARNING)]
     words = filter(None, (tool_use(event), lines_changed(event.files)))
     return [(" ".join(words), Tone.QUIET)]
+
+
+@words_of.register
+def describe_conversation_shortened(event: ConversationShortened) -> Lines:
+    kept = "Your own lines stay word for word"
+    if not event.has_all_lines:
+        kept = f"{event.lines:,} of your own lines stay word for word, the latest first"
+    see = "`/conversation` shows what the model gets in their place."
+    messages = "1 older message is"
+    if event.messages != 1:
+        messages = f"{event.messages:,} older messages are"
+    if not event.problem:
+        return [(f"{messages} a summary now. {kept}. {see}", Tone.PLAIN)]
+    text = (
+        f"The model's summary {event.problem}. {messages} left out of the prompt"
+        f" without one. {kept}. {see}"
+    )
+    return [(text, Tone.WARNING)]
 
 
 @words_of.register

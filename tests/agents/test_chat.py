@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.store import Conversation, read_conversation
@@ -32,7 +31,6 @@ from cdd_agent.llm.port import (
     StopReason,
     ToolCall,
 )
-from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import Session
@@ -493,132 +491,6 @@ async def test_secrets_are_neither_shown_nor_kept_nor_sent(
     assert Redactor.of_environment().redact("s3cr3t-of-the-shop") in seen(events)
     assert "s3cr3t" not in project.prompt()
     assert "s3cr3t" not in files(project)[0].read_text()
-
-
-# Making room
-
-
-async def filled(
-    sandbox: Sandbox, *script: str | ScriptedReply | ContextTooLong, window: int | None
-) -> Session:
-    """A conversation of three rounds that fills most of a window, and what the model
-    says next.
-    """
-    sandbox.model = ScriptedModel(
-        [*(f"{word} " * 900 for word in ("one", "two", "three")), *script],
-        window=window,
-    )
-    session = sandbox.session()
-    await say(session, "first", "second", "third")
-    return session
-
-
-async def test_the_configured_window_decides_when_to_summarize(
-    project: Sandbox,
-) -> None:
-    project.flags = {"context_window": 10_000}
-    session = await filled(project, SUMMARY, "Four.", window=None)
-    assert noticed(await say(session, "and now?")) == [NoticeKind.COMPACTED]
-
-
-async def test_a_long_conversation_is_summarized_in_time(
-    project: Sandbox,
-) -> None:
-    session = await filled(project, SUMMARY, "Four.", window=10_000)
-    events = await say(session, "and now?")
-    assert noticed(events) == [NoticeKind.COMPACTED]
-    assert seen(events) == "Four."
-    messages = asked_last(project)[1:]
-    assert SUMMARY in messages[0].content
-    assert messages[-2].content.startswith("three three")
-    assert messages[-1].content.endswith("and now?")
-    asked_for_it = project.model.requests[-2].messages
-    assert asked_for_it[0].content.startswith(load_prompt(project.root, "compaction"))
-    assert "first" in asked_for_it[1].content
-
-
-async def test_the_summary_is_saved(project: Sandbox) -> None:
-    session = await filled(project, SUMMARY, "Four.", window=10_000)
-    await say(session, "and now?")
-    (file,) = files(project)
-    messages = read_conversation(file)[0]
-    assert SUMMARY in messages[0].content
-    assert messages[-1].content == "Four."
-    assert "one one" not in "".join(message.content for message in messages)
-
-
-async def test_a_summary_that_fails_loses_nothing(project: Sandbox) -> None:
-    cut = ScriptedReply("We coun", stop=StopReason.LENGTH)
-    session = await filled(project, cut, "Four.", window=10_000)
-    events = await say(session, "and now?")
-    assert noticed(events) == [NoticeKind.NOT_DONE]
-    assert seen(events) == "Four."
-    assert [message.content.split()[0] for message in asked_last(project)[1:]] == [
-        *("first", "one", "second", "two", "third", "three", "and"),
-    ]
-
-
-async def test_a_context_that_is_too_long_is_summarized_and_sent_again(
-    project: Sandbox,
-) -> None:
-    too_long = ContextTooLong("The model takes 4,000 tokens.")
-    session = await filled(project, too_long, "We counted.", "Four.", window=14_000)
-    events = await say(session, "and now?")
-    assert seen(events) == "Four."
-    assert "We counted." in asked_last(project)[1].content
-
-
-async def test_a_summarized_conversation_is_sent_again_only_once(
-    project: Sandbox,
-) -> None:
-    too_long = ContextTooLong("The model takes 4,000 tokens.")
-    session = await filled(
-        project, too_long, "We counted.", too_long, "Never.", window=14_000
-    )
-    with pytest.raises(ContextTooLong):
-        await say(session, "and now?")
-
-
-async def test_a_conversation_is_summarized_within_a_turn_too(project: Sandbox) -> None:
-    (project.root / "big.txt").write_text("word " * 3_000)
-    reads = (
-        calls("read_file", path="big.txt"),
-        calls("read_file", path="big.txt", start_line=1),
-    )
-    script = (*reads, SUMMARY, LAST_WORD)
-    project.model = ScriptedModel(script, window=6_000)
-    events = await say(project.session(), "what is in big.txt?")
-    assert NoticeKind.COMPACTED in noticed(events)
-    assert seen(events) == LAST_WORD
-    assert SUMMARY in asked_last(project)[1].content
-
-
-async def test_an_old_line_with_the_same_words_is_summarized(project: Sandbox) -> None:
-    session = await filled(project, "We counted.", "Four.", window=10_000)
-    await say(session, "first")
-    assert asked_last(project)[1].content.split("\n\n")[1:] == ["We counted.", "third"]
-    assert asked_last(project)[-1].content == "first"
-
-
-@each_row("tool_calls", ["on", "off"])
-async def test_the_latest_line_of_the_user_stays_verbatim(
-    project: Sandbox, tool_calls: str
-) -> None:
-    (project.root / "big.txt").write_text("word " * 3_000)
-    project.flags = {"tool_calls": tool_calls}
-    reads = calls("read_file", path="big.txt")
-    if tool_calls == "off":
-        reads = ScriptedReply(
-            '```tool\n{"tool": "read_file", "arguments": {"path": "big.txt"}}\n```'
-        )
-    again = replace(reads)
-    project.model = ScriptedModel(
-        (reads, again, "We read a file.", "Words."), window=8_000
-    )
-    await say(project.session(), QUESTION)
-    assert QUESTION in project.prompt()
-    (file,) = files(project)
-    assert QUESTION in [m.content for m in read_conversation(file)[0]]
 
 
 # Kept for later

@@ -314,8 +314,8 @@ async def test_earlier_turns_become_words_and_facts_are_kept(
     session.leave()
 
 
-@each_row(("window", "earliest"), [(None, 4), (25_000, 5)])
-async def test_a_very_long_conversation_keeps_its_latest_turns(
+@each_row(("window", "earliest"), [(None, 3), (25_000, 6)])
+async def test_a_very_long_conversation_shortens_its_earliest_lines(
     sandbox: Sandbox, window: int | None, earliest: int
 ) -> None:
     questions = [
@@ -327,8 +327,11 @@ async def test_a_very_long_conversation_keeps_its_latest_turns(
     await say(
         session, OPEN, *(f"answer {number} " + "x" * 15_000 for number in range(8))
     )
-    kept = [number for number in range(8) if f"answer {number} " in sandbox.prompt()]
-    assert kept == list(range(earliest, 8))
+    lines = [f"answer {number} " for number in range(8)]
+    prompt = sandbox.prompt()
+    assert [line in prompt for line in lines] == [True] * 8
+    whole = [n for n in range(8) if lines[n] + "x" * 15_000 in prompt]
+    assert whole == list(range(earliest, 8))
     session.leave()
 
 

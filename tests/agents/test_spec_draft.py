@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cdd_agent.agents.notebook import bounded
+from cdd_agent.agents.socrates_prompt import BEGIN, shorten_history
 from cdd_agent.agents.spec_draft import Draft
 from cdd_agent.agents.spec_losses import lost_words, sentences, spec_diff
 from cdd_agent.agents.spec_proposal import Proposal, respell_proposal
@@ -573,13 +573,22 @@ def test_a_text_is_split_into_sentences(text: str, expected: list[str]) -> None:
     assert sentences(text) == expected
 
 
-@each_row(("most", "kept"), [(1000, 3), (25, 2), (1, 1)])
-def test_a_long_conversation_starts_with_the_user_s_words(most: int, kept: int) -> None:
-    turns = [
-        message
-        for number in range(3)
-        for message in (Message("user", "u" * 5), Message("assistant", "a" * 5))
+def test_shorter_histories_keep_the_user_s_lines_of_the_oldest_turns() -> None:
+    answer = Message("assistant", "a" * 10)
+    turns = [Message("user", BEGIN), answer]
+    for line in ("one", "two"):
+        turns += [Message("user", line), answer]
+    versions = shorten_history(turns, 1_000)
+    in_words = [
+        " ".join(message.content[:3] for message in version) for version in versions
     ]
-    messages = bounded(turns, most)
-    assert len(messages) == 2 * kept
-    assert messages[0].role == "user"
+    assert in_words == [
+        "I h aaa one aaa two aaa",
+        "one aaa two aaa",
+        "one two aaa",
+        "one two",
+        "two",
+        "",
+    ]
+    assert shorten_history(turns, 16) == versions[2:]
+    assert shorten_history([], 16) == [()]

@@ -3542,6 +3542,55 @@ MUTATIONS = [
         "tests/test_step_labels.py",
     ),
     *[
+        Mutation(rule, "agents/compaction.py", old, new, tests)
+        for rule, old, new, tests in [
+            (
+                "a summary that is too short is refused",
+                "    if tokens < least:\n",
+                "    if False:\n",
+                "tests/agents/test_compaction.py",
+            ),
+            (
+                "the lines of the user stay after compaction",
+                "return tuple(chosen[place] for place in sorted(chosen))",
+                "return ()",
+                "tests/agents/test_compaction.py",
+            ),
+            (
+                "decisions are kept before pasted texts",
+                "key=lambda at: (len(texts[at]) > LONGEST_LINE, -at)",
+                "key=lambda at: -at",
+                "tests/agents/test_compaction.py",
+            ),
+            (
+                "a long summary is cut",
+                "return _Summary(_cut(text, shares.summary, len(text)))",
+                "return _Summary(text)",
+                "tests/agents/test_compaction.py",
+            ),
+            (
+                "an unusable summary keeps the former one",
+                "return replace(summary, text=former)",
+                "return summary",
+                "tests/agents/test_compaction.py",
+            ),
+        ]
+    ],
+    Mutation(
+        "the Planner keeps the user's words of dropped messages",
+        "agents/planning.py",
+        "if words := _words_of(message):",
+        "if words := '':",
+        "tests/agents/test_small_windows.py",
+    ),
+    Mutation(
+        "Socrates keeps the user's lines of dropped turns",
+        "agents/socrates_prompt.py",
+        "versions.append((*kept, *plain[start:]))",
+        "versions.append(tuple(plain[start:]))",
+        "tests/agents/test_spec_draft.py",
+    ),
+    *[
         Mutation(rule, "files/mention_reader.py", old, new, tests)
         for rule, old, new, tests in [
             (

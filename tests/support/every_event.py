@@ -8,6 +8,7 @@ from cdd_agent.events.action_events import (
     ActionStarted,
 )
 from cdd_agent.events.dialogue_events import (
+    ConversationShortened,
     ModelReplaced,
     PromptMade,
     ReplyDelayed,
@@ -184,6 +185,7 @@ EXAMPLES: tuple[Event, ...] = (
         _SLUG, "X", (CriterionProof(1, "It adds", (_STEP,), ("t",), ("a.py",)),)
     ),
     PlanChecked(_SLUG, "plan.md", (Problem("cycle", 1, 3, "A cycle."),)),
+    ConversationShortened(12, 3, False, "They want tabs.", ""),
     PromptMade(1, (PromptShare("rules", 100, "AGENTS.md"),), ("map",), 8000),
     ReplyStarted(1, "any/model", prompt_tokens=100),
     ReplyDelta(1, "Here"),

@@ -136,14 +136,14 @@ def show_diff(
         transcript.add_foldable(block)
 
 
-def reply_block(text: str) -> Foldable:
-    """A model's reply, folded to its first line."""
+def reply_block(text: str, what: str = "reply") -> Foldable:
+    """A model's reply, or another text, folded to its first line."""
     first, _, rest = text.strip().partition("\n")
     count = text.strip().count("\n") + 1
     header = FoldHeader(
         fold=Fold(),
         title=_one_line(first),
-        remark=f"reply, {count:,} line{'s' * (count != 1)}",
+        remark=f"{what}, {count:,} line{'s' * (count != 1)}",
         remark_ink="remark",
         ink="action",
     )
