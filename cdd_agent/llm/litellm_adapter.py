@@ -296,8 +296,8 @@ def _is_claude(name: str) -> bool:
 
 
 def _needs_responses(name: str, api_base: str | None) -> bool:
-    """True if litellm would ask a model by the Responses API. That needs the package
-    `mcp`, takes ids of items for ids of calls, and drops reasoning items.
+    """True if litellm would ask a model by the Responses API. For that it needs the
+    package `mcp`, and it does not request the reasoning items that must be sent back.
     """
     _, _, model = name.partition("/")
     if model.startswith("responses/") or known_model(name).only_by_responses:
