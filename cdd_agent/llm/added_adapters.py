@@ -37,7 +37,6 @@ class AddedAdapter:
             return False
 
     def make(self, model: str, api_base: str | None, options: ModelOptions) -> Model:
-        """Return the model. Raises `BadInput` if the adapter cannot make it."""
         try:
             made = self._adapter.make(model, api_base, options)
             return _GuardedModel(self._full_name, model, made, options)

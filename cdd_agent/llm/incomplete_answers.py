@@ -18,7 +18,7 @@ class Received(Struct, frozen=True):
     """The part of an answer that arrived."""
 
     is_reply: bool
-    """A reply began."""
+    """A reply has begun."""
     is_stream: bool = False
     """The answer was a stream of events, with nothing of another protocol in it."""
     beginning: str = ""
@@ -28,7 +28,6 @@ class Received(Struct, frozen=True):
 
 
 def explain_incomplete(model: str, received: Received) -> ModelError:
-    """Return the error for an answer that ended without saying that it is complete."""
     if received.is_reply:
         return ConnectionFailed(
             _with_quote(

@@ -146,7 +146,6 @@ class LitellmModel:
         return explain_failure(failure, self.name, self.api_base, self._key_hint)
 
     def _call(self, litellm: Any, request: Request) -> dict[str, Any]:
-        """Return the arguments of `litellm.acompletion`."""
         known = known_model(self.name)
         arguments: dict[str, Any] = {
             "model": self.name,
@@ -169,9 +168,7 @@ class LitellmModel:
         return arguments
 
     def _settings(self) -> dict[str, Any]:
-        """Return the user's options in litellm's words. litellm translates them for
-        each provider.
-        """
+        """Return the user's options in litellm's words, which fit all providers."""
         options = self.options
         known = known_model(self.name)
         settings: dict[str, Any] = {}
@@ -188,9 +185,7 @@ class LitellmModel:
         return settings
 
     def _messages(self, request: Request) -> list[dict[str, Any]]:
-        """Return the messages, with the data that this model sent with its calls.
-        litellm leaves out what the provider refuses.
-        """
+        """Return the messages, with the data that this model sent with its calls."""
         messages = []
         signed_ids: dict[str, str] = {}
         for message in request.messages:
@@ -257,7 +252,6 @@ class LitellmModel:
         return has_base and (is_blank or bool(missing_keys(self.name)))
 
     def _key_hint(self) -> str:
-        """Name the variable to set or to check."""
         if missing := missing_keys(self.name):
             return f"Set in the environment: {', '.join(missing)}."
         _, provider, _, _ = load_litellm().get_llm_provider(self.name)
@@ -296,8 +290,8 @@ def _is_claude(name: str) -> bool:
 
 
 def _needs_responses(name: str, api_base: str | None) -> bool:
-    """True if litellm would ask a model by the Responses API. That needs the package
-    `mcp`, takes ids of items for ids of calls, and drops reasoning items.
+    """True if litellm would ask a model by the Responses API. For that it needs the
+    package `mcp`, and it does not request the reasoning items that must be sent back.
     """
     _, _, model = name.partition("/")
     if model.startswith("responses/") or known_model(name).only_by_responses:

@@ -16,7 +16,6 @@ from cdd_agent.llm.incomplete_answers import Received, explain_incomplete
 from cdd_agent.llm.port import Hear, ModelEvent
 
 LONGEST_COMPLAINT = 64 * 2**10
-"""Bytes of a refusal that are read."""
 
 
 class IncomingAnswer:
@@ -85,9 +84,7 @@ class IncomingAnswer:
 async def read_complaint(
     response: "httpx.Response", pieces: AsyncIterator[bytes]
 ) -> Failure:
-    """Return the failure that an answer with a status other than 2xx reports. `pieces`
-    are the bytes of its body.
-    """
+    """Return the failure that an answer with another status than 2xx reports."""
     body = b""
     # the status says enough
     with suppress(httpx.HTTPError):

@@ -64,14 +64,10 @@ _DELTAS: Mapping[str, tuple[str, str]] = {
     "signature_delta": ("signature", "signature"),
     "input_json_delta": ("partial_json", "input"),
 }
-"""For each kind of piece: the field that holds its text, and the field of the block to
-which the text is added.
-"""
+"""For each kind of piece: the field of its text, and the field of its block."""
 
 
 class MessageReader(ReplyReader):
-    """Reads the events of one message, or a whole message."""
-
     def __init__(self, origin: str, *, has_tools: bool = True) -> None:
         super().__init__(origin, has_tools=has_tools)
         self._blocks: dict[int, _ContentBlock] = {}

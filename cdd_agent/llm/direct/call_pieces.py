@@ -39,7 +39,6 @@ class CallPieces:
             call.extra = piece["extra_content"]
 
     def _call_for(self, piece: dict[str, Any], name: str) -> _CallInPieces:
-        """Return the call to which a piece belongs."""
         index = piece.get("index")
         if not isinstance(index, int):
             index = None
@@ -59,7 +58,6 @@ class CallPieces:
         return self._calls[-1] if self._calls else None
 
     def calls(self) -> list[ToolCall]:
-        """Return the calls, in the order in which they began."""
         calls = []
         for call in self._calls:
             calls.append(call_of(call.id, call.name, "".join(call.arguments)))

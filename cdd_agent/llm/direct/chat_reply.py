@@ -17,17 +17,14 @@ from cdd_agent.llm.direct.reply_reader import ReplyReader
 from cdd_agent.llm.port import ModelEvent, StopReason, TextDelta, ToolCall, Usage
 
 THOUGHTS = ("reasoning_content", "reasoning", "reasoning_text")
-"""Fields that hold thoughts as text. A server uses one of them, some the same text in
-two. It wants the thoughts back within a loop with tools; later it ignores or refuses
-them.
+"""Fields of thoughts as text. Some servers send the same text in two of them. A server
+wants the thoughts back within a loop with tools; later it ignores or refuses them.
 """
 _JOINED = ("text", "summary", "data", "thinking")
 """Fields of thoughts that arrive in pieces."""
 
 
 class ChatReply(ReplyReader):
-    """Reads one reply."""
-
     def __init__(
         self, origin: str = "", *, keeps_text: bool = False, has_tools: bool = True
     ) -> None:

@@ -17,7 +17,6 @@ LONGEST_TEXT = 32 * 2**20
 LONGEST_KEEP_ALIVE = 100
 """Characters of a keep-alive that is plain text."""
 _SHOWN_BYTES = 2_000
-"""Bytes of an answer that are kept for an error message."""
 _BOM = b"\xef\xbb\xbf"
 _FIELD = re.compile(rb"(?:data|event|id|retry)(?::|$)")
 """The beginning of a line of a stream of events, unless the line is a comment."""
@@ -27,8 +26,6 @@ _END = "[DONE]"
 
 
 class AnswerForm(Enum):
-    """The arrangement of the JSON texts in an answer."""
-
     EVENTS = "events"
     LINES = "lines"
     DOCUMENT = "document"
@@ -74,9 +71,9 @@ class _Lines:
 class JsonTexts:
     """Splits one answer into JSON texts.
 
-    The first line that is neither blank nor a keep-alive decides which form the answer
-    has. (httpx-sse reads events, too, but its lines have no limit, and
-    it drops an event without an empty line behind it.)
+    The first line that is neither blank nor a keep-alive shows the form of the answer.
+    (httpx-sse also reads events, but has no limit for lines, and drops an event without
+    an empty line behind it.)
     """
 
     def __init__(self) -> None:
@@ -118,9 +115,7 @@ class JsonTexts:
                 return
 
     def end(self) -> Iterator[str]:
-        """Yield the text at the end of the answer. It is complete unless the connection
-        broke.
-        """
+        """Yield the last text, unless the connection broke within it."""
         last = [*self._read_line(self._lines.end()), *self._end_text()]
         for text in last:
             if read_json(text) is not None:
@@ -155,8 +150,8 @@ class JsonTexts:
             raise NoReply("a text without an end")
 
     def _end_text(self) -> Iterator[str]:
-        """Yield the text that the lines so far are. If a server forgot the empty line
-        between events, each line is a text.
+        """Yield the text of the lines so far. Without the empty lines between events,
+        each line is a text.
         """
         parts = self._parts
         self._parts = []

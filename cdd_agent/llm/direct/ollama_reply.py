@@ -13,8 +13,6 @@ from cdd_agent.llm.port import ModelEvent, ToolCall, Usage
 
 
 class OllamaReader(ReplyReader):
-    """Reads the lines of a stream, or a whole reply."""
-
     def __init__(self, origin: str, *, has_tools: bool = True) -> None:
         super().__init__(origin, has_tools=has_tools)
         self._thoughts: list[str] = []

@@ -1,4 +1,4 @@
-"""What a wire protocol sends, and how it reports that an answer is no reply."""
+"""Requests of a wire protocol, and its errors for answers that are no reply."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,8 +20,6 @@ class NoReply(Exception):
 
 
 class Call(PartlyShown, frozen=True):
-    """The body and the headers of a request."""
-
     hidden_fields = ("headers",)
 
     body: Mapping[str, Any]

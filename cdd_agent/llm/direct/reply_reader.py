@@ -43,8 +43,7 @@ class ReplyReader(ABC):
         """Yield the events of a JSON object. Raises `ServerFailed`."""
 
     @abstractmethod
-    def _calls(self) -> Sequence[ToolCall]:
-        """Return the calls of a finished reply."""
+    def _calls(self) -> Sequence[ToolCall]: ...
 
     @abstractmethod
     def _data(self) -> object:
@@ -64,7 +63,7 @@ class ReplyReader(ABC):
 
     @property
     def done(self) -> Done:
-        """How a finished reply ended."""
+        """The end of a finished reply."""
         value = self._data()
         data = None
         if value is not None:

@@ -19,8 +19,6 @@ _OPEN = ("in_progress", "queued")
 
 
 class ResponseReader(ReplyReader):
-    """Reads one response."""
-
     def __init__(self, origin: str, *, has_tools: bool = True) -> None:
         super().__init__(origin, has_tools=has_tools)
         self._stop_reason = StopReason.UNKNOWN

@@ -38,9 +38,7 @@ _FAILURES: Mapping[str, int | None] = {
     "malformed_response": None,
     "unexpected_tool_call": None,
 }
-"""Words for a failed call, which may be made again, and the HTTP statuses with the same
-meaning.
-"""
+"""Words for a failed call, and the HTTP statuses with the same meaning."""
 
 
 def stop_reason_of(word: str) -> StopReason:

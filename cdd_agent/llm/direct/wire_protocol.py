@@ -20,9 +20,7 @@ class WireProtocol(Protocol):
         """Return the body and the headers of a request, the key among them."""
         ...
 
-    def reader(self, request: Request) -> ReplyReader:
-        """Return a reader for the answer to one call."""
-        ...
+    def reader(self, request: Request) -> ReplyReader: ...
 
     def adapts_to(self, failure: Failure) -> bool:
         """Learn from a refusal. True if the same request, written again, may be
