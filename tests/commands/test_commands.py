@@ -105,7 +105,7 @@ class Caching(ModelWrapper):
 
     async def reply(self, request: Request, hear: Hear) -> Done:
         usage = Usage(
-            10_000, 100, cached_tokens=9_000, cache_write_tokens=500, thinking_tokens=50
+            5_000, 100, cached_tokens=4_500, cache_write_tokens=250, thinking_tokens=50
         )
         return replace(await self.inner.reply(request, hear), usage=usage)
 
@@ -116,14 +116,14 @@ class Caching(ModelWrapper):
         (
             Price(1e-5, 1e-4, 1e-6, 2e-5),
             (
-                "10,100 tokens (9,000 cached), $0.0340, in 1 model call; the cache"
-                " saved $0.0760"
+                "5,100 tokens (4,500 cached), $0.0220, in 1 model call; the cache"
+                " saved $0.0380"
             ),
         ),
         (
             None,
             (
-                "10,100 tokens (9,000 cached), in 1 model call; 9,000 tokens came from"
+                "5,100 tokens (4,500 cached), in 1 model call; 4,500 tokens came from"
                 " the cache"
             ),
         ),
