@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from cdd_agent.agents.base import Agent, GeneralAgent, Meaning
 from cdd_agent.agents.mention_completion import files_to_mention
+from cdd_agent.agents.pastes import LONGEST, save_long_line
 from cdd_agent.agents.plan_desk import PlanDesk
 from cdd_agent.agents.run_lines import (
     NO_RUN,
@@ -355,8 +356,18 @@ class Session(Struct, eq=False, dict=True):
             and self.agent.steer(line, take)
         )
 
+    def save_long_line(self, line: str) -> str:
+        """Return a line as it is kept and sent: of a very long one, saved in a file,
+        the beginning and the end.
+        """
+        if len(line) <= LONGEST or line.lstrip()[:1] in ("/", "!"):
+            return line
+        redactor = Redactor.of_environment(self.project.config.commands.hide_env)
+        return save_long_line(self.project.root, line, redactor)
+
     async def say(self, line: str) -> None:
         """Plain text: for the active agent, or else for chat."""
+        line = self.save_long_line(line)
         if (agent := self.agent) is None:
             meaning = self.meaning(line)
             await (meaning.act() if meaning is not None else self._chat(line))

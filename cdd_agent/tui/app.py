@@ -48,6 +48,7 @@ from cdd_agent.tui.themes import (
     use_theme,
     with_muted_text,
 )
+from cdd_agent.tui.transcript.actions import show_line
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.diff import SIDE_BY_SIDE_WIDTH
 from cdd_agent.tui.transcript.find_bar import FindBar, FindInput
@@ -500,16 +501,17 @@ class Shell(Sparing, Guarded, App[CddError]):
         if self.asking.open is not None:
             self.asking.take_line(self.asking.open, event.line)
             return
+        line = event.line
+        if self.session is not None:
+            line = self.session.save_long_line(line)
         if self._turn is not None:
-            if can_run_now(event.line):
-                prompt.accepted(event.line)
-                self.look(event.line)
+            if can_run_now(line):
+                prompt.accepted(line)
+                self.look(line)
             else:
-                prompt.hold(event.line, self._meant_by(event.line))
+                prompt.hold(line, self._meant_by(event.line))
                 if self.session is not None:
-                    self.session.steer(
-                        event.line, partial(prompt.take_held, event.line)
-                    )
+                    self.session.steer(line, partial(prompt.take_held, line))
             return
         if self._meant_by(event.line) != self._meaning(event.line):
             prompt.bring_back([event.line])
@@ -523,11 +525,10 @@ class Shell(Sparing, Guarded, App[CddError]):
                 " Enter sends it."
             )
             return
-        prompt.accepted(event.line)
+        prompt.accepted(line)
         self.home.transcript.follow()
-        if event.line.strip():
-            self.home.transcript.add(BlockKind.USER, event.line)
-        self.take_turn(event.line)
+        show_line(self.home.transcript, line)
+        self.take_turn(line)
 
     @work(group="look")
     async def look(self, line: str) -> None:

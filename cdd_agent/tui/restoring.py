@@ -18,7 +18,12 @@ from cdd_agent.events.step_events import (
     TestsStarted,
 )
 from cdd_agent.events.stream import Event, SessionRestored
-from cdd_agent.tui.transcript.actions import Actions, reply_block, show_diff
+from cdd_agent.tui.transcript.actions import (
+    Actions,
+    reply_block,
+    show_diff,
+    show_line,
+)
 from cdd_agent.tui.transcript.blocks import BLOCKS, BlockKind
 from cdd_agent.tui.transcript.folds import Opening
 from cdd_agent.tui.transcript.widget import Transcript
@@ -41,7 +46,7 @@ def restore(transcript: Transcript, session: SessionRestored) -> None:
 def _restore(transcript: Transcript, actions: Actions, event: Event) -> None:
     match event:
         case PersonSaid(text=text):
-            transcript.add(BlockKind.USER, text)
+            show_line(transcript, text)
         case Answer(text=text):
             transcript.add(BlockKind.MARKDOWN, text)
         case ReplyDelta(text=text):

@@ -317,7 +317,7 @@ async def test_a_line_larger_than_the_window_is_refused_unsent(
     session = await filled(project, "Never.")
     before = len(project.model.requests)
     with pytest.raises(ContextTooLong) as error:
-        await say(session, "long " * 9_000)
+        await say(session, "long " * 7_900)
     assert "`context_window`" in error.value.hint
     assert len(project.model.requests) == before
 

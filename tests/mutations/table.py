@@ -3577,6 +3577,20 @@ MUTATIONS = [
         ]
     ],
     Mutation(
+        "a long pasted text is sent in part",
+        "session.py",
+        "line = self.save_long_line(line)",
+        "pass",
+        "tests/agents/test_pastes.py",
+    ),
+    Mutation(
+        "a pasted text is saved without secrets",
+        "agents/pastes.py",
+        "text = redactor.redact(line)",
+        "text = line",
+        "tests/agents/test_pastes.py",
+    ),
+    Mutation(
         "the Planner keeps the user's words of dropped messages",
         "agents/planning.py",
         "if words := _words_of(message):",

@@ -3,9 +3,11 @@
 import json
 import re
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from textual import events
 
 from cdd_agent.events.dialogue_events import ModelReplaced
 from cdd_agent.llm.port import ToolCall
@@ -176,3 +178,41 @@ async def test_the_title_shows_the_used_share_of_the_context_window_if_it_is_kno
             await person.say("hello")
             context = person.app.home.bar.context
             assert re.fullmatch(r"ctx \d{1,2}%", context) if shown else not context
+
+
+async def test_a_paste_of_300_000_characters_is_stored_once_and_shown_in_part(
+    project: Sandbox,
+) -> None:
+    rows = [f"row {number:>6} of the log" for number in range(12_000)]
+    text = "\n".join(rows)
+    project.replies("Because.", "Yes.")
+    async with person_at(project) as person:
+        person.app.post_message(events.Paste(text))
+        await person.until(lambda: "pasted" in person.prompt.area.text)
+        begun = time.process_time()
+        await person.press(*"why?")
+        assert time.process_time() - begun < 2
+        await person.press("enter")
+        await person.until(lambda: "Because." in person.screen)
+        assert rows[0] in person.screen
+        assert "more lines" in person.screen
+    middle = rows[6_000].encode()
+    files = [file for file in (project.root / ".cdd").rglob("*") if file.is_file()]
+    (file,) = [file for file in files if middle in file.read_bytes()]
+    assert file.parent.name == "pastes"
+    assert sum(file.stat().st_size for file in files) < len(text) + 100_000
+    assert rows[0] in project.prompt()
+    assert file.name in project.prompt()
+
+
+async def test_a_line_of_many_rows_is_shown_in_part_and_opens(project: Sandbox) -> None:
+    rows = [f"row {number}" for number in range(60)]
+    project.replies("Because.")
+    async with person_at(project) as person:
+        person.app.post_message(events.Paste("\n".join(rows)))
+        await person.until(lambda: "pasted" in person.prompt.area.text)
+        await person.press("enter")
+        await person.until(lambda: "Because." in person.screen)
+        assert "60 lines" in person.screen
+        assert "row 5" in person.screen
+        assert "… 50 more lines" in person.screen

@@ -121,6 +121,7 @@ def test_only_commands_that_change_nothing_run_next_to_a_step() -> None:
     assert {name for name in commands() if can_run_now(f"/{name}")} == {
         "board",
         "context",
+        "conversation",
         "cost",
         "criteria",
         "diff",

@@ -40,6 +40,10 @@ cut.
 """
 _GLIMPSE = 4
 """Lines that are shown of a check's output while it comes."""
+_MOST_ROWS, _MOST_CHARACTERS = 40, 4_000
+"""Lines and characters of a user's line that is not folded."""
+_SHOWN_ROWS = 10
+"""Lines of a longer one that are shown."""
 _OWN_LINES = 20
 """Of what a command of the person's own prints, while it comes and later: they want to
 see it.
@@ -134,6 +138,23 @@ def show_diff(
     for block in diff_blocks(StepDiff(0, "", diff), transcript.diff_layout):
         block.header.fold.opening = opening
         transcript.add_foldable(block)
+
+
+def show_line(transcript: Transcript, line: str) -> None:
+    """Show a line of the user; of a long one the beginning, and the rest folded."""
+    count = line.strip().count("\n") + 1
+    if count <= _MOST_ROWS and len(line) <= _MOST_CHARACTERS:
+        transcript.add(BlockKind.USER, line)
+        return
+    header = FoldHeader(
+        fold=Fold(opening=Opening.SOME),
+        title=f"❯ {_one_line(line.strip()[:_MOST_CHARACTERS])}",
+        remark=f"{count:,} line{'s' * (count != 1)}",
+        remark_ink="remark",
+        ink="user-text",
+    )
+    body = _output(line.strip())
+    transcript.add_foldable(Foldable(header, body, line, sample=_SHOWN_ROWS))
 
 
 def reply_block(text: str, what: str = "reply") -> Foldable:
