@@ -150,7 +150,7 @@ async def test_cost_shows_the_cache_savings(
     printer = TextPrinter()
     for event in events:
         printer.show(event)
-    assert "9,000" in capsys.readouterr().out
+    assert "4,500" in capsys.readouterr().out
     session.leave()
 
 
