@@ -19,7 +19,7 @@ from cdd_agent.typed_values import Checked, Written, check_argument
 _LONGEST_TITLE = 100
 
 FilePath = Annotated[Written, Meta(description="In the project.")]
-Folder = Annotated[str, Meta(description="Folder, created if missing.")]
+Folder = Annotated[str, Meta(description="Folder in the project.")]
 
 
 class _AbstractStruct(StructMeta, ABCMeta):
@@ -57,9 +57,7 @@ class BaseAction(
 class ExecuteAction(BaseAction, frozen=True, tag="execute"):
     command: Annotated[Written, Meta(description="Like `pytest -q`.")]
     cwd: Folder | None = None
-    env: Annotated[
-        dict[str, str] | None, Meta(description="Environment variables.")
-    ] = None
+    env: Annotated[dict[str, str] | None, Meta(description="Variables.")] = None
 
     def title(self) -> str:
         title = f"run `{_one_line(self.command)}`"

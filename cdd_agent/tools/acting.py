@@ -59,7 +59,7 @@ class ExecuteCommandTool(Tool[_CommandArguments]):
     tags = ("cli", "command", "execute", "system")
     returns = (
         "Returns the exit code as `returncode` (127: no such program), `stdout`,"
-        " `stderr`; or `error`, if refused or ended."
+        " `stderr`; or `error`, if refused or too slow."
     )
     unsent = frozenset({"success", "command", "cwd", "return_code"})
     arguments = _CommandArguments
@@ -91,7 +91,7 @@ class ExecuteCommandTool(Tool[_CommandArguments]):
     def purpose(self) -> str:
         rules = _RULES[self._settings.mode].format(allowed=", ".join(self._allowed))
         return (
-            f"{super().purpose} {rules} Each call starts anew, and is ended after"
+            f"{super().purpose} {rules} Each call starts anew. Time limit:"
             f" {self._settings.timeout:g} s."
         )
 
@@ -149,7 +149,7 @@ class CreateFileTool(_ActionTool[CreateFileAction]):
 
 
 class EditFileTool(_ActionTool[EditAction]):
-    """Replace a text in an existing file."""
+    """Replace a text in a file."""
 
     name = "edit_file"
     main_argument = "file_path"

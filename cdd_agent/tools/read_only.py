@@ -131,7 +131,7 @@ class _GrepArguments(Arguments, frozen=True):
 
 
 class GrepFilesTool(_ReadOnlyTool[_GrepArguments]):
-    """Search the lines of files, without those that git ignores."""
+    """Search the lines of files that git does not ignore."""
 
     name = "grep_files"
     main_argument = "pattern"

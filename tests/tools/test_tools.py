@@ -251,7 +251,7 @@ def test_execute_command_has_its_promised_description(root: Path, mode: str) -> 
         "127",
         "`error`",
         "`cwd`",
-        "after 7 s",
+        "limit: 7 s",
     ):
         assert promised in tool.description
     schema = tool.parameters_schema
