@@ -1,4 +1,4 @@
-"""Chat: the general agent, whom plain text goes to while no other is active."""
+"""Chat: the general agent, which gets plain text while no other agent is active."""
 
 import asyncio
 import platform
@@ -49,24 +49,24 @@ from cdd_agent.work_clock import WorkClock
 
 _LONGEST_TITLE = 60
 """Characters of the title of a turn."""
-_COMPACTING = "The conversation gets long: what was said first is being summed up."
+_COMPACTING = "The conversation gets long: its older part is being summed up."
 
 
 class ChatTools(Struct, frozen=True):
-    """The tools of chat. `written` is filled by the tools that change files, and
-    emptied by whoever tells of it.
+    """The tools of chat. The tools that change files fill `written`; the agent empties
+    it when it reports the changes.
     """
 
     tools: Sequence[Tool[Any]]
     written: list[ChangeSet]
     clock: WorkClock
     work: OutsideWork
-    """Records what a turn changes, so that it can be undone."""
+    """Records the changes of a turn, so that they can be undone."""
 
 
 class ChatAgent:
-    """Answers, looks, changes files and runs commands, as far as the project's settings
-    and the person allow.
+    """Answers, reads, changes files and runs commands, as far as the project's settings
+    and the user allow.
     """
 
     def __init__(
@@ -78,8 +78,8 @@ class ChatAgent:
         emit: Emit,
         tool_calls: ToolCalls = "auto",
     ) -> None:
-        """`model` and `tools` are made when something is said. `model` raises
-        `BadInput` where there is none.
+        """`model` and `tools` are called when a line comes. `model` raises `BadInput`
+        if none is configured.
         """
         self._root, self._model, self._tools = root, model, tools
         self._redactor = redactor
@@ -89,10 +89,10 @@ class ChatAgent:
         self._left_out = Omitted()
 
     async def say(self, line: str) -> None:
-        """Take what the person typed, to the model's last word. Raises `CddError`.
+        """Send a line to the model, and return after its last reply. Raises `CddError`.
 
-        A line that the model could not be asked about is no part of the conversation;
-        whatever else ends a turn, what was said before stays.
+        If the model cannot be asked, the line does not become part of the conversation.
+        The earlier conversation stays in any case.
         """
         model = self._model()
         sent = await asyncio.to_thread(
@@ -116,10 +116,9 @@ class ChatAgent:
             await self._tools().work.finish()
             self._tell_changes(self._tools(), turn)
             if turn.written:
-                # by a round that did not come to its end: the model must know all the
-                # same
+                # The round was stopped, but the model must know these changes.
                 what = (
-                    "(I stopped you. What you had written by then:"
+                    "(I stopped you. You had written these files:"
                     f" {', '.join(turn.written)}.)"
                 )
                 turn.new += (Message("user", what),)
@@ -127,11 +126,11 @@ class ChatAgent:
                 self._conversation.add(turn.new)
 
     def hear(self, text: str) -> None:
-        """Something that the model has to know when it is asked next."""
+        """Add a text that the model gets with the next line."""
         self._conversation.add((Message("user", text),))
 
     def begin_anew(self) -> None:
-        """Forget what was said; it stays saved."""
+        """Begin a new conversation. The old one stays saved."""
         self._conversation.begin_anew()
 
     def resume(self, key: str = "", *, in_short: bool = False) -> bool:
@@ -146,7 +145,9 @@ class ChatAgent:
         return describe_older_part(self._conversation.messages)
 
     async def _rounds(self, model: Model, turn: "_Turn") -> None:
-        """To the model's last word, or until room has to be made for the next round."""
+        """Ask the model until its last reply, or until the conversation must be
+        compacted.
+        """
         tools = self._tools()
 
         def emit(event: Event) -> None:
@@ -205,7 +206,7 @@ class ChatAgent:
             emit(Notice(ended.problem, Tone.WARNING, kind=NoticeKind.REPLY_UNUSABLE))
 
     def _tell_changes(self, tools: ChatTools, turn: "_Turn") -> None:
-        """Tell of the changes since this was called last."""
+        """Report the changes since the last call."""
         while tools.written:
             changes = tools.written.pop(0)
             turn.written += changes.touched
@@ -224,8 +225,8 @@ class ChatAgent:
     async def _make_shorter(
         self, prompt: "_ChatPrompt", turn: "_Turn", *, must: bool = False
     ) -> None:
-        """A summary that does not come loses nothing; where there `must` be one, its
-        `ModelError` is raised.
+        """Compact the conversation. If the model cannot be asked, nothing changes, or
+        if it `must` get shorter, the `ModelError` is raised.
         """
         emit = prompt.dialogue.emit
         emit(Notice(_COMPACTING, Tone.QUIET))
@@ -238,7 +239,7 @@ class ChatAgent:
             turn.may_be_shorter = False
             if must:
                 raise
-            text = f"It could not be summed up, and stays as it is: {error.message}"
+            text = f"The conversation could not be summed up: {error.message}"
             emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_DONE))
             return
         self._conversation.replace(shorter)
@@ -251,15 +252,14 @@ class ChatAgent:
         )
 
     def _needs_room(self, prompt: "_ChatPrompt", turn: "_Turn") -> bool:
-        """It gets too long for the model, and something can be done about it."""
+        """True if the conversation is too long, and compaction helps."""
         messages = (prompt.system, *self._conversation.messages, *turn.new)
-        return prompt.dialogue.size(
-            messages
-        ) > prompt.room.full and self._can_be_shorter(prompt, turn)
+        is_full = prompt.dialogue.size(messages) > prompt.room.full
+        return is_full and self._can_be_shorter(prompt, turn)
 
     def _prompt(self, dialogue: Dialogue, turn: "_Turn") -> "_ChatPrompt":
-        """The system's message and the tools: as much as leaves a part of the window to
-        the conversation.
+        """Build the instructions and choose the tools. A quarter of the window stays
+        free for the conversation.
         """
         parts = (
             PromptPart(load_prompt(self._root, "chat")),
@@ -287,41 +287,38 @@ class ChatAgent:
 
 
 def _shortened(line: str) -> str:
-    """Return the beginning of a line, to tell a turn from others."""
+    """Return the beginning of a line, as the title of a turn."""
     text = " ".join(line.split())
     return text if len(text) <= _LONGEST_TITLE else f"{text[: _LONGEST_TITLE - 2]} …"
 
 
 class _NeedsRoom(Exception):
-    """The conversation got too long in the middle of a turn, and can be made
-    shorter.
-    """
+    """The conversation got too long in the middle of a turn. It can be compacted."""
 
 
 class _ChatPrompt(Struct, frozen=True):
-    """The part that the rounds of a turn have in common."""
+    """The part of a prompt that all rounds of a turn have."""
 
     dialogue: Dialogue
     system: Message
     room: Room
     left_out: tuple[str, ...]
     shares: tuple[PromptShare, ...]
-    """The tokens of each of its parts."""
+    """The tokens of each part."""
 
 
 class _Turn(Struct):
-    """How far one turn is."""
+    """The state of one turn."""
 
     said: Message
-    """The person's message."""
+    """The user's message."""
     new: tuple[Message, ...]
-    """Messages that are not in the conversation yet: they are there once the model has
-    answered, or was stopped.
+    """Messages that are added to the conversation once the model has answered, or was
+    stopped.
     """
     limits: Limits
     written: tuple[str, ...] = ()
     """Files that were changed in this round."""
     may_be_shorter: bool = True
-    """The conversation; once that has failed, or did not help, it is not tried again.
-    """
+    """False once compaction has failed or did not help."""
     is_over: bool = False

@@ -197,8 +197,8 @@ def divide(
     messages: Sequence[Message], latest: Message, most: int
 ) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
     """Divide a conversation into the older messages, without the user's latest line,
-    and the newest ones, which take at most `most` tokens besides that line. The answers
-    of tools stay with their calls.
+    and the newest ones. These take at most `most` tokens, not counting that line. The
+    answers of tools stay with their calls.
     """
     start = len(messages)
     size = 0
@@ -331,7 +331,9 @@ def _fit_for_summary(older: Sequence[Message], window: int, prompt: int) -> str:
 
 
 def _find_problem(text: str, least: int, prompt: str, shown: str) -> str:
-    """Return why a text is no summary of what was shown, as a clause; or nothing."""
+    """Return why a text is no summary of the `shown` messages, as a clause; or an empty
+    text.
+    """
     content = "\n".join(
         line
         for line in text.splitlines()

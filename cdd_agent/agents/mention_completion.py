@@ -1,11 +1,9 @@
-"""Completion of mentions: `@ap` becomes `@src/app.py`."""
+"""Completions of paths: `@ap` becomes `@src/app.py`, `+ap` becomes `+src/app.py`."""
 
-import os
 import re
 import shlex
 import time
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterator
 from pathlib import Path
 
 from cdd_agent.completion import Completion
@@ -21,14 +19,14 @@ from cdd_agent.sanitize import sanitize_for_display
 _CHOICE = re.compile(
     r"(?<!\S)(?P<quote>')?(?P<sign>[+-])(?P<path>(?(quote)[^'\n]*|[^\s'\"]*))\Z"
 )
-"""The word for a file that is pinned or left out, still being typed."""
+"""The word for a pinned file, or one that is left out, at the end of a line."""
 _MOST = 50
 COMPLETION_TIMEOUT = 0.03
-"""Seconds after a key for the named folder, and as many for the index."""
+"""Maximum number of seconds in the named folder, and in the index."""
 
 
 def files_to_mention(root: Path) -> FileIndex:
-    """An index of what can be mentioned in a project."""
+    """Return an index of the files that a line of this project can mention."""
     return FileIndex(root, lambda entry: _is_offered(entry, hidden=False))
 
 
@@ -37,91 +35,84 @@ def complete_mention(index: FileIndex, line: str) -> list[Completion]:
     mention = find_open_mention(line)
     if mention is None:
         return []
-    words = []
-    for path in paths_like(index, mention.name):
+    completions = []
+    for path in _find_paths(index, mention.name):
         if (word := write_mention(path)) is not None:
-            words.append((path, word))
-    return _completed(index, line, mention.start, words)
+            completions.append(_complete(index, line[: mention.start], word, path))
+    return [each for each in completions if each.line != line]
 
 
 def complete_choice(index: FileIndex, line: str) -> list[Completion]:
-    """Completions of a line whose last word is a path behind a `+` or `-`."""
-    found = _CHOICE.search(line)
-    if found is None:
+    """Return the completions of a line that ends with a path behind `+` or `-`."""
+    choice = _CHOICE.search(line)
+    if choice is None:
         return []
-    paths = [path for path in paths_like(index, found["path"]) if "'" not in path]
-    words = ((path, shlex.quote(found["sign"] + path)) for path in paths)
-    open_ = (
-        (path, word.removesuffix("'") if path.endswith("/") else word)
-        for path, word in words
-    )
-    return _completed(index, line, found.start(), open_)
+    completions = []
+    for path in _find_paths(index, choice["path"]):
+        if "'" in path:
+            continue
+        word = shlex.quote(choice["sign"] + path)
+        if path.endswith("/"):
+            # The name of a file in the folder can follow.
+            word = word.removesuffix("'")
+        completions.append(_complete(index, line[: choice.start()], word, path))
+    return [each for each in completions if each.line != line]
 
 
-def _completed(
-    index: FileIndex, line: str, start: int, words: Iterable[tuple[str, str]]
-) -> list[Completion]:
-    """The lines that a line becomes by paths, each with the word for it, that stand at
-    its end in the place of what begins at `start`.
-    """
-    before = line[:start]
-    return [
-        Completion(before + word, word, _help(index.root, path))
-        for path, word in words
-        if before + word != line
-    ]
+def _complete(index: FileIndex, before: str, word: str, path: str) -> Completion:
+    return Completion(before + word, word, _describe(index.root, path))
 
 
-def paths_like(index: FileIndex, typed: str) -> list[str]:
-    """The paths that somebody may be typing: names that begin so in the folder that is
-    named, then what the index has. A folder's ends in `/`.
+def _find_paths(index: FileIndex, typed: str) -> list[str]:
+    """Return the paths that a text may become: names in its folder that begin with its
+    last part, then matches of the index. The path of a folder ends in `/`.
     """
     folder, _, start = typed.rpartition("/")
     try:
-        under = confine_folder(index.root, folder)
+        place = confine_folder(index.root, folder)
     except (PathRefused, UnicodeError):
         return []
-    until = time.monotonic() + COMPLETION_TIMEOUT
-    begin = compose(start).casefold()
-    paths = dict.fromkeys(
-        islice(
-            (
-                entry.text + "/" * (entry.kind is Kind.FOLDER)
-                for entry in _in_time(walk(index.root, under, deep=False), until)
-                if compose(entry.name).casefold().startswith(begin)
-                and _is_offered(entry, hidden=start.startswith("."))
-            ),
-            _MOST,
-        )
-    )
+    paths = []
+    beginning = compose(start).casefold()
+    for entry in _walk_in_time(walk(index.root, place, deep=False)):
+        is_match = compose(entry.name).casefold().startswith(beginning)
+        if is_match and _is_offered(entry, hidden=start.startswith(".")):
+            end = "/" if entry.kind is Kind.FOLDER else ""
+            paths.append(entry.text + end)
+        if len(paths) == _MOST:
+            break
     if len(start) > 1:
-        paths |= dict.fromkeys(
-            index.find(typed, _MOST - len(paths), COMPLETION_TIMEOUT)
-        )
-    return list(paths)
+        paths += index.find(typed, _MOST - len(paths), COMPLETION_TIMEOUT)
+    return list(dict.fromkeys(paths))
 
 
-def _in_time(entries: Iterator[WalkEntry], until: float) -> Iterator[WalkEntry]:
+def _walk_in_time(entries: Iterator[WalkEntry]) -> Iterator[WalkEntry]:
+    deadline = time.monotonic() + COMPLETION_TIMEOUT
     for entry in entries:
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             return
         yield entry
 
 
 def _is_offered(entry: WalkEntry, *, hidden: bool) -> bool:
+    """True for a file or folder that a mention may name. A name with control
+    characters is not offered, nor a `hidden` one before its dot is typed.
+    """
     if entry.kind is Kind.UNREADABLE or (entry.name.startswith(".") and not hidden):
         return False
-    return sanitize_for_display(entry.text) == entry.text and not is_secret_path(
-        entry.text
-    )
+    is_plain = sanitize_for_display(entry.text) == entry.text
+    return is_plain and not is_secret_path(entry.text)
 
 
-def _help(root: Path, path: str) -> str:
+def _describe(root: Path, path: str) -> str:
+    """Return the kind and the size of a file; empty if it was removed."""
     if path.endswith("/"):
         return "folder"
     try:
-        size = os.lstat(root / path).st_size
-    except OSError:  # it is gone
+        size = (root / path).lstat().st_size
+    except OSError:
         return ""
-    words = f"{size:,} bytes" if size < 10_000 else f"{size / 1000:,.0f} kB"
+    words = f"{size:,} bytes"
+    if size >= 10_000:
+        words = f"{size / 1000:,.0f} kB"
     return f"picture, {words}" if is_meant_as_picture(path) else words

@@ -1,6 +1,4 @@
-"""A conversation told again: the messages that were kept, as the events that they were
-once.
-"""
+"""A saved conversation as the events that it once was, to show it again."""
 
 import json
 from collections.abc import Iterable
@@ -16,36 +14,39 @@ from cdd_agent.llm.port import Message, ToolCall
 
 
 def retold(messages: Iterable[Message]) -> tuple[Event, ...]:
-    """A conversation as events: a person's words, the model's answers, its calls of
-    tools.
+    """Return a conversation as events: the user's lines, the model's answers and calls
+    of tools, and the summary in place of older messages.
     """
-    told, calls = list[Event](), dict[str | None, ToolCall]()
+    events: list[Event] = []
+    calls: dict[str | None, ToolCall] = {}
     for message in messages:
         text = message.content[:LONGEST_TEXT]
-        match message.role:
-            case "user" if is_summary(message):
-                told.append(ConversationShortened(0, 0, True, text, ""))
-            case "user":
-                told.append(PersonSaid(without_files(text)))
-            case "assistant":
-                told += [Answer(text)] if text.strip() else []
-                calls |= {call.id: call for call in message.tool_calls}
-            case "tool" if call := calls.get(message.tool_call_id):
-                told.append(
-                    ToolFinished(
-                        None, call.name, "", call.name, _target(call), output=text
-                    )
-                )
-            case _:
-                pass
-    return tuple(told)
+        if is_summary(message):
+            events.append(ConversationShortened(0, 0, True, text, ""))
+        elif message.role == "user":
+            events.append(PersonSaid(without_files(text)))
+        elif message.role == "assistant":
+            if text.strip():
+                events.append(Answer(text))
+            for call in message.tool_calls:
+                calls[call.id] = call
+        elif message.role == "tool" and message.tool_call_id in calls:
+            call = calls[message.tool_call_id]
+            target = _target(call)
+            events.append(
+                ToolFinished(None, call.name, "", call.name, target, output=text)
+            )
+    return tuple(events)
 
 
 def _target(call: ToolCall) -> str:
-    """The first of a call's arguments that is a text: a path, a command, a pattern."""
+    """Return the first text among a call's arguments: a path, a command, a pattern."""
     try:
         arguments = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):
         return ""
-    values = arguments.values() if isinstance(arguments, dict) else ()
-    return next((value for value in values if isinstance(value, str)), "")
+    if isinstance(arguments, dict):
+        for value in arguments.values():
+            if isinstance(value, str):
+                return value
+    return ""

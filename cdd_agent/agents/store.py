@@ -1,7 +1,6 @@
-"""The files that agents keep, each in the form that its use needs: of work on a ticket
-one that is written whole, under the ticket's lock (`AgentFile`); of chat one of lines,
-by which a long conversation only grows (`Conversation`); and who was active last
-(`LastActive`). All of it is this machine's own, and git ignores it.
+"""The files of agents: of work on a ticket one JSON file under the ticket's lock
+(`AgentFile`), of chat a file of lines that only grows (`Conversation`), and the agent
+that was active last (`LastActive`). They stay on this machine; git ignores them.
 """
 
 from __future__ import annotations
@@ -43,45 +42,43 @@ from cdd_agent.redaction import Redactor
 Form = TypeVar("Form", bound=Struct)
 _CONVERSATIONS = Path(".cdd") / "conversations"
 _MOST = 50
-"""Conversations that are kept; the oldest go."""
+"""Number of conversations that are kept. The oldest are deleted."""
 _LISTED = 1_000_000
 """Bytes of a conversation that are read for a list."""
 _LONGEST_LINE = 64 * 1024 * 1024
-"""Bytes. Pictures are in it, and no provider takes more of them in a request."""
+"""Bytes, pictures included. No provider takes a larger request."""
 
 
 def without_secrets(
     messages: Iterable[Message], redactor: Redactor
 ) -> tuple[Message, ...]:
-    """A dialogue as it is kept. What a provider sent with a message is of no use once
-    it was changed: it goes whole.
+    """Return messages as they are saved. A provider's data is of no use once it was
+    changed, and is dropped.
     """
-    return tuple(
-        (
-            new
-            if new.provider_data == message.provider_data
-            else replace(new, provider_data=None)
-        )
-        for message in messages
-        for new in (redactor.redacted(message),)
-    )
+    redacted = []
+    for message in messages:
+        new = redactor.redacted(message)
+        if new.provider_data != message.provider_data:
+            new = replace(new, provider_data=None)
+        redacted.append(new)
+    return tuple(redacted)
 
 
 # work on a ticket
 
 
 class AgentFile(Struct, Generic[Form]):
-    """One JSON file of one form, in the ticket's record. While it is open it holds the
-    ticket's lock, so that of two processes the second is told who the first is.
+    """One JSON file in a ticket's record. While it is open, it holds the ticket's
+    lock.
     """
 
     record: RunRecord
     name: str
     lock: TicketLock
     found: Form | None = None
-    """Kept by an earlier process."""
+    """The content that an earlier process saved."""
     news: tuple[Notice, ...] = ()
-    """For people, of how it was opened."""
+    """What the user must know about the file."""
 
     @classmethod
     def open(
@@ -93,11 +90,11 @@ class AgentFile(Struct, Generic[Form]):
         start_over: bool = False,
     ) -> Self:
         """Take the ticket's lock and read the file with `read`, which raises
-        `ValueError` for a damaged one. A damaged file is set aside, with `start_over`
-        any.
+        `ValueError` for a damaged one. A damaged file is renamed, and with `start_over`
+        any file.
 
-        Raises `BadInput` when another process is at work on the ticket, and when the
-        disk refuses.
+        Raises `BadInput` if another process works on the ticket, or if the disk
+        refuses.
         """
         record.prepare()
         kept = cls(
@@ -121,8 +118,8 @@ class AgentFile(Struct, Generic[Form]):
         return self.record.folder / self.name
 
     def write(self, content: Form) -> None:
-        """Whole or not at all. Raises `BadInput` when the disk refuses, and when the
-        ticket is not held any more.
+        """Write the file completely or not at all. Raises `BadInput` if the disk
+        refuses, or if the lock was lost.
         """
         self.lock.check()
         write_atomic(self._path, as_json(content))
@@ -132,7 +129,7 @@ class AgentFile(Struct, Generic[Form]):
         remove(self._path)
 
     def close(self) -> None:
-        """Let go of the ticket; the file stays."""
+        """Release the ticket. The file stays."""
         self.lock.release()
 
     def _read(self, read: Callable[[bytes], Form], *, start_over: bool) -> None:
@@ -150,14 +147,14 @@ class AgentFile(Struct, Generic[Form]):
         if start_over:
             self.news = (
                 Notice(
-                    f"Starting over. What was kept is in {aside}.",
+                    f"Starting over. The saved conversation is in {aside}.",
                     kind=NoticeKind.STARTED_OVER,
                 ),
             )
             return
         text = (
-            f"What was kept of the conversation about this ticket is damaged ({why})."
-            f" It was set aside as {aside}, and the conversation begins anew."
+            f"The saved conversation about this ticket is damaged ({why}). It was"
+            f" renamed to {aside}, and the conversation starts from scratch."
         )
         self.news = (Notice(text, Tone.WARNING, kind=NoticeKind.DAMAGED),)
 
@@ -169,9 +166,9 @@ class Conversation:
     """A conversation in chat, without secrets. It is saved in a folder with `.cdd`, and
     in no other.
 
-    Each shell writes a file of its own, `.cdd/conversations/<time>-<process>.jsonl`: a
-    line is what one round added, or with `instead` what stands for all before it. A
-    line that is damaged loses a round, and nothing else.
+    Each shell writes a file of its own, `.cdd/conversations/<time>-<process>.jsonl`. A
+    line has the messages that one round added, or under `instead` the messages that
+    replace all earlier ones. A damaged line loses one round.
     """
 
     def __init__(
@@ -181,96 +178,103 @@ class Conversation:
         emit: Emit,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """`emit` is told once where a disk refuses, and what `resume` has found."""
-        self._root, self._redactor, self._emit, self._clock = (
-            root,
-            redactor,
-            emit,
-            clock,
-        )
+        self._root = root
+        self._redactor = redactor
+        self._emit = emit
+        self._clock = clock
         self.messages: tuple[Message, ...] = ()
-        """All of them, the system's left out."""
+        """All messages except the system's."""
         self._file: Path | None = None
         self._is_refused = False
-        """By the disk: it is not saved any more."""
+        """True once the disk has refused to save; that is reported once."""
 
     def add(self, messages: Iterable[Message]) -> None:
-        """Go on with these, and save them."""
+        """Add messages, and save them."""
         new = without_secrets(messages, self._redactor)
         self.messages += new
         self._save("messages", new)
 
     def replace(self, messages: Iterable[Message]) -> None:
-        """These stand for all that was said so far."""
+        """Replace all messages, and save the new ones. The file keeps the old ones."""
         self.messages = without_secrets(messages, self._redactor)
         self._save("instead", self.messages)
 
     def begin_anew(self) -> None:
-        """Forget what was said; it stays in its file."""
-        self.messages, self._file = (), None
+        """Begin a new conversation. The old one stays in its file."""
+        self.messages = ()
+        self._file = None
 
     def resume(self, key: str = "", *, in_short: bool = False) -> bool:
-        """Take up the last conversation of this project, unless something was said in
-        this one, or the one of this key; tell what it was, or `in_short` how it ended.
-        Whether there was one.
+        """Continue the conversation with this key, or without one the last conversation
+        of this project, unless this one has messages. Show it, or `in_short` only its
+        end. Return False if there is none.
 
-        It goes on in a file of its own: another shell may still write the old one.
+        It continues in a new file, because another shell may still write the old one.
         """
-        files = [file for file in self._files() if key_of(file).startswith(key)]
-        for file in [] if self.messages and not key else reversed(files):
-            messages, damaged = read_conversation(file)
-            if not messages:
+        if self.messages and not key:
+            return False
+        for file in reversed(self._files()):
+            if not key_of(file).startswith(key):
                 continue
-            self.begin_anew()
-            self.messages = without_secrets(messages, self._redactor)
-            self._save("instead", self.messages, goes_on=file.stem)
-            said = [
-                place
-                for place, message in enumerate(messages)
-                if message.role in ("user", "assistant")
-            ]
-            if earlier := (
-                () if in_short else retold(messages[: said[-1]] if said else messages)
-            ):
-                self._emit(
-                    SessionRestored(
-                        key_of(file), earlier[-MOST_EVENTS:], len(earlier) > MOST_EVENTS
-                    )
-                )
-            if damaged:
-                which = "A line is" if damaged == 1 else f"{damaged} lines are"
-                text = f"{which} damaged in the saved conversation, and left out."
-                self._emit(Notice(text, Tone.WARNING, kind=NoticeKind.DAMAGED))
-            count = sum(message.role == "user" for message in messages)
-            which = "the last conversation" if not key else "that conversation"
-            text = (
-                f"Back in {which}: {count} message{'' if count == 1 else 's'} of yours."
-                " It ended with:"
-            )
-            self._emit(Notice(text, kind=NoticeKind.RESUMED))
-            if said and (last := messages[said[-1]].content).strip():
-                self._emit(Answer(last))
-            return True
+            messages, damaged = read_conversation(file)
+            if messages:
+                self.begin_anew()
+                self.messages = without_secrets(messages, self._redactor)
+                self._save("instead", self.messages, goes_on=file.stem)
+                self._show(file, damaged, is_last=not key, in_short=in_short)
+                return True
         return False
 
-    def earlier(self) -> tuple[SessionView, ...]:
-        """The conversations that there are, without the present one and those that one
-        of them went on with.
+    def _show(self, file: Path, damaged: int, *, is_last: bool, in_short: bool) -> None:
+        """Show the conversation that is continued. Its last message is shown as an
+        answer.
         """
-        read = [(file, _look(file)) for file in self._files() if file != self._file]
-        gone_on = {look.goes_on: look.began for _, look in read if look.goes_on}
-        return tuple(
-            SessionView(
-                key_of(file),
-                "chat",
-                look.touched.isoformat(),
-                f"{look.said} message{'s' * (look.said != 1)}" if look.said else "",
-                look.last,
+        messages = self.messages
+        places = [
+            place
+            for place, message in enumerate(messages)
+            if message.role in ("user", "assistant")
+        ]
+        earlier = messages[: places[-1]] if places else messages
+        events = () if in_short else retold(earlier)
+        if events:
+            is_cut = len(events) > MOST_EVENTS
+            self._emit(
+                SessionRestored(key_of(file), events[-MOST_EVENTS:], left_out=is_cut)
             )
-            for file, look in read
-            if look.last
-            and not (file.stem in gone_on and look.touched <= gone_on[file.stem])
-        )
+        if damaged:
+            which = "A line is" if damaged == 1 else f"{damaged} lines are"
+            text = f"{which} damaged in the saved conversation, and left out."
+            self._emit(Notice(text, Tone.WARNING, kind=NoticeKind.DAMAGED))
+        count = sum(message.is_typed for message in messages)
+        lines = "1 message" if count == 1 else f"{count} messages"
+        which = "the last conversation" if is_last else "that conversation"
+        text = f"Back in {which}: {lines} of yours. It ended with:"
+        self._emit(Notice(text, kind=NoticeKind.RESUMED))
+        last = messages[places[-1]].content if places else ""
+        if last.strip():
+            self._emit(Answer(last))
+
+    def earlier(self) -> tuple[SessionView, ...]:
+        """Return the saved conversations, except this one and those that another one
+        continues.
+        """
+        saved = {file: _read_row(file) for file in self._files() if file != self._file}
+        continued_at = {row.goes_on: row.began for row in saved.values() if row.goes_on}
+        views = []
+        for file, row in saved.items():
+            continued = continued_at.get(file.stem)
+            if not row.last or (continued is not None and row.touched <= continued):
+                continue
+            count = ""
+            if row.lines:
+                count = "1 message" if row.lines == 1 else f"{row.lines} messages"
+            views.append(
+                SessionView(
+                    key_of(file), "chat", row.touched.isoformat(), count, row.last
+                )
+            )
+        return tuple(views)
 
     def _save(self, key: str, messages: tuple[Message, ...], **more: str) -> None:
         if self._is_refused or not (self._root / ".cdd").is_dir():
@@ -292,99 +296,114 @@ class Conversation:
                 folder / ".gitignore", b"# Conversations are this machine's own.\n*\n"
             )
         for old in self._files()[: -(_MOST - 1)]:
-            with contextlib.suppress(OSError):  # another shell was faster
+            # Another shell may have deleted it.
+            with contextlib.suppress(OSError):
                 old.unlink()
         return folder / f"{self._clock():%Y%m%dT%H%M%S.%f}-{os.getpid()}.jsonl"
 
     def _files(self) -> list[Path]:
-        """The conversations there are, the one that was gone on with last at the
-        end.
-        """
-        found: list[tuple[int, Path]] = []
+        """Return the files of the saved conversations, the latest one last."""
+        files: list[tuple[int, Path]] = []
         for file in (self._root / _CONVERSATIONS).glob("*.jsonl"):
-            with contextlib.suppress(OSError):  # another shell has just removed it
-                found.append((file.stat().st_mtime_ns, file))
-        return [file for _, file in sorted(found)]
+            # Another shell may have deleted it.
+            with contextlib.suppress(OSError):
+                files.append((file.stat().st_mtime_ns, file))
+        return [file for _, file in sorted(files)]
 
 
 def key_of(file: Path) -> str:
-    """The name by which a person chooses the conversation in this file."""
+    """Return the name by which the user chooses the conversation in this file."""
     return f"chat-{file.stem}"
 
 
-class _Look(Struct, frozen=True):
-    """A conversation's row in a list. Of one in a large file it says only how it
-    ended.
-    """
+class _Row(Struct, frozen=True):
+    """A conversation in a list. Of a large file only the end is read."""
 
     began: datetime
     touched: datetime
-    said: int = 0
+    lines: int = 0
+    """The user's lines; 0 if the file is large."""
     last: str = ""
     goes_on: str = ""
+    """The name of the file that this one continues."""
 
 
-def _look(file: Path) -> _Look:
-    began = touched = datetime.fromtimestamp(0, UTC)
-    messages: tuple[Message, ...] = ()
-    goes_on, is_whole = "", False
-    with contextlib.suppress(OSError, CddError):
-        touched = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-        is_whole = file.stat().st_size <= _LISTED
-        for place, line in enumerate(read_tail(file, _LISTED)):
-            with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
-                record = json.loads(line)
-                new = convert(
-                    record["instead" if "instead" in record else "messages"],
-                    tuple[Message, ...],
-                )
-                messages = new if "instead" in record else messages + new
-                if place == 0 and is_whole:
-                    began, goes_on = (
-                        datetime.fromisoformat(record["time"]),
-                        record.get("goes_on", ""),
-                    )
-    words = [
-        without_files(message.content)
-        for message in messages
-        if message.role in ("user", "assistant")
-    ]
-    said = sum(message.role == "user" for message in messages) if is_whole else 0
-    return _Look(
-        began,
-        touched,
-        said,
-        next(filter(None, map(shortened, reversed(words))), ""),
-        goes_on,
-    )
+_LONG_AGO = datetime.fromtimestamp(0, UTC)
+
+
+def _read_row(file: Path) -> _Row:
+    try:
+        found = file.stat()
+        records = [_parse_record(line) for line in read_tail(file, _LISTED)]
+    except (OSError, CddError):
+        return _Row(_LONG_AGO, _LONG_AGO)
+    touched = datetime.fromtimestamp(found.st_mtime, UTC)
+    messages = _join_records(records)
+    last = ""
+    for message in messages:
+        if message.role in ("user", "assistant"):
+            last = shortened(without_files(message.content)) or last
+    if found.st_size > _LISTED:
+        return _Row(touched, touched, last=last)
+    first = records[0] if records else None
+    lines = sum(message.is_typed for message in messages)
+    if first is None:
+        return _Row(touched, touched, lines, last)
+    return _Row(first.time or touched, touched, lines, last, first.goes_on)
 
 
 def read_conversation(file: Path) -> tuple[tuple[Message, ...], int]:
-    """The messages that a file tells, and how many of its lines are damaged. Raises
-    `BadInput` when it cannot be read at all.
+    """Return the messages of a saved conversation, and the number of damaged lines.
+    Raises `BadInput` if the file cannot be read.
     """
-    messages: tuple[Message, ...] = ()
+    records = []
     damaged = 0
     for line in read_lines(file, _LONGEST_LINE):
-        try:
-            record = json.loads(line)
-            new = convert(
-                record["instead" if "instead" in record else "messages"],
-                tuple[Message, ...],
-            )
-        except (ValueError, KeyError, TypeError, RecursionError):
-            damaged += bool(line.strip())
+        record = _parse_record(line)
+        records.append(record)
+        damaged += record is None and bool(line.strip())
+    return _join_records(records), damaged
+
+
+class _Record(Struct, frozen=True):
+    """A line of a conversation's file."""
+
+    time: datetime | None = None
+    goes_on: str = ""
+    messages: tuple[Message, ...] = ()
+    """The messages that were added."""
+    instead: tuple[Message, ...] | None = None
+    """The messages that replace all earlier ones."""
+
+
+def _parse_record(line: bytes) -> _Record | None:
+    """Return a line of a conversation's file; None for a damaged line."""
+    try:
+        record = json.loads(line)
+        if "instead" not in record and "messages" not in record:
+            return None
+        return convert(record, _Record)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _join_records(records: Iterable[_Record | None]) -> tuple[Message, ...]:
+    messages: tuple[Message, ...] = ()
+    for record in records:
+        if record is None:
             continue
-        messages = new if "instead" in record else messages + new
-    return messages, damaged
+        if record.instead is not None:
+            messages = record.instead
+        messages += record.messages
+    return messages
 
 
 # who was active last
 
 
 class LastActive(JsonFile, frozen=True):
-    """An agent on a ticket, or chat, for which both are None; for `/resume` in a later
-    session.
+    """The agent that was active last, for `/resume` in a later session. Both are None
+    for chat.
     """
 
     agent: str | None
@@ -392,7 +411,7 @@ class LastActive(JsonFile, frozen=True):
 
     @classmethod
     def of(cls, root: Path) -> Self | None:
-        """None where that is not known."""
+        """Return what was saved; None if nothing was."""
         try:
             last = cls.load(_last_active(root))
         except CddError:
@@ -400,9 +419,7 @@ class LastActive(JsonFile, frozen=True):
         return None if last is None or (last.agent and not last.ticket) else last
 
     def remember(self, root: Path) -> None:
-        """Only in a project, and only where its folder can be written: a convenience,
-        as history is.
-        """
+        """Save it, if this is a project whose folder can be written."""
         if (root / ".cdd").is_dir():
             with contextlib.suppress(CddError):
                 ignore_runs(root)

@@ -47,7 +47,11 @@ def test_a_command_is_offered_with_its_arguments_and_what_it_does(
 
 @each_row(
     ("typed", "offered"),
-    [("/ex", ["/exec", "/exit"]), ("/tus", ["/status"]), ("/cst", ["/cost"])],
+    [
+        ("/ex", ["/exec", "/exit"]),
+        ("/tus", ["/status"]),
+        ("/cst", ["/cost", "/conversation"]),
+    ],
 )
 def test_commands_are_found_by_parts_and_by_letters(
     sandbox: Sandbox, typed: str, offered: list[str]
